@@ -1,0 +1,745 @@
+//! Generated from protocol/schema.toml by `make generate`; do not edit.
+
+pub const VERSION: u32 = 1;
+pub const MAGIC: u64 = 0x314d485357454c43;
+pub const NOTE_NAME: &[u8; 5] = b"clew\0";
+pub const NOTE_TYPE: u32 = 1;
+pub const SCHEMA_HASH: [u8; 32] = [
+    0x98, 0xd6, 0x03, 0x17, 0x98, 0xcd, 0x63, 0xcb, 0x60, 0x57, 0x28, 0x91, 0x0d, 0xa0, 0x14, 0x3f,
+    0xc7, 0x01, 0xc4, 0x37, 0x2c, 0x9e, 0x32, 0x45, 0xda, 0x69, 0x45, 0xe8, 0x1d, 0x12, 0xd2, 0x99,
+];
+
+/// every record, and every continuation of one, is one unit of this size
+pub const RECORD_BYTES: u64 = 0x40;
+/// bytes of payload in one continuation record
+pub const CONTINUATION_PAYLOAD_BYTES: u64 = 0x3c;
+/// application bytes in one fragment at most; a limit makes no basic block
+pub const MAX_FRAGMENT_BYTES: u64 = 0x800;
+/// application instructions in one fragment at most
+pub const MAX_FRAGMENT_INSTRUCTIONS: u64 = 0x100;
+/// address space of one thread's private block, counters window included
+pub const THREAD_STRIDE_BYTES: u64 = 0x4000000;
+/// where the counters window starts inside a thread's private block (and from gs)
+pub const THREAD_COUNTERS_OFFSET: u64 = 0x800000;
+/// largest counters window of one thread
+pub const MAX_COUNTER_BYTES: u64 = 0x3800000;
+/// longest path in an image record
+pub const MAX_PATH_BYTES: u64 = 0x1000;
+/// entries in the filter table
+pub const MAX_FILTER_RANGES: u64 = 0x1000;
+/// a controller silent for so long turns waiting into counted drop
+pub const FULL_WAIT_SECONDS: u64 = 0x5;
+
+/// What a 64-byte record in a ring is.
+pub mod record_kind {
+    pub const PADDING: u16 = 0;
+    pub const FRAGMENT: u16 = 1;
+    pub const CONTINUATION: u16 = 2;
+    pub const DYNAMIC_EDGE: u16 = 3;
+    pub const LINK: u16 = 4;
+    pub const IMAGE: u16 = 5;
+    pub const UNMAP: u16 = 6;
+    pub const EVENT: u16 = 7;
+    pub const INVALIDATE: u16 = 8;
+}
+
+/// How a fragment ends. Says what its counters mean: see FragmentRecord.counter_index.
+pub mod exit_kind {
+    pub const FALL_THROUGH: u8 = 0;
+    pub const JUMP: u8 = 1;
+    pub const CONDITIONAL: u8 = 2;
+    pub const CALL: u8 = 3;
+    pub const INDIRECT_JUMP: u8 = 4;
+    pub const INDIRECT_CALL: u8 = 5;
+    pub const RETURN: u8 = 6;
+    pub const SYSCALL: u8 = 7;
+    pub const NONE: u8 = 8;
+}
+
+/// Edge kinds of the trace; also `kind` of dynamic_edge and link records. `partial` is no edge of
+/// the trace: it says how often a fragment was left in its middle, before the instruction at
+/// target_pc (which faulted).
+pub mod edge_kind {
+    pub const JUMP: u8 = 0;
+    pub const TAKEN: u8 = 1;
+    pub const NOT_TAKEN: u8 = 2;
+    pub const FALL_THROUGH: u8 = 3;
+    pub const CALL: u8 = 4;
+    pub const INDIRECT_CALL: u8 = 5;
+    pub const INDIRECT_JUMP: u8 = 6;
+    pub const RETURN: u8 = 7;
+    pub const SYSCALL: u8 = 8;
+    pub const SIGNAL: u8 = 9;
+    pub const SIGRETURN: u8 = 10;
+    pub const FAULT: u8 = 11;
+    pub const START: u8 = 12;
+    pub const PARTIAL: u8 = 13;
+}
+
+/// What an event record tells.
+pub mod event_kind {
+    pub const THREAD_START: u16 = 1;
+    pub const THREAD_END: u16 = 2;
+    pub const SIGNAL: u16 = 3;
+    pub const FAULT: u16 = 4;
+    pub const FORK: u16 = 5;
+    pub const EXECVE: u16 = 6;
+    pub const RELEASED: u16 = 7;
+    pub const EXIT_GROUP: u16 = 8;
+    pub const WRITABLE_CODE: u16 = 9;
+    pub const EXECVE_FAILED: u16 = 10;
+    pub const SECCOMP: u16 = 11;
+}
+
+/// Why a task was released to native: `a` of a `released` event.
+pub mod release_reason {
+    pub const FORK_CHILD: u16 = 1;
+    pub const FAR_BRANCH: u16 = 2;
+    pub const ODD_BRANCH: u16 = 3;
+    pub const NO_SLOT: u16 = 4;
+    pub const UNSUPPORTED: u16 = 5;
+    pub const RUNTIME_ERROR: u16 = 6;
+    pub const FATAL_FAULT: u16 = 7;
+    pub const DETACH: u16 = 8;
+    pub const SECCOMP_STRICT: u16 = 9;
+}
+
+/// The recorder in use.
+pub mod mode {
+    pub const COVERAGE: u32 = 0;
+    pub const COUNTS: u32 = 1;
+    pub const REGION: u32 = 2;
+    pub const FULL: u32 = 3;
+}
+
+/// A thread slot's life. free -> running (runtime, compare-and-swap) -> ended (runtime:thread, its
+/// last act) -> free (controller, after it kept the counters, zeroed them and drained the ring).
+pub mod slot_state {
+    pub const FREE: u32 = 0;
+    pub const RUNNING: u32 = 1;
+    pub const ENDED: u32 = 2;
+}
+
+/// How a thread ended, as far as the runtime knows.
+pub mod end_kind {
+    pub const UNKNOWN: u32 = 0;
+    pub const EXIT: u32 = 1;
+    pub const EXIT_GROUP: u32 = 2;
+    pub const RELEASED: u32 = 3;
+    pub const EXECVE: u32 = 4;
+}
+
+/// Where the runtime stands.
+pub mod runtime_state {
+    pub const INJECTED: u32 = 0;
+    pub const RUNNING: u32 = 1;
+    pub const FAILED: u32 = 2;
+}
+
+/// What a thread asks of the controller and waits for. The thread writes the arguments, then
+/// request_kind with release order; the controller answers, then sets request_kind back to none.
+pub mod request_kind {
+    pub const NONE: u32 = 0;
+    pub const IMAGE_FILTERS: u32 = 1;
+    pub const FORK: u32 = 2;
+    pub const EXECVE: u32 = 3;
+}
+
+/// Numbered errors on the status page; error_detail says more as each one tells.
+pub mod error_code {
+    pub const NONE: u32 = 0;
+    pub const BAD_HEADER: u32 = 1;
+    pub const BAD_START_BLOCK: u32 = 2;
+    pub const OUT_OF_MEMORY: u32 = 3;
+    pub const NO_SLAB: u32 = 4;
+    pub const PANIC: u32 = 5;
+    pub const COUNTERS_FULL: u32 = 6;
+    pub const THREADS_FULL: u32 = 7;
+    pub const FRAGMENTS_FULL: u32 = 8;
+    pub const MAPPING_FAILED: u32 = 9;
+    pub const BAD_FAULT: u32 = 10;
+    pub const GS_BASE: u32 = 11;
+}
+
+/// Offset 0 of the shared memory. The runtime refuses a magic, version or hash that is not its own.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SessionHeader {
+    /// protocol.magic (written by: controller)
+    pub magic: u64,
+    /// protocol.version (written by: controller)
+    pub version: u32,
+    /// size of this struct (written by: controller)
+    pub header_bytes: u32,
+    /// SHA-256 of the schema, as the generator computes it (written by: controller)
+    pub schema_hash: [u8; 32],
+    /// size of the shared memory (written by: controller)
+    pub total_bytes: u64,
+    /// where the StatusPage is (written by: controller)
+    pub status_offset: u64,
+    /// where ThreadSlot\[max_threads\] is (written by: controller)
+    pub slots_offset: u64,
+    /// where the rings are: ring_bytes each, in slot order (written by: controller)
+    pub rings_offset: u64,
+    /// where the counters are: counter_bytes each, in slot order; page aligned (written by:
+    /// controller)
+    pub counters_offset: u64,
+    /// where FilterRange\[max_filter_ranges\] is (written by: controller)
+    pub filters_offset: u64,
+    /// counters of one thread; a multiple of the page size (written by: controller)
+    pub counter_bytes: u64,
+    /// one thread's ring; a power of two (written by: controller)
+    pub ring_bytes: u32,
+    /// how many slots, rings and counter regions there are (written by: controller)
+    pub max_threads: u32,
+    /// enum Mode (written by: controller)
+    pub mode: u32,
+    /// 1: drop and count what finds a full ring; 0: wait (written by: controller)
+    pub drop_on_full: u32,
+    /// process id of the controller (written by: controller)
+    pub controller_pid: u32,
+    /// 1: images mapped later are asked about (request image_filters) (written by: controller)
+    pub filters_active: u32,
+    /// 1: code outside every filter range is recorded (written by: controller)
+    pub default_included: u32,
+    /// how many filter ranges are valid; grows only (written by: controller:live)
+    pub filter_count: u32,
+    /// zero (written by: controller)
+    pub reserved: [u8; 120],
+}
+const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, version) == 8);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, header_bytes) == 12);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, schema_hash) == 16);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, total_bytes) == 48);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, status_offset) == 56);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, slots_offset) == 64);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, rings_offset) == 72);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, counters_offset) == 80);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, filters_offset) == 88);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, counter_bytes) == 96);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, ring_bytes) == 104);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, max_threads) == 108);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, mode) == 112);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, drop_on_full) == 116);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, controller_pid) == 120);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, filters_active) == 124);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, default_included) == 128);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, filter_count) == 132);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 136);
+
+/// Code from start up to end is recorded or not; of several ranges that hold an address the last
+/// counts.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FilterRange {
+    /// first address (written by: controller:live)
+    pub start: u64,
+    /// first address past the range (written by: controller:live)
+    pub end: u64,
+    /// 1 recorded, 0 followed only (written by: controller:live)
+    pub included: u64,
+}
+const _: () = assert!(core::mem::size_of::<FilterRange>() == 24);
+const _: () = assert!(core::mem::offset_of!(FilterRange, start) == 0);
+const _: () = assert!(core::mem::offset_of!(FilterRange, end) == 8);
+const _: () = assert!(core::mem::offset_of!(FilterRange, included) == 16);
+
+/// What the runtime says of itself. Read by the controller as untrusted input.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct StatusPage {
+    /// enum RuntimeState (written by: runtime)
+    pub state: u32,
+    /// first ErrorCode (written by: runtime)
+    pub error: u32,
+    /// what the error is about (written by: runtime)
+    pub error_detail: [u64; 4],
+    /// how many counters are given out: the part of each counter region that holds something
+    /// (written by: runtime)
+    pub counters_used: u64,
+    /// time stamp counter when the runtime started (written by: runtime)
+    pub start_tsc: u64,
+    /// CLOCK_MONOTONIC at start_tsc, nanoseconds (written by: runtime)
+    pub start_ns: u64,
+    /// time stamp counter at the latest thread end (written by: runtime)
+    pub last_tsc: u64,
+    /// CLOCK_MONOTONIC at last_tsc, nanoseconds (written by: runtime)
+    pub last_ns: u64,
+    /// records dropped (written by: runtime)
+    pub lost_records: u64,
+    /// threads that ran uncounted: no slot was free (written by: runtime)
+    pub lost_threads: u64,
+    /// fragments made after the counters were used up (written by: runtime)
+    pub uncounted_fragments: u64,
+    /// times a thread waited for room in its ring (written by: runtime)
+    pub waits: u64,
+    /// fragments translated (written by: runtime)
+    pub fragments: u64,
+    /// application instructions in them (written by: runtime)
+    pub instructions_translated: u64,
+    /// code cache in use (written by: runtime)
+    pub cache_bytes: u64,
+    /// exits linked (written by: runtime)
+    pub links: u64,
+    /// exits unlinked (written by: runtime)
+    pub unlinks: u64,
+    /// fragments dropped because their code went or changed (written by: runtime)
+    pub invalidated: u64,
+    /// dispatcher entries by an unlinked direct exit (written by: runtime)
+    pub entries_exit: u64,
+    /// dispatcher entries by an indirect branch that no table knew (written by: runtime)
+    pub entries_indirect: u64,
+    /// system calls handled by the dispatcher (written by: runtime)
+    pub entries_syscall: u64,
+    /// signals delivered (written by: runtime)
+    pub entries_signal: u64,
+    /// pairs of source and target found at run time (written by: runtime)
+    pub dynamic_edges: u64,
+    /// the runtime's own memory (written by: runtime)
+    pub heap_bytes: u64,
+    /// pieces of the code cache (written by: runtime)
+    pub slabs: u64,
+    /// while 1 the first thread waits (futex) before its first instruction (written by:
+    /// controller:live)
+    pub pause_ticket: u32,
+    /// reserved for detach (written by: controller:live)
+    pub detach_ticket: u32,
+    /// zero (written by: runtime)
+    pub reserved: [u8; 3872],
+}
+const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
+const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
+const _: () = assert!(core::mem::offset_of!(StatusPage, error) == 4);
+const _: () = assert!(core::mem::offset_of!(StatusPage, error_detail) == 8);
+const _: () = assert!(core::mem::offset_of!(StatusPage, counters_used) == 40);
+const _: () = assert!(core::mem::offset_of!(StatusPage, start_tsc) == 48);
+const _: () = assert!(core::mem::offset_of!(StatusPage, start_ns) == 56);
+const _: () = assert!(core::mem::offset_of!(StatusPage, last_tsc) == 64);
+const _: () = assert!(core::mem::offset_of!(StatusPage, last_ns) == 72);
+const _: () = assert!(core::mem::offset_of!(StatusPage, lost_records) == 80);
+const _: () = assert!(core::mem::offset_of!(StatusPage, lost_threads) == 88);
+const _: () = assert!(core::mem::offset_of!(StatusPage, uncounted_fragments) == 96);
+const _: () = assert!(core::mem::offset_of!(StatusPage, waits) == 104);
+const _: () = assert!(core::mem::offset_of!(StatusPage, fragments) == 112);
+const _: () = assert!(core::mem::offset_of!(StatusPage, instructions_translated) == 120);
+const _: () = assert!(core::mem::offset_of!(StatusPage, cache_bytes) == 128);
+const _: () = assert!(core::mem::offset_of!(StatusPage, links) == 136);
+const _: () = assert!(core::mem::offset_of!(StatusPage, unlinks) == 144);
+const _: () = assert!(core::mem::offset_of!(StatusPage, invalidated) == 152);
+const _: () = assert!(core::mem::offset_of!(StatusPage, entries_exit) == 160);
+const _: () = assert!(core::mem::offset_of!(StatusPage, entries_indirect) == 168);
+const _: () = assert!(core::mem::offset_of!(StatusPage, entries_syscall) == 176);
+const _: () = assert!(core::mem::offset_of!(StatusPage, entries_signal) == 184);
+const _: () = assert!(core::mem::offset_of!(StatusPage, dynamic_edges) == 192);
+const _: () = assert!(core::mem::offset_of!(StatusPage, heap_bytes) == 200);
+const _: () = assert!(core::mem::offset_of!(StatusPage, slabs) == 208);
+const _: () = assert!(core::mem::offset_of!(StatusPage, pause_ticket) == 216);
+const _: () = assert!(core::mem::offset_of!(StatusPage, detach_ticket) == 220);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 224);
+
+/// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever,
+/// modulo ring_bytes they are places) are whole records.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ThreadSlot {
+    /// enum SlotState (written by: both)
+    pub state: u32,
+    /// thread id (written by: runtime:thread)
+    pub tid: u32,
+    /// bytes ever written (written by: runtime:thread)
+    pub ring_head: u64,
+    /// time stamp counter at its start (written by: runtime:thread)
+    pub start_tsc: u64,
+    /// time stamp counter at its end; 0 while it runs (written by: runtime:thread)
+    pub end_tsc: u64,
+    /// enum EndKind (written by: runtime:thread)
+    pub end_kind: u32,
+    /// who created it; 0 for the first (written by: runtime:thread)
+    pub parent_tid: u32,
+    /// records of this thread dropped (written by: runtime:thread)
+    pub lost_records: u64,
+    /// its name at its end, zero padded; empty while it runs (written by: runtime:thread)
+    pub name: [u8; 16],
+    /// bytes ever read (written by: controller:live)
+    pub ring_tail: u64,
+    /// 1 while the thread waits for ring_tail to move (written by: runtime:thread)
+    pub ring_waiters: u32,
+    /// zero (written by: controller:live)
+    pub reserved_controller: [u8; 52],
+    /// enum RequestKind (written by: both)
+    pub request_kind: u32,
+    /// what the controller answered (written by: controller:live)
+    pub request_reply: u32,
+    /// what is asked about (written by: runtime:thread)
+    pub request_arguments: [u64; 4],
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 88],
+}
+const _: () = assert!(core::mem::size_of::<ThreadSlot>() == 256);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, state) == 0);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, ring_head) == 8);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, start_tsc) == 16);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, end_tsc) == 24);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, end_kind) == 32);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, parent_tid) == 36);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, lost_records) == 40);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, name) == 48);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, ring_tail) == 64);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, ring_waiters) == 72);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_controller) == 76);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_kind) == 128);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_reply) == 132);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 136);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 168);
+
+/// Written by the controller into the target's private memory before the runtime runs; its address
+/// is in rdi at the image's entry.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct StartBlock {
+    /// where the shared memory is mapped
+    pub shared_base: u64,
+    /// its size
+    pub shared_bytes: u64,
+    /// where the runtime image is mapped
+    pub image_base: u64,
+    /// its size in memory
+    pub image_bytes: u64,
+    /// address space reserved (PROT_NONE) for threads' private blocks: max_threads *
+    /// thread_stride_bytes
+    pub private_base: u64,
+    /// its size
+    pub private_bytes: u64,
+    /// address space reserved (PROT_NONE) for the runtime's own tables
+    pub heap_base: u64,
+    /// its size
+    pub heap_bytes: u64,
+    /// the application's rax rcx rdx rbx rsp rbp rsi rdi r8 to r15
+    pub registers: [u64; 16],
+    /// where the application starts
+    pub rip: u64,
+    /// its flags
+    pub rflags: u64,
+    /// its fs base
+    pub fs_base: u64,
+    /// its gs base
+    pub gs_base: u64,
+    /// how many ranges follow
+    pub range_count: u32,
+    /// 1: the wrgsbase instruction may be used (AT_HWCAP2 bit 1)
+    pub has_fsgsbase: u32,
+    /// zero
+    pub reserved: [u8; 24],
+    /// executable memory at start: start, end, protection (PROT_*) of each of up to 160 ranges
+    pub ranges: [u64; 480],
+}
+const _: () = assert!(core::mem::size_of::<StartBlock>() == 4096);
+const _: () = assert!(core::mem::offset_of!(StartBlock, shared_base) == 0);
+const _: () = assert!(core::mem::offset_of!(StartBlock, shared_bytes) == 8);
+const _: () = assert!(core::mem::offset_of!(StartBlock, image_base) == 16);
+const _: () = assert!(core::mem::offset_of!(StartBlock, image_bytes) == 24);
+const _: () = assert!(core::mem::offset_of!(StartBlock, private_base) == 32);
+const _: () = assert!(core::mem::offset_of!(StartBlock, private_bytes) == 40);
+const _: () = assert!(core::mem::offset_of!(StartBlock, heap_base) == 48);
+const _: () = assert!(core::mem::offset_of!(StartBlock, heap_bytes) == 56);
+const _: () = assert!(core::mem::offset_of!(StartBlock, registers) == 64);
+const _: () = assert!(core::mem::offset_of!(StartBlock, rip) == 192);
+const _: () = assert!(core::mem::offset_of!(StartBlock, rflags) == 200);
+const _: () = assert!(core::mem::offset_of!(StartBlock, fs_base) == 208);
+const _: () = assert!(core::mem::offset_of!(StartBlock, gs_base) == 216);
+const _: () = assert!(core::mem::offset_of!(StartBlock, range_count) == 224);
+const _: () = assert!(core::mem::offset_of!(StartBlock, has_fsgsbase) == 228);
+const _: () = assert!(core::mem::offset_of!(StartBlock, reserved) == 232);
+const _: () = assert!(core::mem::offset_of!(StartBlock, ranges) == 256);
+
+/// A fragment was translated, because execution came to it. Continuations carry size_bytes of code,
+/// then a bit for each byte of code (least significant first): an instruction starts here.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FragmentRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// how many continuation records follow (written by: runtime:thread)
+    pub continuations: u16,
+    /// who wrote it (written by: runtime:thread)
+    pub tid: u32,
+    /// address of the first instruction (written by: runtime:thread)
+    pub app_pc: u64,
+    /// target of a direct jump, conditional or call; else 0 (written by: runtime:thread)
+    pub target_pc: u64,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// its number, from 0, in the order of translation (written by: runtime:thread)
+    pub fragment_id: u32,
+    /// conditional: \[i\] taken, \[i+1\] not taken; indirect_jump, indirect_call: none, the sum of
+    /// its dynamic edges; return, none: \[i\]; jump, call, fall_through, syscall: \[i\].
+    /// 0xffffffff: no counters (coverage, or see flags). A call that runs counts when it is made
+    /// (written by: runtime:thread)
+    pub counter_index: u32,
+    /// how often code at this address had changed before (written by: runtime:thread)
+    pub code_version: u32,
+    /// application bytes (written by: runtime:thread)
+    pub size_bytes: u16,
+    /// application instructions (written by: runtime:thread)
+    pub n_instructions: u16,
+    /// enum ExitKind (written by: runtime:thread)
+    pub exit_kind: u8,
+    /// 1 excluded by a filter: its executions are not counted, and of its counters only those of
+    /// edges into recorded code (bit 2: the first, taken; bit 3: the second, not taken); 2 ended by
+    /// a size limit (written by: runtime:thread)
+    pub flags: u8,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 14],
+}
+const _: () = assert!(core::mem::size_of::<FragmentRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, app_pc) == 8);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, target_pc) == 16);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, tsc) == 24);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, fragment_id) == 32);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, counter_index) == 36);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, code_version) == 40);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, size_bytes) == 44);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, n_instructions) == 46);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, exit_kind) == 48);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, flags) == 49);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved) == 50);
+
+/// More payload of the record before it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ContinuationRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// which continuation, from 0 (written by: runtime:thread)
+    pub index: u16,
+    /// bytes (written by: runtime:thread)
+    pub payload: [u8; 60],
+}
+const _: () = assert!(core::mem::size_of::<ContinuationRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(ContinuationRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(ContinuationRecord, index) == 2);
+const _: () = assert!(core::mem::offset_of!(ContinuationRecord, payload) == 4);
+
+/// A pair of source and target was seen for the first time. Its executions are the counter's, of
+/// all threads.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct DynamicEdgeRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// 0 (written by: runtime:thread)
+    pub continuations: u16,
+    /// who wrote it (written by: runtime:thread)
+    pub tid: u32,
+    /// indirect branches and unannounced returns: the first instruction of the source fragment;
+    /// signal, fault: the instruction that waits or faulted; sigreturn: the system call's block;
+    /// start: 0; partial: the first instruction of the fragment (written by: runtime:thread)
+    pub source_pc: u64,
+    /// where it goes (written by: runtime:thread)
+    pub target_pc: u64,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// the source fragment; 0xffffffff where there is none (written by: runtime:thread)
+    pub source_fragment_id: u32,
+    /// the target fragment; 0xffffffff where it is not translated yet (written by: runtime:thread)
+    pub target_fragment_id: u32,
+    /// its counter; 0xffffffff: none (coverage) (written by: runtime:thread)
+    pub counter_index: u32,
+    /// enum EdgeKind (written by: runtime:thread)
+    pub edge_kind: u8,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 19],
+}
+const _: () = assert!(core::mem::size_of::<DynamicEdgeRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, source_pc) == 8);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, target_pc) == 16);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, tsc) == 24);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, source_fragment_id) == 32);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, target_fragment_id) == 36);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, counter_index) == 40);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, edge_kind) == 44);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, reserved) == 45);
+
+/// Coverage only: an exit was taken for the first time.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct LinkRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// 0 (written by: runtime:thread)
+    pub continuations: u16,
+    /// who wrote it (written by: runtime:thread)
+    pub tid: u32,
+    /// first instruction of the source fragment (written by: runtime:thread)
+    pub source_pc: u64,
+    /// where it goes (written by: runtime:thread)
+    pub target_pc: u64,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// the source fragment (written by: runtime:thread)
+    pub source_fragment_id: u32,
+    /// the target fragment (written by: runtime:thread)
+    pub target_fragment_id: u32,
+    /// enum EdgeKind (written by: runtime:thread)
+    pub edge_kind: u8,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 23],
+}
+const _: () = assert!(core::mem::size_of::<LinkRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, source_pc) == 8);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, target_pc) == 16);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, tsc) == 24);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, source_fragment_id) == 32);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, target_fragment_id) == 36);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, edge_kind) == 40);
+const _: () = assert!(core::mem::offset_of!(LinkRecord, reserved) == 41);
+
+/// The program mapped executable memory. Continuations carry path_bytes of the file's path as
+/// /proc/self/fd names it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ImageRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// how many continuation records follow (written by: runtime:thread)
+    pub continuations: u16,
+    /// who wrote it (written by: runtime:thread)
+    pub tid: u32,
+    /// first address (written by: runtime:thread)
+    pub start: u64,
+    /// length (written by: runtime:thread)
+    pub size_bytes: u64,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// offset in the file (written by: runtime:thread)
+    pub file_offset: u64,
+    /// st_dev; 0 for memory without a file (written by: runtime:thread)
+    pub device: u64,
+    /// st_ino (written by: runtime:thread)
+    pub inode: u64,
+    /// PROT_* bits (written by: runtime:thread)
+    pub protection: u32,
+    /// length of the path; 0 for memory without a file (written by: runtime:thread)
+    pub path_bytes: u32,
+}
+const _: () = assert!(core::mem::size_of::<ImageRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, start) == 8);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, size_bytes) == 16);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, tsc) == 24);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, file_offset) == 32);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, device) == 40);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, inode) == 48);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, protection) == 56);
+const _: () = assert!(core::mem::offset_of!(ImageRecord, path_bytes) == 60);
+
+/// Memory that held code went, or lost its executable right.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UnmapRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// 0 (written by: runtime:thread)
+    pub continuations: u16,
+    /// who wrote it (written by: runtime:thread)
+    pub tid: u32,
+    /// first address (written by: runtime:thread)
+    pub start: u64,
+    /// length (written by: runtime:thread)
+    pub size_bytes: u64,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 32],
+}
+const _: () = assert!(core::mem::size_of::<UnmapRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(UnmapRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(UnmapRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(UnmapRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(UnmapRecord, start) == 8);
+const _: () = assert!(core::mem::offset_of!(UnmapRecord, size_bytes) == 16);
+const _: () = assert!(core::mem::offset_of!(UnmapRecord, tsc) == 24);
+const _: () = assert!(core::mem::offset_of!(UnmapRecord, reserved) == 32);
+
+/// Something happened.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct EventRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// 0 (written by: runtime:thread)
+    pub continuations: u16,
+    /// who wrote it (written by: runtime:thread)
+    pub tid: u32,
+    /// where, or 0 (written by: runtime:thread)
+    pub app_pc: u64,
+    /// signal, fault: signal number; fork: child's pid; released: enum ReleaseReason; exit_group:
+    /// status; thread_start: parent's tid; thread_end: enum EndKind (written by: runtime:thread)
+    pub a: u64,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// signal, fault: si_code; thread_start: slot (written by: runtime:thread)
+    pub b: u64,
+    /// fault: si_addr (written by: runtime:thread)
+    pub c: u64,
+    /// enum EventKind (written by: runtime:thread)
+    pub event_kind: u16,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 14],
+}
+const _: () = assert!(core::mem::size_of::<EventRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(EventRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(EventRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(EventRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(EventRecord, app_pc) == 8);
+const _: () = assert!(core::mem::offset_of!(EventRecord, a) == 16);
+const _: () = assert!(core::mem::offset_of!(EventRecord, tsc) == 24);
+const _: () = assert!(core::mem::offset_of!(EventRecord, b) == 32);
+const _: () = assert!(core::mem::offset_of!(EventRecord, c) == 40);
+const _: () = assert!(core::mem::offset_of!(EventRecord, event_kind) == 48);
+const _: () = assert!(core::mem::offset_of!(EventRecord, reserved) == 50);
+
+/// A fragment is no longer used: its code went or changed.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct InvalidateRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// 0 (written by: runtime:thread)
+    pub continuations: u16,
+    /// who wrote it (written by: runtime:thread)
+    pub tid: u32,
+    /// its first instruction (written by: runtime:thread)
+    pub app_pc: u64,
+    /// zero (written by: runtime:thread)
+    pub reserved_target: u64,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// its number (written by: runtime:thread)
+    pub fragment_id: u32,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 28],
+}
+const _: () = assert!(core::mem::size_of::<InvalidateRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(InvalidateRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(InvalidateRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(InvalidateRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(InvalidateRecord, app_pc) == 8);
+const _: () = assert!(core::mem::offset_of!(InvalidateRecord, reserved_target) == 16);
+const _: () = assert!(core::mem::offset_of!(InvalidateRecord, tsc) == 24);
+const _: () = assert!(core::mem::offset_of!(InvalidateRecord, fragment_id) == 32);
+const _: () = assert!(core::mem::offset_of!(InvalidateRecord, reserved) == 36);

@@ -1,0 +1,422 @@
+"""Generated from protocol/schema.toml by `make generate`; do not edit.
+
+Numbers, enums and layouts, cheap to import. The numpy dtypes are in `clew.protocol._generated`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+VERSION: Final = 1
+MAGIC: Final = 0x314D485357454C43
+NOTE_NAME: Final = b"clew\0"
+NOTE_TYPE: Final = 1
+SCHEMA_HASH: Final = bytes.fromhex("98d6031798cd63cb605728910da0143fc701c4372c9e3245da6945e81d12d299")
+
+RECORD_BYTES: Final = 64
+"""every record, and every continuation of one, is one unit of this size"""
+CONTINUATION_PAYLOAD_BYTES: Final = 60
+"""bytes of payload in one continuation record"""
+MAX_FRAGMENT_BYTES: Final = 2048
+"""application bytes in one fragment at most; a limit makes no basic block"""
+MAX_FRAGMENT_INSTRUCTIONS: Final = 256
+"""application instructions in one fragment at most"""
+THREAD_STRIDE_BYTES: Final = 67108864
+"""address space of one thread's private block, counters window included"""
+THREAD_COUNTERS_OFFSET: Final = 8388608
+"""where the counters window starts inside a thread's private block (and from gs)"""
+MAX_COUNTER_BYTES: Final = 58720256
+"""largest counters window of one thread"""
+MAX_PATH_BYTES: Final = 4096
+"""longest path in an image record"""
+MAX_FILTER_RANGES: Final = 4096
+"""entries in the filter table"""
+FULL_WAIT_SECONDS: Final = 5
+"""a controller silent for so long turns waiting into counted drop"""
+
+
+class RecordKind(IntEnum):
+    """What a 64-byte record in a ring is."""
+
+    PADDING = 0
+    FRAGMENT = 1
+    CONTINUATION = 2
+    DYNAMIC_EDGE = 3
+    LINK = 4
+    IMAGE = 5
+    UNMAP = 6
+    EVENT = 7
+    INVALIDATE = 8
+
+
+class ExitKind(IntEnum):
+    """How a fragment ends. Says what its counters mean: see FragmentRecord.counter_index."""
+
+    FALL_THROUGH = 0
+    JUMP = 1
+    CONDITIONAL = 2
+    CALL = 3
+    INDIRECT_JUMP = 4
+    INDIRECT_CALL = 5
+    RETURN = 6
+    SYSCALL = 7
+    NONE = 8
+
+
+class EdgeKind(IntEnum):
+    """Edge kinds of the trace; also `kind` of dynamic_edge and link records. `partial` is no edge of the trace: it says
+    how often a fragment was left in its middle, before the instruction at target_pc (which faulted).
+    """
+
+    JUMP = 0
+    TAKEN = 1
+    NOT_TAKEN = 2
+    FALL_THROUGH = 3
+    CALL = 4
+    INDIRECT_CALL = 5
+    INDIRECT_JUMP = 6
+    RETURN = 7
+    SYSCALL = 8
+    SIGNAL = 9
+    SIGRETURN = 10
+    FAULT = 11
+    START = 12
+    PARTIAL = 13
+
+
+class EventKind(IntEnum):
+    """What an event record tells."""
+
+    THREAD_START = 1
+    THREAD_END = 2
+    SIGNAL = 3
+    FAULT = 4
+    FORK = 5
+    EXECVE = 6
+    RELEASED = 7
+    EXIT_GROUP = 8
+    WRITABLE_CODE = 9
+    EXECVE_FAILED = 10
+    SECCOMP = 11
+
+
+class ReleaseReason(IntEnum):
+    """Why a task was released to native: `a` of a `released` event."""
+
+    FORK_CHILD = 1
+    FAR_BRANCH = 2
+    ODD_BRANCH = 3
+    NO_SLOT = 4
+    UNSUPPORTED = 5
+    RUNTIME_ERROR = 6
+    FATAL_FAULT = 7
+    DETACH = 8
+    SECCOMP_STRICT = 9
+
+
+class Mode(IntEnum):
+    """The recorder in use."""
+
+    COVERAGE = 0
+    COUNTS = 1
+    REGION = 2
+    FULL = 3
+
+
+class SlotState(IntEnum):
+    """A thread slot's life. free -> running (runtime, compare-and-swap) -> ended (runtime:thread, its last act) -> free
+    (controller, after it kept the counters, zeroed them and drained the ring).
+    """
+
+    FREE = 0
+    RUNNING = 1
+    ENDED = 2
+
+
+class EndKind(IntEnum):
+    """How a thread ended, as far as the runtime knows."""
+
+    UNKNOWN = 0
+    EXIT = 1
+    EXIT_GROUP = 2
+    RELEASED = 3
+    EXECVE = 4
+
+
+class RuntimeState(IntEnum):
+    """Where the runtime stands."""
+
+    INJECTED = 0
+    RUNNING = 1
+    FAILED = 2
+
+
+class RequestKind(IntEnum):
+    """What a thread asks of the controller and waits for. The thread writes the arguments, then request_kind with
+    release order; the controller answers, then sets request_kind back to none.
+    """
+
+    NONE = 0
+    IMAGE_FILTERS = 1
+    FORK = 2
+    EXECVE = 3
+
+
+class ErrorCode(IntEnum):
+    """Numbered errors on the status page; error_detail says more as each one tells."""
+
+    NONE = 0
+    BAD_HEADER = 1
+    BAD_START_BLOCK = 2
+    OUT_OF_MEMORY = 3
+    NO_SLAB = 4
+    PANIC = 5
+    COUNTERS_FULL = 6
+    THREADS_FULL = 7
+    FRAGMENTS_FULL = 8
+    MAPPING_FAILED = 9
+    BAD_FAULT = 10
+    GS_BASE = 11
+
+
+SESSION_HEADER_BYTES: Final = 256
+FILTER_RANGE_BYTES: Final = 24
+STATUS_PAGE_BYTES: Final = 4096
+THREAD_SLOT_BYTES: Final = 256
+START_BLOCK_BYTES: Final = 4096
+FRAGMENT_RECORD_BYTES: Final = 64
+CONTINUATION_RECORD_BYTES: Final = 64
+DYNAMIC_EDGE_RECORD_BYTES: Final = 64
+LINK_RECORD_BYTES: Final = 64
+IMAGE_RECORD_BYTES: Final = 64
+UNMAP_RECORD_BYTES: Final = 64
+EVENT_RECORD_BYTES: Final = 64
+INVALIDATE_RECORD_BYTES: Final = 64
+
+LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
+    "SessionHeader": (
+        256,
+        {
+            "magic": (0, "<Q"),
+            "version": (8, "<I"),
+            "header_bytes": (12, "<I"),
+            "schema_hash": (16, "<32s"),
+            "total_bytes": (48, "<Q"),
+            "status_offset": (56, "<Q"),
+            "slots_offset": (64, "<Q"),
+            "rings_offset": (72, "<Q"),
+            "counters_offset": (80, "<Q"),
+            "filters_offset": (88, "<Q"),
+            "counter_bytes": (96, "<Q"),
+            "ring_bytes": (104, "<I"),
+            "max_threads": (108, "<I"),
+            "mode": (112, "<I"),
+            "drop_on_full": (116, "<I"),
+            "controller_pid": (120, "<I"),
+            "filters_active": (124, "<I"),
+            "default_included": (128, "<I"),
+            "filter_count": (132, "<I"),
+            "reserved": (136, "<120s"),
+        },
+    ),
+    "FilterRange": (
+        24,
+        {
+            "start": (0, "<Q"),
+            "end": (8, "<Q"),
+            "included": (16, "<Q"),
+        },
+    ),
+    "StatusPage": (
+        4096,
+        {
+            "state": (0, "<I"),
+            "error": (4, "<I"),
+            "error_detail": (8, "<4Q"),
+            "counters_used": (40, "<Q"),
+            "start_tsc": (48, "<Q"),
+            "start_ns": (56, "<Q"),
+            "last_tsc": (64, "<Q"),
+            "last_ns": (72, "<Q"),
+            "lost_records": (80, "<Q"),
+            "lost_threads": (88, "<Q"),
+            "uncounted_fragments": (96, "<Q"),
+            "waits": (104, "<Q"),
+            "fragments": (112, "<Q"),
+            "instructions_translated": (120, "<Q"),
+            "cache_bytes": (128, "<Q"),
+            "links": (136, "<Q"),
+            "unlinks": (144, "<Q"),
+            "invalidated": (152, "<Q"),
+            "entries_exit": (160, "<Q"),
+            "entries_indirect": (168, "<Q"),
+            "entries_syscall": (176, "<Q"),
+            "entries_signal": (184, "<Q"),
+            "dynamic_edges": (192, "<Q"),
+            "heap_bytes": (200, "<Q"),
+            "slabs": (208, "<Q"),
+            "pause_ticket": (216, "<I"),
+            "detach_ticket": (220, "<I"),
+            "reserved": (224, "<3872s"),
+        },
+    ),
+    "ThreadSlot": (
+        256,
+        {
+            "state": (0, "<I"),
+            "tid": (4, "<I"),
+            "ring_head": (8, "<Q"),
+            "start_tsc": (16, "<Q"),
+            "end_tsc": (24, "<Q"),
+            "end_kind": (32, "<I"),
+            "parent_tid": (36, "<I"),
+            "lost_records": (40, "<Q"),
+            "name": (48, "<16s"),
+            "ring_tail": (64, "<Q"),
+            "ring_waiters": (72, "<I"),
+            "reserved_controller": (76, "<52s"),
+            "request_kind": (128, "<I"),
+            "request_reply": (132, "<I"),
+            "request_arguments": (136, "<4Q"),
+            "reserved": (168, "<88s"),
+        },
+    ),
+    "StartBlock": (
+        4096,
+        {
+            "shared_base": (0, "<Q"),
+            "shared_bytes": (8, "<Q"),
+            "image_base": (16, "<Q"),
+            "image_bytes": (24, "<Q"),
+            "private_base": (32, "<Q"),
+            "private_bytes": (40, "<Q"),
+            "heap_base": (48, "<Q"),
+            "heap_bytes": (56, "<Q"),
+            "registers": (64, "<16Q"),
+            "rip": (192, "<Q"),
+            "rflags": (200, "<Q"),
+            "fs_base": (208, "<Q"),
+            "gs_base": (216, "<Q"),
+            "range_count": (224, "<I"),
+            "has_fsgsbase": (228, "<I"),
+            "reserved": (232, "<24s"),
+            "ranges": (256, "<480Q"),
+        },
+    ),
+    "FragmentRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "app_pc": (8, "<Q"),
+            "target_pc": (16, "<Q"),
+            "tsc": (24, "<Q"),
+            "fragment_id": (32, "<I"),
+            "counter_index": (36, "<I"),
+            "code_version": (40, "<I"),
+            "size_bytes": (44, "<H"),
+            "n_instructions": (46, "<H"),
+            "exit_kind": (48, "<B"),
+            "flags": (49, "<B"),
+            "reserved": (50, "<14s"),
+        },
+    ),
+    "ContinuationRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "index": (2, "<H"),
+            "payload": (4, "<60s"),
+        },
+    ),
+    "DynamicEdgeRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "source_pc": (8, "<Q"),
+            "target_pc": (16, "<Q"),
+            "tsc": (24, "<Q"),
+            "source_fragment_id": (32, "<I"),
+            "target_fragment_id": (36, "<I"),
+            "counter_index": (40, "<I"),
+            "edge_kind": (44, "<B"),
+            "reserved": (45, "<19s"),
+        },
+    ),
+    "LinkRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "source_pc": (8, "<Q"),
+            "target_pc": (16, "<Q"),
+            "tsc": (24, "<Q"),
+            "source_fragment_id": (32, "<I"),
+            "target_fragment_id": (36, "<I"),
+            "edge_kind": (40, "<B"),
+            "reserved": (41, "<23s"),
+        },
+    ),
+    "ImageRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "start": (8, "<Q"),
+            "size_bytes": (16, "<Q"),
+            "tsc": (24, "<Q"),
+            "file_offset": (32, "<Q"),
+            "device": (40, "<Q"),
+            "inode": (48, "<Q"),
+            "protection": (56, "<I"),
+            "path_bytes": (60, "<I"),
+        },
+    ),
+    "UnmapRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "start": (8, "<Q"),
+            "size_bytes": (16, "<Q"),
+            "tsc": (24, "<Q"),
+            "reserved": (32, "<32s"),
+        },
+    ),
+    "EventRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "app_pc": (8, "<Q"),
+            "a": (16, "<Q"),
+            "tsc": (24, "<Q"),
+            "b": (32, "<Q"),
+            "c": (40, "<Q"),
+            "event_kind": (48, "<H"),
+            "reserved": (50, "<14s"),
+        },
+    ),
+    "InvalidateRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "app_pc": (8, "<Q"),
+            "reserved_target": (16, "<Q"),
+            "tsc": (24, "<Q"),
+            "fragment_id": (32, "<I"),
+            "reserved": (36, "<28s"),
+        },
+    ),
+}
+"""Of each struct: its size, and of each field its offset and `struct` format."""

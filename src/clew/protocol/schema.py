@@ -1,0 +1,222 @@
+"""Reads protocol/schema.toml and checks that it keeps its own rules.
+
+Runs on a developer's machine, when code is generated. Knows nothing of what is generated from the schema.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clew.errors import SchemaError
+
+__all__ = ["EnumDefinition", "Field", "LimitDefinition", "Schema", "StructDefinition", "load_schema", "parse_schema"]
+
+SCALAR_BYTES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
+WRITERS = ("controller", "controller:live", "runtime", "runtime:thread", "both")
+SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+CAMEL_CASE = re.compile(r"([A-Z][a-z0-9]*)+")
+FIELD_TYPE = re.compile(r"(u8|u16|u32|u64)(?:\[([1-9][0-9]*)\])?")
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a struct. `length` is None for a scalar, else the number of elements."""
+
+    name: str
+    scalar: str
+    length: int | None
+    offset: int
+    writer: str | None
+    doc: str
+
+    @property
+    def size_bytes(self) -> int:
+        return SCALAR_BYTES[self.scalar] * (1 if self.length is None else self.length)
+
+    @property
+    def type_text(self) -> str:
+        return self.scalar if self.length is None else f"{self.scalar}[{self.length}]"
+
+
+@dataclass(frozen=True)
+class StructDefinition:
+    """One struct. `record` is the RecordKind it is the layout of, or None."""
+
+    name: str
+    doc: str
+    size_bytes: int
+    is_shared: bool
+    record: str | None
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True)
+class EnumDefinition:
+    """One enum: `values` in the order of the schema."""
+
+    name: str
+    doc: str
+    scalar: str
+    values: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class LimitDefinition:
+    """One named number."""
+
+    name: str
+    value: int
+    doc: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The whole schema. `hash` is SHA-256 over names, types, offsets and values, not over documentation."""
+
+    version: int
+    magic: int
+    note_name: str
+    note_type: int
+    limits: tuple[LimitDefinition, ...]
+    enums: tuple[EnumDefinition, ...]
+    structs: tuple[StructDefinition, ...]
+
+    @property
+    def hash(self) -> bytes:
+        canonical = {
+            "version": self.version,
+            "magic": self.magic,
+            "note": [self.note_name, self.note_type],
+            "limits": {limit.name: limit.value for limit in self.limits},
+            "enums": {enum.name: [enum.scalar, dict(enum.values)] for enum in self.enums},
+            "structs": {
+                struct.name: [
+                    struct.size_bytes,
+                    struct.is_shared,
+                    struct.record,
+                    [[field.name, field.type_text, field.offset, field.writer] for field in struct.fields],
+                ]
+                for struct in self.structs
+            },
+        }
+        text = json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(text.encode()).digest()
+
+
+def load_schema(path: Path) -> Schema:
+    """Read and check the schema at `path`. Raises SchemaError when it breaks a rule."""
+    try:
+        return parse_schema(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SchemaError(f"{path}: {error}") from error
+
+
+def parse_schema(text: str) -> Schema:
+    """Parse and check a schema. Raises SchemaError when it breaks a rule."""
+    document = tomllib.loads(text)
+    protocol = document["protocol"]
+    limits = tuple(
+        LimitDefinition(name, _integer(limit["value"], 64, f"limit {name}"), limit["doc"])
+        for name, limit in document["limits"].items()
+    )
+    schema = Schema(
+        version=_integer(protocol["version"], 32, "protocol.version"),
+        magic=_integer(protocol["magic"], 64, "protocol.magic"),
+        note_name=protocol["note_name"],
+        note_type=_integer(protocol["note_type"], 32, "protocol.note_type"),
+        limits=limits,
+        enums=tuple(_parse_enum(name, enum) for name, enum in document["enums"].items()),
+        structs=tuple(_parse_struct(name, struct) for name, struct in document["structs"].items()),
+    )
+    for limit in schema.limits:
+        _require(SNAKE_CASE.fullmatch(limit.name) is not None, f"limit {limit.name}: not a snake_case name")
+    _check_records(schema)
+    return schema
+
+
+def _parse_enum(name: str, enum: dict[str, Any]) -> EnumDefinition:
+    _require(CAMEL_CASE.fullmatch(name) is not None, f"enum {name}: not a CamelCase name")
+    scalar = enum["type"]
+    _require(scalar in SCALAR_BYTES, f"enum {name}: unknown type {scalar!r}")
+    values = []
+    for value_name, value in enum["values"].items():
+        _require(SNAKE_CASE.fullmatch(value_name) is not None, f"enum {name}.{value_name}: not a snake_case name")
+        values.append((value_name, _integer(value, 8 * SCALAR_BYTES[scalar], f"enum {name}.{value_name}")))
+    _require(len({value for _, value in values}) == len(values), f"enum {name}: a value is used twice")
+    return EnumDefinition(name, enum["doc"], scalar, tuple(values))
+
+
+def _parse_struct(name: str, struct: dict[str, Any]) -> StructDefinition:
+    _require(CAMEL_CASE.fullmatch(name) is not None, f"struct {name}: not a CamelCase name")
+    is_shared = struct["shared"]
+    end_offset = 0
+    fields = []
+    for row in struct["fields"]:
+        field = _parse_field(name, row, is_shared)
+        _require(
+            field.offset == end_offset,
+            f"struct {name}.{field.name}: at {field.offset}, but the field before it ends at {end_offset}",
+        )
+        _require(
+            field.offset % SCALAR_BYTES[field.scalar] == 0,
+            f"struct {name}.{field.name}: offset {field.offset} is not aligned for {field.scalar}",
+        )
+        end_offset = field.offset + field.size_bytes
+        fields.append(field)
+    size = struct["size"]
+    _require(end_offset == size, f"struct {name}: fields end at {end_offset}, not at its size {size}")
+    _require(len({field.name for field in fields}) == len(fields), f"struct {name}: a field name is used twice")
+    _require(
+        size % max(SCALAR_BYTES[field.scalar] for field in fields) == 0,
+        f"struct {name}: its size is no multiple of its alignment",
+    )
+    return StructDefinition(name, struct["doc"], size, is_shared, struct.get("record"), tuple(fields))
+
+
+def _parse_field(struct_name: str, row: dict[str, Any], is_shared: bool) -> Field:
+    where = f"struct {struct_name}.{row['name']}"
+    _require(SNAKE_CASE.fullmatch(row["name"]) is not None, f"{where}: not a snake_case name")
+    match = FIELD_TYPE.fullmatch(row["type"])
+    if match is None:
+        raise SchemaError(f"{where}: unknown type {row['type']!r}")
+    writer = row.get("writer")
+    if is_shared:
+        _require(writer in WRITERS, f"{where}: shared, so it names its writer, one of {', '.join(WRITERS)}")
+    else:
+        _require(writer is None, f"{where}: not shared, so it has no writer")
+    length = None if match[2] is None else int(match[2])
+    return Field(row["name"], match[1], length, _integer(row["offset"], 64, where), writer, row["doc"])
+
+
+def _check_records(schema: Schema) -> None:
+    record_bytes = next((limit.value for limit in schema.limits if limit.name == "record_bytes"), None)
+    kinds = next((dict(enum.values) for enum in schema.enums if enum.name == "RecordKind"), {})
+    seen: set[str] = set()
+    for struct in schema.structs:
+        if struct.record is None:
+            continue
+        _require(struct.record in kinds, f"struct {struct.name}: {struct.record!r} is no RecordKind")
+        _require(struct.record not in seen, f"struct {struct.name}: record {struct.record!r} has a layout already")
+        _require(struct.size_bytes == record_bytes, f"struct {struct.name}: a record has {record_bytes} bytes")
+        first = struct.fields[0]
+        _require(
+            (first.name, first.type_text) == ("kind", "u16"), f"struct {struct.name}: a record begins with its kind"
+        )
+        seen.add(struct.record)
+
+
+def _integer(value: object, bits: int, where: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << bits:
+        raise SchemaError(f"{where}: {value!r} is not an unsigned integer of {bits} bits")
+    return value
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SchemaError(message)

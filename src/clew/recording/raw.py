@@ -1,0 +1,103 @@
+"""What a recording session hands over when the target has ended, before anything is parsed.
+
+Runs in the controller. Plain data between the session, which knows the target, and the assembler, which knows what
+records mean. All of it but the session's own facts came from the target and is untrusted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.address import FileOffset, Pid, RemoteAddress, Tid
+from clew.protocol._generated import EndKind, Mode
+
+__all__ = ["RawImage", "RawProcess", "RawThread", "SessionInfo"]
+
+
+@dataclass(frozen=True)
+class RawImage:
+    """One executable mapping of a process as /proc/PID/maps said when it started.
+
+    `path` is the file's path, a name such as `[vdso]`, or empty for anonymous memory. `start` and `end` are addresses,
+    `file_offset` belongs to `start`. `protection` holds PROT_* bits, `device` is a st_dev (0 without a file).
+    """
+
+    path: str
+    start: RemoteAddress
+    end: RemoteAddress
+    file_offset: FileOffset
+    protection: int
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True)
+class RawThread:
+    """One thread that had a slot.
+
+    `start_tsc` and `end_tsc` are time stamps; `end_tsc` is 0 when the thread did not say that it ended. `end_kind` is
+    a number of `EndKind`, unchecked. `counters` are its u64 counters, shape (counters in use,); counters past the end
+    of the array are 0.
+    """
+
+    slot: int
+    tid: Tid
+    parent_tid: Tid
+    name: str
+    start_tsc: int
+    end_tsc: int
+    end_kind: int
+    lost_records: int
+    counters: npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class RawProcess:
+    """One process, ended.
+
+    `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `exit_code` or `signal` says how it ended; both are None
+    if that is not known. `records` has shape (n, 64), in the order in which each thread wrote its own; a record and
+    its continuations stay together. `status` is the last StatusPage, a scalar of dtype STATUS_PAGE; its start_tsc,
+    start_ns, last_tsc, last_ns (CLOCK_MONOTONIC) turn time stamps into time: start_tsc is at `start_ns` of the process.
+    `threads` may hold one slot several times: threads that used it one after another.
+    """
+
+    pid: Pid
+    parent_pid: Pid
+    executable: str
+    command: list[str]
+    start_ns: int
+    end_ns: int
+    exit_code: int | None
+    signal: int | None
+    mode: Mode
+    initial_images: list[RawImage]
+    records: npt.NDArray[np.uint8]
+    threads: list[RawThread]
+    status: np.void
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """One run of recording.
+
+    `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `machine` holds facts for the manifest, such as
+    `architecture`, `kernel`, `cpu`. `target_cpu_seconds` is user and system time of the target's processes,
+    `controller_cpu_seconds` of clew until the trace is assembled.
+    """
+
+    command: list[str]
+    mode: Mode
+    include: list[str]
+    exclude: list[str]
+    start_ns: int
+    end_ns: int
+    clew_version: str
+    machine: dict[str, Any]
+    target_cpu_seconds: float
+    controller_cpu_seconds: float
