@@ -1,0 +1,124 @@
+# Everything is done from here: `make help` lists the commands. Needs Python 3.11 or newer, gcc and cargo.
+
+SHELL := /bin/bash -o pipefail
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+JOBS ?= 2
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+IMAGE := src/clew/_runtime/clew-runtime-x86_64
+RUNTIME_SOURCES := $(shell find runtime -path runtime/target -prune -o -type f -print)
+PROTOCOL := runtime/src/protocol.rs src/clew/protocol/_constants.py src/clew/protocol/_generated.py docs/format/protocol.md
+DEMO := build/demo
+
+# Files whose times say what is up to date.
+REQUIREMENTS := $(VENV)/.requirements
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test test-python test-runtime check check-python check-types check-floors check-rust check-generated \
+        check-image check-sources generate build wheel bench bench-quick bench-compare stress fuzz clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ------------------------------------------------------------------------------------------------------------- make it
+
+$(REQUIREMENTS): requirements-dev.txt
+	@test -x $(PYTHON) || ./checks/make_venv $(VENV)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+$(IMAGE): $(RUNTIME_SOURCES) hatch_build.py | $(REQUIREMENTS)
+	$(PYTHON) hatch_build.py
+	@touch $@
+
+# An editable install: the sources are used where they lie, so it is made again only when the package's frame changes.
+$(INSTALLED): pyproject.toml hatch_build.py $(REQUIREMENTS) | $(IMAGE)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+build: $(INSTALLED) $(IMAGE) ## make .venv, compile the runtime, install clew into .venv
+
+wheel: $(REQUIREMENTS) ## build the wheel into dist/
+	$(PYTHON) -m hatchling build -t wheel
+	@ls -l dist/*.whl
+
+generate: $(REQUIREMENTS) ## write what is generated from protocol/schema.toml
+	PYTHONPATH=src $(PYTHON) -m clew.protocol.generate
+
+# -------------------------------------------------------------------------------------------------------------- try it
+
+demo: build ## build, record a real program of this machine, print its report
+	@rm -rf $(DEMO) && mkdir -p $(DEMO)
+	$(VENV)/bin/clew record -o $(DEMO)/gzip.clew -- gzip -9c LICENSE > $(DEMO)/LICENSE.gz
+	@gzip -dc $(DEMO)/LICENSE.gz | cmp - LICENSE
+	$(VENV)/bin/clew info $(DEMO)/gzip.clew
+	$(VENV)/bin/clew report $(DEMO)/gzip.clew --by function -n 12
+	$(VENV)/bin/clew verify $(DEMO)/gzip.clew
+	@echo
+	@echo "The trace is $(DEMO)/gzip.clew. Next: $(VENV)/bin/clew record -- COMMAND, and README.md."
+
+# --------------------------------------------------------------------------------------------------------------- tests
+
+test: test-runtime test-python ## run the whole test suite (under 10 minutes)
+
+test-python: build
+	$(PYTHON) -m pytest -n $(JOBS) $(PYTEST)
+
+test-runtime:
+	cd runtime && cargo test --locked --lib --quiet
+
+stress: build ## whole programs, long runs
+	$(PYTHON) -m pytest -m stress $(PYTEST)
+
+fuzz: build ## property tests with many more examples
+	$(PYTHON) -m pytest -n $(JOBS) -p checks.fuzz_profile --timeout 3600 tests/unit $(PYTEST)
+
+# -------------------------------------------------------------------------------------------------------------- checks
+
+check: check-python check-types check-floors check-rust check-generated check-image check-sources ## all static checks
+
+check-python: $(REQUIREMENTS)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+check-types: $(REQUIREMENTS)
+	$(VENV)/bin/mypy
+
+check-floors: $(REQUIREMENTS)
+	PYTHONPATH=src $(VENV)/bin/lint-imports
+	$(PYTHON) -m checks.rust_floors
+
+check-rust:
+	cd runtime && cargo fmt --check
+	cd runtime && cargo clippy --locked --release --lib --bins -- -D warnings
+
+check-generated: $(REQUIREMENTS)
+	PYTHONPATH=src $(PYTHON) -m clew.protocol.generate --check
+
+check-image: $(IMAGE) $(REQUIREMENTS)
+	PYTHONPATH=src $(PYTHON) -m checks.runtime_image $(IMAGE)
+
+check-sources: $(REQUIREMENTS)
+	$(PYTHON) -m checks.unsafe_code
+	$(PYTHON) -m checks.file_length
+
+# ---------------------------------------------------------------------------------------------------------- benchmarks
+
+bench: build ## all benchmarks: ratios to native, into bench/results/
+	$(PYTHON) -m bench.run
+
+bench-quick: build ## the short benchmarks, few rounds
+	$(PYTHON) -m bench.run --quick
+
+bench-compare: build ## the two latest results side by side
+	$(PYTHON) -m bench.compare
+
+# ------------------------------------------------------------------------------------------------------------ clean up
+
+clean: ## remove everything that is built, and .venv
+	rm -rf $(VENV) build dist runtime/target src/clew/_runtime tests/programs/bin bench/bin bench/work
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
