@@ -88,7 +88,7 @@ check-types: $(REQUIREMENTS)
 	$(VENV)/bin/mypy
 
 check-floors: $(REQUIREMENTS)
-	PYTHONPATH=src $(VENV)/bin/lint-imports
+	PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
 	$(PYTHON) -m checks.rust_floors
 
 check-rust:
