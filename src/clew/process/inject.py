@@ -1,0 +1,227 @@
+"""Puts the runtime into a stopped process, so that it starts in the runtime's hands.
+
+Runs in the controller. Five mappings are made, far away from where brk, mmap and the stack grow, so that the program
+gets the addresses that it gets natively:
+
+    image | start block | shared memory | private blocks of threads (reserved) | heap of the runtime (reserved)
+
+The memfd is opened in the target through /proc and closed again before it runs; its own descriptors get the numbers
+that they get natively. What the runtime does is not known here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from dataclasses import dataclass, replace
+from typing import Final
+
+from clew.address import RemoteAddress
+from clew.errors import InjectionError, RemoteCallError
+from clew.process.linux import (
+    AT_HWCAP2,
+    MADV_DONTDUMP,
+    MAP_ANONYMOUS,
+    MAP_FIXED_NOREPLACE,
+    MAP_NORESERVE,
+    MAP_PRIVATE,
+    MAP_SHARED,
+    PROT_EXEC,
+    PROT_NONE,
+    PROT_READ,
+    PROT_WRITE,
+)
+from clew.process.maps import Mapping, read_auxiliary_vector, read_maps
+from clew.process.runtime_image import RuntimeImage
+from clew.process.shared_memory import SharedLayout, SharedMemory
+from clew.process.stopped_process import StoppedProcess
+from clew.protocol._constants import START_BLOCK_BYTES, THREAD_STRIDE_BYTES
+from clew.protocol.layout import pack_struct
+
+__all__ = ["InjectionPlan", "inject", "layout_for_limits", "plan_injection"]
+
+BASES: Final = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
+"""Where to map, in order of preference: none is near a heap, a stack, a library or a sanitizer's shadow memory."""
+
+HEAP_BYTES: Final = 64 << 30
+MIN_HEAP_BYTES: Final = 256 << 20
+MIN_THREADS: Final = 16
+MIN_COUNTER_BYTES: Final = 4 << 20
+
+_ALIGNMENT: Final = 2 << 20
+_MAX_RANGES: Final = 160
+_AT_FDCWD: Final = -100
+_REGISTERS: Final = tuple(
+    ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"]
+)
+_HWCAP2_FSGSBASE: Final = 2
+
+
+@dataclass(frozen=True)
+class InjectionPlan:
+    """Where everything goes."""
+
+    image_base: RemoteAddress
+    start_block: RemoteAddress
+    shared_base: RemoteAddress
+    private_base: RemoteAddress
+    private_bytes: int
+    heap_base: RemoteAddress
+    heap_bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.heap_base + self.heap_bytes
+
+
+def layout_for_limits(layout: SharedLayout, pid: int = 0) -> tuple[SharedLayout, int]:
+    """`layout` and the heap's size, made smaller if the address space of `pid` (0: clew, and so its child) is limited.
+
+    Half of what the limit leaves is kept for the program. Raises InjectionError if the rest is not enough.
+    """
+    limit, _ = resource.prlimit(pid, resource.RLIMIT_AS)
+    heap_bytes = HEAP_BYTES
+    if limit == resource.RLIM_INFINITY:
+        return layout, heap_bytes
+    while _address_space_bytes(layout, heap_bytes) > limit // 2:
+        if heap_bytes > max(MIN_HEAP_BYTES, layout.max_threads * THREAD_STRIDE_BYTES):
+            heap_bytes //= 2
+        elif layout.max_threads > MIN_THREADS:
+            layout = replace(layout, max_threads=layout.max_threads // 2)
+        elif layout.counter_bytes > MIN_COUNTER_BYTES:
+            layout = replace(layout, counter_bytes=layout.counter_bytes // 2)
+        elif heap_bytes > MIN_HEAP_BYTES:
+            heap_bytes //= 2
+        else:
+            needed = 2 * _address_space_bytes(layout, heap_bytes)
+            raise InjectionError(
+                pid,
+                f"the address space is limited to {limit >> 20} MiB, and recording needs a limit of at least "
+                f"{-(-needed >> 20)} MiB; raise it with `ulimit -v`",
+            )
+    return layout, heap_bytes
+
+
+def plan_injection(
+    image_bytes: int, layout: SharedLayout, heap_bytes: int, mappings: list[Mapping], pid: int = 0
+) -> InjectionPlan:
+    """Choose addresses: the first base at which everything fits between `mappings`, always the same if it is free."""
+    for base in BASES:
+        start_block = _align_up(base + image_bytes + _ALIGNMENT)
+        shared_base = _align_up(start_block + START_BLOCK_BYTES + _ALIGNMENT)
+        private_base = _align_up(shared_base + layout.total_bytes + _ALIGNMENT)
+        private_bytes = layout.max_threads * THREAD_STRIDE_BYTES
+        heap_base = _align_up(private_base + private_bytes + _ALIGNMENT)
+        plan = InjectionPlan(
+            RemoteAddress(base),
+            RemoteAddress(start_block),
+            RemoteAddress(shared_base),
+            RemoteAddress(private_base),
+            private_bytes,
+            RemoteAddress(heap_base),
+            heap_bytes,
+        )
+        if not any(mapping.start < plan.end and base < mapping.end for mapping in mappings):
+            return plan
+    raise InjectionError(pid, f"process {pid}: found no room for the runtime in its address space")
+
+
+def inject(process: StoppedProcess, image: RuntimeImage, shared: SharedMemory, heap_bytes: int) -> InjectionPlan:
+    """Map the runtime into `process` and make it start there. The caller detaches.
+
+    Raises InjectionError if that can't be done; the process has to be killed then.
+    """
+    mappings = read_maps(process.pid)
+    plan = plan_injection(image.memory_bytes, shared.layout, heap_bytes, mappings, process.pid)
+    try:
+        _map_image(process, image, plan)
+        _map_private(process, plan.start_block, START_BLOCK_BYTES, PROT_READ | PROT_WRITE)
+        _map_shared(process, shared, plan)
+        _map_private(process, plan.private_base, plan.private_bytes, PROT_NONE)
+        _map_private(process, plan.heap_base, plan.heap_bytes, PROT_NONE)
+    except RemoteCallError as error:
+        raise InjectionError(process.pid, _explain(error)) from error
+    process.write(plan.start_block, _start_block(process, image, shared, plan, mappings))
+    process.registers.rip = plan.image_base + image.entry_offset
+    process.registers.rdi = plan.start_block
+    return plan
+
+
+def _map_image(process: StoppedProcess, image: RuntimeImage, plan: InjectionPlan) -> None:
+    _map_private(process, plan.image_base, image.memory_bytes, PROT_READ | PROT_WRITE)
+    process.write(plan.image_base, image.relocated(plan.image_base))
+    for segment in image.segments:
+        process.call("mprotect", plan.image_base + segment.offset, segment.size_bytes, segment.protection)
+
+
+def _map_private(process: StoppedProcess, address: RemoteAddress, size_bytes: int, protection: int) -> None:
+    flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+    _expect(process, address, process.call("mmap", address, size_bytes, protection, flags, -1, 0))
+
+
+def _map_shared(process: StoppedProcess, shared: SharedMemory, plan: InjectionPlan) -> None:
+    # The start block is still empty: its page lends room for the path.
+    process.write(plan.start_block, f"/proc/{os.getpid()}/fd/{shared.fd}\0".encode())
+    fd = process.call("openat", _AT_FDCWD, plan.start_block, os.O_RDWR | os.O_CLOEXEC, 0)
+    size_bytes = shared.layout.total_bytes
+    flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+    address = process.call("mmap", plan.shared_base, size_bytes, PROT_READ | PROT_WRITE, flags, fd, 0)
+    process.call("close", fd)
+    _expect(process, plan.shared_base, address)
+    # A core dump of the program is the program's: gigabytes of counters don't belong in it.
+    process.call("madvise", plan.shared_base, size_bytes, MADV_DONTDUMP)
+
+
+def _expect(process: StoppedProcess, wanted: RemoteAddress, address: int) -> None:
+    # A kernel before 4.17 takes MAP_FIXED_NOREPLACE as a hint.
+    if address != wanted:
+        raise InjectionError(process.pid, f"process {process.pid}: mapped at {address:#x} instead of {wanted:#x}")
+
+
+def _start_block(
+    process: StoppedProcess, image: RuntimeImage, shared: SharedMemory, plan: InjectionPlan, mappings: list[Mapping]
+) -> bytes:
+    registers = process.registers
+    executable = [mapping for mapping in mappings if mapping.protection & PROT_EXEC]
+    if len(executable) > _MAX_RANGES:
+        raise InjectionError(process.pid, f"process {process.pid}: more than {_MAX_RANGES} executable mappings")
+    ranges = [value for mapping in executable for value in (mapping.start, mapping.end, mapping.protection)]
+    return pack_struct(
+        "StartBlock",
+        shared_base=plan.shared_base,
+        shared_bytes=shared.layout.total_bytes,
+        image_base=plan.image_base,
+        image_bytes=image.memory_bytes,
+        private_base=plan.private_base,
+        private_bytes=plan.private_bytes,
+        heap_base=plan.heap_base,
+        heap_bytes=plan.heap_bytes,
+        registers=[getattr(registers, name) for name in _REGISTERS],
+        rip=registers.rip,
+        rflags=registers.eflags,
+        fs_base=registers.fs_base,
+        gs_base=registers.gs_base,
+        range_count=len(executable),
+        has_fsgsbase=bool(read_auxiliary_vector(process.pid).get(AT_HWCAP2, 0) & _HWCAP2_FSGSBASE),
+        ranges=ranges,
+    )
+
+
+def _explain(error: RemoteCallError) -> str:
+    if error.name == "mmap" and error.errno == errno.ENOMEM:
+        return "no address space for the runtime in the target; look at `ulimit -v` and at the memory limit (cgroup)"
+    if error.name == "openat":
+        return (
+            f"the target can't open clew's shared memory through /proc ({os.strerror(error.errno)}); "
+            "is /proc mounted there, and does the target run as the same user as clew?"
+        )
+    return error.message
+
+
+def _address_space_bytes(layout: SharedLayout, heap_bytes: int) -> int:
+    return layout.total_bytes + layout.max_threads * THREAD_STRIDE_BYTES + heap_bytes + (64 << 20)
+
+
+def _align_up(value: int) -> int:
+    return -(-value // _ALIGNMENT) * _ALIGNMENT

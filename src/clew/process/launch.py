@@ -1,0 +1,137 @@
+"""Starts a program and stops it before its first instruction.
+
+Runs in the controller. The program gets what clew itself got: standard streams, working directory, process group,
+terminal, limits, signal mask; and the signal dispositions that Python changed are put back. It sees nothing of clew.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from clew.address import Pid
+from clew.errors import LaunchError, NotExecutableError
+from clew.process import ptrace
+from clew.process.linux import execve, string_array
+from clew.process.program import Program
+from clew.process.stopped_process import StoppedProcess
+
+__all__ = ["launch_stopped", "original_environment"]
+
+EXIT_STATUS_NOT_STARTED = 127
+
+
+def original_environment() -> list[bytes]:
+    """The environment that this process was started with, `NAME=value`, in order.
+
+    Python's own view differs: it may set LC_CTYPE at its start, and it keeps neither order nor odd entries.
+    """
+    try:
+        return [entry for entry in Path("/proc/self/environ").read_bytes().split(b"\0") if entry]
+    except OSError:
+        return [name + b"=" + value for name, value in os.environb.items()]
+
+
+def launch_stopped(program: Program, arguments: Sequence[bytes], environment: Sequence[bytes]) -> StoppedProcess:
+    """Execute `program` in a new child, stopped before its first instruction (which is ld.so's, if it has one).
+
+    `arguments` begins with argv[0]. Raises NotExecutableError if the kernel refuses to execute it, LaunchError if it
+    can't be traced.
+    """
+    path = os.fsencode(program.path)
+    argument_array, environment_array = string_array(arguments), string_array(environment)
+    # The child waits until it is seized; a pipe, not a signal, since signals could be blocked or ignored.
+    go_read, go_write = os.pipe()
+    failure_read, failure_write = os.pipe()
+    pid = Pid(os.fork())
+    if pid == 0:
+        try:
+            os.close(go_write)
+            _restore_signals()
+            if os.read(go_read, 1):
+                failure = execve(path, argument_array, environment_array)
+                os.write(failure_write, (failure.errno or 0).to_bytes(4, "little"))
+        finally:
+            os._exit(EXIT_STATUS_NOT_STARTED)
+    os.close(go_read)
+    os.close(failure_write)
+    try:
+        options = ptrace.OPTION_TRACEEXEC | ptrace.OPTION_EXITKILL | ptrace.OPTION_TRACESYSGOOD
+        try:
+            ptrace.seize(pid, options)
+        except OSError as error:
+            os.close(go_write)
+            go_write = -1
+            os.waitpid(pid, 0)
+            raise LaunchError(pid, _explain_refused_ptrace(error)) from error
+        os.write(go_write, b"g")
+        _wait_for_exec(pid, program, failure_read)
+    finally:
+        for fd in (go_write, failure_read):
+            if fd >= 0:
+                os.close(fd)
+    try:
+        process = StoppedProcess(pid)
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+    with process:
+        # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
+        process.run_to_syscall_stop()
+        process.registers = ptrace.get_registers(pid)
+    return process
+
+
+def _restore_signals() -> None:
+    """Undo what Python did at its start; handlers are reset by execve itself."""
+    for name in ("SIGPIPE", "SIGXFSZ"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
+def _wait_for_exec(pid: Pid, program: Program, failure_read: int) -> None:
+    while True:
+        status = ptrace.wait_stop(pid)
+        if not os.WIFSTOPPED(status):
+            number = int.from_bytes(os.read(failure_read, 4), "little")
+            if number == 0:
+                raise LaunchError(pid, f"{program.path}: ended before it was executed")
+            raise NotExecutableError(program.path, _explain_refused_exec(number))
+        if status >> 8 == signal.SIGTRAP | ptrace.EVENT_EXEC << 8:
+            return
+        is_signal = status >> 16 == 0
+        ptrace.cont(pid, os.WSTOPSIG(status) if is_signal else 0)
+
+
+def _explain_refused_exec(number: int) -> str:
+    match number:
+        case errno.ENOEXEC:
+            return "the kernel can't execute it: neither an ELF program nor a script that begins with #!"
+        case errno.ENOENT:
+            return "the program, or the loader or interpreter that it names, does not exist"
+        case errno.EACCES:
+            return "not executable (permission of the file, of a directory, or a file system mounted noexec)"
+        case errno.E2BIG:
+            return "arguments and environment are too long"
+        case errno.ETXTBSY:
+            return "is open for writing by another process"
+    return f"can't be executed: {os.strerror(number)}"
+
+
+def _explain_refused_ptrace(error: OSError) -> str:
+    try:
+        scope = Path("/proc/sys/kernel/yama/ptrace_scope").read_text().strip()
+    except OSError:
+        scope = ""
+    if scope in ("2", "3"):
+        way_out = (
+            "set kernel.yama.ptrace_scope to 1 or run clew as root" if scope == "2" else "it needs a reboot to lower"
+        )
+        return f"ptrace is not allowed: kernel.yama.ptrace_scope is {scope}; {way_out}"
+    return (
+        f"ptrace is not allowed here ({error.strerror}): a container or a seccomp filter may forbid it, "
+        "or clew itself is being traced; for Docker, add --cap-add=SYS_PTRACE"
+    )

@@ -1,0 +1,79 @@
+"""Numbers and calls of Linux on x86-64 that Python's own modules don't offer.
+
+Runs in the controller. Knows no target: what is called with what is the callers' business.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = [
+    "AT_HWCAP2",
+    "F_ADD_SEALS",
+    "MADV_DONTDUMP",
+    "MAP_ANONYMOUS",
+    "MAP_FIXED_NOREPLACE",
+    "MAP_NORESERVE",
+    "MAP_PRIVATE",
+    "MAP_SHARED",
+    "PROT_EXEC",
+    "PROT_NONE",
+    "PROT_READ",
+    "PROT_WRITE",
+    "SYSTEM_CALLS",
+    "execve",
+    "futex_wake",
+    "string_array",
+]
+
+PROT_NONE: Final = 0
+PROT_READ: Final = 1
+PROT_WRITE: Final = 2
+PROT_EXEC: Final = 4
+
+MAP_SHARED: Final = 0x01
+MAP_PRIVATE: Final = 0x02
+MAP_ANONYMOUS: Final = 0x20
+MAP_NORESERVE: Final = 0x4000
+MAP_FIXED_NOREPLACE: Final = 0x100000
+
+MADV_DONTDUMP: Final = 16
+
+F_ADD_SEALS: Final = 1033
+
+AT_HWCAP2: Final = 26
+
+SYSTEM_CALLS: Final = {"close": 3, "mmap": 9, "mprotect": 10, "munmap": 11, "madvise": 28, "openat": 257}
+"""Numbers of the system calls made in a target."""
+
+_FUTEX_WAKE: Final = 1
+_SYS_FUTEX: Final = 202
+
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+libc.execve.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p]
+
+
+def futex_wake(address: int, count: int = 0x7FFFFFFF) -> int:
+    """Wake up to `count` waiters of the shared futex at `address` of this process; how many there were."""
+    woken: int = libc.syscall(
+        ctypes.c_long(_SYS_FUTEX), ctypes.c_void_p(address), ctypes.c_long(_FUTEX_WAKE), ctypes.c_long(count), None
+    )
+    return max(woken, 0)
+
+
+def string_array(strings: Sequence[bytes]) -> ctypes.Array[ctypes.c_char_p]:
+    """`strings` as a C array that ends with a null pointer."""
+    return (ctypes.c_char_p * (len(strings) + 1))(*strings, None)
+
+
+def execve(
+    path: bytes, arguments: ctypes.Array[ctypes.c_char_p], environment: ctypes.Array[ctypes.c_char_p]
+) -> OSError:
+    """Become another program, with exactly these strings. Returns only if that failed, and then why."""
+    libc.execve(path, ctypes.addressof(arguments), ctypes.addressof(environment))
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))

@@ -1,0 +1,87 @@
+"""What /proc/PID/maps and /proc/PID/auxv say.
+
+Runs in the controller. Paths in it are chosen by the target: any bytes may be in them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.address import FileOffset, Pid, RemoteAddress
+from clew.process.linux import PROT_EXEC, PROT_READ, PROT_WRITE
+
+__all__ = ["Mapping", "parse_auxiliary_vector", "parse_maps", "read_auxiliary_vector", "read_maps"]
+
+_LINE = re.compile(
+    rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-])([w-])([x-])([ps]) ([0-9a-f]{1,16}) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)"
+)
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """One line of maps. `path` is empty for anonymous memory and may be a name such as `[vdso]`.
+
+    `protection` holds PROT_* bits. `device` is a st_dev, 0 where there is no file.
+    """
+
+    start: RemoteAddress
+    end: RemoteAddress
+    protection: int
+    is_shared: bool
+    file_offset: FileOffset
+    device: int
+    inode: int
+    path: str
+
+
+def read_maps(pid: Pid) -> list[Mapping]:
+    """The mappings of process `pid`, by address. Raises OSError if it is gone."""
+    return parse_maps(Path(f"/proc/{pid}/maps").read_bytes())
+
+
+def parse_maps(text: bytes) -> list[Mapping]:
+    """Parse the text of a maps file; lines of another form are left out."""
+    mappings = []
+    for line in text.split(b"\n"):
+        match = _LINE.fullmatch(line)
+        if match is None:
+            continue
+        start, end, read, write, execute, sharing, offset, major, minor, inode, path = match.groups()
+        protection = PROT_READ * (read == b"r") | PROT_WRITE * (write == b"w") | PROT_EXEC * (execute == b"x")
+        mappings.append(
+            Mapping(
+                start=RemoteAddress(int(start, 16)),
+                end=RemoteAddress(int(end, 16)),
+                protection=protection,
+                is_shared=sharing == b"s",
+                file_offset=FileOffset(int(offset, 16)),
+                device=os.makedev(int(major, 16), int(minor, 16)),
+                inode=int(inode),
+                path=_decode_path(path),
+            )
+        )
+    return mappings
+
+
+def read_auxiliary_vector(pid: Pid) -> dict[int, int]:
+    """The auxiliary vector of process `pid`: values by AT_* number."""
+    return parse_auxiliary_vector(Path(f"/proc/{pid}/auxv").read_bytes())
+
+
+def parse_auxiliary_vector(data: bytes) -> dict[int, int]:
+    """Parse the bytes of an auxv file, up to its AT_NULL."""
+    vector = {}
+    for key, value in struct.iter_unpack("<QQ", data[: len(data) // 16 * 16]):
+        if key == 0:
+            break
+        vector[key] = value
+    return vector
+
+
+def _decode_path(path: bytes) -> str:
+    # The kernel escapes a newline in a path as \012 and nothing else.
+    return os.fsdecode(path.replace(b"\\012", b"\n"))

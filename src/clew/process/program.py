@@ -1,0 +1,165 @@
+"""Which file a command means, and whether it can be followed: a look before anything is started.
+
+Runs in the controller. Reads the first bytes of files only; nothing is executed here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from clew.errors import CommandNotFoundError, NotExecutableError
+
+__all__ = ["Program", "find_program"]
+
+MAX_INTERPRETERS: Final = 5
+SCRIPT_LINE_BYTES: Final = 256
+
+_MACHINES: Final = {
+    3: "32-bit x86",
+    8: "MIPS",
+    20: "PowerPC",
+    21: "64-bit PowerPC",
+    22: "S390",
+    40: "32-bit ARM",
+    43: "SPARC",
+    183: "AArch64",
+    243: "RISC-V",
+    258: "LoongArch",
+}
+_EM_X86_64: Final = 62
+_CAP_SYS_PTRACE: Final = 19
+
+
+@dataclass(frozen=True)
+class Program:
+    """What will be executed: `path` is the file, `interpreter` the ELF program that runs it if it is a script."""
+
+    path: str
+    interpreter: str | None
+
+
+def find_program(command: str, environment: Mapping[str, str] | None = None) -> Program:
+    """Find what executing `command` would run, as execvp does.
+
+    Raises CommandNotFoundError, or NotExecutableError with the reason, if it could not be run or not be followed.
+    """
+    path = _search(command, os.environ if environment is None else environment)
+    interpreter = None
+    current = path
+    for _ in range(MAX_INTERPRETERS):
+        head = _read_head(path, current)
+        if not head.startswith(b"#!"):
+            _check_elf(path, current, head)
+            _check_privileges(path, current)
+            return Program(path, interpreter)
+        interpreter = _script_interpreter(path, head)
+        current = interpreter
+    raise NotExecutableError(path, "its interpreters are scripts of scripts, more than the system follows")
+
+
+def _search(command: str, environment: Mapping[str, str]) -> str:
+    if command == "" or "\0" in command:
+        raise CommandNotFoundError(command, "empty command: give a program to record")
+    if "/" in command:
+        if not os.path.exists(command):
+            raise CommandNotFoundError(command, f"{command}: no such file")
+        _check_executable(command, command)
+        return command
+    refused = None
+    for directory in environment.get("PATH", os.defpath).split(":"):
+        candidate = os.path.join(directory or ".", command)
+        if not os.path.isfile(candidate):
+            continue
+        if os.access(candidate, os.X_OK, effective_ids=True):
+            return candidate
+        refused = refused or candidate
+    if refused is not None:
+        raise NotExecutableError(refused, f"not executable; chmod +x {refused}")
+    here = f"; did you mean ./{command}?" if os.path.isfile(command) else ""
+    raise CommandNotFoundError(command, f"{command}: no such command in PATH{here}")
+
+
+def _check_executable(path: str, current: str) -> None:
+    of_script = "" if path == current else f"its interpreter {current} is "
+    if os.path.isdir(current):
+        raise NotExecutableError(path, f"{of_script}a directory, not a program")
+    if not os.access(current, os.X_OK, effective_ids=True):
+        raise NotExecutableError(path, f"{of_script}not executable; chmod +x {current}")
+
+
+def _read_head(path: str, current: str) -> bytes:
+    try:
+        if not stat.S_ISREG(os.stat(current).st_mode):
+            raise NotExecutableError(path, "not a regular file")
+        with open(current, "rb") as file:
+            return file.read(SCRIPT_LINE_BYTES)
+    except PermissionError as error:
+        reason = "may be executed but not read, and what can't be read can't be followed; run clew as root"
+        raise NotExecutableError(path, reason) from error
+    except OSError as error:
+        raise NotExecutableError(path, f"can't be read: {error.strerror}") from error
+
+
+def _script_interpreter(path: str, head: bytes) -> str:
+    line = head[2:].split(b"\n", 1)[0].strip(b" \t")
+    words = line.split(None, 1)
+    if not words:
+        raise NotExecutableError(path, "a script whose #! line names no interpreter")
+    interpreter = os.fsdecode(words[0])
+    if not os.path.exists(interpreter):
+        raise NotExecutableError(path, f"its interpreter {interpreter} does not exist")
+    _check_executable(path, interpreter)
+    return interpreter
+
+
+def _check_elf(path: str, current: str, head: bytes) -> None:
+    subject = "" if path == current else f"its interpreter {current} is "
+    if not head.startswith(b"\x7fELF"):
+        raise NotExecutableError(path, f"{subject}neither an ELF program nor a script that begins with #!")
+    if len(head) < 64:
+        raise NotExecutableError(path, f"{subject}a truncated ELF file")
+    file_class, data, machine = head[4], head[5], int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+    if machine != _EM_X86_64 or data != 1:
+        name = _MACHINES.get(machine, f"ELF machine {machine}")
+        raise NotExecutableError(path, f"{subject}a program for {name}; clew follows x86-64 programs here")
+    if file_class != 2:
+        raise NotExecutableError(path, f"{subject}a 32-bit (x32) program; clew follows 64-bit programs")
+    if int.from_bytes(head[16:18], "little") not in (2, 3):
+        raise NotExecutableError(path, f"{subject}an ELF file, but no program (an object file or a core dump)")
+
+
+def _check_privileges(path: str, current: str) -> None:
+    """Refuse what would run without its privileges because it is traced.
+
+    The set-uid bit of a script has no effect; that of its interpreter would.
+    """
+    facts = os.stat(current)
+    if os.statvfs(current).f_flag & os.ST_NOSUID or _status_number("NoNewPrivs", 10) == 1:
+        return
+    is_set_uid = bool(facts.st_mode & stat.S_ISUID) and facts.st_uid != os.geteuid()
+    is_set_gid = bool(facts.st_mode & stat.S_ISGID and facts.st_mode & stat.S_IXGRP) and facts.st_gid != os.getegid()
+    try:
+        has_capabilities = "security.capability" in os.listxattr(current)
+    except OSError:
+        has_capabilities = False
+    if not (is_set_uid or is_set_gid or (has_capabilities and os.geteuid() != 0)):
+        return
+    if _status_number("CapEff", 16) & 1 << _CAP_SYS_PTRACE:
+        return
+    what = "set-uid" if is_set_uid else "set-gid" if is_set_gid else "privileged by file capabilities"
+    raise NotExecutableError(
+        path, f"{what}: the kernel takes its privileges away while it is traced; run clew as root to follow it"
+    )
+
+
+def _status_number(name: str, base: int) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        key, _, value = line.partition(":")
+        if key == name:
+            return int(value.strip(), base)
+    return 0

@@ -1,0 +1,153 @@
+"""A process held by ptrace: its registers, its memory, and system calls made in it.
+
+Runs in the controller. The process is stopped between instructions, outside any system call, before it runs its own
+code; what is done with it there is not known here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from types import TracebackType
+from typing import Final
+
+from clew.address import Pid, RemoteAddress
+from clew.errors import RemoteCallError, TargetError, TargetGoneError
+from clew.process import ptrace
+from clew.process.linux import PROT_EXEC, SYSTEM_CALLS
+from clew.process.maps import read_maps
+
+__all__ = ["StoppedProcess"]
+
+_SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
+_MAX_ERRNO: Final = 4095
+_CODE_SEGMENT_64: Final = 0x33
+
+
+class StoppedProcess:
+    """A traced process, stopped. Leave it by `detach` or `kill`; as a context manager it is killed on errors.
+
+    System calls run at a `syscall` instruction that the process has already (the vDSO's), so that nothing of its code
+    is written to; where there is none, two bytes at its pc are replaced and put back.
+    """
+
+    def __init__(self, pid: Pid) -> None:
+        self.pid = pid
+        self.registers = ptrace.get_registers(pid)
+        """The application's registers; set in the process when it is left."""
+        if self.registers.cs != _CODE_SEGMENT_64:
+            raise TargetError(pid, f"process {pid}: a 32-bit program; clew follows 64-bit programs")
+        self._memory_fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+        self._held_signals: list[int] = []
+        self._syscall_address: RemoteAddress | None = None
+
+    def __enter__(self) -> StoppedProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None and self._memory_fd >= 0:
+            self.kill()
+
+    def read(self, address: RemoteAddress, size_bytes: int) -> bytes:
+        """Memory of the process. Raises TargetError if not all of it can be read."""
+        try:
+            data = os.pread(self._memory_fd, size_bytes, address)
+        except (OSError, OverflowError) as error:
+            raise TargetError(self.pid, f"process {self.pid}: can't read memory at {address:#x}") from error
+        if len(data) != size_bytes:
+            raise TargetError(self.pid, f"process {self.pid}: can't read {size_bytes} bytes at {address:#x}")
+        return data
+
+    def write(self, address: RemoteAddress, data: bytes | bytearray | memoryview) -> None:
+        """Write memory of the process, whatever its protection. Raises TargetError if not all of it can be written."""
+        view = memoryview(data)
+        while view:
+            try:
+                written = os.pwrite(self._memory_fd, view, address)
+            except (OSError, OverflowError) as error:
+                raise TargetError(self.pid, f"process {self.pid}: can't write memory at {address:#x}") from error
+            view = view[written:]
+            address = RemoteAddress(address + written)
+
+    def call(self, name: str, *arguments: int) -> int:
+        """Make system call `name` in the process. Raises RemoteCallError with its errno if it fails."""
+        registers = self.registers.copy()
+        registers.rax = SYSTEM_CALLS[name]
+        # Not a system call to restart, whatever the process was in.
+        registers.orig_rax = 0xFFFFFFFFFFFFFFFF
+        names = ("rdi", "rsi", "rdx", "r10", "r8", "r9")
+        for index, register in enumerate(names):
+            setattr(registers, register, arguments[index] & 0xFFFFFFFFFFFFFFFF if index < len(arguments) else 0)
+        address = self._find_syscall_instruction()
+        replaced = b""
+        if address is None:
+            address = RemoteAddress(self.registers.rip)
+            replaced = self.read(address, len(_SYSCALL_INSTRUCTION))
+            self.write(address, _SYSCALL_INSTRUCTION)
+        registers.rip = address
+        ptrace.set_registers(self.pid, registers)
+        self.run_to_syscall_stop()
+        self.run_to_syscall_stop()
+        result = ptrace.get_registers(self.pid).rax
+        if replaced:
+            self.write(address, replaced)
+        if result > (1 << 64) - 1 - _MAX_ERRNO:
+            raise RemoteCallError(self.pid, name, (1 << 64) - result)
+        return int(result)
+
+    def run_to_syscall_stop(self) -> None:
+        """Let it run until it enters or leaves a system call. Signals that arrive are kept until `detach`."""
+        while True:
+            ptrace.resume_to_syscall(self.pid)
+            status = ptrace.wait_stop(self.pid)
+            if not os.WIFSTOPPED(status):
+                raise TargetGoneError(self.pid, f"process {self.pid}: ended before its first instruction", status)
+            stop_signal = os.WSTOPSIG(status)
+            if stop_signal == ptrace.SYSCALL_STOP_SIGNAL:
+                return
+            if status >> 16 == 0 or (status >> 16 == ptrace.EVENT_STOP and stop_signal != signal.SIGTRAP):
+                self._held_signals.append(stop_signal)
+
+    def detach(self) -> None:
+        """Let the process run on, with `registers`, without a tracer; signals held back reach it now."""
+        registers = self.registers.copy()
+        registers.orig_rax = 0xFFFFFFFFFFFFFFFF
+        ptrace.set_registers(self.pid, registers)
+        for held in dict.fromkeys(self._held_signals):
+            # Sent before it runs on, so that it arrives; pending, not delivered: ptrace would show it to us.
+            os.kill(self.pid, held)
+        try:
+            ptrace.detach(self.pid)
+        except OSError as error:
+            if error.errno != errno.ESRCH:
+                raise
+        self._close()
+
+    def kill(self) -> None:
+        """Kill the process and collect it."""
+        self._close()
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            while os.WIFSTOPPED(ptrace.wait_stop(self.pid)):
+                ptrace.cont(self.pid)
+        except (ProcessLookupError, ChildProcessError):
+            return
+
+    def _close(self) -> None:
+        if self._memory_fd >= 0:
+            os.close(self._memory_fd)
+            self._memory_fd = -1
+
+    def _find_syscall_instruction(self) -> RemoteAddress | None:
+        if self._syscall_address is None:
+            self._syscall_address = RemoteAddress(0)
+            for mapping in read_maps(self.pid):
+                if mapping.path == "[vdso]" and mapping.protection & PROT_EXEC:
+                    code = self.read(mapping.start, min(mapping.end - mapping.start, 1 << 16))
+                    offset = code.find(_SYSCALL_INSTRUCTION)
+                    if offset >= 0:
+                        self._syscall_address = RemoteAddress(mapping.start + offset)
+        return self._syscall_address or None
