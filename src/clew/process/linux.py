@@ -26,6 +26,7 @@ __all__ = [
     "SYSTEM_CALLS",
     "execve",
     "futex_wake",
+    "punch_hole",
     "string_array",
 ]
 
@@ -50,10 +51,12 @@ SYSTEM_CALLS: Final = {"close": 3, "mmap": 9, "mprotect": 10, "munmap": 11, "mad
 """Numbers of the system calls made in a target."""
 
 _FUTEX_WAKE: Final = 1
+_FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
 _SYS_FUTEX: Final = 202
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
+libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
 libc.execve.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p]
 
 
@@ -63,6 +66,13 @@ def futex_wake(address: int, count: int = 0x7FFFFFFF) -> int:
         ctypes.c_long(_SYS_FUTEX), ctypes.c_void_p(address), ctypes.c_long(_FUTEX_WAKE), ctypes.c_long(count), None
     )
     return max(woken, 0)
+
+
+def punch_hole(fd: int, offset: int, size_bytes: int) -> None:
+    """Make a part of a file zeros that take no room. Raises OSError."""
+    if libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE, offset, size_bytes) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def string_array(strings: Sequence[bytes]) -> ctypes.Array[ctypes.c_char_p]:

@@ -1,0 +1,261 @@
+"""Empties the rings of a running target into the journal, and answers what its threads ask.
+
+Runs in the controller, beside the target. Nothing is parsed here but the slots' own fields, and none of these is
+trusted: the controller keeps its own copy of every ring's tail, and clamps or refuses what does not fit. A hostile
+target can spoil its own trace and no more.
+
+The life of a slot, as seen from here: in use (state running) -> a stream is opened; ring bytes go to the journal;
+ended -> the rest of the ring, the counters and the thread's row go to the journal, the counters become zeros, the
+slot becomes free.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.address import Pid
+from clew.process.linux import futex_wake, punch_hole
+from clew.process.shared_memory import SharedMemory
+from clew.protocol._generated import (
+    RECORD_BYTES,
+    STATUS_PAGE,
+    STATUS_PAGE_BYTES,
+    THREAD_SLOT,
+    THREAD_SLOT_BYTES,
+    RequestKind,
+    SlotState,
+)
+from clew.protocol.layout import field_offset
+from clew.recording.journal import FrameKind, JournalWriter
+
+__all__ = ["Drain", "Request"]
+
+MAX_NAME_CHARACTERS: Final = 64
+_U64_MASK: Final = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a thread asks and waits for: `kind` of RequestKind, unchecked `arguments`."""
+
+    slot: int
+    kind: int
+    arguments: tuple[int, ...]
+
+
+@dataclass
+class _Stream:
+    """One thread's use of a slot."""
+
+    number: int
+    slot: int
+    tid: int = 0
+    fallback_name: str = ""
+    skipped_bytes: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+
+class Drain:
+    """Reads the shared memory of one target.
+
+    `answer` is called for every request and returns the reply; the thread goes on when it returns.
+    """
+
+    def __init__(
+        self, shared: SharedMemory, journal: JournalWriter, pid: Pid, answer: Callable[[Request], int] | None = None
+    ) -> None:
+        layout = shared.layout
+        self._layout = layout
+        self._shared = shared
+        self._journal = journal
+        self._pid = pid
+        self._answer = answer
+        self._slots: npt.NDArray[np.void] = np.frombuffer(
+            shared.map, THREAD_SLOT, layout.max_threads, layout.slots_offset
+        )
+        self._states: npt.NDArray[np.uint32] = self._slots["state"]
+        self._heads: npt.NDArray[np.uint64] = self._slots["ring_head"]
+        self._waiters: npt.NDArray[np.uint32] = self._slots["ring_waiters"]
+        self._requests: npt.NDArray[np.uint32] = self._slots["request_kind"]
+        self._tails = np.zeros(layout.max_threads, np.uint64)
+        self._view = memoryview(shared.map)
+        self._base_address = ctypes.addressof(ctypes.c_char.from_buffer(shared.map))
+        self._streams: dict[int, _Stream] = {}
+        self._next_stream = 0
+        self.warnings: list[str] = []
+        """What went wrong, for people; at most a few lines."""
+        self.drained_bytes = 0
+
+    def poll(self) -> int:
+        """Take what is there; how many bytes of records came."""
+        return sum(self._poll_slot(slot) for slot in self._find_busy_slots())
+
+    def finish(self) -> None:
+        """Take everything, the counters too. The target has ended."""
+        for slot in np.flatnonzero((self._states != SlotState.FREE) | (self._heads != self._tails)).tolist():
+            stream = self._stream_of(slot)
+            self._drain_ring(stream)
+            self._finish_thread(stream, self._slots[slot].copy())
+        self._journal.write(FrameKind.STATUS, self.status().tobytes())
+
+    def status(self) -> np.void:
+        """The status page as it is now, copied; a scalar of dtype STATUS_PAGE."""
+        offset = self._layout.status_offset
+        page: np.void = np.frombuffer(bytes(self._view[offset : offset + STATUS_PAGE_BYTES]), STATUS_PAGE)[0]
+        return page
+
+    def refresh_names(self) -> None:
+        """Note what the kernel calls each thread: threads that are killed can't say it themselves."""
+        for stream in self._streams.values():
+            self._refresh_name(stream)
+
+    def close(self) -> None:
+        """Let go of the shared memory, so that it can be closed."""
+        empty = np.zeros(0, np.uint32)
+        self._slots = np.zeros(0, THREAD_SLOT)
+        self._states, self._heads, self._waiters, self._requests = empty, np.zeros(0, np.uint64), empty, empty
+        self._view.release()
+
+    def _find_busy_slots(self) -> list[int]:
+        states = self._states.copy()
+        in_use = states != SlotState.FREE
+        busy = in_use & ((self._heads != self._tails) | (states == SlotState.ENDED) | (self._waiters != 0))
+        busy |= in_use & (self._requests != RequestKind.NONE)
+        busy_slots: list[int] = np.flatnonzero(busy).tolist()
+        return busy_slots
+
+    def _poll_slot(self, slot: int) -> int:
+        # The state first: what is in the ring when it says `ended` is all there will be.
+        state = int(self._states[slot])
+        stream = self._stream_of(slot)
+        moved = self._drain_ring(stream)
+        if int(self._requests[slot]) != RequestKind.NONE:
+            self._answer_request(slot)
+        if state == SlotState.ENDED:
+            self._finish_thread(stream, self._slots[slot].copy())
+            self._free(slot)
+        return moved
+
+    def _stream_of(self, slot: int) -> _Stream:
+        stream = self._streams.get(slot)
+        if stream is None:
+            stream = self._streams[slot] = _Stream(self._next_stream, slot)
+            self._next_stream += 1
+            self._refresh_name(stream)
+        return stream
+
+    def _drain_ring(self, stream: _Stream) -> int:
+        """Move the ring's records to the journal, free their room, wake who waits for it; bytes moved."""
+        slot, ring_bytes = stream.slot, self._layout.ring_bytes
+        head, tail = int(self._heads[slot]), int(self._tails[slot])
+        size_bytes = (head - tail) & _U64_MASK
+        if size_bytes > ring_bytes or size_bytes % RECORD_BYTES:
+            # Not the runtime's doing, unless it is broken: start anew where the head is.
+            stream.skipped_bytes += min(size_bytes, ring_bytes)
+            self._warn(f"thread slot {slot}: the ring's head is impossible ({head:#x} after {tail:#x}); records lost")
+            self._set_tail(slot, head - head % RECORD_BYTES)
+            return 0
+        if size_bytes:
+            at = tail % ring_bytes
+            ring = self._layout.rings_offset + slot * ring_bytes
+            first_bytes = min(size_bytes, ring_bytes - at)
+            was_written = self._journal.write(
+                FrameKind.RECORDS,
+                self._view[ring + at : ring + at + first_bytes],
+                second=self._view[ring : ring + size_bytes - first_bytes],
+                stream=stream.number,
+                slot=slot,
+            )
+            if not was_written:
+                stream.skipped_bytes += size_bytes
+            self._set_tail(slot, head)
+            self.drained_bytes += size_bytes
+        if self._waiters[slot]:
+            self._wake(slot, "ring_tail")
+            self._wake(slot, "ring_waiters")
+        return size_bytes
+
+    def _set_tail(self, slot: int, tail: int) -> None:
+        self._tails[slot] = tail
+        self._slots["ring_tail"][slot] = tail
+
+    def _answer_request(self, slot: int) -> None:
+        row = self._slots[slot].copy()
+        arguments = tuple(int(argument) for argument in row["request_arguments"])
+        reply = 0
+        if self._answer is not None:
+            reply = self._answer(Request(slot, int(row["request_kind"]), arguments))
+        self._slots["request_reply"][slot] = reply & 0xFFFFFFFF
+        self._requests[slot] = RequestKind.NONE
+        self._wake(slot, "request_kind")
+
+    def _finish_thread(self, stream: _Stream, row: np.void) -> None:
+        used = int(self.status()["counters_used"])
+        counters_offset = self._layout.counters_offset + stream.slot * self._layout.counter_bytes
+        end_offset = counters_offset + min(8 * used, self._layout.counter_bytes)
+        for start, end in _data_extents(self._shared.fd, counters_offset, end_offset):
+            self._journal.write(
+                FrameKind.COUNTERS,
+                os.pread(self._shared.fd, end - start, start),
+                stream=stream.number,
+                slot=stream.slot,
+                first=(start - counters_offset) // 8,
+            )
+        name = bytes(row["name"]).split(b"\0", 1)[0].decode("utf-8", "replace") or stream.fallback_name
+        self._journal.write_json(
+            FrameKind.THREAD,
+            {
+                "tid": int(row["tid"]),
+                "parent_tid": int(row["parent_tid"]),
+                "name": name[:MAX_NAME_CHARACTERS],
+                "start_tsc": int(row["start_tsc"]),
+                "end_tsc": int(row["end_tsc"]),
+                "end_kind": int(row["end_kind"]),
+                "lost_records": int(row["lost_records"]) + stream.skipped_bytes // RECORD_BYTES,
+                "has_ended": int(row["state"]) == SlotState.ENDED,
+            },
+            stream=stream.number,
+            slot=stream.slot,
+        )
+
+    def _free(self, slot: int) -> None:
+        counter_bytes = self._layout.counter_bytes
+        punch_hole(self._shared.fd, self._layout.counters_offset + slot * counter_bytes, counter_bytes)
+        del self._streams[slot]
+        self._states[slot] = SlotState.FREE
+
+    def _refresh_name(self, stream: _Stream) -> None:
+        tid = int(self._slots["tid"][stream.slot])
+        try:
+            with open(f"/proc/{self._pid}/task/{tid}/comm", "rb") as file:
+                stream.fallback_name = file.read(64).rstrip(b"\n").decode("utf-8", "replace")
+        except OSError:
+            return
+
+    def _wake(self, slot: int, name: str) -> None:
+        offset = self._layout.slots_offset + slot * THREAD_SLOT_BYTES + field_offset("ThreadSlot", name)
+        futex_wake(self._base_address + offset)
+
+    def _warn(self, message: str) -> None:
+        if len(self.warnings) < 8:
+            self.warnings.append(message)
+
+
+def _data_extents(fd: int, offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
+    """The parts of a sparse file between two offsets that hold data."""
+    while offset < end_offset:
+        try:
+            start = os.lseek(fd, offset, os.SEEK_DATA)
+        except OSError:  # ENXIO: nothing but a hole up to the end of the file
+            return
+        if start >= end_offset:
+            return
+        offset = min(os.lseek(fd, start, os.SEEK_HOLE), end_offset)
+        yield start, offset

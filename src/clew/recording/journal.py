@@ -1,0 +1,152 @@
+"""The journal: what comes from the target while it runs, as it comes, in one file of the trace.
+
+Runs in the controller. A journal is a sequence of frames, each a header of 64 bytes and a payload padded to 64 bytes:
+
+    magic u32 | kind u16 | version u16 | stream u32 | slot u32 | payload_bytes u64 | first u64 | crc32 u32 | zeros
+
+`stream` numbers threads in the order in which their slots were seen in use. `first` is the index of the first counter
+in a frame of counters. The checksum covers the header without itself, and the payload. Whatever follows the first
+frame that is cut off or damaged is not read. What records mean is not known here.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from clew.errors import OutputError
+
+__all__ = ["JOURNAL_NAME", "Frame", "FrameKind", "JournalWriter", "iter_frames"]
+
+JOURNAL_NAME: Final = "recording.journal"
+UNIT_BYTES: Final = 64
+
+_MAGIC: Final = 0x4A574C43
+_VERSION: Final = 1
+_HEADER: Final = struct.Struct("<IHHIIQQI28x")
+_HEADER_BEFORE_CHECKSUM_BYTES: Final = 32
+
+
+class FrameKind(IntEnum):
+    """What a frame's payload is."""
+
+    PROCESS = 1
+    """JSON: facts of the process, when it started."""
+    RECORDS = 2
+    """Records of one stream, whole ones."""
+    COUNTERS = 3
+    """u64 counters of one stream, from index `first`."""
+    THREAD = 4
+    """JSON: one thread, when its slot was given back or the process had ended."""
+    STATUS = 5
+    """The StatusPage, when the process had ended."""
+    PROCESS_END = 6
+    """JSON: how the process ended."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame as read. `payload` is a view of the file's bytes; `offset` is where it begins in the file."""
+
+    kind: int
+    stream: int
+    slot: int
+    first: int
+    offset: int
+    payload: memoryview
+
+
+class JournalWriter:
+    """Writes a journal. When the disk is full, what can't be written any more is counted, not raised."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise OutputError.from_os_error(path, error) from error
+        self._end_offset = 0
+        self.failure: OSError | None = None
+        """Why the journal ends early, or None."""
+        self.lost_bytes: int = 0
+        """Payload that found no room."""
+
+    def __enter__(self) -> JournalWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def write(
+        self,
+        kind: FrameKind,
+        payload: bytes | memoryview,
+        *,
+        second: bytes | memoryview = b"",
+        stream: int = 0,
+        slot: int = 0,
+        first: int = 0,
+    ) -> bool:
+        """Append a frame of `payload` and then `second`; False if there was no room."""
+        size_bytes = len(payload) + len(second)
+        header = bytearray(_HEADER.pack(_MAGIC, kind, _VERSION, stream, slot, size_bytes, first, 0))
+        checksum = zlib.crc32(second, zlib.crc32(payload, zlib.crc32(header[:_HEADER_BEFORE_CHECKSUM_BYTES])))
+        struct.pack_into("<I", header, _HEADER_BEFORE_CHECKSUM_BYTES, checksum)
+        parts = [header, payload, second, bytes(-size_bytes % UNIT_BYTES)]
+        wanted = sum(map(len, parts))
+        if self.failure is None:
+            try:
+                written = os.writev(self._fd, parts)
+                if written < wanted:
+                    rest = memoryview(b"".join(parts))[written:]
+                    while rest:
+                        rest = rest[os.write(self._fd, rest) :]
+                self._end_offset += wanted
+                return True
+            except OSError as error:
+                self.failure = error
+                # Half a frame would hide nothing, but a shorter file leaves room for the tables.
+                os.ftruncate(self._fd, self._end_offset)
+        self.lost_bytes += size_bytes
+        return False
+
+    def write_json(self, kind: FrameKind, content: dict[str, Any], *, stream: int = 0, slot: int = 0) -> bool:
+        """Append a frame that holds `content` as JSON; False if there was no room."""
+        return self.write(kind, json.dumps(content).encode("ascii"), stream=stream, slot=slot)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def iter_frames(path: Path) -> Iterator[Frame]:
+    """The frames of the journal at `path`, up to the first that is cut off or damaged."""
+    with open(path, "rb") as file:
+        size_bytes = os.fstat(file.fileno()).st_size
+        if size_bytes == 0:
+            return
+        view = memoryview(mmap.mmap(file.fileno(), size_bytes, prot=mmap.PROT_READ))
+    offset = 0
+    while offset + UNIT_BYTES <= size_bytes:
+        magic, kind, version, stream, slot, payload_bytes, first, checksum = _HEADER.unpack_from(view, offset)
+        start, end = offset + UNIT_BYTES, offset + UNIT_BYTES + payload_bytes
+        if magic != _MAGIC or version != _VERSION or end > size_bytes:
+            return
+        payload = view[start:end]
+        if zlib.crc32(payload, zlib.crc32(view[offset : offset + _HEADER_BEFORE_CHECKSUM_BYTES])) != checksum:
+            return
+        yield Frame(kind, stream, slot, first, offset, payload)
+        offset = end + -payload_bytes % UNIT_BYTES
