@@ -29,6 +29,8 @@ __all__ = ["JOURNAL_NAME", "Frame", "FrameKind", "JournalWriter", "iter_frames"]
 
 JOURNAL_NAME: Final = "recording.journal"
 UNIT_BYTES: Final = 64
+MAX_OVERFLOW_RECORDS_BYTES: Final = 64 << 20
+MAX_OVERFLOW_BYTES: Final = 512 << 20
 
 _MAGIC: Final = 0x4A574C43
 _VERSION: Final = 1
@@ -66,7 +68,7 @@ class Frame:
 
 
 class JournalWriter:
-    """Writes a journal. When the disk is full, what can't be written any more is counted, not raised."""
+    """Writes a journal. A full disk does not raise: what follows is kept in memory, up to a limit, then counted."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,10 +77,11 @@ class JournalWriter:
         except OSError as error:
             raise OutputError.from_os_error(path, error) from error
         self._end_offset = 0
+        self._overflow_bytes = 0
         self.failure: OSError | None = None
-        """Why the journal ends early, or None."""
-        self.lost_bytes: int = 0
-        """Payload that found no room."""
+        """Why the file ends early, or None."""
+        self.overflow: list[Frame] = []
+        """What found no room in the file, in memory."""
 
     def __enter__(self) -> JournalWriter:
         return self
@@ -98,32 +101,39 @@ class JournalWriter:
         slot: int = 0,
         first: int = 0,
     ) -> bool:
-        """Append a frame of `payload` and then `second`; False if there was no room."""
+        """Append a frame of `payload` and then `second`; False if there was no room, not even in memory."""
         size_bytes = len(payload) + len(second)
-        header = bytearray(_HEADER.pack(_MAGIC, kind, _VERSION, stream, slot, size_bytes, first, 0))
-        checksum = zlib.crc32(second, zlib.crc32(payload, zlib.crc32(header[:_HEADER_BEFORE_CHECKSUM_BYTES])))
-        struct.pack_into("<I", header, _HEADER_BEFORE_CHECKSUM_BYTES, checksum)
-        parts = [header, payload, second, bytes(-size_bytes % UNIT_BYTES)]
-        wanted = sum(map(len, parts))
         if self.failure is None:
+            header = bytearray(_HEADER.pack(_MAGIC, kind, _VERSION, stream, slot, size_bytes, first, 0))
+            checksum = zlib.crc32(second, zlib.crc32(payload, zlib.crc32(header[:_HEADER_BEFORE_CHECKSUM_BYTES])))
+            struct.pack_into("<I", header, _HEADER_BEFORE_CHECKSUM_BYTES, checksum)
             try:
-                written = os.writev(self._fd, parts)
-                if written < wanted:
-                    rest = memoryview(b"".join(parts))[written:]
-                    while rest:
-                        rest = rest[os.write(self._fd, rest) :]
-                self._end_offset += wanted
+                self._write_all([header, payload, second, bytes(-size_bytes % UNIT_BYTES)])
                 return True
             except OSError as error:
                 self.failure = error
-                # Half a frame would hide nothing, but a shorter file leaves room for the tables.
+                # A shorter file leaves room for the tables.
                 os.ftruncate(self._fd, self._end_offset)
-        self.lost_bytes += size_bytes
-        return False
+        limit = MAX_OVERFLOW_RECORDS_BYTES if kind is FrameKind.RECORDS else MAX_OVERFLOW_BYTES
+        if self._overflow_bytes + size_bytes > limit:
+            return False
+        self._overflow_bytes += size_bytes
+        content = memoryview(bytes(payload) + bytes(second))
+        self.overflow.append(Frame(kind, stream, slot, first, self._end_offset, content))
+        return True
 
     def write_json(self, kind: FrameKind, content: dict[str, Any], *, stream: int = 0, slot: int = 0) -> bool:
         """Append a frame that holds `content` as JSON; False if there was no room."""
         return self.write(kind, json.dumps(content).encode("ascii"), stream=stream, slot=slot)
+
+    def _write_all(self, parts: list[bytes | bytearray | memoryview]) -> None:
+        wanted_bytes = sum(map(len, parts))
+        written_bytes = os.writev(self._fd, parts)
+        if written_bytes < wanted_bytes:
+            rest = memoryview(b"".join(parts))[written_bytes:]
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
+        self._end_offset += wanted_bytes
 
     def close(self) -> None:
         """Close the file."""

@@ -1,0 +1,124 @@
+"""`clew record`: run a program under the runtime and write its trace.
+
+Runs in the controller. The target's standard streams, terminal and exit status pass through; what clew says goes to
+stderr. Nothing heavy is imported before the target runs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from clew.cli.console import say
+from clew.errors import UsageError
+from clew.process.launch import original_environment
+from clew.protocol._constants import Mode
+from clew.recording.interrupts import InterruptGuard
+from clew.recording.session import RecordingSession, RecordOptions
+
+if TYPE_CHECKING:
+    from clew.recording.session import RecordResult
+
+__all__ = ["command"]
+
+MAX_DEFAULT_NAMES: Final = 10_000
+
+
+@click.command(name="record", context_settings={"allow_interspersed_args": False})
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The trace to write; default PROGRAM.clew.")
+@click.option(
+    "--mode",
+    type=click.Choice(["coverage", "counts"]),
+    default="counts",
+    show_default=True,
+    help="coverage: which blocks and edges ran. counts: how often each did.",
+)
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="WHAT",
+    help="Record only this: an image (libc.so*), a symbol (libc.so.6!malloc) or addresses (0x1000-0x2000).",
+)
+@click.option("--exclude", multiple=True, metavar="WHAT", help="Follow this, but don't record it.")
+@click.option("--no-follow", is_flag=True, help="Don't record child processes (they are not recorded yet anyway).")
+@click.option(
+    "--on-full",
+    type=click.Choice(["wait", "drop"]),
+    default="wait",
+    show_default=True,
+    help="When clew can't keep up: let the target wait, or drop records and count them.",
+)
+@click.option(
+    "--pause",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Wait before the first instruction, for a debugger to attach.",
+)
+@click.option("--stats", is_flag=True, help="Print the runtime's own numbers at the end.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]...")
+def command(
+    output: Path | None,
+    mode: str,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    no_follow: bool,
+    on_full: str,
+    pause: float | None,
+    stats: bool,
+    quiet: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Run CMD and record every basic block, edge and call that it runs.
+
+    CMD's input, output, terminal and exit status are its own; killed by signal N, the status is 128+N.
+    Child processes run unrecorded for now; --no-follow is accepted and changes nothing.
+    """
+    options = RecordOptions(
+        command=words,
+        output=output if output is not None else _default_output(words[0]),
+        mode=Mode[mode.upper()],
+        include=include,
+        exclude=exclude,
+        drop_on_full=on_full == "drop",
+        pause_seconds=pause or 0.0,
+        environment=original_environment(),
+    )
+    with InterruptGuard().held() as guard:
+        session = RecordingSession(options, guard)
+        pid = session.start()
+        if pause and not quiet:
+            say(f"process {pid} waits {pause:g} s before its first instruction")
+        session.wait()
+        result = session.finish()
+        if not quiet:
+            for warning in result.warnings:
+                say(warning)
+            _print_summary(result)
+        if stats:
+            for name, value in result.statistics.items():
+                say(f"{name} {value}")
+    return result.exit_status
+
+
+def _print_summary(result: RecordResult) -> None:
+    if importlib.util.find_spec("clew.cli.summary") is not None:
+        from clew.cli.summary import print_summary
+        from clew.store.trace import Trace
+
+        print_summary(Trace(result.output))
+    say(f"wrote {result.output}; look at it with `clew report {result.output}`")
+
+
+def _default_output(program: str) -> Path:
+    """`PROGRAM.clew` here, with a number if there is one already."""
+    name = os.path.basename(program) or "trace"
+    for number in range(1, MAX_DEFAULT_NAMES):
+        path = Path(f"{name}.clew" if number == 1 else f"{name}-{number}.clew")
+        if not os.path.lexists(path):
+            return path
+    raise UsageError(f"{name}.clew and {MAX_DEFAULT_NAMES} more names are taken; give one with -o")

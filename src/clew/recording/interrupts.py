@@ -1,0 +1,59 @@
+"""Signals to clew itself while it records: none of them may cost the trace.
+
+Runs in the controller's main thread. A terminal sends SIGINT, SIGQUIT and SIGHUP to the target too, which decides for
+itself; clew goes on until the target has ended and the trace is whole. SIGTERM reaches clew alone: it is handed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+__all__ = ["InterruptGuard"]
+
+_FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+
+
+class InterruptGuard:
+    """While `held`: signals of the terminal are counted and otherwise nothing; SIGTERM goes to `target_pidfd`.
+
+    A second SIGTERM sets `wants_to_leave`: the trace is finished without waiting for the target, which goes on.
+    """
+
+    def __init__(self) -> None:
+        self.interrupts = 0
+        self.terminations = 0
+        self.target_pidfd: int | None = None
+
+    @property
+    def wants_to_leave(self) -> bool:
+        return self.terminations > 1
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[InterruptGuard]:
+        """Take the signals; give them back at the end. Outside the main thread nothing is done."""
+        if threading.current_thread() is not threading.main_thread():
+            yield self
+            return
+        replaced = {}
+        for number in (*_FROM_TERMINAL, signal.SIGTERM):
+            # Ignored from the start (nohup, a shell's background job) stays ignored, in the target too.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                replaced[number] = signal.signal(number, self._on_signal)
+        try:
+            yield self
+        finally:
+            for number, handler in replaced.items():
+                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if number != signal.SIGTERM:
+            self.interrupts += 1
+            return
+        self.terminations += 1
+        if self.target_pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.target_pidfd, signal.SIGTERM)
