@@ -93,6 +93,8 @@ def command(
         pid = session.start()
         if pause and not quiet:
             say(f"process {pid} waits {pause:g} s before its first instruction")
+        # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         session.wait()
         result = session.finish()
         if not quiet:

@@ -65,17 +65,25 @@ class _Stream:
 class Drain:
     """Reads the shared memory of one target.
 
-    `answer` is called for every request and returns the reply; the thread goes on when it returns.
+    `answer` is called for every request and returns the reply; the thread goes on when it returns. `process_name` is
+    the name of the first thread if the kernel can't be asked any more.
     """
 
     def __init__(
-        self, shared: SharedMemory, journal: JournalWriter, pid: Pid, answer: Callable[[Request], int] | None = None
+        self,
+        shared: SharedMemory,
+        journal: JournalWriter,
+        pid: Pid,
+        *,
+        process_name: str = "",
+        answer: Callable[[Request], int] | None = None,
     ) -> None:
         layout = shared.layout
         self._layout = layout
         self._shared = shared
         self._journal = journal
         self._pid = pid
+        self._process_name = process_name
         self._answer = answer
         self._slots: npt.NDArray[np.void] = np.frombuffer(
             shared.map, THREAD_SLOT, layout.max_threads, layout.slots_offset
@@ -237,7 +245,8 @@ class Drain:
             with open(f"/proc/{self._pid}/task/{tid}/comm", "rb") as file:
                 stream.fallback_name = file.read(64).rstrip(b"\n").decode("utf-8", "replace")
         except OSError:
-            return
+            if tid == self._pid and not stream.fallback_name:
+                stream.fallback_name = self._process_name
 
     def _wake(self, slot: int, name: str) -> None:
         offset = self._layout.slots_offset + slot * THREAD_SLOT_BYTES + field_offset("ThreadSlot", name)

@@ -100,6 +100,7 @@ class RecordingSession:
             raise UsageError(f"mode {options.mode.name.lower()}: not there yet; choose counts or coverage")
         self.options = options
         self.pid = Pid(0)
+        self._process_name = ""
         self._guard = guard or InterruptGuard()
         self._filters = FilterSet(options.include, options.exclude)
         self._warnings: list[str] = []
@@ -117,9 +118,11 @@ class RecordingSession:
         environment = options.environment
         if environment is None:
             environment = [name + b"=" + value for name, value in os.environb.items()]
-        _make_directory(options.output)
-        try:
+        with contextlib.ExitStack() as undo:
+            _make_directory(options.output)
+            undo.callback(shutil.rmtree, options.output, ignore_errors=True)
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
+            undo.callback(self._journal.close)
             self._shared = SharedMemory(
                 layout,
                 mode=options.mode,
@@ -128,12 +131,13 @@ class RecordingSession:
                 default_included=self._filters.is_included_by_default,
                 is_paused=options.pause_seconds > 0,
             )
+            undo.callback(self._shared.close)
             self._start_ns = time.time_ns()
-            process = launch_stopped(program, [os.fsencode(word) for word in options.command], environment)
-            with process:
+            with launch_stopped(program, [os.fsencode(word) for word in options.command], environment) as process:
                 self.pid = process.pid
                 mappings = read_maps(process.pid)
                 executable = os.readlink(f"/proc/{process.pid}/exe")
+                self._process_name = Path(f"/proc/{process.pid}/comm").read_text(errors="replace").rstrip("\n")
                 inject(process, image, self._shared, heap_bytes)
                 self._append_filters(
                     self._filters.address_rows() + [row for mapping in mappings for row in self._rows_for(mapping)]
@@ -141,9 +145,7 @@ class RecordingSession:
                 self._pidfd = os.pidfd_open(process.pid)
                 self._guard.target_pidfd = self._pidfd
                 process.detach()
-        except BaseException:
-            shutil.rmtree(options.output, ignore_errors=True)
-            raise
+            undo.pop_all()
         self._journal.write_json(FrameKind.PROCESS, self._process_row(executable, mappings))
         return self.pid
 
@@ -153,7 +155,7 @@ class RecordingSession:
         from clew.recording.drain import Drain
 
         answer = self._answer if self._filters.is_active else None
-        drain = Drain(self._shared, self._journal, self.pid, answer)
+        drain = Drain(self._shared, self._journal, self.pid, process_name=self._process_name, answer=answer)
         try:
             self._drain_until_end(drain)
             drain.finish()
