@@ -33,7 +33,7 @@ _SECCOMP_MODES: Final = {"0": "none", "1": "strict", "2": "filter"}
 
 @dataclass(frozen=True)
 class Check:
-    """One look at the machine. `way_out` is empty where nothing is to be done; `failed` means that recording can't work."""
+    """One look at the machine; `failed` means that recording can't work. `way_out` may be empty."""
 
     name: str
     state: Literal["ok", "note", "failed"]

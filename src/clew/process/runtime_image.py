@@ -101,11 +101,11 @@ def _parse(path: Path, data: bytes) -> RuntimeImage:
     memory_bytes = _page_up(max((address + memory for _, _, _, address, _, _, memory, _ in loads), default=0))
     if not 0 < memory_bytes <= MAX_IMAGE_BYTES:
         raise RuntimeImageError(path, f"takes {memory_bytes} bytes of memory; expected up to {MAX_IMAGE_BYTES}")
+    if any(in_file > in_memory or offset + in_file > len(data) for _, _, offset, _, _, in_file, in_memory, _ in loads):
+        raise RuntimeImageError(path, "truncated or damaged")
     content = bytearray(max(address + in_file for _, _, _, address, _, in_file, _, _ in loads))
     segments = []
     for _, flags, offset, address, _, in_file, in_memory, _ in loads:
-        if in_file > in_memory or offset + in_file > len(data):
-            raise RuntimeImageError(path, "truncated or damaged")
         content[address : address + in_file] = data[offset : offset + in_file]
         protection = (
             PROT_READ * bool(flags & _PF_READ)

@@ -187,7 +187,6 @@ class Drain:
             self.drained_bytes += size_bytes
         if self._waiters[slot]:
             self._wake(slot, "ring_tail")
-            self._wake(slot, "ring_waiters")
         return size_bytes
 
     def _set_tail(self, slot: int, tail: int) -> None:

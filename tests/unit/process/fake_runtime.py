@@ -42,10 +42,8 @@ def build_fake_runtime(
     header = directory / "layout.h"
     header.write_text("".join(f"#define {name} {value}\n" for name, value in definitions.items()))
     image = directory / "fake-runtime"
-    subprocess.run(
-        ["gcc", "-O1", "-nostdlib", "-static-pie", "-fPIE", "-ffreestanding", "-fno-stack-protector", "-fcf-protection=none",
-         "-Wl,-z,separate-code", "-Wl,--build-id=none", f"-I{directory}", f"-DDAMAGE={damage}",
-         "-o", image, SOURCE],
-        check=True,
-    )  # fmt: skip
+    options = "-O1 -nostdlib -static-pie -fPIE -ffreestanding -fno-stack-protector -fcf-protection=none"
+    command = ["gcc", *options.split(), "-Wl,-z,separate-code", "-Wl,--build-id=none"]
+    command += [f"-I{directory}", f"-DDAMAGE={damage}", "-o", str(image), str(SOURCE)]
+    subprocess.run(command, check=True)
     return image

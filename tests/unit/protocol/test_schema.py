@@ -1,0 +1,155 @@
+"""The schema's own rules, its hash, and that what is generated is up to date and agrees with the schema."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clew.errors import SchemaError
+from clew.protocol import _constants, _generated
+from clew.protocol.generate import generated_files, main
+from clew.protocol.layout import field_offset, pack_struct
+from clew.protocol.schema import load_schema, parse_schema
+
+ROOT = Path(__file__).resolve().parents[3]
+
+SMALL = """
+[protocol]
+version = 3
+magic = 0x1122334455667788
+note_name = "clew"
+note_type = 1
+[limits]
+record_bytes = { value = 64, doc = "bytes" }
+[enums.RecordKind]
+doc = "kinds"
+type = "u16"
+values = { padding = 0, thing = 1 }
+[structs.ThingRecord]
+doc = "a thing"
+size = 64
+shared = true
+record = "thing"
+fields = [
+  { name = "kind", type = "u16", offset = 0, writer = "runtime:thread", doc = "kind" },
+  { name = "small", type = "u8[6]", offset = 2, writer = "runtime:thread", doc = "six [bytes]" },
+  { name = "large", type = "u64[7]", offset = 8, writer = "runtime:thread", doc = "seven words" },
+]
+[structs.Private]
+doc = "private"
+size = 8
+shared = false
+fields = [{ name = "word", type = "u64", offset = 0, doc = "a word" }]
+"""
+
+
+def test_generated_files_are_up_to_date() -> None:
+    assert main(["--check", "--root", str(ROOT)]) == 0
+
+
+def test_dtypes_agree_with_the_schema() -> None:
+    for definition in load_schema(ROOT / "protocol" / "schema.toml").structs:
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", definition.name).upper()
+        dtype = getattr(_generated, name)
+        assert dtype.itemsize == definition.size_bytes
+        assert dtype.names == tuple(field.name for field in definition.fields)
+        for field in definition.fields:
+            field_dtype, offset = dtype.fields[field.name]
+            assert (offset, field_dtype.itemsize) == (field.offset, field.size_bytes)
+            assert field_offset(definition.name, field.name) == field.offset
+
+
+def test_rust_side_is_formatted(tmp_path: Path) -> None:
+    if shutil.which("rustfmt") is None:
+        pytest.skip("rustfmt is not installed")
+    text = generated_files(load_schema(ROOT / "protocol" / "schema.toml"))["runtime/src/protocol.rs"]
+    (tmp_path / "protocol.rs").write_text(text)
+    subprocess.run(["rustfmt", "--edition", "2021", "--check", tmp_path / "protocol.rs"], check=True)
+
+
+def test_rust_side_compiles_and_asserts_its_layout(tmp_path: Path) -> None:
+    if shutil.which("rustc") is None:
+        pytest.skip("rustc is not installed")
+    text = generated_files(parse_schema(SMALL))["runtime/src/protocol.rs"]
+    (tmp_path / "lib.rs").write_text("#![no_std]\n#![allow(dead_code)]\n" + text.replace("//!", "//"))
+    command = ["rustc", "--edition", "2021", "--crate-type", "lib", "--emit=metadata", "-o", tmp_path / "out", "lib.rs"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    assert "assert!(core::mem::offset_of!(ThingRecord, large) == 8);" in text
+    broken = text.replace("offset_of!(ThingRecord, large) == 8", "offset_of!(ThingRecord, large) == 16")
+    (tmp_path / "lib.rs").write_text("#![no_std]\n#![allow(dead_code)]\n" + broken.replace("//!", "//"))
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('type = "u8[6]", offset = 2', 'type = "u8[6]", offset = 4', "the field before it ends at 2"),
+        ('type = "u8[6]", offset = 2', 'type = "u32", offset = 2', "not aligned"),
+        ('type = "u64[7]", offset = 8', 'type = "u64[8]", offset = 8', "fields end at 72, not at its size 64"),
+        ('type = "u64[7]"', 'type = "i64[7]"', "unknown type"),
+        ('offset = 8, writer = "runtime:thread"', 'offset = 8, writer = "anybody"', "names its writer"),
+        ('offset = 8, writer = "runtime:thread",', "offset = 8,", "names its writer"),
+        ('offset = 0, doc = "a word"', 'offset = 0, writer = "both", doc = "a word"', "has no writer"),
+        ('record = "thing"', 'record = "stone"', "no RecordKind"),
+        ("thing = 1 }", "thing = 0 }", "used twice"),
+        ("thing = 1 }", "thing = 65536 }", "16 bits"),
+        ('name = "small"', 'name = "Small"', "snake_case"),
+        ('name = "large"', 'name = "small"', "used twice"),
+        ("record_bytes = { value = 64", "record_bytes = { value = 32", "a record has 32 bytes"),
+    ],
+)
+def test_broken_rules_are_refused(old: str, new: str, complaint: str) -> None:
+    assert SMALL.count(old) == 1
+    with pytest.raises(SchemaError, match=re.escape(complaint)):
+        parse_schema(SMALL.replace(old, new))
+
+
+def test_hash_covers_meaning_but_not_documentation() -> None:
+    original = parse_schema(SMALL).hash
+    assert parse_schema(SMALL.replace("seven words", "7 words")).hash == original
+    for old, new in (
+        ("version = 3", "version = 4"),
+        ("thing = 1 }", "thing = 2 }"),
+        ('name = "large"', 'name = "huge"'),
+        ('offset = 8, writer = "runtime:thread"', 'offset = 8, writer = "both"'),
+        ("value = 64", "value = 64, doc = 'x' }\nother = { value = 1"),
+    ):
+        assert parse_schema(SMALL.replace(old, new)).hash != original, old
+
+
+def test_check_names_the_stale_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "protocol").mkdir()
+    (tmp_path / "protocol" / "schema.toml").write_text(SMALL)
+    assert main(["--root", str(tmp_path)]) == 0
+    assert main(["--check", "--root", str(tmp_path)]) == 0
+    (tmp_path / "docs" / "format" / "protocol.md").write_text("old")
+    assert main(["--check", "--root", str(tmp_path)]) == 1
+    assert "docs/format/protocol.md" in capsys.readouterr().err
+
+
+def test_pack_struct_puts_values_where_numpy_finds_them() -> None:
+    data = pack_struct("SessionHeader", magic=7, schema_hash=bytes(range(32)), max_threads=9)
+    row = np.frombuffer(data, _generated.SESSION_HEADER)[0]
+    assert (row["magic"], row["max_threads"], bytes(row["schema_hash"])) == (7, 9, bytes(range(32)))
+    block = np.frombuffer(pack_struct("StartBlock", ranges=[1, 2, 3], rip=5), _generated.START_BLOCK)[0]
+    assert (list(block["ranges"][:4]), block["rip"]) == ([1, 2, 3, 0], 5)
+
+
+def test_pack_struct_refuses_what_does_not_fit() -> None:
+    with pytest.raises(struct.error):
+        pack_struct("SessionHeader", max_threads=1 << 32)
+    with pytest.raises(struct.error):
+        pack_struct("StartBlock", ranges=[0] * 481)
+    with pytest.raises(KeyError):
+        pack_struct("StartBlock", nothing=1)
+
+
+def test_constants_are_the_same_with_and_without_numpy() -> None:
+    assert _generated.SCHEMA_HASH is _constants.SCHEMA_HASH
+    assert set(_generated.RECORD_DTYPES) == set(_generated.RecordKind) - {_generated.RecordKind.PADDING}
