@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
-from clew.protocol._generated import EndKind, Mode
+from clew.protocol._generated import Mode
 
 __all__ = ["RawImage", "RawProcess", "RawThread", "SessionInfo"]
 
