@@ -1,1 +1,85 @@
-"""clew follows every thread of a native Linux program and records what really ran."""
+"""clew follows every thread of a native Linux program and records what really ran.
+
+    import clew
+
+    trace = clew.record(["gzip", "-9k", "big.tar"])     # a clew.Trace
+    trace.blocks, trace.edges, trace.images             # Arrow tables
+
+Importing it is cheap: what is heavy is imported when it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clew.errors import ClewError
+
+if TYPE_CHECKING:
+    from clew.store.trace import Trace
+
+__all__ = ["ClewError", "Trace", "record"]
+
+
+def record(
+    command: Sequence[str | os.PathLike[str]],
+    *,
+    mode: str = "counts",
+    output: str | os.PathLike[str] | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    quiet: bool = False,
+) -> Trace:
+    """Run `command`, record it until it ends, and open its trace.
+
+    `mode` is `counts` or `coverage`. `output` is the directory to make; by default PROGRAM.clew in the working
+    directory, with a number if that is taken. `include` and `exclude` take image globs (`libc.so*`), symbols
+    (`libc.so.6!malloc`) and address ranges (`0x1000-0x2000`). `environment` replaces the command's environment.
+    How the command ended is in the trace, not raised. What went wrong short of failure becomes a warning, unless
+    `quiet`. Raises ClewError.
+    """
+    import warnings
+
+    from clew.errors import UsageError
+    from clew.protocol._constants import Mode
+    from clew.recording.interrupts import InterruptGuard
+    from clew.recording.session import RecordingSession, RecordOptions, default_output
+    from clew.store.trace import Trace
+
+    words = [os.fspath(word) for word in command]
+    if not words:
+        raise UsageError("empty command: give a program to record")
+    if mode.upper() not in Mode.__members__:
+        raise UsageError(f"mode {mode!r}: no such mode; choose counts or coverage")
+    options = RecordOptions(
+        command=words,
+        output=default_output(words[0]) if output is None else Path(output),
+        mode=Mode[mode.upper()],
+        include=include,
+        exclude=exclude,
+        environment=None if environment is None else [os.fsencode(f"{k}={v}") for k, v in environment.items()],
+    )
+    with InterruptGuard().held() as guard:
+        session = RecordingSession(options, guard)
+        session.start()
+        session.wait()
+        result = session.finish()
+    if not quiet:
+        for message in result.warnings:
+            warnings.warn(message, stacklevel=2)
+    return Trace(result.output)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Trace":
+        from clew.store.trace import Trace
+
+        return Trace
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("clew")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,26 +6,23 @@ stderr. Nothing heavy is imported before the target runs.
 
 from __future__ import annotations
 
-import importlib.util
-import os
+from os import environ
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
 from clew.cli.console import say
-from clew.errors import UsageError
+from clew.errors import ClewError
 from clew.process.launch import original_environment
 from clew.protocol._constants import Mode
 from clew.recording.interrupts import InterruptGuard
-from clew.recording.session import RecordingSession, RecordOptions
+from clew.recording.session import RecordingSession, RecordOptions, default_output
 
 if TYPE_CHECKING:
     from clew.recording.session import RecordResult
 
 __all__ = ["command"]
-
-MAX_DEFAULT_NAMES: Final = 10_000
 
 
 @click.command(name="record", context_settings={"allow_interspersed_args": False})
@@ -80,7 +77,7 @@ def command(
     """
     options = RecordOptions(
         command=words,
-        output=output if output is not None else _default_output(words[0]),
+        output=output if output is not None else default_output(words[0]),
         mode=Mode[mode.upper()],
         include=include,
         exclude=exclude,
@@ -94,7 +91,7 @@ def command(
         if pause and not quiet:
             say(f"process {pid} waits {pause:g} s before its first instruction")
         # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         session.wait()
         result = session.finish()
         if not quiet:
@@ -108,19 +105,12 @@ def command(
 
 
 def _print_summary(result: RecordResult) -> None:
-    if importlib.util.find_spec("clew.cli.summary") is not None:
-        from clew.cli.summary import print_summary
-        from clew.store.trace import Trace
+    from clew.cli.summary import print_summary
+    from clew.store.trace import Trace
 
+    try:
         print_summary(Trace(result.output))
+    except ClewError as error:
+        # The trace is written and the target's status counts: a summary that fails is told, and no more.
+        say(error.message)
     say(f"wrote {result.output}; look at it with `clew report {result.output}`")
-
-
-def _default_output(program: str) -> Path:
-    """`PROGRAM.clew` here, with a number if there is one already."""
-    name = os.path.basename(program) or "trace"
-    for number in range(1, MAX_DEFAULT_NAMES):
-        path = Path(f"{name}.clew" if number == 1 else f"{name}-{number}.clew")
-        if not os.path.lexists(path):
-            return path
-    raise UsageError(f"{name}.clew and {MAX_DEFAULT_NAMES} more names are taken; give one with -o")

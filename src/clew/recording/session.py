@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from clew.recording.drain import Drain, Request
     from clew.recording.raw import RawProcess, SessionInfo
 
-__all__ = ["RecordOptions", "RecordResult", "RecordingSession"]
+__all__ = ["RecordOptions", "RecordResult", "RecordingSession", "default_output"]
+
+MAX_DEFAULT_NAMES: Final = 10_000
 
 MIN_DELAY_SECONDS: Final = 0.0005
 MAX_DELAY_SECONDS: Final = 0.02
@@ -334,6 +336,16 @@ class RecordingSession:
             target_cpu_seconds=self._target_cpu_seconds,
             controller_cpu_seconds=time.process_time(),
         )
+
+
+def default_output(program: str) -> Path:
+    """`PROGRAM.clew` in the working directory, with a number if there is one already."""
+    name = os.path.basename(program) or "trace"
+    for number in range(1, MAX_DEFAULT_NAMES):
+        path = Path(f"{name}.clew" if number == 1 else f"{name}-{number}.clew")
+        if not os.path.lexists(path):
+            return path
+    raise UsageError(f"{name}.clew and {MAX_DEFAULT_NAMES} more names are taken; choose one")
 
 
 def _make_directory(path: Path) -> None:
