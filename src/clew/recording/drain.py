@@ -110,6 +110,7 @@ class Drain:
         for slot in np.flatnonzero((self._states != SlotState.FREE) | (self._heads != self._tails)).tolist():
             stream = self._stream_of(slot)
             self._drain_ring(stream)
+            self._refresh_name(stream)
             self._finish_thread(stream, self._slots[slot].copy())
         self._journal.write(FrameKind.STATUS, self.status().tobytes())
 
