@@ -1,0 +1,3 @@
+//! What depends on the processor: thread context, gates, machine-code emitter.
+
+pub mod x86_64;

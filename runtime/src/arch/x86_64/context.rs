@@ -1,0 +1,172 @@
+//! The private block of a thread: what translated code and the gates reach through gs.
+//!
+//! Layout of a block (`THREAD_STRIDE_BYTES` of address space, aligned to its size, so that any address inside leads to
+//! its start):
+//!
+//! | offset | what |
+//! | --- | --- |
+//! | 0 | `ThreadContext` |
+//! | `BRANCH_TABLE_OFFSET` | the branch table: for (site index + low 16 bits of the target), where to jump |
+//! | `STACK_OFFSET` | the runtime's stack for this thread, growing down |
+//! | `CHILD_STACK_OFFSET` | the stack on which a new process starts (see thread/clone) |
+//! | `SIGNAL_STACK_OFFSET` | the kernel's alternate signal stack |
+//! | `FRAME_OFFSET` | a signal frame that the runtime builds for itself |
+//! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
+
+use crate::protocol;
+use crate::sys::kernel::{SigInfo, SigStack};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
+/// Site indices given out, at most; the branch table is that much longer than 65,536 entries.
+pub const MAX_SITES: u32 = 196_608;
+pub const BRANCH_TABLE_ENTRIES: u64 = MAX_SITES as u64 + 0x1_0000;
+pub const STACK_OFFSET: u64 = 0x30_0000;
+pub const STACK_BYTES: u64 = 0x4_0000;
+pub const CHILD_STACK_OFFSET: u64 = 0x38_0000;
+pub const CHILD_STACK_BYTES: u64 = 0x1_0000;
+pub const SIGNAL_STACK_OFFSET: u64 = 0x40_0000;
+pub const SIGNAL_STACK_BYTES: u64 = 0x2_0000;
+pub const FRAME_OFFSET: u64 = 0x48_0000;
+pub const FRAME_BYTES: u64 = 0x1_0000;
+/// Everything below the counters window that a thread uses.
+pub const PRIVATE_BYTES: u64 = 0x4a_0000;
+
+/// What `site` holds at sites that got no index of their own.
+pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
+
+/// Set in `site` by returns: the rest is the fragment's number.
+pub const SITE_RETURN: u32 = 0x8000_0000;
+
+/// What a thread's translated code, gates and dispatcher share. Only the thread itself writes it, from translated code,
+/// gates, dispatcher and its own signal handler.
+#[repr(C)]
+pub struct ThreadContext {
+    pub self_address: u64,
+    /// The application's registers while the thread is in the runtime, in the processor's numbering.
+    pub registers: [u64; 16],
+    /// Where the application goes on.
+    pub rip: u64,
+    pub rflags: u64,
+    /// The exit that led into the dispatcher.
+    pub exit_id: u32,
+    /// The site of the indirect branch under way.
+    pub site: u32,
+    pub spill_rax: u64,
+    pub spill_rcx: u64,
+    pub spill_address: u64,
+    pub spill_rdx: u64,
+    pub spill_rbx: u64,
+    pub spill_flags: u64,
+    pub spill_r11: u64,
+    /// Target of the indirect branch under way, once it missed.
+    pub target: u64,
+    /// Where a gate jumps last.
+    pub jump: u64,
+    pub gate_exit: u64,
+    pub gate_indirect: u64,
+    pub gate_syscall: u64,
+    /// Top of the runtime's stack.
+    pub stack_top: u64,
+    pub app_gs_base: u64,
+    /// The pair table (see cache/pairs): entries, and mask of the index.
+    pub pair_table: u64,
+    pub pair_mask: u64,
+    pub mxcsr: u32,
+    /// A signal waits to be delivered: see signal/.
+    pub pending: u32,
+    pub xmm: [[u64; 2]; 16],
+    pub pending_info: SigInfo,
+    /// The application's mask when the pending signal came.
+    pub pending_mask: u64,
+    /// Exit whose fragment was unlinked for the pending signal; `u32::MAX` none.
+    pub unlinked_fragment: u32,
+    pub tid: u32,
+    pub slot: u32,
+    /// What the gate's caller asked of the dispatcher.
+    pub reason: u32,
+    pub app_signal_stack: SigStack,
+    pub ring_head: u64,
+    /// Which thread's ring and counters this is: pointers into the shared memory.
+    pub slot_pointer: u64,
+    pub ring_pointer: u64,
+    pub is_released: u32,
+    /// Filled part of the branch table, entries.
+    pub branch_table_filled: u32,
+    /// The application's mask at a start, for a thread that was created with all signals blocked.
+    pub start_mask: u64,
+    /// A fault waits to be delivered; goes before `pending`.
+    pub fault_pending: u32,
+    pub parent_tid: u32,
+    pub fault_info: SigInfo,
+    /// err, trapno and cr2 of the fault, for its frame.
+    pub fault_details: [u64; 3],
+}
+
+static PRIVATE_BASE: AtomicU64 = AtomicU64::new(0);
+static PRIVATE_END: AtomicU64 = AtomicU64::new(0);
+
+/// Says where all threads' private blocks are. Once, at the start.
+pub fn set_private_range(base: u64, end: u64) {
+    PRIVATE_BASE.store(base, Ordering::Relaxed);
+    PRIVATE_END.store(end, Ordering::Relaxed);
+}
+
+pub fn private_base() -> u64 {
+    PRIVATE_BASE.load(Ordering::Relaxed)
+}
+
+/// The context of the thread whose private block holds `address`: the signal handler knows its thread by its stack.
+pub fn context_at(address: u64) -> Option<*mut ThreadContext> {
+    let base = PRIVATE_BASE.load(Ordering::Relaxed);
+    if base == 0 || !(base..PRIVATE_END.load(Ordering::Relaxed)).contains(&address) {
+        return None;
+    }
+    Some((address & !(protocol::THREAD_STRIDE_BYTES - 1)) as *mut ThreadContext)
+}
+
+const _: () = assert!(size_of::<ThreadContext>() <= 4096);
+const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());
+const _: () = assert!(PRIVATE_BYTES <= protocol::THREAD_COUNTERS_OFFSET);
+const _: () = assert!(BRANCH_TABLE_OFFSET + BRANCH_TABLE_ENTRIES * 8 <= STACK_OFFSET);
+
+/// gs displacement of a context field.
+macro_rules! gs_offset {
+    ($field:ident) => {
+        offset_of!(ThreadContext, $field) as u32
+    };
+}
+
+pub const GS_EXIT_ID: u32 = gs_offset!(exit_id);
+pub const GS_SITE: u32 = gs_offset!(site);
+pub const GS_SPILL_RAX: u32 = gs_offset!(spill_rax);
+pub const GS_SPILL_RCX: u32 = gs_offset!(spill_rcx);
+pub const GS_SPILL_ADDRESS: u32 = gs_offset!(spill_address);
+pub const GS_SPILL_R11: u32 = gs_offset!(spill_r11);
+pub const GS_GATE_EXIT: u32 = gs_offset!(gate_exit);
+pub const GS_GATE_INDIRECT: u32 = gs_offset!(gate_indirect);
+pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate_syscall);
+pub const GS_APP_GS_BASE: u32 = gs_offset!(app_gs_base);
+
+/// gs displacement of counter `index`.
+pub fn gs_counter(index: u32) -> u32 {
+    protocol::THREAD_COUNTERS_OFFSET as u32 + index * 8
+}
+
+/// gs displacement of a site's first branch table entry.
+pub fn gs_branch_table(site_index: u32) -> u32 {
+    BRANCH_TABLE_OFFSET as u32 + site_index * 8
+}
+
+impl ThreadContext {
+    /// The counter's address in this thread's window.
+    pub fn counter(&self, index: u32) -> *mut u64 {
+        (self.self_address + gs_counter(index) as u64) as *mut u64
+    }
+
+    /// The branch table entry of a target at a site.
+    pub fn branch_entry(&self, site_index: u32, target: u64) -> *mut u64 {
+        (self.self_address + gs_branch_table(site_index) as u64 + (target & 0xffff) * 8) as *mut u64
+    }
+}

@@ -1,0 +1,347 @@
+//! Machine code, byte by byte: the few instructions that clew itself puts into the code cache.
+//!
+//! Pure: writes into a buffer, knows the address the buffer will run at. None of these instructions but `inc` and `cmp`
+//! touches the flags.
+
+use super::{Gpr, RCX};
+
+/// Where the code goes. Writing past the end is remembered, not done: `overflowed`.
+pub struct Emitter<'a> {
+    buffer: &'a mut [u8],
+    /// Address of the buffer's first byte when it runs.
+    base: u64,
+    position: usize,
+    overflowed: bool,
+}
+
+impl<'a> Emitter<'a> {
+    pub fn new(buffer: &'a mut [u8], base: u64) -> Emitter<'a> {
+        Emitter { buffer, base, position: 0, overflowed: false }
+    }
+
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    pub fn address(&self) -> u64 {
+        self.base + self.position as u64
+    }
+
+    pub fn overflowed(&self) -> bool {
+        self.overflowed
+    }
+
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let end = self.position + bytes.len();
+        if end > self.buffer.len() {
+            self.overflowed = true;
+            return;
+        }
+        for (target, source) in self.buffer[self.position..end].iter_mut().zip(bytes) {
+            *target = *source;
+        }
+        self.position = end;
+    }
+
+    pub fn dword(&mut self, value: u32) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    pub fn qword(&mut self, value: u64) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// Writes again over what was written at `position`.
+    pub fn patch(&mut self, position: usize, bytes: &[u8]) {
+        if let Some(target) = self.buffer.get_mut(position..position + bytes.len()) {
+            target.copy_from_slice(bytes);
+        }
+    }
+
+    /// A single-byte-or-longer no-op of `size` bytes.
+    pub fn nops(&mut self, size: usize) {
+        // Recommended multi-byte sequences: Intel SDM volume 2, NOP.
+        const NOPS: [&[u8]; 9] = [
+            &[0x90],
+            &[0x66, 0x90],
+            &[0x0f, 0x1f, 0x00],
+            &[0x0f, 0x1f, 0x40, 0x00],
+            &[0x0f, 0x1f, 0x44, 0x00, 0x00],
+            &[0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00],
+            &[0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00],
+            &[0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
+            &[0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
+        ];
+        let mut rest = size;
+        while rest > 0 {
+            let step = rest.min(9);
+            self.bytes(NOPS[step - 1]);
+            rest -= step;
+        }
+    }
+
+    /// No-ops until `address() + ahead` is a multiple of `alignment`.
+    pub fn align(&mut self, alignment: u64, ahead: u64) {
+        let misaligned = (self.address() + ahead) % alignment;
+        if misaligned != 0 {
+            self.nops((alignment - misaligned) as usize);
+        }
+    }
+
+    fn gs_access(&mut self, opcode: u8, register: Gpr, wide: bool, displacement: u32) {
+        let rex = 0x40 | (u8::from(wide) << 3) | ((register.0 >> 3) << 2);
+        self.bytes(&[0x65, rex, opcode, ((register.0 & 7) << 3) | 4, 0x25]);
+        self.dword(displacement);
+    }
+
+    /// mov gs:[displacement], register
+    pub fn store_gs(&mut self, displacement: u32, register: Gpr) {
+        self.gs_access(0x89, register, true, displacement);
+    }
+
+    /// mov register, gs:[displacement]
+    pub fn load_gs(&mut self, register: Gpr, displacement: u32) {
+        self.gs_access(0x8b, register, true, displacement);
+    }
+
+    /// mov dword gs:[displacement], register (32 bits)
+    pub fn store_gs32(&mut self, displacement: u32, register: Gpr) {
+        self.gs_access(0x89, register, false, displacement);
+    }
+
+    /// mov register (32 bits), dword gs:[displacement]
+    pub fn load_gs32(&mut self, register: Gpr, displacement: u32) {
+        self.gs_access(0x8b, register, false, displacement);
+    }
+
+    /// mov dword gs:[displacement], immediate
+    pub fn store_gs_immediate(&mut self, displacement: u32, immediate: u32) {
+        self.bytes(&[0x65, 0xc7, 0x04, 0x25]);
+        self.dword(displacement);
+        self.dword(immediate);
+    }
+
+    /// inc qword gs:[displacement]: all arithmetic flags but carry change
+    pub fn increment_gs(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x48, 0xff, 0x04, 0x25]);
+        self.dword(displacement);
+    }
+
+    /// mov register, immediate (64 bits, the shortest form)
+    pub fn load_immediate(&mut self, register: Gpr, immediate: u64) {
+        let high = register.0 >> 3;
+        let low = register.0 & 7;
+        if immediate <= u32::MAX as u64 {
+            if high != 0 {
+                self.bytes(&[0x41]);
+            }
+            self.bytes(&[0xb8 | low]);
+            self.dword(immediate as u32);
+        } else if immediate as i64 == immediate as i32 as i64 {
+            self.bytes(&[0x48 | high, 0xc7, 0xc0 | low]);
+            self.dword(immediate as u32);
+        } else {
+            self.bytes(&[0x48 | high, 0xb8 | low]);
+            self.qword(immediate);
+        }
+    }
+
+    /// lea register, [register + displacement]
+    pub fn add_immediate(&mut self, register: Gpr, displacement: i32) {
+        self.add_registers(register, register, None, 1, displacement);
+    }
+
+    /// lea target, [base + index * scale + displacement]; the index must not be rsp
+    pub fn add_registers(&mut self, target: Gpr, base: Gpr, index: Option<Gpr>, scale: u32, displacement: i32) {
+        let index_code = index.map_or(4, |r| r.0);
+        let rex = 0x48 | ((target.0 >> 3) << 2) | ((index_code >> 3) << 1) | (base.0 >> 3);
+        let scale_code = scale.trailing_zeros() as u8;
+        self.bytes(&[
+            rex,
+            0x8d,
+            0x84 | ((target.0 & 7) << 3),
+            (scale_code << 6) | ((index_code & 7) << 3) | (base.0 & 7),
+        ]);
+        self.dword(displacement as u32);
+    }
+
+    /// jmp gs:[displacement]
+    pub fn jump_gs(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0xff, 0x24, 0x25]);
+        self.dword(displacement);
+    }
+
+    /// jmp rel32 whose displacement is 4-aligned, so that it can be changed by one store; returns its position.
+    pub fn jump_linkable(&mut self) -> usize {
+        self.align(4, 1);
+        self.bytes(&[0xe9]);
+        let position = self.position;
+        self.dword(0);
+        position
+    }
+
+    /// jcc rel32 forward; returns the displacement's position for `bind`.
+    pub fn jump_condition(&mut self, condition: u8) -> usize {
+        self.bytes(&[0x0f, 0x80 | condition]);
+        let position = self.position;
+        self.dword(0);
+        position
+    }
+
+    /// jmp rel32; returns the displacement's position for `bind`.
+    pub fn jump(&mut self) -> usize {
+        self.bytes(&[0xe9]);
+        let position = self.position;
+        self.dword(0);
+        position
+    }
+
+    /// call rel32; returns the displacement's position for `bind`.
+    pub fn call(&mut self) -> usize {
+        self.bytes(&[0xe8]);
+        let position = self.position;
+        self.dword(0);
+        position
+    }
+
+    /// Makes the rel32 at `position` lead here.
+    pub fn bind(&mut self, position: usize) {
+        let displacement = (self.position as i64 - position as i64 - 4) as i32;
+        self.patch(position, &displacement.to_le_bytes());
+    }
+
+    /// Makes the rel8 at `position` lead here; `false` if it is too far.
+    pub fn bind_short(&mut self, position: usize) -> bool {
+        let displacement = self.position as i64 - position as i64 - 1;
+        let fits = (-128..128).contains(&displacement);
+        self.patch(position, &[displacement as u8]);
+        fits
+    }
+
+    /// jrcxz rel8; returns the displacement's position for `bind_short`.
+    pub fn jump_rcx_zero(&mut self) -> usize {
+        self.bytes(&[0xe3]);
+        let position = self.position;
+        self.bytes(&[0]);
+        position
+    }
+
+    /// movzx eax, cx
+    pub fn low_16_of_rcx_to_rax(&mut self) {
+        self.bytes(&[0x0f, 0xb7, 0xc1]);
+    }
+
+    /// jmp gs:[displacement + rax * 8]
+    pub fn jump_gs_table(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0xff, 0x24, 0xc5]);
+        self.dword(displacement);
+    }
+
+    /// mov rax, gs:[displacement + rax * 8]
+    pub fn load_rax_gs_table(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x48, 0x8b, 0x04, 0xc5]);
+        self.dword(displacement);
+    }
+
+    /// cmp rcx, [literal]: sets the flags; returns the position of the rip-relative displacement for `bind`.
+    pub fn compare_rcx_literal(&mut self) -> usize {
+        self.bytes(&[0x48, 0x3b, 0x05 | (RCX.0 << 3)]);
+        let position = self.position;
+        self.dword(0);
+        position
+    }
+
+    /// push qword [literal]; returns the position of the rip-relative displacement for `bind`.
+    pub fn push_literal(&mut self) -> usize {
+        self.bytes(&[0xff, 0x35]);
+        let position = self.position;
+        self.dword(0);
+        position
+    }
+
+    /// mov register, [literal]; returns the position of the rip-relative displacement for `bind`.
+    pub fn load_literal(&mut self, register: Gpr) -> usize {
+        self.bytes(&[0x48 | ((register.0 >> 3) << 2), 0x8b, 0x05 | ((register.0 & 7) << 3)]);
+        let position = self.position;
+        self.dword(0);
+        position
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
+
+    fn decode_one(emit: impl FnOnce(&mut Emitter)) -> iced_x86::Instruction {
+        let mut buffer = [0u8; 64];
+        let mut emitter = Emitter::new(&mut buffer, 0x1000);
+        emit(&mut emitter);
+        let size = emitter.position();
+        let mut decoder = Decoder::with_ip(64, &buffer[..size], 0x1000, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        assert_eq!(instruction.len(), size);
+        instruction
+    }
+
+    #[test]
+    fn every_register_reaches_gs() {
+        for number in 0..16 {
+            let store = decode_one(|e| e.store_gs(0x1234, Gpr(number)));
+            assert_eq!(store.mnemonic(), Mnemonic::Mov);
+            assert_eq!(store.memory_segment(), Register::GS);
+            assert_eq!(store.memory_displacement64(), 0x1234);
+            assert_eq!(store.op1_register().number() as u8, number);
+            let load = decode_one(|e| e.load_gs(Gpr(number), 0x88));
+            assert_eq!(load.op0_register().number() as u8, number);
+            assert_eq!(load.op0_register().size(), 8);
+        }
+    }
+
+    #[test]
+    fn immediates_keep_their_value() {
+        for value in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0xffff_ffff_8000_0000, 0x1234_5678_9abc_def0] {
+            for number in [0, 1, 8, 15] {
+                let load = decode_one(|e| e.load_immediate(Gpr(number), value));
+                let immediate = load.immediate(1);
+                assert_eq!(immediate, value, "{load:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lea_forms_keep_their_operands() {
+        for target in 0..16 {
+            for base in 0..16 {
+                let add = decode_one(|e| e.add_registers(Gpr(target), Gpr(base), Some(Gpr(9)), 8, -5));
+                assert_eq!(add.mnemonic(), Mnemonic::Lea);
+                assert_eq!(add.memory_base().number() as u8, base);
+                assert_eq!(add.memory_index(), Register::R9);
+                assert_eq!(add.memory_index_scale(), 8);
+                assert_eq!(add.memory_displacement64() as i64, -5);
+                let plain = decode_one(|e| e.add_immediate(Gpr(target), 8));
+                assert_eq!(plain.memory_index(), Register::None);
+            }
+        }
+    }
+
+    #[test]
+    fn linkable_jumps_are_aligned() {
+        for lead in 0..8 {
+            let mut buffer = [0u8; 64];
+            let mut emitter = Emitter::new(&mut buffer, 0x1003);
+            emitter.nops(lead);
+            let position = emitter.jump_linkable();
+            assert_eq!((0x1003 + position as u64) % 4, 0);
+        }
+    }
+
+    #[test]
+    fn overflow_is_remembered() {
+        let mut buffer = [0u8; 4];
+        let mut emitter = Emitter::new(&mut buffer, 0);
+        emitter.qword(1);
+        assert!(emitter.overflowed());
+        assert_eq!(emitter.position(), 0);
+    }
+}

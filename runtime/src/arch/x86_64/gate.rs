@@ -1,0 +1,358 @@
+//! The gates: the only ways between translated code and the runtime's Rust.
+//!
+//! Runs in the target, entered by jumps from the code cache. A gate saves what Rust may clobber (general registers,
+//! flags, xmm0 to 15, MXCSR) into the thread's context, changes to the runtime's stack and calls `clew_dispatch`, which
+//! returns the cache address to go on at. Legacy SSE leaves the upper vector bits alone and Rust here uses no x87, so
+//! the rest of the vector state stays in the processor all the time.
+//!
+//! A signal that arrives inside a gate finds the thread in one of the ranges exported at the end; signal/interrupt
+//! says what it does there.
+
+use super::context::ThreadContext;
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+pub const REASON_EXIT: u32 = 0;
+pub const REASON_INDIRECT: u32 = 1;
+pub const REASON_SYSCALL: u32 = 2;
+/// A plain system call is done, and a signal waits.
+pub const REASON_SYSCALL_DONE: u32 = 3;
+/// A plain system call was not made yet, or is to be restarted, and a signal waits.
+pub const REASON_SYSCALL_AGAIN: u32 = 4;
+/// The context is complete; start, signal or a return of a handler: go on at `rip`.
+pub const REASON_RESUME: u32 = 5;
+
+global_asm!(
+    ".pushsection .text.clew_gates,\"ax\",@progbits",
+    // Default MXCSR: all exceptions masked, round to nearest.
+    ".balign 4",
+    "clew_default_mxcsr: .long 0x1f80",
+    // ------------------------------------------------------------------------------------------ direct exits
+    ".balign 16",
+    ".globl clew_gate_exit",
+    "clew_gate_exit:",
+    "mov dword ptr gs:[{reason}], {REASON_EXIT}",
+    "clew_save_all:",
+    "mov gs:[{rsp}], rsp",
+    "clew_save_all_but_rsp:",
+    "mov gs:[{rax}], rax",
+    "mov gs:[{rcx}], rcx",
+    "mov gs:[{rdx}], rdx",
+    "mov gs:[{rbx}], rbx",
+    "mov gs:[{rbp}], rbp",
+    "mov gs:[{rsi}], rsi",
+    "mov gs:[{rdi}], rdi",
+    "mov gs:[{r8}], r8",
+    "mov gs:[{r9}], r9",
+    "mov gs:[{r10}], r10",
+    "mov gs:[{r11}], r11",
+    "mov gs:[{r12}], r12",
+    "mov gs:[{r13}], r13",
+    "mov gs:[{r14}], r14",
+    "mov gs:[{r15}], r15",
+    "mov rsp, gs:[{stack_top}]",
+    "pushfq",
+    "pop gs:[{rflags}]",
+    // Rust expects a clear direction flag and no alignment checks.
+    "push 2",
+    "popfq",
+    "clew_save_vector:",
+    "movups gs:[{xmm} + 0], xmm0",
+    "movups gs:[{xmm} + 16], xmm1",
+    "movups gs:[{xmm} + 32], xmm2",
+    "movups gs:[{xmm} + 48], xmm3",
+    "movups gs:[{xmm} + 64], xmm4",
+    "movups gs:[{xmm} + 80], xmm5",
+    "movups gs:[{xmm} + 96], xmm6",
+    "movups gs:[{xmm} + 112], xmm7",
+    "movups gs:[{xmm} + 128], xmm8",
+    "movups gs:[{xmm} + 144], xmm9",
+    "movups gs:[{xmm} + 160], xmm10",
+    "movups gs:[{xmm} + 176], xmm11",
+    "movups gs:[{xmm} + 192], xmm12",
+    "movups gs:[{xmm} + 208], xmm13",
+    "movups gs:[{xmm} + 224], xmm14",
+    "movups gs:[{xmm} + 240], xmm15",
+    "stmxcsr gs:[{mxcsr}]",
+    "ldmxcsr [rip + clew_default_mxcsr]",
+    "clew_call_dispatch:",
+    "mov rdi, gs:[{self_address}]",
+    "mov esi, gs:[{reason}]",
+    "call {dispatch}",
+    // ------------------------------------------------------------------------------------------ back into the cache
+    ".globl clew_gate_resume",
+    "clew_gate_resume:",
+    "cmp dword ptr gs:[{pending}], 0",
+    "jne clew_gate_redispatch",
+    // From here on a signal leads to clew_gate_redispatch: the context is still complete.
+    "mov gs:[{jump}], rax",
+    "ldmxcsr gs:[{mxcsr}]",
+    "movups xmm0, gs:[{xmm} + 0]",
+    "movups xmm1, gs:[{xmm} + 16]",
+    "movups xmm2, gs:[{xmm} + 32]",
+    "movups xmm3, gs:[{xmm} + 48]",
+    "movups xmm4, gs:[{xmm} + 64]",
+    "movups xmm5, gs:[{xmm} + 80]",
+    "movups xmm6, gs:[{xmm} + 96]",
+    "movups xmm7, gs:[{xmm} + 112]",
+    "movups xmm8, gs:[{xmm} + 128]",
+    "movups xmm9, gs:[{xmm} + 144]",
+    "movups xmm10, gs:[{xmm} + 160]",
+    "movups xmm11, gs:[{xmm} + 176]",
+    "movups xmm12, gs:[{xmm} + 192]",
+    "movups xmm13, gs:[{xmm} + 208]",
+    "movups xmm14, gs:[{xmm} + 224]",
+    "movups xmm15, gs:[{xmm} + 240]",
+    "mov rsp, gs:[{stack_top}]",
+    "push gs:[{rflags}]",
+    "mov rax, gs:[{rax}]",
+    "mov rcx, gs:[{rcx}]",
+    "mov rdx, gs:[{rdx}]",
+    "mov rbx, gs:[{rbx}]",
+    "mov rbp, gs:[{rbp}]",
+    "mov rsi, gs:[{rsi}]",
+    "mov rdi, gs:[{rdi}]",
+    "mov r8, gs:[{r8}]",
+    "mov r9, gs:[{r9}]",
+    "mov r10, gs:[{r10}]",
+    "mov r11, gs:[{r11}]",
+    "mov r12, gs:[{r12}]",
+    "mov r13, gs:[{r13}]",
+    "mov r14, gs:[{r14}]",
+    "mov r15, gs:[{r15}]",
+    "popfq",
+    "mov rsp, gs:[{rsp}]",
+    "jmp gs:[{jump}]",
+    ".globl clew_gate_resume_end",
+    "clew_gate_resume_end:",
+    ".globl clew_gate_redispatch",
+    "clew_gate_redispatch:",
+    "mov rsp, gs:[{stack_top}]",
+    "push 2",
+    "popfq",
+    "ldmxcsr [rip + clew_default_mxcsr]",
+    "mov dword ptr gs:[{reason}], {REASON_RESUME}",
+    "jmp clew_call_dispatch",
+    // A new thread or process: rdi holds its context, rsp its stack, and gs is set.
+    ".globl clew_gate_start",
+    "clew_gate_start:",
+    "mov dword ptr gs:[{reason}], {REASON_RESUME}",
+    "jmp clew_call_dispatch",
+    // The kernel returns here (rt_sigreturn) with the application's vector state loaded; everything else is in the
+    // context already.
+    ".globl clew_gate_landing",
+    "clew_gate_landing:",
+    "mov rsp, gs:[{stack_top}]",
+    "push 2",
+    "popfq",
+    "mov dword ptr gs:[{reason}], {REASON_RESUME}",
+    "jmp clew_save_vector",
+    // ------------------------------------------------------------------------------------------ indirect branches
+    // rcx holds the target; rax and rcx of the application are in their spill slots; `site` says where from.
+    // First the pair table, which all threads share: 32 bytes an entry: target, site, pad, unused.
+    ".balign 16",
+    ".globl clew_gate_indirect",
+    "clew_gate_indirect:",
+    "mov gs:[{target}], rcx",
+    "mov gs:[{spill_rdx}], rdx",
+    "mov gs:[{spill_rbx}], rbx",
+    "lahf",
+    "seto al",
+    "mov gs:[{spill_flags}], rax",
+    ".globl clew_gate_indirect_restart",
+    "clew_gate_indirect_restart:",
+    "cmp dword ptr gs:[{pending}], 0",
+    "jne 8f",
+    "mov rcx, gs:[{target}]",
+    "mov edx, gs:[{site}]",
+    "test edx, edx",
+    "jns 2f",
+    "xor edx, edx",
+    "2:",
+    "mov rax, 0x9e3779b97f4a7c15",
+    "lea rbx, [rcx + rdx]",
+    "imul rax, rbx",
+    "shr rax, 32",
+    "3:",
+    "and rax, gs:[{pair_mask}]",
+    "mov rbx, rax",
+    "shl rbx, 5",
+    "add rbx, gs:[{pair_table}]",
+    "cmp qword ptr [rbx], 0",
+    "je 8f",
+    "cmp qword ptr [rbx], rcx",
+    "jne 4f",
+    "cmp dword ptr [rbx + 8], edx",
+    "je 5f",
+    "4:",
+    "inc eax",
+    "jmp 3b",
+    "5:",
+    // The pad; the branch table learns it.
+    "mov rbx, [rbx + 16]",
+    "test rbx, rbx",
+    "jz 8f",
+    "mov gs:[{jump}], rbx",
+    "movzx eax, cx",
+    "add eax, edx",
+    "mov gs:[{branch_table} + rax*8], rbx",
+    "mov rax, gs:[{spill_flags}]",
+    "add al, 0x7f",
+    "sahf",
+    "mov rbx, gs:[{spill_rbx}]",
+    "mov rdx, gs:[{spill_rdx}]",
+    "mov rcx, gs:[{target}]",
+    "jmp gs:[{jump}]",
+    ".globl clew_gate_indirect_end",
+    "clew_gate_indirect_end:",
+    "8:",
+    "mov rax, gs:[{spill_flags}]",
+    "add al, 0x7f",
+    "sahf",
+    "mov rbx, gs:[{spill_rbx}]",
+    "mov rdx, gs:[{spill_rdx}]",
+    "mov rax, gs:[{spill_rax}]",
+    "mov rcx, gs:[{spill_rcx}]",
+    "mov dword ptr gs:[{reason}], {REASON_INDIRECT}",
+    "jmp clew_save_all",
+    // ------------------------------------------------------------------------------------------ system calls
+    // rcx holds the cache address to go on at; the application's rcx and r11 are in their spill slots.
+    ".balign 16",
+    ".globl clew_gate_syscall",
+    "clew_gate_syscall:",
+    "mov gs:[{jump}], rcx",
+    "mov gs:[{rsp}], rsp",
+    "mov rsp, gs:[{stack_top}]",
+    "pushfq",
+    "pop r11",
+    "cmp rax, 512",
+    "jae 1f",
+    "lea rcx, [rip + {handled}]",
+    "cmp byte ptr [rcx + rax], 0",
+    "jne 2f",
+    "1:",
+    "push r11",
+    "popfq",
+    "mov rsp, gs:[{rsp}]",
+    "mov ecx, gs:[{pending}]",
+    // A signal from here on, up to the system call or when it is restarted, is delivered before the call is made.
+    ".globl clew_syscall_checked",
+    "clew_syscall_checked:",
+    "jrcxz clew_syscall_instruction",
+    "jmp clew_syscall_again_pending",
+    ".globl clew_syscall_instruction",
+    "clew_syscall_instruction:",
+    "syscall",
+    "mov ecx, gs:[{pending}]",
+    // A signal from here on is delivered now that the call is done.
+    ".globl clew_syscall_done",
+    "clew_syscall_done:",
+    "jrcxz 3f",
+    ".globl clew_syscall_done_pending",
+    "clew_syscall_done_pending:",
+    "mov dword ptr gs:[{reason}], {REASON_SYSCALL_DONE}",
+    "jmp clew_save_all",
+    "3:",
+    "jmp gs:[{jump}]",
+    ".globl clew_gate_syscall_end",
+    "clew_gate_syscall_end:",
+    "2:",
+    "push r11",
+    "popfq",
+    "mov rsp, gs:[{rsp}]",
+    "mov rcx, gs:[{spill_rcx}]",
+    "mov r11, gs:[{spill_r11}]",
+    "mov dword ptr gs:[{reason}], {REASON_SYSCALL}",
+    "jmp clew_save_all",
+    ".globl clew_syscall_again_pending",
+    "clew_syscall_again_pending:",
+    "mov rsp, gs:[{rsp}]",
+    "mov rcx, gs:[{spill_rcx}]",
+    "mov r11, gs:[{spill_r11}]",
+    "mov dword ptr gs:[{reason}], {REASON_SYSCALL_AGAIN}",
+    "jmp clew_save_all",
+    ".popsection",
+    dispatch = sym clew_dispatch_entry,
+    handled = sym HANDLED_SYSCALLS,
+    REASON_EXIT = const REASON_EXIT,
+    REASON_INDIRECT = const REASON_INDIRECT,
+    REASON_SYSCALL = const REASON_SYSCALL,
+    REASON_SYSCALL_DONE = const REASON_SYSCALL_DONE,
+    REASON_SYSCALL_AGAIN = const REASON_SYSCALL_AGAIN,
+    REASON_RESUME = const REASON_RESUME,
+    self_address = const offset_of!(ThreadContext, self_address),
+    reason = const offset_of!(ThreadContext, reason),
+    rax = const offset_of!(ThreadContext, registers),
+    rcx = const offset_of!(ThreadContext, registers) + 8,
+    rdx = const offset_of!(ThreadContext, registers) + 16,
+    rbx = const offset_of!(ThreadContext, registers) + 24,
+    rsp = const offset_of!(ThreadContext, registers) + 32,
+    rbp = const offset_of!(ThreadContext, registers) + 40,
+    rsi = const offset_of!(ThreadContext, registers) + 48,
+    rdi = const offset_of!(ThreadContext, registers) + 56,
+    r8 = const offset_of!(ThreadContext, registers) + 64,
+    r9 = const offset_of!(ThreadContext, registers) + 72,
+    r10 = const offset_of!(ThreadContext, registers) + 80,
+    r11 = const offset_of!(ThreadContext, registers) + 88,
+    r12 = const offset_of!(ThreadContext, registers) + 96,
+    r13 = const offset_of!(ThreadContext, registers) + 104,
+    r14 = const offset_of!(ThreadContext, registers) + 112,
+    r15 = const offset_of!(ThreadContext, registers) + 120,
+    rflags = const offset_of!(ThreadContext, rflags),
+    stack_top = const offset_of!(ThreadContext, stack_top),
+    xmm = const offset_of!(ThreadContext, xmm),
+    mxcsr = const offset_of!(ThreadContext, mxcsr),
+    pending = const offset_of!(ThreadContext, pending),
+    jump = const offset_of!(ThreadContext, jump),
+    target = const offset_of!(ThreadContext, target),
+    site = const offset_of!(ThreadContext, site),
+    spill_rax = const offset_of!(ThreadContext, spill_rax),
+    spill_rcx = const offset_of!(ThreadContext, spill_rcx),
+    spill_rdx = const offset_of!(ThreadContext, spill_rdx),
+    spill_rbx = const offset_of!(ThreadContext, spill_rbx),
+    spill_flags = const offset_of!(ThreadContext, spill_flags),
+    spill_r11 = const offset_of!(ThreadContext, spill_r11),
+    pair_mask = const offset_of!(ThreadContext, pair_mask),
+    pair_table = const offset_of!(ThreadContext, pair_table),
+    branch_table = const super::context::BRANCH_TABLE_OFFSET,
+);
+
+/// One byte for each system call: 1 where the dispatcher handles it. Written before the first gate runs.
+pub static mut HANDLED_SYSCALLS: [u8; 512] = [0; 512];
+
+extern "C" {
+    pub fn clew_gate_exit();
+    pub fn clew_gate_resume();
+    pub fn clew_gate_resume_end();
+    pub fn clew_gate_redispatch();
+    pub fn clew_gate_start();
+    pub fn clew_gate_landing();
+    pub fn clew_gate_indirect();
+    pub fn clew_gate_indirect_restart();
+    pub fn clew_gate_indirect_end();
+    pub fn clew_gate_syscall();
+    pub fn clew_syscall_checked();
+    pub fn clew_syscall_instruction();
+    pub fn clew_syscall_done();
+    pub fn clew_syscall_done_pending();
+    pub fn clew_gate_syscall_end();
+    pub fn clew_syscall_again_pending();
+}
+
+/// The dispatcher, as the top floor set it: the gates are below it and know it by this pointer only.
+static DISPATCH: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+
+pub type Dispatch = extern "C" fn(&mut ThreadContext, u32) -> u64;
+
+/// Says which function the gates call. Once, before any thread runs translated code.
+pub fn set_dispatch(dispatch: Dispatch) {
+    DISPATCH.store(dispatch as usize, core::sync::atomic::Ordering::Relaxed);
+}
+
+/// Called by the gates on the runtime's stack; returns the cache address to resume at.
+extern "C" fn clew_dispatch_entry(context: &mut ThreadContext, reason: u32) -> u64 {
+    let address = DISPATCH.load(core::sync::atomic::Ordering::Relaxed);
+    // SAFETY: `set_dispatch` stored a function of this type before the first gate was entered.
+    let dispatch: Dispatch = unsafe { core::mem::transmute(address) };
+    dispatch(context, reason)
+}

@@ -1,0 +1,16 @@
+//! x86-64.
+
+pub mod context;
+pub mod emit;
+#[cfg(not(test))]
+pub mod gate;
+pub mod xsave;
+
+/// A general register by the processor's number (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gpr(pub u8);
+
+pub const RAX: Gpr = Gpr(0);
+pub const RCX: Gpr = Gpr(1);
+pub const RSP: Gpr = Gpr(4);
+pub const R11: Gpr = Gpr(11);

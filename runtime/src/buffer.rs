@@ -1,0 +1,244 @@
+//! The shared memory seen from the target: header, status page, thread slots, rings, filters.
+//!
+//! Everything written here is read by the controller as it likes; nothing read here but the ring's tail, the slot's
+//! state, the filters and the replies comes from it while the target runs.
+
+use crate::protocol::{self, FilterRange, SessionHeader, StatusPage, ThreadSlot};
+use crate::sys::calls::{futex_wait, futex_wake, monotonic_ns, rdtsc};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The mapped shared memory.
+#[derive(Clone, Copy)]
+pub struct Shared {
+    base: u64,
+    size_bytes: u64,
+}
+
+impl Shared {
+    pub const NONE: Shared = Shared { base: 0, size_bytes: 0 };
+
+    /// Checks the header against what this image was built for.
+    ///
+    /// # Safety
+    /// `base` must be where the controller mapped `size_bytes` of shared memory.
+    pub unsafe fn open(base: u64, size_bytes: u64) -> Option<Shared> {
+        let shared = Shared { base, size_bytes };
+        let header = shared.header();
+        let is_ours = header.magic == protocol::MAGIC
+            && header.version == protocol::VERSION
+            && header.schema_hash == protocol::SCHEMA_HASH
+            && header.total_bytes == size_bytes
+            && header.ring_bytes.is_power_of_two();
+        is_ours.then_some(shared)
+    }
+
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    pub fn header(&self) -> &'static SessionHeader {
+        // SAFETY: the header is at the start of the mapping, which stays for the life of the process.
+        unsafe { &*(self.base as *const SessionHeader) }
+    }
+
+    pub fn status(&self) -> *mut StatusPage {
+        (self.base + self.header().status_offset) as *mut StatusPage
+    }
+
+    pub fn slot(&self, index: u32) -> *mut ThreadSlot {
+        (self.base + self.header().slots_offset + u64::from(index) * size_of::<ThreadSlot>() as u64) as *mut ThreadSlot
+    }
+
+    pub fn ring(&self, index: u32) -> u64 {
+        self.base + self.header().rings_offset + u64::from(index) * u64::from(self.header().ring_bytes)
+    }
+
+    pub fn counters(&self, index: u32) -> u64 {
+        self.base + self.header().counters_offset + u64::from(index) * self.header().counter_bytes
+    }
+
+    /// Whether code at `pc` is to be recorded.
+    pub fn is_included(&self, pc: u64) -> bool {
+        let header = self.header();
+        let mut is_included = header.default_included != 0;
+        // SAFETY: the field is a u32 that the controller lets grow after it wrote the ranges below.
+        let count = unsafe { AtomicU32::from_ptr(&raw const header.filter_count as *mut u32) }.load(Ordering::Acquire);
+        for index in 0..u64::from(count).min(protocol::MAX_FILTER_RANGES) {
+            let address = self.base + header.filters_offset + index * size_of::<FilterRange>() as u64;
+            // SAFETY: the filter table is inside the mapping and holds MAX_FILTER_RANGES entries.
+            let range = unsafe { (address as *const FilterRange).read_volatile() };
+            if (range.start..range.end).contains(&pc) {
+                is_included = range.included != 0;
+            }
+        }
+        is_included
+    }
+
+    /// Leaves the first error's number and detail on the status page. Callable from anywhere.
+    pub fn report_error(&self, code: u32, detail: [u64; 4]) {
+        if self.base == 0 {
+            return;
+        }
+        let status = self.status();
+        // SAFETY: the status page is mapped; `error` is an aligned u32 that only the runtime writes.
+        let error = unsafe { AtomicU32::from_ptr(&raw mut (*status).error) };
+        if error.compare_exchange(0, code, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            // SAFETY: as above; only the first error gets here.
+            unsafe { (&raw mut (*status).error_detail).write_volatile(detail) };
+        }
+    }
+
+    /// Adds to a u64 of the status page.
+    pub fn add(&self, field: fn(*mut StatusPage) -> *mut u64, amount: u64) {
+        // SAFETY: `field` projects into the mapped status page; all its u64 fields are aligned.
+        unsafe { AtomicU64::from_ptr(field(self.status())) }.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Sets a u64 of the status page.
+    pub fn set(&self, field: fn(*mut StatusPage) -> *mut u64, value: u64) {
+        // SAFETY: as in `add`.
+        unsafe { AtomicU64::from_ptr(field(self.status())) }.store(value, Ordering::Relaxed);
+    }
+
+    /// Keeps a pair of time stamp counter and clock on the status page.
+    pub fn stamp_last(&self) {
+        self.set(|s| unsafe_field(s, core::mem::offset_of!(StatusPage, last_ns)), monotonic_ns());
+        self.set(|s| unsafe_field(s, core::mem::offset_of!(StatusPage, last_tsc)), rdtsc());
+    }
+}
+
+/// Pointer to the u64 field of a status page at `offset`.
+pub fn unsafe_field(status: *mut StatusPage, offset: usize) -> *mut u64 {
+    (status as u64 + offset as u64) as *mut u64
+}
+
+/// Names a u64 field of the status page for `Shared::add` and `Shared::set`.
+#[macro_export]
+macro_rules! status_field {
+    ($field:ident) => {
+        |status| $crate::buffer::unsafe_field(status, core::mem::offset_of!($crate::protocol::StatusPage, $field))
+    };
+}
+
+/// Writes records into the calling thread's ring.
+pub struct RingWriter {
+    pub shared: Shared,
+    pub slot: u32,
+    pub tid: u32,
+}
+
+/// The controller was silent for `FULL_WAIT_SECONDS` once: no more waiting.
+static CONTROLLER_GONE: AtomicU32 = AtomicU32::new(0);
+
+impl RingWriter {
+    fn slot_pointer(&self) -> *mut ThreadSlot {
+        self.shared.slot(self.slot)
+    }
+
+    fn tail(&self) -> &AtomicU64 {
+        // SAFETY: the slot is mapped, the field aligned.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.slot_pointer()).ring_tail) }
+    }
+
+    fn head(&self) -> &AtomicU64 {
+        // SAFETY: as above.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.slot_pointer()).ring_head) }
+    }
+
+    /// Waits until `size` bytes are free. `false`: they are to be dropped.
+    fn wait_for(&self, size: u64) -> bool {
+        let ring_bytes = u64::from(self.shared.header().ring_bytes);
+        let head = self.head().load(Ordering::Relaxed);
+        let has_room = || head.wrapping_sub(self.tail().load(Ordering::Acquire)) + size <= ring_bytes;
+        if has_room() {
+            return true;
+        }
+        if self.shared.header().drop_on_full != 0 || CONTROLLER_GONE.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        self.shared.add(status_field!(waits), 1);
+        let slot = self.slot_pointer();
+        // SAFETY: the slot is mapped, the fields aligned.
+        let waiters = unsafe { AtomicU32::from_ptr(&raw mut (*slot).ring_waiters) };
+        let tail_low = self.tail().as_ptr() as *const u32;
+        let mut quiet_ns = 0;
+        while !has_room() {
+            let before = self.tail().load(Ordering::Acquire);
+            waiters.store(1, Ordering::SeqCst);
+            let start = monotonic_ns();
+            futex_wait(tail_low, before as u32, 100_000_000, true);
+            waiters.store(0, Ordering::SeqCst);
+            if self.tail().load(Ordering::Acquire) == before {
+                quiet_ns += monotonic_ns().saturating_sub(start).max(1_000);
+                if quiet_ns >= protocol::FULL_WAIT_SECONDS * 1_000_000_000 {
+                    CONTROLLER_GONE.store(1, Ordering::Relaxed);
+                    return false;
+                }
+            } else {
+                quiet_ns = 0;
+            }
+        }
+        true
+    }
+
+    /// Writes a record and its payload as continuations, or counts them lost.
+    pub fn write<T: Copy>(&self, record: &T, payload: &[u8]) {
+        const { assert!(size_of::<T>() == protocol::RECORD_BYTES as usize) };
+        let part = protocol::CONTINUATION_PAYLOAD_BYTES as usize;
+        let n = payload.len().div_ceil(part) as u64;
+        let size = (1 + n) * protocol::RECORD_BYTES;
+        if !self.wait_for(size) {
+            self.shared.add(status_field!(lost_records), 1);
+            // SAFETY: the slot is mapped, the field aligned.
+            unsafe { AtomicU64::from_ptr(&raw mut (*self.slot_pointer()).lost_records) }
+                .fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let mut head = self.head().load(Ordering::Relaxed);
+        self.store(head, record);
+        for (index, chunk) in payload.chunks(part).enumerate() {
+            head += protocol::RECORD_BYTES;
+            let mut continuation = protocol::ContinuationRecord {
+                kind: protocol::record_kind::CONTINUATION,
+                index: index as u16,
+                payload: [0; 60],
+            };
+            continuation.payload[..chunk.len()].copy_from_slice(chunk);
+            self.store(head, &continuation);
+        }
+        self.head().store(head + protocol::RECORD_BYTES, Ordering::Release);
+    }
+
+    fn store<T: Copy>(&self, position: u64, record: &T) {
+        let mask = u64::from(self.shared.header().ring_bytes) - 1;
+        let place = self.shared.ring(self.slot) + (position & mask);
+        // SAFETY: records are 64 bytes, the ring a power of two of at least that: the place is inside the ring, and the
+        // controller does not read it before the head moves.
+        unsafe { (place as *mut T).write_volatile(*record) };
+    }
+
+    /// Asks the controller and waits for its answer; `None` when it is silent.
+    pub fn request(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
+        let slot = self.slot_pointer();
+        // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
+        let (word, reply) = unsafe {
+            (&raw mut (*slot).request_arguments).write_volatile(arguments);
+            (AtomicU32::from_ptr(&raw mut (*slot).request_kind), &raw const (*slot).request_reply)
+        };
+        word.store(kind, Ordering::Release);
+        futex_wake(word.as_ptr(), 1, true);
+        let start = monotonic_ns();
+        while word.load(Ordering::Acquire) == kind {
+            if monotonic_ns() - start > protocol::FULL_WAIT_SECONDS * 1_000_000_000 {
+                return None;
+            }
+            futex_wait(word.as_ptr(), kind, 100_000_000, true);
+        }
+        // SAFETY: as above; the controller wrote it before it reset the kind.
+        Some(unsafe { reply.read_volatile() })
+    }
+}

@@ -1,0 +1,156 @@
+//! What is known of a fragment, its exits and its pads.
+
+/// No fragment, exit, counter or pad.
+pub const NONE: u32 = u32::MAX;
+
+/// A block's translated copy.
+#[derive(Clone, Copy)]
+pub struct Fragment {
+    pub app_pc: u64,
+    /// Where it is entered.
+    pub cache_start: u64,
+    pub cache_size: u32,
+    /// Cache offset at which the last instruction's own code ends and the way out begins.
+    pub exit_offset: u32,
+    pub app_size: u16,
+    pub n_instructions: u16,
+    /// Application offset of the last instruction.
+    pub last_offset: u16,
+    /// protocol::exit_kind
+    pub exit_kind: u8,
+    pub is_valid: bool,
+    /// Instruction before which the block's own counter is incremented; `u16::MAX`: at an exit.
+    pub count_before: u16,
+    pub code_version: u32,
+    pub counter: u32,
+    pub first_exit: u32,
+    pub n_exits: u8,
+    pub is_included: bool,
+    /// First entry of its instruction map, and how many.
+    pub map_start: u32,
+    pub map_length: u16,
+    /// Cache offset of the eight bytes that `unlink` replaces to interrupt an indirect exit; 0: none.
+    pub interrupt_offset: u32,
+    /// What stands there.
+    pub interrupt_original: u64,
+    /// What interrupts.
+    pub interrupt_patch: u64,
+    /// First exit linked to this fragment; the others follow by `next_incoming`.
+    pub incoming: u32,
+    pub next_in_page: u32,
+    /// Site index of its indirect branch.
+    pub site: u32,
+    pub code_hash: u64,
+}
+
+/// Where an instruction of a fragment went. Several entries may stand for one instruction.
+#[derive(Clone, Copy)]
+pub struct MapEntry {
+    pub cache_offset: u16,
+    pub app_offset: u16,
+    pub state: SpillState,
+    pub padding: [u8; 3],
+}
+
+/// Which application registers are in spill slots from an entry on.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SpillState {
+    /// All where they belong.
+    None = 0xff,
+    /// rcx is in its slot.
+    Rcx = 0xf0,
+    /// rax and rcx are in their slots.
+    RaxRcx = 0xf1,
+    /// As RaxRcx, and the return address has been pushed.
+    RaxRcxPushed = 0xf2,
+    /// The return address has been pushed.
+    Pushed = 0xf3,
+    /// Code after a return, of the return address and not of the call: rax and rcx are in their slots.
+    Landing = 0xf5,
+    /// As RaxRcx, and the return slot holds a cache address.
+    RaxRcxReturning = 0xf4,
+    /// Register n is in the address slot.
+    R0 = 0,
+    R1,
+    R2,
+    R3,
+    R5 = 5,
+    R6,
+    R7,
+    R8,
+    R9,
+    R10,
+    R11,
+    R12,
+    R13,
+    R14,
+    R15,
+}
+
+impl SpillState {
+    /// The state in which general register `number` is in the address slot.
+    pub fn of_register(number: u8) -> SpillState {
+        const STATES: [SpillState; 16] = [
+            SpillState::R0, SpillState::R1, SpillState::R2, SpillState::R3, SpillState::None, SpillState::R5,
+            SpillState::R6, SpillState::R7, SpillState::R8, SpillState::R9, SpillState::R10, SpillState::R11,
+            SpillState::R12, SpillState::R13, SpillState::R14, SpillState::R15,
+        ];
+        STATES[number as usize & 15]
+    }
+}
+
+/// A linkable way out of a fragment or pad.
+#[derive(Clone, Copy)]
+pub struct Exit {
+    /// Where it leads.
+    pub target: u64,
+    /// Address of the jump's 32-bit displacement.
+    pub patch: u64,
+    /// What the jump leads to while it is not linked.
+    pub stub: u64,
+    /// The fragment it leaves: its own or, of a pad, the source's.
+    pub fragment: u32,
+    /// Linked to this fragment.
+    pub linked_to: u32,
+    pub next_incoming: u32,
+    pub kind: ExitType,
+    /// The pad it belongs to.
+    pub pad: u32,
+    pub counter: u32,
+}
+
+/// What an exit stands for.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExitType {
+    Jump,
+    Taken,
+    NotTaken,
+    FallThrough,
+    Call,
+    Syscall,
+    /// After a call's return: to the return address.
+    Landing,
+    /// Out of a pad.
+    Pad,
+    /// An interrupted indirect exit: the branch at the fragment's end was not executed yet. Never linked.
+    Interrupted,
+    /// The instruction at the fragment's end is not for translation: release the thread there. Never linked.
+    Release,
+}
+
+/// The way from one indirect branch site to one target: verifies the target, counts, goes on.
+#[derive(Clone, Copy)]
+pub struct Pad {
+    pub target: u64,
+    pub cache_start: u64,
+    pub source_fragment: u32,
+    pub exit: u32,
+    pub counter: u32,
+    /// Offset after the counting; `u32::MAX` without a counter.
+    pub counted_offset: u32,
+    pub cache_size: u32,
+    /// No longer valid: its target was replaced.
+    pub is_dead: bool,
+}

@@ -1,0 +1,130 @@
+//! Linking exits to fragments, and undoing it.
+//!
+//! A link is one aligned 32-bit store into a jump's displacement, which other threads see at once or a little later;
+//! either way is right, because the stub leads to the same place through the dispatcher.
+
+use super::fragment::{ExitType, NONE};
+use super::slab::Unit;
+use super::Cache;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Stores a jump's displacement.
+fn set_displacement(patch: u64, target: u64) {
+    let displacement = target.wrapping_sub(patch + 4) as u32;
+    // SAFETY: `patch` is the 4-aligned displacement of a jump in the cache, which the runtime may write.
+    unsafe { AtomicU32::from_ptr(patch as *mut u32) }.store(displacement, Ordering::Release);
+}
+
+impl Cache {
+    /// Makes an exit lead straight to a fragment. `false` if that needed memory and there was none.
+    pub fn link(&mut self, exit_id: u32, fragment_id: u32) -> bool {
+        let exit = *self.exit(exit_id);
+        if exit.linked_to != NONE || matches!(exit.kind, ExitType::Interrupted | ExitType::Release) {
+            return true;
+        }
+        let start = self.fragment(fragment_id).cache_start;
+        let distance = start.wrapping_sub(exit.patch + 4) as i64;
+        if distance == i64::from(distance as i32) {
+            set_displacement(exit.patch, start);
+        } else {
+            let Some(thunk) = self.make_thunk(exit.patch, fragment_id) else {
+                return false;
+            };
+            set_displacement(exit.patch, thunk);
+        }
+        let first = self.fragment(fragment_id).incoming;
+        let exit = self.exit_mut(exit_id);
+        exit.linked_to = fragment_id;
+        exit.next_incoming = first;
+        self.fragment_mut(fragment_id).incoming = exit_id;
+        self.n_links += 1;
+        true
+    }
+
+    /// A far jump to a fragment, near `address`: jmp [rip]; the fragment's address.
+    fn make_thunk(&mut self, address: u64, fragment_id: u32) -> Option<u64> {
+        let start = self.slabs.room_near(address)?;
+        let target = self.fragment(fragment_id).cache_start;
+        let mut code = [0u8; 16];
+        code[..6].copy_from_slice(&[0xff, 0x25, 2, 0, 0, 0]);
+        code[8..].copy_from_slice(&target.to_le_bytes());
+        // SAFETY: `room_near` gave at least UNIT_ROOM_BYTES of unused cache.
+        unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), start as *mut u8, code.len()) };
+        self.slabs.commit(start, code.len() as u64, Unit::Thunk(fragment_id));
+        Some(start)
+    }
+
+    /// Makes an exit lead to its stub again.
+    pub fn unlink_exit(&mut self, exit_id: u32) {
+        let exit = *self.exit(exit_id);
+        if exit.linked_to == NONE {
+            return;
+        }
+        set_displacement(exit.patch, exit.stub);
+        // Take it out of the target's list.
+        let target = exit.linked_to;
+        if self.fragment(target).incoming == exit_id {
+            self.fragment_mut(target).incoming = exit.next_incoming;
+        } else {
+            let mut walk = self.fragment(target).incoming;
+            while walk != NONE {
+                let next = self.exit(walk).next_incoming;
+                if next == exit_id {
+                    self.exit_mut(walk).next_incoming = exit.next_incoming;
+                    break;
+                }
+                walk = next;
+            }
+        }
+        let exit = self.exit_mut(exit_id);
+        exit.linked_to = NONE;
+        exit.next_incoming = NONE;
+        self.n_unlinks += 1;
+    }
+
+    /// Points the jumps of a fragment at their stubs, so that the next way out leads into the dispatcher; the lists stay,
+    /// `relink_after_interrupt` restores. Called by the signal handler: stores only.
+    pub fn interrupt(&self, fragment_id: u32) {
+        let fragment = self.fragment(fragment_id);
+        for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+            let exit = self.exit(exit_id);
+            if exit.patch != 0 {
+                set_displacement(exit.patch, exit.stub);
+            }
+        }
+        self.set_interrupt_patch(fragment_id, fragment.interrupt_patch);
+    }
+
+    /// As `interrupt`, for the one exit of a pad.
+    pub fn interrupt_pad(&self, pad_id: u32) {
+        let exit = self.exit(self.pad(pad_id).exit);
+        set_displacement(exit.patch, exit.stub);
+    }
+
+    fn set_interrupt_patch(&self, fragment_id: u32, value: u64) {
+        let fragment = self.fragment(fragment_id);
+        if fragment.interrupt_offset != 0 {
+            let address = fragment.cache_start + u64::from(fragment.interrupt_offset);
+            // SAFETY: eight aligned bytes of the fragment: a whole instruction starts there, before and after.
+            unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::Release);
+        }
+    }
+
+    /// Undoes `interrupt`: jumps lead where their exits are linked.
+    pub fn relink_after_interrupt(&mut self, fragment_id: u32) {
+        let fragment = *self.fragment(fragment_id);
+        for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+            self.restore_exit(exit_id);
+        }
+        self.set_interrupt_patch(fragment_id, fragment.interrupt_original);
+    }
+
+    /// Makes an exit's jump lead where the exit says.
+    pub fn restore_exit(&mut self, exit_id: u32) {
+        let linked_to = self.exit(exit_id).linked_to;
+        if linked_to != NONE {
+            self.unlink_exit(exit_id);
+            self.link(exit_id, linked_to);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The code cache: slabs of memory near the code they translate, and what is known of the fragments in them.
+//!
+//! Changed under the runtime's lock only. Arenas and slab headers never move, so the signal handler reads them without.
+//! Knows nothing of how fragments are made or counted.
+
+pub mod fragment;
+pub mod links;
+pub mod pairs;
+pub mod slab;
+pub mod table;
+
+pub use fragment::{Exit, Fragment, Pad, NONE};
+pub use slab::{Slabs, Unit};
+
+use crate::sys::heap::Arena;
+use pairs::PairTable;
+use table::PcTable;
+
+/// The whole cache of a process.
+pub struct Cache {
+    pub slabs: Slabs,
+    pub fragments: Arena<Fragment>,
+    pub exits: Arena<Exit>,
+    pub pads: Arena<Pad>,
+    /// Where each instruction of each fragment went: see `fragment::MapEntry`.
+    pub map: Arena<fragment::MapEntry>,
+    /// Fragments by application address.
+    pub by_pc: PcTable,
+    /// Call fragments by return address: the fragment whose landing expects it.
+    pub landings: PcTable,
+    /// First fragment of each page of code; the others follow by `next_in_page`.
+    pub by_page: PcTable,
+    /// How often code at an address was replaced by other bytes; absent: never.
+    pub versions: PcTable,
+    /// Fragments with an indirect branch by their site index.
+    pub sites: PcTable,
+    pub pairs: PairTable,
+    /// Sites given out so far.
+    pub n_sites: u32,
+    pub n_links: u64,
+    pub n_unlinks: u64,
+}
+
+impl Cache {
+    pub const fn new() -> Cache {
+        Cache {
+            slabs: Slabs::new(),
+            fragments: Arena::new(1 << 32),
+            exits: Arena::new(1 << 33),
+            pads: Arena::new(1 << 32),
+            map: Arena::new(1 << 32),
+            by_pc: PcTable::new(),
+            landings: PcTable::new(),
+            by_page: PcTable::new(),
+            versions: PcTable::new(),
+            sites: PcTable::new(),
+            pairs: PairTable::new(),
+            n_sites: 0,
+            n_links: 0,
+            n_unlinks: 0,
+        }
+    }
+
+    pub fn fragment(&self, id: u32) -> &Fragment {
+        &self.fragments.as_slice()[id as usize]
+    }
+
+    pub fn fragment_mut(&mut self, id: u32) -> &mut Fragment {
+        &mut self.fragments.as_mut_slice()[id as usize]
+    }
+
+    pub fn exit(&self, id: u32) -> &Exit {
+        &self.exits.as_slice()[id as usize]
+    }
+
+    pub fn exit_mut(&mut self, id: u32) -> &mut Exit {
+        &mut self.exits.as_mut_slice()[id as usize]
+    }
+
+    pub fn pad(&self, id: u32) -> &Pad {
+        &self.pads.as_slice()[id as usize]
+    }
+}

@@ -1,0 +1,116 @@
+//! The pair table: which pad leads from an indirect branch site to a target.
+//!
+//! Read by the indirect gate in assembly without a lock, by all threads; written under the runtime's lock. An entry's
+//! target is stored last, and entries never move inside a table; a grown table is a new one, the old stays readable.
+
+use crate::sys::heap::Arena;
+
+/// As the gate reads it: 32 bytes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct PairEntry {
+    pub target: u64,
+    pub site: u32,
+    pub padding: u32,
+    /// Cache address of the pad; 0 while there is none.
+    pub pad: u64,
+    pub pad_id: u64,
+}
+
+const _: () = assert!(size_of::<PairEntry>() == 32);
+const EMPTY: PairEntry = PairEntry { target: 0, site: 0, padding: 0, pad: 0, pad_id: 0 };
+/// Tables, the smallest first: 2^12, 2^14, ... entries; all of them take their addresses when first used.
+const TABLES: usize = 7;
+
+pub struct PairTable {
+    tables: [Arena<PairEntry>; TABLES],
+    current: usize,
+    used: usize,
+}
+
+impl PairTable {
+    pub const fn new() -> PairTable {
+        PairTable {
+            tables: [
+                Arena::new(32 << 12),
+                Arena::new(32 << 14),
+                Arena::new(32 << 16),
+                Arena::new(32 << 18),
+                Arena::new(32 << 20),
+                Arena::new(32 << 22),
+                Arena::new(32 << 24),
+            ],
+            current: 0,
+            used: 0,
+        }
+    }
+
+    /// Makes the first table; `false` when memory is used up.
+    pub fn initialize(&mut self) -> bool {
+        self.fill(0)
+    }
+
+    fn fill(&mut self, index: usize) -> bool {
+        let n = 1usize << (12 + 2 * index);
+        (0..n).all(|_| self.tables[index].push(EMPTY).is_some())
+    }
+
+    /// Address of the table and mask of its index, for the threads' contexts.
+    pub fn location(&self) -> (u64, u64) {
+        let entries = self.tables[self.current].as_slice();
+        (entries.as_ptr() as u64, entries.len() as u64 - 1)
+    }
+
+    fn place_of(entries: &[PairEntry], site: u32, target: u64) -> usize {
+        let mask = entries.len() - 1;
+        let key = target.wrapping_add(u64::from(site));
+        let mut index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while entries[index].target != 0 && (entries[index].target != target || entries[index].site != site) {
+            index = (index + 1) & mask;
+        }
+        index
+    }
+
+    /// The pad's number.
+    pub fn find(&self, site: u32, target: u64) -> Option<PairEntry> {
+        let entries = self.tables[self.current].as_slice();
+        let entry = entries[Self::place_of(entries, site, target)];
+        (entry.target != 0).then_some(entry)
+    }
+
+    /// Sets a pad. Returns whether the table moved, so that the threads must learn its place; `None`: memory is used up.
+    pub fn insert(&mut self, site: u32, target: u64, pad: u64, pad_id: u32) -> Option<bool> {
+        let mut moved = false;
+        if (self.used + 1) * 2 > self.tables[self.current].len() {
+            let next = self.current + 1;
+            if next == TABLES || !self.fill(next) {
+                return None;
+            }
+            for index in 0..self.tables[self.current].len() {
+                let entry = self.tables[self.current].as_slice()[index];
+                if entry.target != 0 {
+                    let entries = self.tables[next].as_mut_slice();
+                    let place = Self::place_of(entries, entry.site, entry.target);
+                    entries[place] = entry;
+                }
+            }
+            self.current = next;
+            moved = true;
+        }
+        let entries = self.tables[self.current].as_mut_slice();
+        let place = Self::place_of(entries, site, target);
+        let entry = &mut entries[place];
+        if entry.target == 0 {
+            self.used += 1;
+        }
+        // SAFETY: the entry is in the table; volatile keeps the order of the stores, which other processors see too
+        // (x86 stores are not reordered). Readers look at the target first.
+        unsafe {
+            (&raw mut entry.site).write_volatile(site);
+            (&raw mut entry.pad).write_volatile(pad);
+            (&raw mut entry.pad_id).write_volatile(u64::from(pad_id));
+            (&raw mut entry.target).write_volatile(target);
+        }
+        Some(moved)
+    }
+}

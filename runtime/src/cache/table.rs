@@ -1,0 +1,122 @@
+//! A hash table from addresses to small numbers, with open addressing.
+
+extern crate alloc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+const EMPTY: u64 = u64::MAX;
+
+/// u64 keys (never `u64::MAX`) to u32 values. Under the runtime's lock.
+pub struct PcTable {
+    entries: Vec<(u64, u32)>,
+    used: usize,
+}
+
+impl PcTable {
+    pub const fn new() -> PcTable {
+        PcTable { entries: Vec::new(), used: 0 }
+    }
+
+    fn place_of(&self, key: u64) -> usize {
+        let mask = self.entries.len() - 1;
+        let mut index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while self.entries[index].0 != key && self.entries[index].0 != EMPTY {
+            index = (index + 1) & mask;
+        }
+        index
+    }
+
+    pub fn find(&self, key: u64) -> Option<u32> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let entry = self.entries[self.place_of(key)];
+        (entry.0 == key).then_some(entry.1)
+    }
+
+    /// Sets the value of `key`.
+    pub fn insert(&mut self, key: u64, value: u32) {
+        if (self.used + 1) * 2 > self.entries.len() {
+            self.grow();
+        }
+        let place = self.place_of(key);
+        if self.entries[place].0 != key {
+            self.used += 1;
+        }
+        self.entries[place] = (key, value);
+    }
+
+    /// Forgets `key`.
+    pub fn remove(&mut self, key: u64) {
+        if self.entries.is_empty() {
+            return;
+        }
+        let mask = self.entries.len() - 1;
+        let mut hole = self.place_of(key);
+        if self.entries[hole].0 != key {
+            return;
+        }
+        self.used -= 1;
+        // Move later entries of the run back over the hole.
+        let mut index = hole;
+        loop {
+            self.entries[hole] = (EMPTY, 0);
+            loop {
+                index = (index + 1) & mask;
+                let entry = self.entries[index];
+                if entry.0 == EMPTY {
+                    return;
+                }
+                let home = (entry.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+                if (index.wrapping_sub(home) & mask) >= (index.wrapping_sub(hole) & mask) {
+                    self.entries[hole] = entry;
+                    hole = index;
+                    break;
+                }
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let size = (self.entries.len() * 2).max(1024);
+        let old = core::mem::replace(&mut self.entries, vec![(EMPTY, 0); size]);
+        for entry in old {
+            if entry.0 != EMPTY {
+                let place = self.place_of(entry.0);
+                self.entries[place] = entry;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::collections::HashMap;
+
+    #[test]
+    fn behaves_like_a_map() {
+        let mut table = PcTable::new();
+        let mut model = HashMap::new();
+        let mut state = 12345u64;
+        for step in 0..200_000u32 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let key = (state >> 33) % 3000 * 16;
+            match state % 3 {
+                0 => {
+                    table.remove(key);
+                    model.remove(&key);
+                }
+                1 => {
+                    table.insert(key, step);
+                    model.insert(key, step);
+                }
+                _ => assert_eq!(table.find(key), model.get(&key).copied()),
+            }
+        }
+        for key in (0..48_000).step_by(16) {
+            assert_eq!(table.find(key), model.get(&key).copied());
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! From application code to decoded blocks. Reads the application's code, writes nothing.
+//!
+//! Runs under the runtime's lock, never in a signal handler.
+
+pub mod block;
+pub mod flags;
+pub mod ranges;
+
+pub use block::{decode_block, Block, Ending};
+pub use ranges::Ranges;

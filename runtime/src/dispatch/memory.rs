@@ -1,0 +1,209 @@
+//! System calls that change which memory is code.
+//!
+//! The call is made while the engine's lock is held, so that nobody decodes what is about to go.
+
+extern crate alloc;
+use crate::arch::x86_64::context::ThreadContext;
+use crate::buffer::RingWriter;
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
+use crate::sys::calls::{check, rdtsc, syscall};
+use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE};
+use crate::sys::number;
+use crate::thread::registry::{write_event, writer_of};
+
+const PAGE: u64 = 4096;
+
+fn page_end(start: u64, size: u64) -> u64 {
+    start.saturating_add(size.saturating_add(PAGE - 1) & !(PAGE - 1))
+}
+
+/// Code from `start` up to `end` is gone.
+fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
+    if !engine.ranges.intersects(start, end) {
+        return;
+    }
+    engine.invalidate(writer, start, end);
+    engine.ranges.remove(start, end);
+    let record = UnmapRecord {
+        kind: record_kind::UNMAP,
+        continuations: 0,
+        tid: writer.tid,
+        start,
+        size_bytes: end - start,
+        tsc: rdtsc(),
+        reserved: [0; 32],
+    };
+    writer.write(&record, &[]);
+}
+
+/// mmap: what it replaces is gone; what is executable is known, and told to the controller.
+pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [address, size, protection, flags, descriptor, offset] = arguments;
+    let is_executable = protection & PROT_EXEC != 0;
+    let replaces = flags & MAP_FIXED != 0;
+    if !is_executable && !replaces {
+        // SAFETY: the program's own call; it can only take free memory.
+        return unsafe { syscall(number::MMAP, arguments) };
+    }
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    if replaces && size != 0 {
+        forget(&mut engine, &writer, address, page_end(address, size));
+    }
+    // SAFETY: the program's own call.
+    let result = unsafe { syscall(number::MMAP, arguments) };
+    let Ok(start) = check(result) else {
+        return result;
+    };
+    if is_executable {
+        let end = page_end(start, size);
+        engine.ranges.insert(start, end, protection, true);
+        let file = if flags & MAP_ANONYMOUS != 0 { None } else { Some((descriptor, offset)) };
+        drop(engine);
+        tell_image(&writer, start, end, protection, file);
+    }
+    result
+}
+
+/// Writes an image record, and asks the controller which part of it is to be recorded.
+fn tell_image(writer: &RingWriter, start: u64, end: u64, protection: u64, file: Option<(u64, u64)>) {
+    let mut path = alloc::vec![0u8; MAX_PATH_BYTES as usize];
+    let (mut device, mut inode, mut length, mut file_offset) = (0, 0, 0, 0);
+    if let Some((descriptor, offset)) = file {
+        file_offset = offset;
+        let mut stat = [0u64; 18];
+        // SAFETY: fstat writes struct stat, 144 bytes: st_dev and st_ino come first.
+        if check(unsafe { syscall(number::FSTAT, [descriptor, stat.as_mut_ptr() as u64, 0, 0, 0, 0]) }).is_ok() {
+            (device, inode) = (stat[0], stat[1]);
+        }
+        let link = descriptor_link(descriptor as u32);
+        let call = [link.as_ptr() as u64, path.as_mut_ptr() as u64, path.len() as u64, 0, 0, 0];
+        // SAFETY: reads the name, writes at most the buffer.
+        length = check(unsafe { syscall(number::READLINK, call) }).unwrap_or(0) as usize;
+    }
+    let record = ImageRecord {
+        kind: record_kind::IMAGE,
+        continuations: length.div_ceil(60) as u16,
+        tid: writer.tid,
+        start,
+        size_bytes: end - start,
+        tsc: rdtsc(),
+        file_offset,
+        device,
+        inode,
+        protection: protection as u32,
+        path_bytes: length as u32,
+    };
+    writer.write(&record, &path[..length.min(path.len())]);
+    if writer.shared.header().filters_active != 0 {
+        writer.request(request_kind::IMAGE_FILTERS, [start, end, file_offset, 0]);
+    }
+}
+
+/// "/proc/self/fd/N", zero terminated.
+fn descriptor_link(descriptor: u32) -> [u8; 32] {
+    let mut name = [0u8; 32];
+    let prefix = b"/proc/self/fd/";
+    name[..prefix.len()].copy_from_slice(prefix);
+    let mut digits = [0u8; 10];
+    let mut n = 0;
+    let mut rest = descriptor;
+    loop {
+        digits[n] = b'0' + (rest % 10) as u8;
+        n += 1;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    for i in 0..n {
+        name[prefix.len() + i] = digits[n - 1 - i];
+    }
+    name
+}
+
+/// munmap.
+pub fn unmap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [start, size, ..] = arguments;
+    let mut engine = ENGINE.lock();
+    if start % PAGE == 0 && size != 0 {
+        let writer = writer_of(context, engine.shared);
+        forget(&mut engine, &writer, start, page_end(start, size));
+    }
+    // SAFETY: the program's own call.
+    unsafe { syscall(number::MUNMAP, arguments) }
+}
+
+/// mprotect and pkey_mprotect: code that may be written may change; code that may not run is gone.
+pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
+    let [start, size, protection, ..] = arguments;
+    let mut engine = ENGINE.lock();
+    let end = page_end(start, size);
+    let is_executable = protection & PROT_EXEC != 0;
+    if !is_executable && !engine.ranges.intersects(start, end) {
+        drop(engine);
+        // SAFETY: the program's own call.
+        return unsafe { syscall(call, arguments) };
+    }
+    let writer = writer_of(context, engine.shared);
+    // SAFETY: the program's own call.
+    let result = unsafe { syscall(call, arguments) };
+    if check(result).is_err() {
+        return result;
+    }
+    let was_executable = engine.ranges.next_from(start, end).is_some_and(|r| r.start <= start && r.end >= end);
+    if is_executable && was_executable && protection & PROT_WRITE == 0 {
+        let before = engine.ranges.find(start).map_or(0, |range| range.protection);
+        if before & PROT_WRITE != 0 {
+            engine.invalidate(&writer, start, end);
+        }
+    } else {
+        forget(&mut engine, &writer, start, end);
+    }
+    if is_executable {
+        engine.ranges.insert(start, end, protection | PROT_READ, true);
+        if !was_executable {
+            drop(engine);
+            tell_image(&writer, start, end, protection, None);
+        }
+        if protection & PROT_WRITE != 0 {
+            write_event(&writer, event_kind::WRITABLE_CODE, start, [end - start, 0, 0]);
+        }
+    }
+    result
+}
+
+/// mremap: code that moves is gone from where it was, and known where it is.
+pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [old, old_size, new_size, ..] = arguments;
+    let mut engine = ENGINE.lock();
+    let range = engine.ranges.find(old);
+    // SAFETY: the program's own call.
+    let result = unsafe { syscall(number::MREMAP, arguments) };
+    let Ok(start) = check(result) else {
+        return result;
+    };
+    let writer = writer_of(context, engine.shared);
+    if start != old || new_size < old_size {
+        let kept = if start == old { page_end(old, new_size) } else { old };
+        forget(&mut engine, &writer, kept, page_end(old, old_size));
+    }
+    if start != old {
+        forget(&mut engine, &writer, start, page_end(start, new_size));
+    }
+    if let Some(range) = range {
+        engine.ranges.insert(start, page_end(start, new_size), range.protection, true);
+        drop(engine);
+        if start != old {
+            tell_image(&writer, start, page_end(start, new_size), range.protection, None);
+        }
+    }
+    result
+}
+
+/// shmat with SHM_EXEC: the size is the kernel's to know, so what it covers is asked for when it is run.
+pub fn attach_shared(arguments: [u64; 6]) -> i64 {
+    // SAFETY: the program's own call.
+    unsafe { syscall(number::SHMAT, arguments) }
+}

@@ -1,0 +1,398 @@
+//! The dispatcher: where translated code comes when it has no link, and where everything else of the runtime is decided.
+//!
+//! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
+
+pub mod memory;
+pub mod process;
+pub mod start;
+pub mod syscalls;
+
+use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
+use crate::arch::x86_64::gate::{
+    REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
+};
+use crate::buffer::RingWriter;
+use crate::cache::fragment::ExitType;
+use crate::cache::NONE;
+use crate::instrument::pads::{add_to_counter, DynamicEdge};
+use crate::instrument::{BuildError, Engine, ENGINE};
+use crate::protocol::{edge_kind, error_code, event_kind, exit_kind, release_reason};
+use crate::signal::deliver::{self, Delivery};
+use crate::signal::table::SIGNALS;
+use crate::sys::calls::set_signal_mask;
+use crate::sys::kernel::SigInfo;
+use crate::thread::registry::{write_event, writer_of};
+use crate::thread::THREADS;
+
+/// Entered from the gates. Returns the cache address at which the thread goes on.
+pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
+    let mut link = NONE;
+    match reason {
+        REASON_EXIT => link = take_exit(context),
+        REASON_INDIRECT => {
+            if let Some(address) = take_indirect(context) {
+                return address;
+            }
+        }
+        REASON_SYSCALL => {
+            let exit_id = context.exit_id;
+            let next = leave_syscall(context);
+            // The instruction leaves flags and next address there (Intel SDM, SYSCALL).
+            context.registers[1] = next;
+            context.registers[11] = context.rflags;
+            context.rip = next;
+            if syscalls::handle(context) {
+                link = exit_id;
+            }
+        }
+        REASON_SYSCALL_DONE => {
+            let next = leave_syscall(context);
+            context.registers[1] = next;
+            context.rip = next;
+        }
+        REASON_SYSCALL_AGAIN => rewind_syscall(context),
+        _ => {}
+    }
+    resume(context, link)
+}
+
+/// Delivers what waits, then finds the fragment at the context's rip. `link` is the exit that may be linked to it.
+fn resume(context: &mut ThreadContext, link: u32) -> u64 {
+    let mut link = link;
+    if context.fault_pending != 0 || context.pending != 0 {
+        link = NONE;
+        deliver_pending(context);
+    }
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    let id = match find_or_build(&mut engine, &writer, context.rip) {
+        Ok(id) => id,
+        Err(BuildError::NotExecutable) => return context.rip,
+        Err(BuildError::OutOfMemory) => {
+            drop(engine);
+            release(context, release_reason::RUNTIME_ERROR);
+        }
+    };
+    if link != NONE {
+        link_exit(&mut engine, &writer, context, link, id);
+    }
+    engine.cache.fragment(id).cache_start
+}
+
+/// The fragment at `pc`, its site known to all threads' branch tables.
+fn find_or_build(engine: &mut Engine, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
+    if let Some(id) = engine.cache.by_pc.find(pc) {
+        return Ok(id);
+    }
+    let id = engine.build(writer, pc)?;
+    let site = engine.cache.fragment(id).site;
+    if site != NONE {
+        THREADS.lock().reach_site(site);
+    }
+    Ok(id)
+}
+
+fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, exit_id: u32, id: u32) {
+    let exit = *engine.cache.exit(exit_id);
+    if exit.target != engine.cache.fragment(id).app_pc || !engine.cache.fragment(exit.fragment).is_valid {
+        return;
+    }
+    if exit.linked_to == id {
+        // Interrupted for a signal.
+        engine.cache.restore_exit(exit_id);
+        return;
+    }
+    if exit.linked_to != NONE {
+        return;
+    }
+    if !engine.is_counting() {
+        engine.write_link(writer, exit_id, id);
+    }
+    if !engine.cache.link(exit_id, id) {
+        engine.shared.report_error(error_code::NO_SLAB, [context.rip, 2, 0, 0]);
+    }
+    let links = engine.cache.n_links;
+    engine.shared.set(crate::status_field!(links), links);
+}
+
+/// A direct exit without a link, or a stub that stands for something else. Returns the exit to link.
+fn take_exit(context: &mut ThreadContext) -> u32 {
+    let mut engine = ENGINE.lock();
+    engine.shared.add(crate::status_field!(entries_exit), 1);
+    let exit_id = context.exit_id;
+    let exit = *engine.cache.exit(exit_id);
+    context.rip = exit.target;
+    match exit.kind {
+        ExitType::Interrupted => {
+            engine.cache.relink_after_interrupt(exit.fragment);
+            context.unlinked_fragment = NONE;
+            uncount_block(&mut engine, context, exit.fragment, exit.target);
+            NONE
+        }
+        ExitType::Release => {
+            uncount_block(&mut engine, context, exit.fragment, exit.target);
+            drop(engine);
+            release(context, release_reason::FAR_BRANCH);
+        }
+        ExitType::Pad if engine.cache.pad(exit.pad).is_dead => {
+            // Its target was replaced by other code: the branch is counted anew, to what is there now.
+            if exit.counter != NONE {
+                add_to_counter(context, exit.counter, -1);
+            }
+            drop(engine);
+            follow_indirect(context, exit.fragment, exit.target);
+            NONE
+        }
+        _ => exit_id,
+    }
+}
+
+/// The block's branch was not executed: what ran of it before is counted as a part.
+fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
+    let fragment = *engine.cache.fragment(id);
+    if fragment.counter != NONE && matches!(fragment.exit_kind, exit_kind::RETURN | exit_kind::SYSCALL) {
+        add_to_counter(context, fragment.counter, -1);
+    }
+    count_part(engine, context, id, stopped_at);
+}
+
+/// Counts the instructions of a fragment before `stopped_at`.
+fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
+    let fragment = *engine.cache.fragment(id);
+    if stopped_at == fragment.app_pc || !fragment.is_included {
+        return;
+    }
+    let edge = DynamicEdge {
+        kind: edge_kind::PARTIAL,
+        source_fragment: id,
+        source_pc: fragment.app_pc,
+        target_pc: stopped_at,
+    };
+    let writer = writer_of(context, engine.shared);
+    engine.count_edge(&writer, context, edge);
+}
+
+/// An indirect branch or return that no table knew. Returns the address to go on at, or `None` to resume at rip.
+fn take_indirect(context: &mut ThreadContext) -> Option<u64> {
+    let engine = ENGINE.lock();
+    engine.shared.add(crate::status_field!(entries_indirect), 1);
+    let target = context.target;
+    context.rip = target;
+    let site = context.site;
+    let source = if site & SITE_RETURN != 0 {
+        site & !SITE_RETURN
+    } else if site == SITE_OVERFLOW {
+        engine.cache.exit(context.exit_id).fragment
+    } else {
+        engine.cache.sites.find(u64::from(site)).unwrap_or(NONE)
+    };
+    drop(engine);
+    if site & SITE_RETURN != 0 {
+        // The return slot, just popped, shows what the program put there.
+        let slot = context.registers[4].wrapping_sub(8);
+        // SAFETY: the fragment's return just read and wrote this slot.
+        unsafe { (slot as *mut u64).write_unaligned(target) };
+    }
+    if source != NONE {
+        follow_indirect(context, source, target);
+    }
+    None
+}
+
+/// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
+fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    let fragment = *engine.cache.fragment(source);
+    let is_return = fragment.exit_kind == exit_kind::RETURN;
+    let landing = engine.cache.landings.find(target);
+    let built = find_or_build(&mut engine, &writer, target);
+    if is_return && fragment.site == NONE {
+        if let Some(caller) = landing {
+            let address = landing_address(&engine, caller);
+            insert_pair(&mut engine, context, 0, target, address, NONE);
+            return;
+        }
+    } else if let (Ok(id), true) = (built, fragment.site != NONE) {
+        if let Some(entry) = engine.cache.pairs.find(fragment.site, target).filter(|entry| entry.pad != 0) {
+            // Another thread made it meanwhile, or this thread's table held a dead pad.
+            // SAFETY: the entry of a site that runs is inside this thread's branch table.
+            unsafe { context.branch_entry(fragment.site, target).write_volatile(entry.pad) };
+            count_pad(&engine, context, entry.pad_id as u32);
+            return;
+        }
+        if let Ok(pad_id) = engine.build_pad(&writer, source, target, id) {
+            let address = engine.cache.pad(pad_id).cache_start;
+            insert_pair(&mut engine, context, fragment.site, target, address, pad_id);
+            count_pad(&engine, context, pad_id);
+            return;
+        }
+    }
+    // Nothing to jump through: counted here.
+    let kind = if fragment.exit_kind == exit_kind::INDIRECT_CALL {
+        edge_kind::INDIRECT_CALL
+    } else {
+        edge_kind::INDIRECT_JUMP
+    };
+    if is_return && landing.is_some() {
+        return;
+    }
+    let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
+    engine.count_edge(&writer, context, edge);
+}
+
+/// The dispatcher goes to the target itself, so it counts what the pad would have.
+fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: u32) {
+    let counter = engine.cache.pad(pad_id).counter;
+    if counter != NONE {
+        add_to_counter(context, counter, 1);
+    }
+}
+
+/// Where a call's return lands in the cache: right after the processor's call.
+fn landing_address(engine: &Engine, caller: u32) -> u64 {
+    let fragment = engine.cache.fragment(caller);
+    let start = fragment.map_start as usize;
+    let entries = &engine.cache.map.as_slice()[start..start + fragment.map_length as usize];
+    let landing = entries.iter().find(|entry| entry.state == crate::cache::fragment::SpillState::Landing);
+    landing.map_or(0, |entry| fragment.cache_start + u64::from(entry.cache_offset))
+}
+
+/// Puts a way into the pair table and this thread's branch table.
+fn insert_pair(engine: &mut Engine, context: &mut ThreadContext, site: u32, target: u64, address: u64, pad_id: u32) {
+    if address == 0 || target == 0 {
+        return;
+    }
+    match engine.cache.pairs.insert(site, target, address, pad_id) {
+        Some(true) => {
+            let (table, mask) = engine.cache.pairs.location();
+            THREADS.lock().set_pair_table(table, mask);
+        }
+        Some(false) => {}
+        None => engine.shared.report_error(error_code::OUT_OF_MEMORY, [3, 0, 0, 0]),
+    }
+    // SAFETY: the entry of a site that runs is inside this thread's branch table.
+    unsafe { context.branch_entry(site, target).write_volatile(address) };
+}
+
+/// The address after the system call that the thread made.
+fn leave_syscall(context: &mut ThreadContext) -> u64 {
+    let engine = ENGINE.lock();
+    engine.shared.add(crate::status_field!(entries_syscall), 1);
+    engine.cache.exit(context.exit_id).target
+}
+
+/// A system call that was not made yet: the application is in front of it again.
+fn rewind_syscall(context: &mut ThreadContext) {
+    let mut engine = ENGINE.lock();
+    let exit = *engine.cache.exit(context.exit_id);
+    let fragment = *engine.cache.fragment(exit.fragment);
+    context.rip = fragment.app_pc + u64::from(fragment.last_offset);
+    let stopped_at = context.rip;
+    uncount_block(&mut engine, context, exit.fragment, stopped_at);
+}
+
+/// Delivers a fault first, then an asynchronous signal; the context goes on in the handler.
+fn deliver_pending(context: &mut ThreadContext) {
+    if context.unlinked_fragment != NONE {
+        let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
+        ENGINE.lock().cache.relink_after_interrupt(id);
+    }
+    if context.fault_pending != 0 {
+        let kind = core::mem::replace(&mut context.fault_pending, 0);
+        let id = context.exit_id;
+        if id != NONE {
+            let mut engine = ENGINE.lock();
+            let stopped_at = context.rip;
+            count_part(&mut engine, context, id, stopped_at);
+        }
+        if kind == 1 {
+            let info = context.fault_info;
+            let details = context.fault_details;
+            let mask = context.pending_mask;
+            deliver_one(context, &info, mask, details, true);
+            // The handler's mask is the program's now, should another signal wait.
+            context.pending_mask = current_mask(context.pending != 0);
+        }
+    }
+    if context.pending != 0 {
+        let info = context.pending_info;
+        let mask = context.pending_mask;
+        context.pending = 0;
+        deliver_one(context, &info, mask, [0; 3], false);
+    }
+}
+
+/// The thread's present mask; everything stays blocked while another signal waits.
+fn current_mask(is_waiting: bool) -> u64 {
+    let mask = set_signal_mask(crate::signal::table::ALL_BUT_FAULTS);
+    if !is_waiting {
+        set_signal_mask(mask);
+    }
+    mask
+}
+
+fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3], is_fault: bool) {
+    let interrupted_pc = context.rip;
+    let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
+    {
+        let engine = ENGINE.lock();
+        engine.shared.add(crate::status_field!(entries_signal), 1);
+        let writer = writer_of(context, engine.shared);
+        write_event(&writer, event, interrupted_pc, [info.signo as u64, info.code as u64, info.address]);
+    }
+    match deliver::deliver(context, info, mask, details) {
+        Delivery::Handler => {
+            let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
+            let edge = DynamicEdge {
+                kind,
+                source_fragment: NONE,
+                source_pc: interrupted_pc,
+                target_pc: context.rip,
+            };
+            let mut engine = ENGINE.lock();
+            let writer = writer_of(context, engine.shared);
+            engine.count_edge(&writer, context, edge);
+        }
+        Delivery::Ignored if !is_fault => {
+            set_signal_mask(mask);
+        }
+        Delivery::Ignored | Delivery::Default => {
+            SIGNALS.lock().restore_default(info.signo as u32);
+            if is_fault {
+                // The instruction faults again, natively and with the program's own state.
+                end_by_default(context, mask);
+            }
+            deliver::raise_again(info);
+            set_signal_mask(mask);
+        }
+    }
+}
+
+/// Lets the program's default action come: the fault is repeated natively.
+fn end_by_default(context: &mut ThreadContext, mask: u64) -> ! {
+    {
+        let engine = ENGINE.lock();
+        let shared = engine.shared;
+        let reason = u64::from(release_reason::FATAL_FAULT);
+        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [reason, 0, 0]);
+        crate::thread::registry::describe_end(context, shared, crate::protocol::end_kind::UNKNOWN);
+    }
+    deliver::release_native(context, mask)
+}
+
+/// The thread goes on natively from the context's rip, for ever.
+pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
+    {
+        let engine = ENGINE.lock();
+        let shared = engine.shared;
+        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);
+        crate::thread::registry::describe_end(context, shared, crate::protocol::end_kind::RELEASED);
+    }
+    let mask = if context.pending != 0 { context.pending_mask } else { current_mask(false) };
+    if context.pending != 0 {
+        deliver::raise_again(&context.pending_info);
+        context.pending = 0;
+    }
+    deliver::release_native(context, mask)
+}

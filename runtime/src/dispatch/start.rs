@@ -1,0 +1,129 @@
+//! The runtime's first steps in a process: from the controller's start block to the first thread's first instruction.
+
+use super::{dispatch, process};
+use crate::arch::x86_64::context::set_private_range;
+use crate::arch::x86_64::gate;
+use crate::buffer::Shared;
+use crate::instrument::ENGINE;
+use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
+use crate::signal::handler::set_image_range;
+use crate::signal::table::SIGNALS;
+use crate::sys::calls::{futex_wait, gettid, monotonic_ns, rdtsc, set_signal_mask, syscall};
+use crate::sys::heap;
+use crate::sys::number;
+use crate::thread::block::{set_gs_base, set_signal_stack};
+use crate::thread::create;
+use crate::thread::THREADS;
+use crate::translate::Mangler;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// The highest address of a user program's mappings; above it only the vsyscall page.
+const USER_END: u64 = 0x7fff_ffff_f000;
+
+/// Takes the process over. Called once, on the image's boot stack.
+///
+/// # Safety
+/// `block` must be the start block that the controller filled for this very process.
+pub unsafe fn start(block: &'static StartBlock) -> ! {
+    // SAFETY: the controller mapped the shared memory there.
+    let Some(shared) = (unsafe { Shared::open(block.shared_base, block.shared_bytes) }) else {
+        // No page to complain on that this build understands: a numbered exit.
+        exit(120 + error_code::BAD_HEADER as u64);
+    };
+    let mask = set_signal_mask(u64::MAX);
+    heap::initialize(block.heap_base, block.heap_bytes);
+    set_private_range(block.private_base, block.private_base + block.private_bytes);
+    set_image_range(block.image_base, block.image_base + block.image_bytes);
+    gate::set_dispatch(dispatch);
+    process::initialize();
+    SIGNALS.lock().initialize();
+    stamp_start(shared);
+
+    {
+        let mut engine = ENGINE.lock();
+        engine.shared = shared;
+        engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));
+        engine.has_rtm = has_rtm();
+        let mut high_end = 0;
+        for index in 0..(block.range_count as usize).min(160) {
+            let [start, end, protection] =
+                [block.ranges[index * 3], block.ranges[index * 3 + 1], block.ranges[index * 3 + 2]];
+            if end > USER_END {
+                continue;
+            }
+            engine.ranges.insert(start, end, protection, true);
+            high_end = high_end.max(end);
+        }
+        let stack_floor = stack_floor(block.registers[4]);
+        engine.cache.slabs.initialize(high_end, stack_floor);
+        if !engine.cache.pairs.initialize() {
+            fail(shared, error_code::OUT_OF_MEMORY, [10, 0, 0, 0]);
+        }
+    }
+    let Some(context) = THREADS.lock().take(shared) else {
+        fail(shared, error_code::THREADS_FULL, [0; 4]);
+    };
+    context.registers = block.registers;
+    context.rip = block.rip;
+    context.rflags = block.rflags;
+    context.app_gs_base = block.gs_base;
+    context.tid = gettid();
+    let (table, table_mask) = ENGINE.lock().cache.pairs.location();
+    context.pair_table = table;
+    context.pair_mask = table_mask;
+    THREADS.lock().set_tid(context.slot, context.tid);
+    set_gs_base(context.self_address);
+    set_signal_stack(context);
+    process::begin(context, 0);
+    wait_for_debugger(shared);
+    // SAFETY: the status page is mapped; the field is an aligned u32.
+    unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::RUNNING, Ordering::Release);
+    set_signal_mask(mask);
+    create::enter(context)
+}
+
+fn stamp_start(shared: Shared) {
+    shared.set(crate::status_field!(start_ns), monotonic_ns());
+    shared.set(crate::status_field!(start_tsc), rdtsc());
+    shared.stamp_last();
+}
+
+/// `--pause`: the controller says when to go on.
+fn wait_for_debugger(shared: Shared) {
+    let status: *mut StatusPage = shared.status();
+    // SAFETY: the status page is mapped; the field is an aligned u32.
+    let ticket = unsafe { AtomicU32::from_ptr(&raw mut (*status).pause_ticket) };
+    while ticket.load(Ordering::Acquire) == 1 {
+        futex_wait(ticket.as_ptr(), 1, 100_000_000, true);
+    }
+}
+
+/// Where the stack may grow down to, with room to spare.
+fn stack_floor(stack_pointer: u64) -> u64 {
+    const GETRLIMIT: u64 = 97;
+    const RLIMIT_STACK: u64 = 3;
+    let mut limit = [0u64; 2];
+    // SAFETY: writes two words.
+    unsafe { syscall(GETRLIMIT, [RLIMIT_STACK, limit.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    let size = limit[0].clamp(8 << 20, 1 << 36);
+    stack_pointer.saturating_sub(size + (4 << 20)) & !0xfff
+}
+
+/// CPUID.7:EBX.RTM.
+fn has_rtm() -> bool {
+    core::arch::x86_64::__cpuid_count(7, 0).ebx & (1 << 11) != 0
+}
+
+fn fail(shared: Shared, code: u32, detail: [u64; 4]) -> ! {
+    shared.report_error(code, detail);
+    // SAFETY: the status page is mapped; the field is an aligned u32.
+    unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::FAILED, Ordering::Release);
+    exit(120 + u64::from(code))
+}
+
+fn exit(status: u64) -> ! {
+    loop {
+        // SAFETY: ends the process.
+        unsafe { syscall(number::EXIT_GROUP, [status, 0, 0, 0, 0, 0]) };
+    }
+}

@@ -1,0 +1,241 @@
+//! System calls that the runtime has a part in. All others are made by the gate itself.
+
+use super::{memory, process, release};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::gate;
+use crate::instrument::ENGINE;
+use crate::protocol::{end_kind, event_kind, release_reason};
+use crate::signal::deliver;
+use crate::signal::table::SIGNALS;
+use crate::sys::calls::{Error, EFAULT, EINVAL, ENOMEM, EPERM};
+use crate::sys::kernel::{
+    SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS, MINSIGSTKSZ, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
+};
+use crate::sys::{number, syscall};
+use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
+
+/// The calls that come to the dispatcher.
+const HANDLED: [u64; 22] = [
+    number::MMAP,
+    number::MPROTECT,
+    number::MUNMAP,
+    number::RT_SIGACTION,
+    number::RT_SIGRETURN,
+    number::MREMAP,
+    number::CLONE,
+    number::FORK,
+    number::VFORK,
+    number::EXECVE,
+    number::EXIT,
+    number::SIGALTSTACK,
+    number::PRCTL,
+    number::ARCH_PRCTL,
+    number::EXIT_GROUP,
+    number::SECCOMP,
+    number::EXECVEAT,
+    number::PKEY_MPROTECT,
+    number::CLONE3,
+    number::RT_SIGPROCMASK,
+    number::SHMAT,
+    number::SHMDT,
+];
+
+/// Tells the gate which calls come here. Once, before it is first entered.
+pub fn initialize() {
+    let table = &raw mut gate::HANDLED_SYSCALLS;
+    for number in HANDLED {
+        // SAFETY: one thread runs yet, and all numbers are below 512.
+        unsafe { (*table)[number as usize] = 1 };
+    }
+}
+
+/// Makes the call; the context gets its result. `false`: the context goes on elsewhere than after the call.
+pub fn handle(context: &mut ThreadContext) -> bool {
+    let r = &context.registers;
+    let arguments = [r[7], r[6], r[2], r[10], r[8], r[9]];
+    let call = r[0];
+    let result = match call {
+        number::MMAP => memory::map(context, arguments),
+        number::MUNMAP => memory::unmap(context, arguments),
+        number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
+        number::MREMAP => memory::remap(context, arguments),
+        number::SHMAT => memory::attach_shared(arguments),
+        number::RT_SIGACTION => set_action(arguments),
+        number::RT_SIGPROCMASK => set_mask(arguments),
+        number::SIGALTSTACK => set_stack(context, arguments),
+        number::RT_SIGRETURN => return_from_handler(context),
+        number::CLONE => process::clone(context, arguments),
+        number::CLONE3 => process::clone3(context, arguments),
+        number::FORK => process::fork(context, arguments, 0),
+        number::VFORK => process::fork(context, arguments, 0x4100),
+        number::EXECVE | number::EXECVEAT => process::execute(context, call, arguments),
+        number::EXIT => exit_thread(context, arguments),
+        number::EXIT_GROUP => exit_group(context, arguments),
+        number::ARCH_PRCTL => arch_control(context, arguments),
+        number::SECCOMP => filter(context, arguments[0] == 0, call, arguments),
+        number::PRCTL => filter(context, arguments[0] == 22 && arguments[1] == 1, call, arguments),
+        // SAFETY: the program's own call.
+        _ => unsafe { syscall(call, arguments) },
+    };
+    context.registers[0] = result as u64;
+    true
+}
+
+/// Reads a structure of the program's. The kernel would answer EFAULT for a bad address; a fault here ends the process.
+fn read_program<T: Copy>(address: u64) -> Result<T, Error> {
+    if !process::is_readable(address, size_of::<T>() as u64) {
+        return Err(Error(EFAULT));
+    }
+    // SAFETY: the kernel just read the same bytes.
+    Ok(unsafe { (address as *const T).read_unaligned() })
+}
+
+fn write_program<T: Copy>(address: u64, value: T) -> Result<(), Error> {
+    if !process::is_writable(address, size_of::<T>() as u64) {
+        return Err(Error(EFAULT));
+    }
+    // SAFETY: the kernel just wrote the same bytes.
+    unsafe { (address as *mut T).write_unaligned(value) };
+    Ok(())
+}
+
+fn result_of(result: Result<(), Error>) -> i64 {
+    match result {
+        Ok(()) => 0,
+        Err(Error(number)) => -i64::from(number),
+    }
+}
+
+fn set_action(arguments: [u64; 6]) -> i64 {
+    let [signal, new, old, size, ..] = arguments;
+    if size != 8 {
+        return -i64::from(EINVAL);
+    }
+    result_of((|| {
+        let new = if new == 0 { None } else { Some(read_program::<SigAction>(new)?) };
+        let before = SIGNALS.lock().change(signal as u32, new)?;
+        if old != 0 {
+            write_program(old, before)?;
+        }
+        Ok(())
+    })())
+}
+
+fn set_mask(arguments: [u64; 6]) -> i64 {
+    // SAFETY: the program's own call: its mask is the thread's.
+    unsafe { syscall(number::RT_SIGPROCMASK, arguments) }
+}
+
+/// sigaltstack acts on the program's own stack; the kernel knows the runtime's.
+fn set_stack(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [new, old, ..] = arguments;
+    let shown = deliver::shown_stack(context);
+    result_of((|| {
+        if new != 0 {
+            let new = read_program::<SigStack>(new)?;
+            if shown.flags & SS_ONSTACK != 0 {
+                return Err(Error(EPERM));
+            }
+            let mode = new.flags & !SS_AUTODISARM;
+            context.app_signal_stack = match mode {
+                SS_DISABLE => SigStack { sp: 0, size: 0, flags: new.flags & SS_AUTODISARM, padding: 0 },
+                0 | SS_ONSTACK if new.size < MINSIGSTKSZ => return Err(Error(ENOMEM)),
+                0 | SS_ONSTACK => SigStack { flags: new.flags & SS_AUTODISARM, ..new },
+                _ => return Err(Error(EINVAL)),
+            };
+        }
+        if old != 0 {
+            write_program(old, shown)?;
+        }
+        Ok(())
+    })())
+}
+
+fn return_from_handler(context: &mut ThreadContext) -> ! {
+    {
+        let mut engine = ENGINE.lock();
+        let writer = writer_of(context, engine.shared);
+        let frame = context.registers[4].wrapping_sub(8);
+        let offset = core::mem::offset_of!(crate::sys::kernel::SigFrame, ucontext.mcontext.rip) as u64;
+        let target = read_program::<u64>(frame + offset).unwrap_or(0);
+        let exit = *engine.cache.exit(context.exit_id);
+        let fragment = *engine.cache.fragment(exit.fragment);
+        let edge = crate::instrument::pads::DynamicEdge {
+            kind: crate::protocol::edge_kind::SIGRETURN,
+            source_fragment: exit.fragment,
+            source_pc: fragment.app_pc + u64::from(fragment.last_offset),
+            target_pc: target,
+        };
+        engine.count_edge(&writer, context, edge);
+    }
+    deliver::return_from_handler(context)
+}
+
+fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
+    let shared = {
+        let engine = ENGINE.lock();
+        engine.shared
+    };
+    // No signal may find the thread once its slot is given away.
+    crate::sys::calls::set_signal_mask(u64::MAX);
+    write_event(&writer_of(context, shared), event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
+    describe_end(context, shared, end_kind::EXIT);
+    end_slot(context, shared);
+    loop {
+        // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
+        unsafe { syscall(number::EXIT, arguments) };
+    }
+}
+
+fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
+    let shared = {
+        let engine = ENGINE.lock();
+        let bytes = engine.cache.slabs.used_bytes();
+        engine.shared.set(crate::status_field!(cache_bytes), bytes);
+        engine.shared.set(crate::status_field!(heap_bytes), crate::sys::heap::used_bytes());
+        engine.shared.set(crate::status_field!(slabs), engine.cache.slabs.len() as u64);
+        engine.shared
+    };
+    let writer = writer_of(context, shared);
+    write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
+    describe_end(context, shared, end_kind::EXIT_GROUP);
+    loop {
+        // SAFETY: ends the process.
+        unsafe { syscall(number::EXIT_GROUP, arguments) };
+    }
+}
+
+/// The gs base that the program sees is its own; the processor's is the runtime's.
+fn arch_control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    match arguments[0] {
+        ARCH_SET_GS => {
+            if arguments[1] >= 0x7fff_ffff_f000 {
+                return -i64::from(EPERM);
+            }
+            context.app_gs_base = arguments[1];
+            0
+        }
+        ARCH_GET_GS => result_of(write_program(arguments[1], context.app_gs_base)),
+        // SAFETY: the program's own call.
+        _ => unsafe { syscall(number::ARCH_PRCTL, arguments) },
+    }
+}
+
+/// seccomp and prctl: strict mode leaves no room for the runtime's own calls.
+fn filter(context: &mut ThreadContext, is_strict: bool, call: u64, arguments: [u64; 6]) -> i64 {
+    if is_strict && (call == number::PRCTL || arguments[1] == 0) {
+        let instruction = {
+            let engine = ENGINE.lock();
+            let fragment = *engine.cache.fragment(engine.cache.exit(context.exit_id).fragment);
+            fragment.app_pc + u64::from(fragment.last_offset)
+        };
+        context.rip = instruction;
+        release(context, release_reason::SECCOMP_STRICT);
+    }
+    if call == number::SECCOMP {
+        let shared = ENGINE.lock().shared;
+        write_event(&writer_of(context, shared), event_kind::SECCOMP, context.rip, [arguments[0], arguments[1], 0]);
+    }
+    // SAFETY: the program's own call.
+    unsafe { syscall(call, arguments) }
+}

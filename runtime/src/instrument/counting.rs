@@ -1,0 +1,51 @@
+//! Counters in translated code, and where they may be put.
+//!
+//! Every execution of a fragment adds one to exactly one counter. Where the flags that `inc` changes are dead it is one
+//! instruction; elsewhere the addition goes through rax, which leaves the flags alone.
+
+use crate::arch::x86_64::context::{gs_counter, GS_SPILL_RAX};
+use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::RAX;
+use crate::cache::NONE;
+use crate::decode::flags::{flag_use, INC_FLAGS};
+use crate::decode::Block;
+
+/// Emits `counter += 1`; nothing for `NONE`.
+pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool) {
+    if counter == NONE {
+        return;
+    }
+    let displacement = gs_counter(counter);
+    if are_flags_dead {
+        emitter.increment_gs(displacement);
+        return;
+    }
+    emitter.store_gs(GS_SPILL_RAX, RAX);
+    emit_count_through_rax(emitter, counter);
+    emitter.load_gs(RAX, GS_SPILL_RAX);
+}
+
+/// Emits `counter += 1` where rax may be lost; flags are kept.
+pub fn emit_count_through_rax(emitter: &mut Emitter, counter: u32) {
+    let displacement = gs_counter(counter);
+    emitter.load_gs(RAX, displacement);
+    emitter.add_immediate(RAX, 1);
+    emitter.store_gs(displacement, RAX);
+}
+
+/// The last of the first `n` instructions before which the flags of `inc` are dead, given what is live at the end.
+/// `n` itself stands for the end. The last place is the best one: fewer faults can come after it.
+pub fn find_dead_place(block: &Block, n: usize, are_dead_at_end: bool) -> Option<usize> {
+    if are_dead_at_end {
+        return Some(n);
+    }
+    let mut live = INC_FLAGS;
+    for index in (0..block.instructions.len()).rev() {
+        let flags = flag_use(&block.instructions[index]);
+        live = (live & !flags.kills) | (flags.reads & INC_FLAGS);
+        if live == 0 && index <= n {
+            return Some(index);
+        }
+    }
+    None
+}

@@ -1,0 +1,76 @@
+//! Ways out of fragments: linkable jumps with their stubs.
+
+use crate::arch::x86_64::context::{GS_EXIT_ID, GS_GATE_EXIT};
+use crate::arch::x86_64::emit::Emitter;
+use crate::cache::fragment::{Exit, ExitType, NONE};
+
+/// Exits of a fragment or pad under construction: at most three.
+pub struct ExitList {
+    /// Number that the first one will have.
+    first: u32,
+    exits: [Exit; 3],
+    length: usize,
+}
+
+const BLANK: Exit = Exit {
+    target: 0,
+    patch: 0,
+    stub: 0,
+    fragment: NONE,
+    linked_to: NONE,
+    next_incoming: NONE,
+    kind: ExitType::Jump,
+    pad: NONE,
+    counter: NONE,
+};
+
+impl ExitList {
+    pub fn new(first: usize) -> ExitList {
+        ExitList { first: first as u32, exits: [BLANK; 3], length: 0 }
+    }
+
+    pub fn as_slice(&self) -> &[Exit] {
+        &self.exits[..self.length]
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [Exit] {
+        &mut self.exits[..self.length]
+    }
+
+    /// Emits a linkable jump to `target`. It leads nowhere until `emit_stubs`.
+    pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: u32) {
+        let position = emitter.jump_linkable();
+        let patch = emitter.address() - 4;
+        self.add(Exit { target, patch, stub: position as u64, kind, counter, ..BLANK });
+    }
+
+    /// Adds an exit without a jump of its own: it is entered at its stub only. Returns its number.
+    pub fn add_stub_only(&mut self, kind: ExitType, target: u64) -> u32 {
+        self.add(Exit { target, kind, ..BLANK });
+        self.first + self.length as u32 - 1
+    }
+
+    /// The number that the next exit will have.
+    pub fn next_id(&self) -> u32 {
+        self.first + self.length as u32
+    }
+
+    fn add(&mut self, exit: Exit) {
+        self.exits[self.length] = exit;
+        self.length += 1;
+    }
+
+    /// Emits the stubs and makes each jump lead to its own.
+    pub fn emit_stubs(&mut self, emitter: &mut Emitter) {
+        for index in 0..self.length {
+            let address = emitter.address();
+            let exit = &mut self.exits[index];
+            if exit.patch != 0 {
+                emitter.bind(exit.stub as usize);
+            }
+            exit.stub = address;
+            emitter.store_gs_immediate(GS_EXIT_ID, self.first + index as u32);
+            emitter.jump_gs(GS_GATE_EXIT);
+        }
+    }
+}

@@ -1,0 +1,689 @@
+//! From a decoded block to a fragment in the cache, and its record.
+
+use super::counting::{emit_count, find_dead_place};
+use super::exits::ExitList;
+use super::{BuildError, Engine};
+use crate::arch::x86_64::context::{
+    gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_R11, GS_SPILL_RAX,
+    GS_SPILL_RCX, SITE_OVERFLOW, SITE_RETURN,
+};
+use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::{R11, RAX, RCX, RSP};
+use crate::buffer::RingWriter;
+use crate::cache::fragment::{ExitType, Fragment, MapEntry, SpillState, NONE};
+use crate::cache::slab::UNIT_ROOM_BYTES;
+use crate::cache::Unit;
+use crate::decode::{decode_block, flags, Block, Ending};
+use crate::protocol::{error_code, exit_kind, record_kind, FragmentRecord};
+use crate::sys::calls::rdtsc;
+use iced_x86::ConditionCode;
+
+/// The instruction's own counter place: at its exits.
+const AT_EXITS: u16 = u16::MAX;
+/// Bits of FragmentRecord.flags.
+const FLAG_EXCLUDED: u8 = 1;
+const FLAG_LIMIT: u8 = 2;
+const FLAG_FIRST_EDGE: u8 = 4;
+const FLAG_SECOND_EDGE: u8 = 8;
+
+/// Where the instructions went, while they are emitted.
+struct MapBuilder {
+    entries: alloc::vec::Vec<MapEntry>,
+}
+
+impl MapBuilder {
+    fn mark(&mut self, position: usize, app_offset: u64, state: SpillState) {
+        self.entries.push(MapEntry {
+            cache_offset: position as u16,
+            app_offset: app_offset as u16,
+            state,
+            padding: [0; 3],
+        });
+    }
+}
+
+extern crate alloc;
+
+/// Counters of a fragment under construction.
+struct Counters {
+    /// First counter's number, as the record says it.
+    first: u32,
+    /// What to increment for the block, or on the taken edge; `NONE`: nothing.
+    main: u32,
+    /// What to increment on the edge not taken.
+    second: u32,
+    flags: u8,
+}
+
+impl Engine {
+    /// Translates the block at `pc`.
+    pub fn build(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
+        let mut block = core::mem::take(&mut self.block);
+        let result = match decode_block(&mut block, &self.ranges, pc) {
+            Some(ending) => self.build_block(writer, &block, ending),
+            None => Err(BuildError::NotExecutable),
+        };
+        self.block = block;
+        result
+    }
+
+    fn build_block(&mut self, writer: &RingWriter, block: &Block, ending: Ending) -> Result<u32, BuildError> {
+        let Some(start) = self.cache.slabs.room_near(block.pc) else {
+            self.shared.report_error(error_code::NO_SLAB, [block.pc, 0, 0, 0]);
+            return Err(BuildError::OutOfMemory);
+        };
+        // SAFETY: `room_near` gave UNIT_ROOM_BYTES of the cache that nothing uses yet; the lock is held.
+        let buffer = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, UNIT_ROOM_BYTES as usize) };
+        let mut emitter = Emitter::new(buffer, start);
+        let id = self.cache.fragments.len() as u32;
+        let kind = kind_of(ending, self.has_rtm);
+        let counters = self.plan_counters(block, ending, kind);
+        let mut exits = ExitList::new(self.cache.exits.len());
+        let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8) };
+
+        let n_copied = match ending {
+            Ending::Limit | Ending::Fault => block.instructions.len(),
+            Ending::TransactionBegin(_) if !self.has_rtm => block.instructions.len(),
+            _ => block.instructions.len() - 1,
+        };
+        let counts_in_body = counters.main != NONE && kind != exit_kind::CONDITIONAL;
+        let are_dead_at_end = self.are_flags_dead_after(block, ending);
+        let place = if counts_in_body { find_dead_place(block, n_copied, are_dead_at_end) } else { None };
+        let mut is_unsupported = ending == Ending::Unsupported;
+        let mut n_done = n_copied;
+        for index in 0..n_copied {
+            if place == Some(index) {
+                emit_count(&mut emitter, counters.main, true);
+            }
+            let instruction = &block.instructions[index];
+            let app_offset = instruction.ip() - block.pc;
+            map.mark(emitter.position(), app_offset, SpillState::None);
+            let Some(mangler) = self.mangler.as_mut() else {
+                return Err(BuildError::OutOfMemory);
+            };
+            let offsets = &block.offsets[index];
+            let mut mark = |position: usize, state: SpillState| map.mark(position, app_offset, state);
+            if mangler.emit(&mut emitter, instruction, block.bytes_of(index), offsets, &mut mark).is_err() {
+                is_unsupported = true;
+                n_done = index;
+                break;
+            }
+        }
+        if ending == Ending::Fault && block.instructions.is_empty() {
+            map.mark(emitter.position(), 0, SpillState::None);
+            emitter.bytes(&[0x0f, 0x0b]);
+        }
+        let last_offset = match block.instructions.get(n_done.min(block.instructions.len().saturating_sub(1))) {
+            Some(instruction) => instruction.ip() - block.pc,
+            None => 0,
+        };
+        if counts_in_body && !is_unsupported && place == Some(n_copied) {
+            emit_count(&mut emitter, counters.main, true);
+        } else if counts_in_body && !is_unsupported && place.is_none() {
+            emit_count(&mut emitter, counters.main, false);
+        }
+        let exit_offset = emitter.position();
+        let has_exit_instruction = n_done < block.instructions.len();
+        let end_offset = if has_exit_instruction { last_offset } else { block.size_bytes() };
+        map.mark(emitter.position(), end_offset, SpillState::None);
+
+        let mut builder = ExitBuilder {
+            engine: self,
+            block,
+            emitter: &mut emitter,
+            exits: &mut exits,
+            map: &mut map,
+            counters: &counters,
+            interrupt_at: 0,
+            site: NONE,
+            fragment: id,
+        };
+        if is_unsupported {
+            builder.release(last_offset);
+        } else {
+            builder.emit(ending);
+        }
+        let (interrupt_at, site) = (builder.interrupt_at, builder.site);
+        let interrupt_exit = exits.as_slice().iter().position(|exit| exit.kind == ExitType::Interrupted);
+        exits.emit_stubs(&mut emitter);
+        if emitter.overflowed() || emitter.position() > u16::MAX as usize {
+            self.shared.report_error(error_code::NO_SLAB, [block.pc, 1, 0, 0]);
+            return Err(BuildError::OutOfMemory);
+        }
+        for exit in exits.as_mut_slice() {
+            exit.fragment = id;
+        }
+        let size = emitter.position() as u64;
+        let is_included = counters.flags & FLAG_EXCLUDED == 0;
+        let (interrupt_original, interrupt_patch) = match interrupt_exit {
+            Some(index) if interrupt_at != 0 => {
+                interrupt_words(start + interrupt_at as u64, exits.as_slice()[index].stub)
+            }
+            _ => (0, 0),
+        };
+        let code_hash = hash(&block.code);
+        let code_version = self.version_of(block.pc, code_hash);
+        let map_start = self.cache.map.extend(&map.entries);
+        let first_exit = self.cache.exits.extend(exits.as_slice());
+        let fragment = Fragment {
+            app_pc: block.pc,
+            cache_start: start,
+            cache_size: size as u32,
+            exit_offset: exit_offset as u32,
+            app_size: block.size_bytes() as u16,
+            n_instructions: block.instructions.len().max(1) as u16,
+            last_offset: last_offset as u16,
+            exit_kind: kind,
+            is_valid: true,
+            count_before: if counts_in_body { place.map_or(n_copied, |p| p) as u16 } else { AT_EXITS },
+            code_version,
+            counter: counters.main,
+            first_exit: first_exit.unwrap_or(0) as u32,
+            n_exits: exits.as_slice().len() as u8,
+            is_included,
+            map_start: map_start.unwrap_or(0) as u32,
+            map_length: map.entries.len() as u16,
+            interrupt_offset: interrupt_at as u32,
+            interrupt_original,
+            interrupt_patch,
+            incoming: NONE,
+            next_in_page: NONE,
+            site,
+            code_hash,
+        };
+        if map_start.is_none() || first_exit.is_none() || self.cache.fragments.push(fragment).is_none() {
+            self.shared.report_error(error_code::OUT_OF_MEMORY, [1, 0, 0, 0]);
+            return Err(BuildError::OutOfMemory);
+        }
+        self.publish(writer, block, id, kind, ending, &counters, start, size);
+        Ok(id)
+    }
+
+    /// Makes a finished fragment known: to the lookups, the slab's index and the controller.
+    #[allow(clippy::too_many_arguments)]
+    fn publish(
+        &mut self,
+        writer: &RingWriter,
+        block: &Block,
+        id: u32,
+        kind: u8,
+        ending: Ending,
+        counters: &Counters,
+        start: u64,
+        size: u64,
+    ) {
+        self.cache.slabs.commit(start, size, Unit::Fragment(id));
+        self.cache.by_pc.insert(block.pc, id);
+        let page = block.pc >> 12;
+        let next = self.cache.by_page.find(page).unwrap_or(NONE);
+        self.cache.fragment_mut(id).next_in_page = next;
+        self.cache.by_page.insert(page, id);
+        if matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) {
+            self.cache.landings.insert(block.end(), id);
+        }
+        let site = self.cache.fragment(id).site;
+        if site != NONE {
+            self.cache.sites.insert(u64::from(site), id);
+        }
+        self.instructions_translated += block.instructions.len().max(1) as u64;
+        self.shared.set(crate::status_field!(fragments), u64::from(id) + 1);
+        self.shared.set(crate::status_field!(instructions_translated), self.instructions_translated);
+        let target_pc = match ending {
+            Ending::Jump(target) | Ending::Conditional(target) | Ending::Call(target) => target,
+            Ending::TransactionBegin(target) if kind == exit_kind::JUMP => target,
+            _ => 0,
+        };
+        let mut payload = [0u8; (crate::protocol::MAX_FRAGMENT_BYTES + crate::protocol::MAX_FRAGMENT_BYTES / 8 + 16) as usize];
+        let n = block.code.len();
+        payload[..n].copy_from_slice(&block.code);
+        payload[n] |= u8::from(block.instructions.is_empty());
+        for instruction in &block.instructions {
+            let offset = (instruction.ip() - block.pc) as usize;
+            payload[n + offset / 8] |= 1 << (offset % 8);
+        }
+        let payload = &payload[..n + n.div_ceil(8)];
+        let record = FragmentRecord {
+            kind: record_kind::FRAGMENT,
+            continuations: payload.len().div_ceil(60) as u16,
+            tid: writer.tid,
+            app_pc: block.pc,
+            target_pc,
+            tsc: rdtsc(),
+            fragment_id: id,
+            counter_index: counters.first,
+            code_version: self.cache.fragment(id).code_version,
+            size_bytes: n as u16,
+            n_instructions: block.instructions.len().max(1) as u16,
+            exit_kind: kind,
+            flags: counters.flags,
+            reserved: [0; 14],
+        };
+        writer.write(&record, payload);
+    }
+
+    /// Which counters the fragment needs, and the record's flags.
+    fn plan_counters(&mut self, block: &Block, ending: Ending, kind: u8) -> Counters {
+        let mut flags = if ending == Ending::Limit { FLAG_LIMIT } else { 0 };
+        let is_included = self.shared.is_included(block.pc);
+        let fall_through = block.end();
+        let (first_target, second_target) = match ending {
+            Ending::Jump(target) | Ending::Call(target) => (Some(target), None),
+            Ending::TransactionBegin(target) => (Some(target), None),
+            Ending::Conditional(target) => (Some(target), Some(fall_through)),
+            Ending::Limit | Ending::Syscall => (Some(fall_through), None),
+            _ => (None, None),
+        };
+        let none = Counters { first: NONE, main: NONE, second: NONE, flags };
+        if !is_included {
+            flags |= FLAG_EXCLUDED;
+            if first_target.is_some_and(|pc| self.shared.is_included(pc)) {
+                flags |= FLAG_FIRST_EDGE;
+            }
+            if second_target.is_some_and(|pc| self.shared.is_included(pc)) {
+                flags |= FLAG_SECOND_EDGE;
+            }
+        }
+        let is_indirect = matches!(kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL);
+        let is_wanted = is_included || flags & (FLAG_FIRST_EDGE | FLAG_SECOND_EDGE) != 0;
+        if !self.is_counting() || is_indirect || !is_wanted {
+            return Counters { flags, ..none };
+        }
+        let n = if kind == exit_kind::CONDITIONAL { 2 } else { 1 };
+        let first = self.take_counters(n);
+        if first == NONE {
+            self.shared.add(crate::status_field!(uncounted_fragments), 1);
+            return Counters { flags, ..none };
+        }
+        let main = if is_included || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
+        let second = if n == 2 && (is_included || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
+        Counters { first, main, second, flags }
+    }
+
+    /// Whether the flags of `inc` are dead once the block's last copied instruction is done.
+    fn are_flags_dead_after(&self, block: &Block, ending: Ending) -> bool {
+        match ending {
+            Ending::Jump(target) | Ending::Call(target) => flags::dead_at(&self.ranges, target),
+            Ending::Limit => flags::dead_at(&self.ranges, block.end()),
+            _ => false,
+        }
+    }
+
+    /// How often the code at `pc` had changed, given what it is now.
+    fn version_of(&mut self, pc: u64, code_hash: u64) -> u32 {
+        match self.cache.versions.find(pc) {
+            None => 0,
+            Some(id) => {
+                let old = self.cache.fragment(id);
+                if old.code_hash == code_hash {
+                    old.code_version
+                } else {
+                    old.code_version + 1
+                }
+            }
+        }
+    }
+}
+
+/// FNV-1a.
+fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The exit kind of the record.
+fn kind_of(ending: Ending, has_rtm: bool) -> u8 {
+    match ending {
+        Ending::Limit => exit_kind::FALL_THROUGH,
+        Ending::Jump(_) => exit_kind::JUMP,
+        Ending::Conditional(_) => exit_kind::CONDITIONAL,
+        Ending::Call(_) => exit_kind::CALL,
+        Ending::IndirectJump => exit_kind::INDIRECT_JUMP,
+        Ending::IndirectCall => exit_kind::INDIRECT_CALL,
+        Ending::Return(_) => exit_kind::RETURN,
+        Ending::Syscall => exit_kind::SYSCALL,
+        Ending::TransactionBegin(_) if has_rtm => exit_kind::JUMP,
+        Ending::TransactionBegin(_) | Ending::Fault | Ending::Unsupported => exit_kind::NONE,
+    }
+}
+
+/// The eight bytes at `address` as they are, and with a jump to `stub` at their start.
+fn interrupt_words(address: u64, stub: u64) -> (u64, u64) {
+    // SAFETY: the bytes were just emitted, inside the unit.
+    let original = unsafe { (address as *const u64).read() };
+    let mut bytes = original.to_le_bytes();
+    bytes[0] = 0xe9;
+    bytes[1..5].copy_from_slice(&(stub.wrapping_sub(address + 5) as u32).to_le_bytes());
+    (original, u64::from_le_bytes(bytes))
+}
+
+/// Emits the way out of a fragment.
+struct ExitBuilder<'a, 'b> {
+    engine: &'a mut Engine,
+    block: &'a Block,
+    emitter: &'a mut Emitter<'b>,
+    exits: &'a mut ExitList,
+    map: &'a mut MapBuilder,
+    counters: &'a Counters,
+    interrupt_at: usize,
+    site: u32,
+    fragment: u32,
+}
+
+impl ExitBuilder<'_, '_> {
+    fn last_pc_offset(&self) -> u64 {
+        self.block.instructions.last().map_or(0, |instruction| instruction.ip() - self.block.pc)
+    }
+
+    fn emit(&mut self, ending: Ending) {
+        let next = self.block.end();
+        match ending {
+            Ending::Limit => self.exits.emit_jump(self.emitter, ExitType::FallThrough, next, self.counters.main),
+            Ending::Jump(target) => self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.counters.main),
+            Ending::Conditional(target) => self.conditional(target, next),
+            Ending::Call(target) => self.call(target, next),
+            Ending::IndirectCall => self.indirect_call(next),
+            Ending::IndirectJump => self.indirect_jump(),
+            Ending::Return(0) => self.paired_return(),
+            Ending::Return(drop) => self.dropping_return(drop),
+            Ending::Syscall => self.syscall(next),
+            Ending::TransactionBegin(target) if self.engine.has_rtm => {
+                // A transaction may always abort: eax = 0 says nothing about why (Intel SDM, XBEGIN).
+                self.emitter.load_immediate(RAX, 0);
+                self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.counters.main);
+            }
+            Ending::TransactionBegin(_) | Ending::Fault => {}
+            Ending::Unsupported => self.release(self.last_pc_offset()),
+        }
+    }
+
+    /// The thread goes on natively at the instruction.
+    fn release(&mut self, app_offset: u64) {
+        let id = self.exits.add_stub_only(ExitType::Release, self.block.pc + app_offset);
+        self.jump_to_stub(id);
+    }
+
+    /// What a stub does, in place.
+    fn jump_to_stub(&mut self, id: u32) {
+        self.emitter.store_gs_immediate(GS_EXIT_ID, id);
+        self.emitter.jump_gs(crate::arch::x86_64::context::GS_GATE_EXIT);
+    }
+
+    fn conditional(&mut self, target: u64, next: u64) {
+        let branch = *self.block.instructions.last().unwrap_or(&iced_x86::Instruction::default());
+        let is_taken_dead = flags::dead_at(&self.engine.ranges, target);
+        let is_next_dead = flags::dead_at(&self.engine.ranges, next);
+        let taken = (ExitType::Taken, target, self.counters.main, is_taken_dead);
+        let not_taken = (ExitType::NotTaken, next, self.counters.second, is_next_dead);
+        let mut condition = branch.condition_code();
+        let is_loop = !(branch.is_jcc_short() || branch.is_jcc_near());
+        if is_loop {
+            // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
+            let bytes = self.block.bytes_of(self.block.instructions.len() - 1);
+            self.emitter.bytes(&bytes[..bytes.len() - 1]);
+            let short = self.emitter.position();
+            self.emitter.bytes(&[0]);
+            self.edge(not_taken);
+            self.emitter.bind_short(short);
+            self.edge(taken);
+            return;
+        }
+        // The likelier way straight on: loops go backwards.
+        let (straight, aside) = if target <= branch.ip() { (taken, not_taken) } else { (not_taken, taken) };
+        if target <= branch.ip() {
+            condition = invert(condition);
+        }
+        let place = self.emitter.jump_condition(condition as u8 - ConditionCode::o as u8);
+        self.edge(straight);
+        self.emitter.bind(place);
+        self.edge(aside);
+    }
+
+    fn edge(&mut self, (kind, target, counter, are_flags_dead): (ExitType, u64, u32, bool)) {
+        emit_count(self.emitter, counter, are_flags_dead);
+        self.exits.emit_jump(self.emitter, kind, target, counter);
+    }
+
+    /// Where a paired return comes back to. rcx holds the return address that was looked up.
+    fn landing(&mut self, return_pc: u64) {
+        let start = self.emitter.position();
+        if flags::dead_at(&self.engine.ranges, return_pc) {
+            let literal = self.emitter.compare_rcx_literal();
+            let miss = self.emitter.jump_condition(5);
+            // The application sees the return address below its stack pointer, as after a real return.
+            self.emitter.bytes(&[0x48, 0x89, 0x4c, 0x24, 0xf8]); // mov [rsp - 8], rcx
+            self.emitter.load_gs(RAX, GS_SPILL_RAX);
+            self.emitter.load_gs(RCX, GS_SPILL_RCX);
+            self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
+            self.emitter.bind(miss);
+            self.emitter.jump_gs(GS_GATE_INDIRECT);
+            self.literal(literal, return_pc);
+        } else {
+            self.emitter.load_immediate(RAX, return_pc.wrapping_neg());
+            self.emitter.add_registers(RCX, RCX, Some(RAX), 1, 0);
+            let hit = self.emitter.jump_rcx_zero();
+            // rcx back to what it was: rcx - rax, without flags: rcx + !rax + 1.
+            self.emitter.bytes(&[0x48, 0xf7, 0xd0]); // not rax
+            self.emitter.add_registers(RCX, RCX, Some(RAX), 1, 1);
+            self.emitter.jump_gs(GS_GATE_INDIRECT);
+            self.emitter.bind_short(hit);
+            let literal = self.emitter.load_literal(RAX);
+            self.emitter.bytes(&[0x48, 0x89, 0x44, 0x24, 0xf8]); // mov [rsp - 8], rax
+            self.emitter.load_gs(RAX, GS_SPILL_RAX);
+            self.emitter.load_gs(RCX, GS_SPILL_RCX);
+            self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
+            self.literal(literal, return_pc);
+        }
+        debug_assert!(self.emitter.position() > start);
+    }
+
+    /// An 8-aligned constant behind code; `place` is the rip-relative displacement that reads it.
+    fn literal(&mut self, place: usize, value: u64) {
+        while self.emitter.address() % 8 != 0 {
+            self.emitter.bytes(&[0xcc]);
+        }
+        self.emitter.bind(place);
+        self.emitter.qword(value);
+    }
+
+    /// After the processor's call: the return slot gets the application's return address.
+    fn fix_return_slot(&mut self, return_pc: u64) -> Option<usize> {
+        if return_pc as i64 == return_pc as i32 as i64 {
+            self.emitter.bytes(&[0x48, 0xc7, 0x04, 0x24]); // mov qword [rsp], imm32
+            self.emitter.dword(return_pc as u32);
+            return None;
+        }
+        self.emitter.bytes(&[0x48, 0x8d, 0x64, 0x24, 0x08]); // lea rsp, [rsp + 8]
+        Some(self.emitter.push_literal())
+    }
+
+    fn call(&mut self, target: u64, next: u64) {
+        let offset = self.last_pc_offset();
+        let to_body = self.emitter.call();
+        self.map.mark(self.emitter.position(), offset, SpillState::Landing);
+        self.landing(next);
+        self.emitter.bind(to_body);
+        self.map.mark(self.emitter.position(), offset, SpillState::Pushed);
+        let literal = self.fix_return_slot(next);
+        self.exits.emit_jump(self.emitter, ExitType::Call, target, self.counters.main);
+        if let Some(place) = literal {
+            self.literal(place, next);
+        }
+    }
+
+    /// The start of an indirect exit: aligned so that it can be interrupted by one store.
+    fn begin_indirect(&mut self) {
+        self.emitter.align(8, 0);
+        self.interrupt_at = self.emitter.position();
+        self.emitter.store_gs(GS_SPILL_RCX, RCX);
+    }
+
+    /// Emits rcx = target; `false` if the operand can't be had: the thread is released there.
+    fn load_target(&mut self) -> bool {
+        let index = self.block.instructions.len() - 1;
+        let branch = self.block.instructions[index];
+        let is_loaded = match self.engine.mangler.as_mut() {
+            Some(mangler) => mangler.emit_target(self.emitter, &branch).is_ok(),
+            None => false,
+        };
+        if !is_loaded {
+            self.interrupt_at = 0;
+            self.release(self.last_pc_offset());
+        }
+        is_loaded
+    }
+
+    /// A number for this site, so that no two sites share a place in the branch table for one target.
+    fn take_site(&mut self) -> Option<u32> {
+        const STEP: u64 = 331;
+        let n = self.engine.cache.n_sites + 1;
+        if n >= 196_597 {
+            return None;
+        }
+        self.engine.cache.n_sites = n;
+        // 196,597 is prime: the multiples of 331 modulo it are all different. 0 is for returns.
+        Some((u64::from(n) * STEP % 196_597) as u32)
+    }
+
+    /// Emits the jump through the branch table; rcx holds the target, rax and rcx are in their slots.
+    fn jump_through_table(&mut self, site: Option<u32>) {
+        match site {
+            Some(site) => {
+                self.site = site;
+                self.emitter.store_gs_immediate(GS_SITE, site);
+                self.emitter.low_16_of_rcx_to_rax();
+                self.emitter.jump_gs_table(gs_branch_table(site));
+            }
+            None => {
+                // The sites are used up: every execution goes through the dispatcher, which finds the fragment by the exit.
+                self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
+                self.emitter.store_gs_immediate(GS_SITE, SITE_OVERFLOW);
+                self.emitter.jump_gs(GS_GATE_INDIRECT);
+            }
+        }
+    }
+
+    fn indirect_jump(&mut self) {
+        let offset = self.last_pc_offset();
+        self.begin_indirect();
+        if !self.load_target() {
+            return;
+        }
+        self.map.mark(self.emitter.position(), offset, SpillState::Rcx);
+        self.emitter.store_gs(GS_SPILL_RAX, RAX);
+        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
+        let site = self.take_site();
+        self.jump_through_table(site);
+        self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
+    }
+
+    fn indirect_call(&mut self, next: u64) {
+        let offset = self.last_pc_offset();
+        self.begin_indirect();
+        if !self.load_target() {
+            return;
+        }
+        self.map.mark(self.emitter.position(), offset, SpillState::Rcx);
+        self.emitter.store_gs(GS_SPILL_RAX, RAX);
+        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
+        let to_body = self.emitter.call();
+        self.map.mark(self.emitter.position(), offset, SpillState::Landing);
+        self.landing(next);
+        self.emitter.bind(to_body);
+        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcxPushed);
+        let literal = match next as i64 == next as i32 as i64 {
+            true => self.fix_return_slot(next),
+            false => {
+                self.emitter.bytes(&[0x48, 0x8d, 0x64, 0x24, 0x08]); // lea rsp, [rsp + 8]
+                self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
+                let place = self.emitter.push_literal();
+                self.map.mark(self.emitter.position(), offset, SpillState::RaxRcxPushed);
+                Some(place)
+            }
+        };
+        let site = self.take_site();
+        self.jump_through_table(site);
+        if let Some(place) = literal {
+            self.literal(place, next);
+        }
+        self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
+    }
+
+    /// A return through the processor's predictor: the return slot gets the landing's cache address for an instant.
+    fn paired_return(&mut self) {
+        let offset = self.last_pc_offset();
+        self.begin_indirect();
+        self.emitter.bytes(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
+        self.map.mark(self.emitter.position(), offset, SpillState::Rcx);
+        self.emitter.store_gs(GS_SPILL_RAX, RAX);
+        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
+        self.emitter.low_16_of_rcx_to_rax();
+        self.emitter.load_rax_gs_table(gs_branch_table(0));
+        self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.fragment);
+        self.emitter.bytes(&[0x48, 0x89, 0x04, 0x24]); // mov [rsp], rax
+        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcxReturning);
+        self.emitter.bytes(&[0xc3]);
+        self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
+    }
+
+    /// `ret n`: the place of the return slot is lost after it, so it goes the way of an indirect jump.
+    fn dropping_return(&mut self, drop: u16) {
+        let offset = self.last_pc_offset();
+        self.begin_indirect();
+        self.emitter.bytes(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
+        self.map.mark(self.emitter.position(), offset, SpillState::Rcx);
+        self.emitter.store_gs(GS_SPILL_RAX, RAX);
+        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
+        let site = self.take_site();
+        match site {
+            Some(site) => {
+                self.site = site;
+                self.emitter.store_gs_immediate(GS_SITE, site);
+                self.emitter.low_16_of_rcx_to_rax();
+                self.emitter.add_registers(RSP, RSP, None, 1, 8 + i32::from(drop));
+                self.emitter.jump_gs_table(gs_branch_table(site));
+            }
+            None => {
+                self.emitter.add_registers(RSP, RSP, None, 1, 8 + i32::from(drop));
+                self.jump_through_table(None);
+            }
+        }
+        self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
+    }
+
+    fn syscall(&mut self, next: u64) {
+        self.emitter.store_gs(GS_SPILL_RCX, RCX);
+        self.emitter.store_gs(GS_SPILL_R11, R11);
+        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
+        self.emitter.bytes(&[0x48, 0x8d, 0x0d]); // lea rcx, [rip + resume]
+        let resume = self.emitter.position();
+        self.emitter.dword(0);
+        self.emitter.jump_gs(GS_GATE_SYSCALL);
+        self.emitter.bind(resume);
+        // The instruction leaves the next address in rcx (Intel SDM, SYSCALL).
+        let literal = self.emitter.load_literal(RCX);
+        self.exits.emit_jump(self.emitter, ExitType::Syscall, next, self.counters.main);
+        self.literal(literal, next);
+    }
+}
+
+/// The opposite condition.
+fn invert(condition: ConditionCode) -> ConditionCode {
+    match condition {
+        ConditionCode::o => ConditionCode::no,
+        ConditionCode::no => ConditionCode::o,
+        ConditionCode::b => ConditionCode::ae,
+        ConditionCode::ae => ConditionCode::b,
+        ConditionCode::e => ConditionCode::ne,
+        ConditionCode::ne => ConditionCode::e,
+        ConditionCode::be => ConditionCode::a,
+        ConditionCode::a => ConditionCode::be,
+        ConditionCode::s => ConditionCode::ns,
+        ConditionCode::ns => ConditionCode::s,
+        ConditionCode::p => ConditionCode::np,
+        ConditionCode::np => ConditionCode::p,
+        ConditionCode::l => ConditionCode::ge,
+        ConditionCode::ge => ConditionCode::l,
+        ConditionCode::le => ConditionCode::g,
+        ConditionCode::g => ConditionCode::le,
+        ConditionCode::None => ConditionCode::None,
+    }
+}

@@ -1,0 +1,90 @@
+//! Dropping fragments whose code went or changed.
+//!
+//! A dropped fragment's memory is not used again, so threads inside it run on to its end; nothing leads into it any more.
+//! Fragments that were linked to it are dropped too: their next copies have new counters, so that an edge's count belongs
+//! to one version of its target.
+
+extern crate alloc;
+use super::Engine;
+use crate::buffer::RingWriter;
+use crate::cache::fragment::{ExitType, NONE};
+use crate::protocol::{record_kind, InvalidateRecord};
+use crate::sys::calls::rdtsc;
+use alloc::vec::Vec;
+
+impl Engine {
+    /// Drops all fragments that hold code from `start` up to `end`.
+    pub fn invalidate(&mut self, writer: &RingWriter, start: u64, end: u64) {
+        if !self.ranges.intersects(start, end) {
+            return;
+        }
+        let mut doomed = Vec::new();
+        let mut pc = start;
+        while let Some(range) = self.ranges.next_from(pc, end) {
+            let first_page = (range.start.max(start) >> 12).saturating_sub(1);
+            let last_page = (range.end.min(end) - 1) >> 12;
+            for page in first_page..=last_page {
+                let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
+                while id != NONE {
+                    let fragment = self.cache.fragment(id);
+                    let fragment_end = fragment.app_pc + u64::from(fragment.app_size);
+                    if fragment.is_valid && fragment.app_pc < end && fragment_end > start {
+                        doomed.push(id);
+                    }
+                    id = fragment.next_in_page;
+                }
+            }
+            pc = range.end;
+        }
+        for id in doomed {
+            self.drop_fragment(writer, id, true);
+        }
+    }
+
+    /// Drops one fragment; with `cascade`, those linked to it as well.
+    fn drop_fragment(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
+        let fragment = *self.cache.fragment(id);
+        if !fragment.is_valid {
+            return;
+        }
+        self.cache.fragment_mut(id).is_valid = false;
+        if self.cache.by_pc.find(fragment.app_pc) == Some(id) {
+            self.cache.by_pc.remove(fragment.app_pc);
+        }
+        self.cache.versions.insert(fragment.app_pc, id);
+        self.shared.add(crate::status_field!(invalidated), 1);
+        let record = InvalidateRecord {
+            kind: record_kind::INVALIDATE,
+            continuations: 0,
+            tid: writer.tid,
+            app_pc: fragment.app_pc,
+            reserved_target: 0,
+            tsc: rdtsc(),
+            fragment_id: id,
+            reserved: [0; 28],
+        };
+        writer.write(&record, &[]);
+        while self.cache.fragment(id).incoming != NONE {
+            let exit_id = self.cache.fragment(id).incoming;
+            let exit = *self.cache.exit(exit_id);
+            self.cache.unlink_exit(exit_id);
+            match exit.kind {
+                ExitType::Pad => self.kill_pad(exit.pad),
+                ExitType::Landing => {}
+                _ if cascade && exit.fragment != id => self.drop_fragment(writer, exit.fragment, false),
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes a pad out of the pair table: its counter stands for a target that is gone.
+    fn kill_pad(&mut self, pad_id: u32) {
+        let pad = *self.cache.pad(pad_id);
+        self.cache.pads.as_mut_slice()[pad_id as usize].is_dead = true;
+        let site = self.cache.fragment(pad.source_fragment).site;
+        if self.cache.pairs.find(site, pad.target).is_some_and(|entry| entry.pad == pad.cache_start) {
+            // Replacing an entry never moves the table.
+            self.cache.pairs.insert(site, pad.target, 0, NONE);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Building fragments: decoded, mangled, counted, emitted, made known.
+//!
+//! Runs under the runtime's lock, on the runtime's stack.
+
+pub mod counting;
+pub mod exits;
+pub mod fragment;
+pub mod invalidate;
+pub mod pads;
+
+extern crate alloc;
+use crate::buffer::{RingWriter, Shared};
+use crate::cache::{Cache, NONE};
+use crate::decode::{Block, Ranges};
+use crate::protocol::{self, mode};
+use crate::sys::lock::Lock;
+use crate::translate::Mangler;
+use alloc::collections::BTreeMap;
+use pads::DynamicEdge;
+
+/// The process' one engine. Its lock is the runtime's lock.
+pub static ENGINE: Lock<Engine> = Lock::new(Engine::new());
+
+/// Why no fragment could be made.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub enum BuildError {
+    /// Nothing executable lies there: running it natively shows the program the fault.
+    NotExecutable,
+    /// Memory of the runtime is used up; reported on the status page.
+    OutOfMemory,
+}
+
+/// What it takes to turn application code into fragments.
+pub struct Engine {
+    pub cache: Cache,
+    pub ranges: Ranges,
+    pub shared: Shared,
+    pub mangler: Option<Mangler>,
+    block: Block,
+    /// Counters of edges that the dispatcher counts itself.
+    edges: BTreeMap<DynamicEdge, u32>,
+    counters_used: u32,
+    instructions_translated: u64,
+    /// The processor has restricted transactional memory.
+    pub has_rtm: bool,
+}
+
+impl Engine {
+    pub const fn new() -> Engine {
+        Engine {
+            cache: Cache::new(),
+            ranges: Ranges::new(),
+            shared: Shared::NONE,
+            mangler: None,
+            block: Block {
+                pc: 0,
+                instructions: alloc::vec::Vec::new(),
+                offsets: alloc::vec::Vec::new(),
+                code: alloc::vec::Vec::new(),
+            },
+            edges: BTreeMap::new(),
+            counters_used: 0,
+            instructions_translated: 0,
+            has_rtm: false,
+        }
+    }
+
+    /// Whether executions are counted at all.
+    pub fn is_counting(&self) -> bool {
+        self.shared.header().mode == mode::COUNTS
+    }
+
+    /// Gives out `n` consecutive counters; `NONE` when they are used up.
+    pub fn take_counters(&mut self, n: u32) -> u32 {
+        let limit = (self.shared.header().counter_bytes / 8) as u32;
+        if self.counters_used + n > limit {
+            self.shared.report_error(protocol::error_code::COUNTERS_FULL, [u64::from(limit), 0, 0, 0]);
+            return NONE;
+        }
+        let first = self.counters_used;
+        self.counters_used += n;
+        self.shared.set(crate::status_field!(counters_used), u64::from(self.counters_used));
+        first
+    }
+
+    /// The fragment at `pc`, made now if there is none yet.
+    pub fn fragment_at(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
+        match self.cache.by_pc.find(pc) {
+            Some(id) => Ok(id),
+            None => self.build(writer, pc),
+        }
+    }
+}
+

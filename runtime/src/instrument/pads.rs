@@ -1,0 +1,192 @@
+//! Pads: from one indirect branch site to one target. And edges that are counted by the dispatcher itself.
+
+use super::counting::{emit_count, emit_count_through_rax};
+use super::exits::ExitList;
+use super::{BuildError, Engine};
+use crate::arch::x86_64::context::{ThreadContext, GS_GATE_INDIRECT, GS_SPILL_RAX, GS_SPILL_RCX};
+use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::{RAX, RCX};
+use crate::buffer::RingWriter;
+use crate::cache::fragment::{ExitType, Pad, NONE};
+use crate::cache::Unit;
+use crate::decode::flags;
+use crate::protocol::{edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord};
+use crate::sys::calls::rdtsc;
+
+/// Room for one pad.
+const PAD_BYTES: usize = 256;
+
+/// An edge that is found at run time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DynamicEdge {
+    /// protocol::edge_kind
+    pub kind: u8,
+    pub source_fragment: u32,
+    pub source_pc: u64,
+    pub target_pc: u64,
+}
+
+impl Engine {
+    /// Makes the pad from `source`'s indirect branch to `target`, whose fragment is `target_fragment`. Returns its number.
+    pub fn build_pad(
+        &mut self,
+        writer: &RingWriter,
+        source: u32,
+        target: u64,
+        target_fragment: u32,
+    ) -> Result<u32, BuildError> {
+        let fragment = *self.cache.fragment(source);
+        let is_return = fragment.exit_kind == exit_kind::RETURN;
+        let is_announced = is_return && self.cache.landings.find(target).is_some();
+        let kind = if fragment.exit_kind == exit_kind::INDIRECT_CALL {
+            edge_kind::INDIRECT_CALL
+        } else {
+            edge_kind::INDIRECT_JUMP
+        };
+        let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
+        let counter = if is_announced { NONE } else { self.take_edge(writer, edge, Some(target_fragment)) };
+
+        let start = self.cache.slabs.room_near(target).ok_or(BuildError::OutOfMemory)?;
+        // SAFETY: `room_near` gave more than PAD_BYTES of the cache that nothing uses yet; the lock is held.
+        let buffer = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, PAD_BYTES) };
+        let mut emitter = Emitter::new(buffer, start);
+        let mut exits = ExitList::new(self.cache.exits.len());
+        let counted_offset;
+        if flags::dead_at(&self.ranges, target) {
+            let literal = emitter.compare_rcx_literal();
+            let hit = emitter.jump_condition(4);
+            emitter.jump_gs(GS_GATE_INDIRECT);
+            while emitter.address() % 8 != 0 {
+                emitter.bytes(&[0xcc]);
+            }
+            emitter.bind(literal);
+            emitter.qword(target);
+            emitter.bind(hit);
+            emit_count(&mut emitter, counter, true);
+            counted_offset = emitter.position();
+        } else {
+            emitter.load_immediate(RAX, target.wrapping_neg());
+            emitter.add_registers(RCX, RCX, Some(RAX), 1, 0);
+            let hit = emitter.jump_rcx_zero();
+            emitter.bytes(&[0x48, 0xf7, 0xd0]); // not rax
+            emitter.add_registers(RCX, RCX, Some(RAX), 1, 1);
+            emitter.jump_gs(GS_GATE_INDIRECT);
+            emitter.bind_short(hit);
+            if counter != NONE {
+                emit_count_through_rax(&mut emitter, counter);
+            }
+            counted_offset = emitter.position();
+        }
+        emitter.load_gs(RAX, GS_SPILL_RAX);
+        emitter.load_gs(RCX, GS_SPILL_RCX);
+        let exit_id = exits.next_id();
+        exits.emit_jump(&mut emitter, ExitType::Pad, target, counter);
+        exits.emit_stubs(&mut emitter);
+        let size = emitter.position();
+        let id = self.cache.pads.len() as u32;
+        for exit in exits.as_mut_slice() {
+            exit.fragment = source;
+            exit.pad = id;
+        }
+        let pad = Pad {
+            target,
+            cache_start: start,
+            source_fragment: source,
+            exit: exit_id,
+            counter,
+            counted_offset: if counter == NONE { u32::MAX } else { counted_offset as u32 },
+            cache_size: size as u32,
+            is_dead: false,
+        };
+        if self.cache.exits.extend(exits.as_slice()).is_none() || self.cache.pads.push(pad).is_none() {
+            self.shared.report_error(error_code::OUT_OF_MEMORY, [2, 0, 0, 0]);
+            return Err(BuildError::OutOfMemory);
+        }
+        self.cache.slabs.commit(start, size as u64, Unit::Pad(id));
+        if !self.cache.link(exit_id, target_fragment) {
+            return Err(BuildError::OutOfMemory);
+        }
+        Ok(id)
+    }
+
+    /// A counter for a new dynamic edge, announced to the controller. `NONE` where it is not recorded or not counted.
+    fn take_edge(&mut self, writer: &RingWriter, edge: DynamicEdge, target_fragment: Option<u32>) -> u32 {
+        let is_wanted = |pc: u64| pc == 0 || self.shared.is_included(pc);
+        if !is_wanted(edge.source_pc) && !is_wanted(edge.target_pc) {
+            return NONE;
+        }
+        let counter = if self.is_counting() { self.take_counters(1) } else { NONE };
+        self.shared.add(crate::status_field!(dynamic_edges), 1);
+        let record = DynamicEdgeRecord {
+            kind: record_kind::DYNAMIC_EDGE,
+            continuations: 0,
+            tid: writer.tid,
+            source_pc: edge.source_pc,
+            target_pc: edge.target_pc,
+            tsc: rdtsc(),
+            source_fragment_id: edge.source_fragment,
+            target_fragment_id: target_fragment.unwrap_or(NONE),
+            counter_index: counter,
+            edge_kind: edge.kind,
+            reserved: [0; 19],
+        };
+        writer.write(&record, &[]);
+        counter
+    }
+
+    /// Counts one execution of an edge that has no code of its own.
+    pub fn count_edge(&mut self, writer: &RingWriter, context: &ThreadContext, edge: DynamicEdge) {
+        let counter = match self.edges.get(&edge) {
+            Some(counter) => *counter,
+            None => {
+                let target = self.cache.by_pc.find(edge.target_pc);
+                let counter = self.take_edge(writer, edge, target);
+                self.edges.insert(edge, counter);
+                counter
+            }
+        };
+        if counter != NONE {
+            add_to_counter(context, counter, 1);
+        }
+    }
+
+    /// Tells the controller that an exit was taken for the first time.
+    pub fn write_link(&self, writer: &RingWriter, exit_id: u32, target_fragment: u32) {
+        let exit = self.cache.exit(exit_id);
+        let kind = match exit.kind {
+            ExitType::Jump => edge_kind::JUMP,
+            ExitType::Taken => edge_kind::TAKEN,
+            ExitType::NotTaken => edge_kind::NOT_TAKEN,
+            ExitType::FallThrough => edge_kind::FALL_THROUGH,
+            ExitType::Call => edge_kind::CALL,
+            ExitType::Syscall => edge_kind::SYSCALL,
+            ExitType::Landing => edge_kind::RETURN,
+            ExitType::Pad | ExitType::Interrupted | ExitType::Release => return,
+        };
+        let source = self.cache.fragment(exit.fragment);
+        let target = self.cache.fragment(target_fragment);
+        if !source.is_included && !target.is_included {
+            return;
+        }
+        let record = LinkRecord {
+            kind: record_kind::LINK,
+            continuations: 0,
+            tid: writer.tid,
+            source_pc: source.app_pc,
+            target_pc: exit.target,
+            tsc: rdtsc(),
+            source_fragment_id: exit.fragment,
+            target_fragment_id: target_fragment,
+            edge_kind: kind,
+            reserved: [0; 23],
+        };
+        writer.write(&record, &[]);
+    }
+}
+
+/// Adds to a counter of the calling thread. Only the thread itself writes its counters, so no atomic is needed.
+pub fn add_to_counter(context: &ThreadContext, counter: u32, amount: i64) {
+    let pointer = context.counter(counter);
+    // SAFETY: counters below `counters_used` are inside the thread's mapped window.
+    unsafe { pointer.write_volatile(pointer.read_volatile().wrapping_add_signed(amount)) };
+}

@@ -1,0 +1,269 @@
+//! Delivering a signal to the program's handler, and coming back from it.
+
+use super::frame::{self, FrameContent};
+use super::table::SIGNALS;
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::gate;
+use crate::sys::calls::{set_signal_mask, syscall};
+use crate::sys::kernel::{
+    SigContext, SigFrame, SigInfo, SigStack, UContext, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SIG_DFL, SIG_IGN,
+    SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
+};
+use crate::sys::number;
+use core::arch::asm;
+
+/// Trap, direction and resume flags are off in a handler (arch/x86/kernel/signal.c, handle_signal).
+const HANDLER_CLEARED_FLAGS: u64 = 0x100 | 0x400 | 0x10000;
+
+/// What became of a signal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delivery {
+    /// The context goes on in the handler.
+    Handler,
+    /// The program ignores it.
+    Ignored,
+    /// The kernel's default action is due.
+    Default,
+}
+
+/// Whether `sp` is on the program's alternate stack.
+fn is_on_stack(stack: &SigStack, sp: u64) -> bool {
+    stack.flags & SS_AUTODISARM == 0 && sp > stack.sp && sp - stack.sp <= stack.size
+}
+
+/// The program's alternate stack as `sigaltstack` and frames show it.
+pub fn shown_stack(context: &ThreadContext) -> SigStack {
+    let stack = context.app_signal_stack;
+    let flags = if stack.size == 0 {
+        SS_DISABLE
+    } else if is_on_stack(&stack, context.registers[4]) {
+        SS_ONSTACK
+    } else {
+        0
+    };
+    SigStack { flags: flags | (stack.flags & SS_AUTODISARM), ..stack }
+}
+
+/// Makes the context go on in the handler of `info`'s signal. `mask` is the program's mask when the signal came.
+///
+/// On the runtime's stack, no lock held.
+pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3]) -> Delivery {
+    let signal = info.signo as u32;
+    let action = {
+        let mut table = SIGNALS.lock();
+        let action = table.action(signal);
+        match action.handler {
+            SIG_DFL => return Delivery::Default,
+            SIG_IGN => return Delivery::Ignored,
+            _ => {}
+        }
+        if action.flags & SA_RESETHAND != 0 {
+            table.reset_handler(signal);
+        }
+        action
+    };
+    let stack = context.app_signal_stack;
+    let sp = context.registers[4];
+    let top = if action.flags & SA_ONSTACK != 0 && stack.size != 0 && !is_on_stack(&stack, sp) {
+        stack.sp + stack.size
+    } else {
+        sp.wrapping_sub(128)
+    };
+    let place = frame::place_below(top);
+    let content = FrameContent {
+        rip: context.rip,
+        return_address: action.restorer,
+        info: *info,
+        mask,
+        stack: shown_stack(context),
+        details,
+    };
+    if stack.flags & SS_AUTODISARM != 0 {
+        context.app_signal_stack = SigStack::DISABLED;
+    }
+    // SAFETY: the kernel would write the same bytes to the program's stack; where it cannot, the program is killed as by
+    // the kernel.
+    unsafe { frame::write(place, context, &content) };
+    context.registers[4] = place.frame;
+    context.registers[7] = u64::from(signal);
+    context.registers[6] = place.frame + core::mem::offset_of!(SigFrame, info) as u64;
+    context.registers[2] = place.frame + core::mem::offset_of!(SigFrame, ucontext) as u64;
+    context.registers[0] = 0;
+    context.rip = action.handler;
+    context.rflags &= !HANDLER_CLEARED_FLAGS;
+    // A handler starts with the default control word and vector state (fpu__clear_user_states).
+    reset_vector_state(context);
+    let mut new_mask = mask | action.mask;
+    if action.flags & SA_NODEFER == 0 {
+        new_mask |= 1 << (signal - 1);
+    }
+    set_signal_mask(new_mask);
+    Delivery::Handler
+}
+
+/// xmm and MXCSR as a handler finds them; the rest of the state the kernel would clear, too.
+fn reset_vector_state(context: &mut ThreadContext) {
+    context.mxcsr = 0x1f80;
+    context.xmm = [[0; 2]; 16];
+    let place = frame::own_place(context);
+    // SAFETY: the thread's own frame area is large enough for a zeroed XSAVE area; XRSTOR of one whose header is zero
+    // makes all components initial. The x87 control word needs no memory image then.
+    unsafe {
+        core::ptr::write_bytes(place.fpstate as *mut u8, 0, 576);
+        (place.fpstate as *mut u8).add(24).cast::<u32>().write(0x1f80);
+        if crate::arch::x86_64::xsave::has_xsave() {
+            // All but protection keys (component 9), which a handler keeps.
+            asm!("xrstor64 [{0}]", in(reg) place.fpstate, in("eax") !(1u32 << 9), in("edx") u32::MAX,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+                out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _, options(nostack));
+        }
+    }
+}
+
+/// The program's rt_sigreturn: its stack pointer leads to the frame. Loads the vector state from there by a real
+/// rt_sigreturn, which lands in the gate. Does not come back.
+pub fn return_from_handler(context: &mut ThreadContext) -> ! {
+    let frame_address = context.registers[4].wrapping_sub(8);
+    // SAFETY: the kernel would read the same memory; a bad frame ends the process here as there.
+    let frame = unsafe { (frame_address as *const SigFrame).read_unaligned() };
+    let machine = frame.ucontext.mcontext;
+    context.registers = machine.registers();
+    context.rip = machine.rip;
+    // Only these flags can be set by the program (arch/x86/kernel/signal_64.c, FIX_EFLAGS).
+    const SETTABLE: u64 = 0x5_0dd5;
+    context.rflags = (machine.rflags & SETTABLE) | 0x202;
+    restore_stack(context, &frame.ucontext.stack);
+    let mut own = frame;
+    own.ucontext.sigmask = frame.ucontext.sigmask;
+    let fpstate = machine.fpstate;
+    let landing = gate::clew_gate_landing as *const () as u64;
+    return_to(context, own.ucontext, landing, fpstate)
+}
+
+fn restore_stack(context: &mut ThreadContext, stack: &SigStack) {
+    if stack.flags & SS_DISABLE != 0 {
+        context.app_signal_stack = SigStack::DISABLED;
+    } else {
+        context.app_signal_stack = SigStack { flags: stack.flags & SS_AUTODISARM, ..*stack };
+    }
+}
+
+/// A real rt_sigreturn on a frame in the private block: to `rip` on the runtime's stack, with the frame's mask.
+fn return_to(context: &ThreadContext, ucontext: UContext, rip: u64, fpstate: u64) -> ! {
+    let place = frame::own_place(context);
+    let mut frame = SigFrame { return_address: 0, ucontext, info: SigInfo::ZERO };
+    let machine: &mut SigContext = &mut frame.ucontext.mcontext;
+    machine.rip = rip;
+    machine.rsp = context.stack_top;
+    machine.rflags = 0x202;
+    machine.cs = 0x33;
+    machine.ss = 0x2b;
+    machine.fpstate = fpstate;
+    frame.ucontext.stack = crate::thread::block::signal_stack(context);
+    // SAFETY: the frame area is the thread's own.
+    unsafe { (place.frame as *mut SigFrame).write_unaligned(frame) };
+    // SAFETY: the frame is complete; nothing on the present stack is needed any more.
+    unsafe { sigreturn(place.frame) }
+}
+
+/// # Safety
+/// `frame` must be a whole signal frame that may be returned from.
+unsafe fn sigreturn(frame: u64) -> ! {
+    // SAFETY: rt_sigreturn expects the stack pointer just above the return address.
+    unsafe {
+        asm!("mov rsp, {0}", "mov eax, 15", "syscall", "ud2", in(reg) frame + 8,
+            options(noreturn))
+    }
+}
+
+/// The thread goes on natively at the context's rip, with the program's mask `mask`. Does not come back.
+pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
+    let place = frame::own_place(context);
+    let content = FrameContent {
+        rip: context.rip,
+        return_address: 0,
+        info: SigInfo::ZERO,
+        mask,
+        stack: crate::thread::block::signal_stack(context),
+        details: [0; 3],
+    };
+    // SAFETY: the frame area is the thread's own.
+    unsafe { frame::write(place, context, &content) };
+    context.is_released = 1;
+    crate::thread::block::set_gs_base(context.app_gs_base);
+    // SAFETY: the frame is complete; nothing on the present stack is needed any more.
+    unsafe { sigreturn(place.frame) }
+}
+
+/// As `release_native`, for a task in another process or with its own dispositions: the program's alternate stack is the
+/// kernel's again, too.
+pub fn release_process(context: &mut ThreadContext, mask: u64) -> ! {
+    SIGNALS.lock().restore_native();
+    let stack = shown_stack(context);
+    let place = frame::own_place(context);
+    let content =
+        FrameContent { rip: context.rip, return_address: 0, info: SigInfo::ZERO, mask, stack, details: [0; 3] };
+    // SAFETY: the frame area is the thread's own (or a copy of it, or its parent waits).
+    unsafe { frame::write(place, context, &content) };
+    crate::thread::block::set_gs_base(context.app_gs_base);
+    // SAFETY: the frame is complete; nothing on the present stack is needed any more.
+    unsafe { sigreturn(place.frame) }
+}
+
+/// A signal for a thread that was released: the frame goes to the program's stack as the kernel would put it there, and
+/// the kernel goes on in the handler.
+pub fn deliver_native(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
+    // SAFETY: the table is plain data; a torn read could only come from a sigaction that races with this signal.
+    let action = unsafe { SIGNALS.peek() }.action(signal);
+    if action.handler == SIG_DFL || action.handler == SIG_IGN {
+        // A fault by default: it comes again with the kernel's own action.
+        // SAFETY: as above.
+        unsafe { SIGNALS.peek() }.restore_default(signal);
+        return;
+    }
+    let sp = ucontext.mcontext.rsp;
+    let stack = context.app_signal_stack;
+    let top = if action.flags & SA_ONSTACK != 0 && stack.size != 0 && !is_on_stack(&stack, sp) {
+        stack.sp + stack.size
+    } else {
+        sp.wrapping_sub(128)
+    };
+    let place = frame::place_below(top);
+    let fpstate_size = place_size(place, top);
+    let mut frame = SigFrame { return_address: action.restorer, ucontext: *ucontext, info: *info };
+    frame.ucontext.mcontext.fpstate = place.fpstate;
+    frame.ucontext.stack = stack;
+    // SAFETY: the kernel would write the same bytes to the program's stack; the source is the kernel's own frame.
+    unsafe {
+        let source = ucontext.mcontext.fpstate as *const u8;
+        core::ptr::copy_nonoverlapping(source, place.fpstate as *mut u8, fpstate_size);
+        (place.frame as *mut SigFrame).write_unaligned(frame);
+    }
+    let machine = &mut ucontext.mcontext;
+    machine.rsp = place.frame;
+    machine.rdi = u64::from(signal);
+    machine.rsi = place.frame + core::mem::offset_of!(SigFrame, info) as u64;
+    machine.rdx = place.frame + core::mem::offset_of!(SigFrame, ucontext) as u64;
+    machine.rax = 0;
+    machine.rip = action.handler;
+    machine.rflags &= !HANDLER_CLEARED_FLAGS;
+    ucontext.sigmask |= action.mask | if action.flags & SA_NODEFER == 0 { 1 << (signal - 1) } else { 0 };
+}
+
+fn place_size(place: frame::FramePlace, top: u64) -> usize {
+    let size = crate::arch::x86_64::xsave::area_bytes() + 4;
+    size.min((top - place.fpstate) as usize)
+}
+
+/// Raises a signal for the calling thread again, as it came, now that its default action is in place.
+pub fn raise_again(info: &SigInfo) {
+    let signal = info.signo as u64;
+    let (pid, tid) = (crate::sys::calls::getpid(), crate::sys::calls::gettid());
+    // SAFETY: reads `info`; 297 is rt_tgsigqueueinfo, which lets a task say anything to itself.
+    let result = unsafe { syscall(297, [u64::from(pid), u64::from(tid), signal, info as *const SigInfo as u64, 0, 0]) };
+    if result < 0 {
+        // SAFETY: no memory.
+        unsafe { syscall(number::TGKILL, [u64::from(pid), u64::from(tid), signal, 0, 0, 0]) };
+    }
+}

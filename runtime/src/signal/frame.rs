@@ -1,0 +1,137 @@
+//! Signal frames as the kernel builds them, built by the runtime.
+
+use crate::arch::x86_64::context::{ThreadContext, FRAME_BYTES, FRAME_OFFSET};
+use crate::arch::x86_64::xsave;
+use crate::sys::kernel::{
+    SigContext, SigFrame, SigInfo, SigStack, UContext, FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FX_SW_BYTES_OFFSET,
+    UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
+};
+
+/// User code and stack selectors (arch/x86/include/asm/segment.h).
+const USER_CS: u16 = 0x33;
+const USER_SS: u16 = 0x2b;
+/// Offsets in the legacy area: MXCSR, xmm0; then the header's XSTATE_BV.
+const MXCSR_OFFSET: usize = 24;
+const XMM_OFFSET: usize = 160;
+const XSTATE_BV_OFFSET: usize = 512;
+
+/// Where a frame's parts go below a stack pointer.
+#[derive(Clone, Copy)]
+pub struct FramePlace {
+    pub frame: u64,
+    pub fpstate: u64,
+}
+
+/// Lays out a frame below `stack` as the kernel does (arch/x86/kernel/signal.c, get_sigframe).
+pub fn place_below(stack: u64) -> FramePlace {
+    let fpstate = (stack - fpstate_bytes() as u64) & !63;
+    let frame = ((fpstate - size_of::<SigFrame>() as u64) & !15) - 8;
+    FramePlace { frame, fpstate }
+}
+
+/// Lowest address that a frame below `stack` touches.
+pub fn lowest_below(stack: u64) -> u64 {
+    place_below(stack).frame
+}
+
+fn fpstate_bytes() -> usize {
+    xsave::area_bytes() + if xsave::has_xsave() { 4 } else { 0 }
+}
+
+/// What goes into a frame besides the context's registers.
+pub struct FrameContent {
+    pub rip: u64,
+    pub return_address: u64,
+    pub info: SigInfo,
+    pub mask: u64,
+    pub stack: SigStack,
+    /// err, trapno, cr2
+    pub details: [u64; 3],
+}
+
+/// Writes a frame at `place`: the context's registers and the vector state, of which xmm and MXCSR are in the context and
+/// the rest in the processor.
+///
+/// # Safety
+/// The memory from the frame up to the stack pointer it was placed below must be writable.
+pub unsafe fn write(place: FramePlace, context: &ThreadContext, content: &FrameContent) {
+    let mut machine = SigContext {
+        r8: 0,
+        r9: 0,
+        r10: 0,
+        r11: 0,
+        r12: 0,
+        r13: 0,
+        r14: 0,
+        r15: 0,
+        rdi: 0,
+        rsi: 0,
+        rbp: 0,
+        rbx: 0,
+        rdx: 0,
+        rax: 0,
+        rcx: 0,
+        rsp: 0,
+        rip: content.rip,
+        rflags: context.rflags,
+        cs: USER_CS,
+        gs: 0,
+        fs: 0,
+        ss: USER_SS,
+        err: content.details[0],
+        trapno: content.details[1],
+        oldmask: content.mask,
+        cr2: content.details[2],
+        fpstate: place.fpstate,
+        reserved: [0; 8],
+    };
+    machine.set_registers(&context.registers);
+    let xstate_flag = if xsave::has_xsave() { UC_FP_XSTATE } else { 0 };
+    let frame = SigFrame {
+        return_address: content.return_address,
+        ucontext: UContext {
+            flags: xstate_flag | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+            link: 0,
+            stack: content.stack,
+            mcontext: machine,
+            sigmask: content.mask,
+        },
+        info: content.info,
+    };
+    // SAFETY: the caller promises the memory; `place` is aligned as the structures need.
+    unsafe {
+        (place.frame as *mut SigFrame).write_unaligned(frame);
+        write_fpstate(place.fpstate as *mut u8, context);
+    }
+}
+
+/// # Safety
+/// `area` must be 64-aligned and `fpstate_bytes()` long.
+unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext) {
+    let size = xsave::area_bytes();
+    // SAFETY: all writes are inside the area; XSAVE needs its header zeroed.
+    unsafe {
+        core::ptr::write_bytes(area, 0, size);
+        xsave::save(area);
+        area.add(MXCSR_OFFSET).cast::<u32>().write(context.mxcsr);
+        area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().write(context.xmm);
+        if !xsave::has_xsave() {
+            return;
+        }
+        let state_bits = area.add(XSTATE_BV_OFFSET).cast::<u64>();
+        // The xmm registers just written count, even if the processor thought them initial.
+        state_bits.write(state_bits.read() | 2);
+        // struct _fpx_sw_bytes: magic1, extended_size, xfeatures, xstate_size.
+        let software = area.add(FX_SW_BYTES_OFFSET);
+        software.cast::<u32>().write(FP_XSTATE_MAGIC1);
+        software.add(4).cast::<u32>().write(size as u32 + 4);
+        software.add(8).cast::<u64>().write_unaligned(xsave::enabled_features());
+        software.add(16).cast::<u32>().write(size as u32);
+        area.add(size).cast::<u32>().write_unaligned(FP_XSTATE_MAGIC2);
+    }
+}
+
+/// A frame in the thread's private block, for the runtime's own rt_sigreturn.
+pub fn own_place(context: &ThreadContext) -> FramePlace {
+    place_below(context.self_address + FRAME_OFFSET + FRAME_BYTES - 64)
+}

@@ -1,0 +1,199 @@
+//! The runtime's signal handler.
+//!
+//! Runs on the thread's runtime signal stack, at any instruction of the cache, the gates or the runtime. It takes no lock,
+//! allocates nothing and calls nothing that does.
+
+use super::interrupt::{self, Interruption};
+use super::table::ALL_BUT_FAULTS;
+use crate::arch::x86_64::context::{context_at, ThreadContext};
+use crate::arch::x86_64::gate;
+use crate::instrument::pads::add_to_counter;
+use crate::instrument::ENGINE;
+use crate::protocol::error_code;
+use crate::sys::calls::{getpid, gettid, syscall};
+use crate::sys::kernel::{SigAction, SigInfo, UContext, FAULT_SIGNALS};
+use crate::sys::number;
+use core::arch::global_asm;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+global_asm!(
+    ".pushsection .text.clew_signal,\"ax\",@progbits",
+    // The kernel enters here: rdi signal, rsi info, rdx ucontext.
+    ".globl clew_signal_entry",
+    "clew_signal_entry:",
+    "cld",
+    "mov rcx, rsp",
+    "sub rsp, 8",
+    "call {handle}",
+    "add rsp, 8",
+    "ret",
+    ".globl clew_signal_return",
+    "clew_signal_return:",
+    "mov eax, 15",
+    "syscall",
+    "ud2",
+    ".popsection",
+    handle = sym handle,
+);
+
+static IMAGE_START: AtomicU64 = AtomicU64::new(0);
+static IMAGE_END: AtomicU64 = AtomicU64::new(0);
+
+/// Says where the runtime's image is. Once, at the start.
+pub fn set_image_range(start: u64, end: u64) {
+    IMAGE_START.store(start, Ordering::Relaxed);
+    IMAGE_END.store(end, Ordering::Relaxed);
+}
+
+fn is_in_image(address: u64) -> bool {
+    (IMAGE_START.load(Ordering::Relaxed)..IMAGE_END.load(Ordering::Relaxed)).contains(&address)
+}
+
+/// si_code of signals that the kernel raised for an instruction: positive, but not those of timers and the like, which
+/// these five signals never have.
+fn is_caused_by_instruction(signal: u32, info: &SigInfo) -> bool {
+    FAULT_SIGNALS.contains(&signal) && info.code > 0
+}
+
+extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack: u64) {
+    let Some(pointer) = context_at(stack) else {
+        return;
+    };
+    // SAFETY: the signal stack lies in the block of the thread that runs this, and only that thread uses its context; the
+    // interrupted code may be in the middle of using it, which is why only what is said below is changed.
+    let context = unsafe { &mut *pointer };
+    if context.is_released != 0 {
+        super::deliver::deliver_native(context, signal, info, ucontext);
+        return;
+    }
+    if is_caused_by_instruction(signal, info) {
+        handle_fault(context, signal, info, ucontext);
+    } else {
+        handle_asynchronous(context, signal, info, ucontext);
+    }
+}
+
+fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
+    // SAFETY: only arenas and slab headers are read.
+    let engine = unsafe { ENGINE.peek() };
+    let pc = ucontext.mcontext.rip;
+    let mut info = *info;
+    if engine.cache.slabs.contains(pc) {
+        let Some((id, offset)) = interrupt::fragment_at(&engine.cache, pc) else {
+            fail(context, signal, pc, info.address);
+            return;
+        };
+        let fragment = *engine.cache.fragment(id);
+        let app_pc = interrupt::take_back(&engine.cache, context, &ucontext.mcontext, &fragment, offset);
+        // The address of the instruction is the fault's address for these (sigaction(2)).
+        if info.address == pc {
+            info.address = app_pc;
+        }
+        context.exit_id = id;
+        // A block that was counted before it came to its end is not counted: the dispatcher adds what did run.
+        let index = index_of(engine, &fragment, app_pc);
+        if fragment.counter != crate::cache::NONE && index >= u32::from(fragment.count_before) {
+            add_to_counter(context, fragment.counter, -1);
+        }
+    } else if is_in_image(pc) {
+        fail(context, signal, pc, info.address);
+        return;
+    } else {
+        // The program was let run where nothing can be executed.
+        context.registers = ucontext.mcontext.registers();
+        context.rflags = ucontext.mcontext.rflags;
+        context.rip = pc;
+        context.exit_id = crate::cache::NONE;
+    }
+    if context.pending == 0 {
+        context.pending_mask = ucontext.sigmask;
+    }
+    context.fault_info = info;
+    context.fault_info.signo = signal as i32;
+    context.fault_details = [ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2];
+    context.fault_pending = 1;
+    ucontext.sigmask |= ALL_BUT_FAULTS;
+    redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+}
+
+/// Which instruction of the fragment starts at `app_pc`.
+fn index_of(engine: &crate::instrument::Engine, fragment: &crate::cache::Fragment, app_pc: u64) -> u32 {
+    let start = fragment.map_start as usize;
+    let entries = &engine.cache.map.as_slice()[start..start + fragment.map_length as usize];
+    let offset = app_pc - fragment.app_pc;
+    let mut index = 0;
+    let mut last = None;
+    for entry in entries {
+        if u64::from(entry.app_offset) >= offset {
+            break;
+        }
+        if last != Some(entry.app_offset) {
+            index += 1;
+            last = Some(entry.app_offset);
+        }
+    }
+    index
+}
+
+fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
+    if context.pending != 0 {
+        // Only a fault signal that somebody sent comes here. Let it wait in the kernel.
+        let mut info = *info;
+        info.signo = signal as i32;
+        ucontext.sigmask |= 1 << (signal - 1);
+        let target = [u64::from(getpid()), u64::from(gettid()), u64::from(signal), &info as *const SigInfo as u64, 0, 0];
+        // SAFETY: reads `info`. 297 is rt_tgsigqueueinfo.
+        unsafe { syscall(297, target) };
+        return;
+    }
+    context.pending_info = *info;
+    context.pending_info.signo = signal as i32;
+    context.pending_mask = ucontext.sigmask;
+    context.pending = 1;
+    ucontext.sigmask |= ALL_BUT_FAULTS;
+    // SAFETY: only arenas, slab headers and cache code are touched.
+    let engine = unsafe { ENGINE.peek() };
+    let pc = ucontext.mcontext.rip;
+    let interruption = if engine.cache.slabs.contains(pc) {
+        interrupt::in_cache(&engine.cache, context, &ucontext.mcontext)
+    } else if is_in_image(pc) {
+        interrupt::in_runtime(pc)
+    } else {
+        // Between the jump to what cannot be executed and its fault: the fault comes.
+        Interruption::RunOn
+    };
+    match interruption {
+        Interruption::RunOn => {}
+        Interruption::Redirect(address) => ucontext.mcontext.rip = address,
+        Interruption::TakenBack => {
+            let (id, _) = interrupt::fragment_at(&engine.cache, pc).unwrap_or((crate::cache::NONE, 0));
+            context.exit_id = id;
+            if id != crate::cache::NONE {
+                let fragment = engine.cache.fragment(id);
+                if fragment.counter != crate::cache::NONE {
+                    add_to_counter(context, fragment.counter, -1);
+                }
+            }
+            context.fault_pending = 2;
+            redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+        }
+    }
+}
+
+/// The kernel returns to `address` on the runtime's stack instead, with the vector state as it was.
+fn redirect(context: &ThreadContext, ucontext: &mut UContext, address: u64) {
+    ucontext.mcontext.rip = address;
+    ucontext.mcontext.rsp = context.stack_top;
+    ucontext.mcontext.rflags = 0x202;
+}
+
+/// A fault of the runtime itself: it says so and ends the process as the signal does.
+fn fail(context: &ThreadContext, signal: u32, pc: u64, address: u64) {
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
+    shared.report_error(error_code::BAD_FAULT, [u64::from(signal), pc, address, context.rip]);
+    let default = SigAction::default();
+    let call = [u64::from(signal), &default as *const SigAction as u64, 0, 8, 0, 0];
+    // SAFETY: reads `default`; the instruction faults again and the kernel acts by default.
+    unsafe { syscall(number::RT_SIGACTION, call) };
+}

@@ -1,0 +1,146 @@
+//! Where a signal found a thread, and the application's state there.
+//!
+//! Called by the signal handler: reads arenas without a lock, stores links, allocates nothing.
+
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::gate;
+use crate::cache::fragment::{ExitType, SpillState};
+use crate::cache::{Cache, Fragment, Unit};
+use crate::protocol::exit_kind;
+use crate::sys::kernel::SigContext;
+
+/// What the handler does with an asynchronous signal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interruption {
+    /// The thread runs on; it comes to the dispatcher by itself.
+    RunOn,
+    /// The thread goes on at this address of the runtime.
+    Redirect(u64),
+    /// The context holds the application's state now: the signal can be delivered at once.
+    TakenBack,
+}
+
+fn address_of(label: unsafe extern "C" fn()) -> u64 {
+    label as *const () as u64
+}
+
+/// Whether `pc` is in the runtime's own code between two labels.
+fn is_between(pc: u64, start: unsafe extern "C" fn(), end: unsafe extern "C" fn()) -> bool {
+    (address_of(start)..address_of(end)).contains(&pc)
+}
+
+/// Decides about a signal that found the thread in one of the gates or elsewhere in the runtime.
+pub fn in_runtime(pc: u64) -> Interruption {
+    if is_between(pc, gate::clew_gate_resume, gate::clew_gate_resume_end) {
+        return Interruption::Redirect(address_of(gate::clew_gate_redispatch));
+    }
+    if is_between(pc, gate::clew_gate_indirect_restart, gate::clew_gate_indirect_end) {
+        return Interruption::Redirect(address_of(gate::clew_gate_indirect_restart));
+    }
+    if is_between(pc, gate::clew_syscall_checked, gate::clew_syscall_instruction)
+        || pc == address_of(gate::clew_syscall_instruction)
+    {
+        return Interruption::Redirect(address_of(gate::clew_syscall_again_pending));
+    }
+    if is_between(pc, gate::clew_syscall_done, gate::clew_gate_syscall_end) {
+        return Interruption::Redirect(address_of(gate::clew_syscall_done_pending));
+    }
+    Interruption::RunOn
+}
+
+/// Decides about a signal that found the thread in the code cache.
+pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext) -> Interruption {
+    let Some((unit, start)) = cache.slabs.find_unit(machine.rip) else {
+        return Interruption::RunOn;
+    };
+    match unit {
+        Unit::Fragment(id) => {
+            let fragment = *cache.fragment(id);
+            let offset = machine.rip - start;
+            let is_indirect = matches!(
+                fragment.exit_kind,
+                exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL | exit_kind::RETURN
+            );
+            let state = state_at(cache, &fragment, offset).map(|(_, state)| state);
+            let is_past_interruption = offset > u64::from(fragment.interrupt_offset)
+                && offset >= u64::from(fragment.exit_offset)
+                && fragment.interrupt_offset != 0
+                && state != Some(SpillState::Landing)
+                && !is_in_stubs(cache, &fragment, machine.rip);
+            if is_indirect && is_past_interruption {
+                take_back(cache, context, machine, &fragment, offset);
+                return Interruption::TakenBack;
+            }
+            cache.interrupt(id);
+            context.unlinked_fragment = id;
+        }
+        Unit::Pad(id) => cache.interrupt_pad(id),
+        Unit::Thunk(id) => {
+            cache.interrupt(id);
+            context.unlinked_fragment = id;
+        }
+    }
+    Interruption::RunOn
+}
+
+/// Whether a cache address is in one of the fragment's stubs, which lead to the dispatcher anyway.
+fn is_in_stubs(cache: &Cache, fragment: &Fragment, pc: u64) -> bool {
+    (fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits)).any(|id| pc >= cache.exit(id).stub)
+}
+
+/// The instruction map's entry for a cache offset: application offset and where registers are.
+fn state_at(cache: &Cache, fragment: &Fragment, offset: u64) -> Option<(u64, SpillState)> {
+    let start = fragment.map_start as usize;
+    let entries = cache.map.as_slice().get(start..start + fragment.map_length as usize)?;
+    let index = entries.partition_point(|entry| u64::from(entry.cache_offset) <= offset);
+    let entry = entries.get(index.checked_sub(1)?)?;
+    Some((u64::from(entry.app_offset), entry.state))
+}
+
+/// Puts the application's state at a fault or inside an indirect exit into the context: registers as before the
+/// instruction. Returns the fragment and the instruction's address.
+pub fn take_back(
+    cache: &Cache,
+    context: &mut ThreadContext,
+    machine: &SigContext,
+    fragment: &Fragment,
+    offset: u64,
+) -> u64 {
+    context.registers = machine.registers();
+    context.rflags = machine.rflags;
+    let (app_offset, state) = state_at(cache, fragment, offset).unwrap_or((0, SpillState::None));
+    let app_pc = fragment.app_pc + app_offset;
+    context.rip = app_pc;
+    match state {
+        SpillState::None | SpillState::Landing => {}
+        SpillState::Rcx => context.registers[1] = context.spill_rcx,
+        SpillState::Pushed => context.registers[4] = context.registers[4].wrapping_add(8),
+        SpillState::RaxRcx | SpillState::RaxRcxPushed | SpillState::RaxRcxReturning => {
+            if state == SpillState::RaxRcxReturning {
+                // The return slot gets the application's address back: rcx holds it.
+                // SAFETY: the slot was just written by the fragment.
+                unsafe { (context.registers[4] as *mut u64).write_unaligned(context.registers[1]) };
+            }
+            context.registers[0] = context.spill_rax;
+            context.registers[1] = context.spill_rcx;
+            if state == SpillState::RaxRcxPushed {
+                context.registers[4] = context.registers[4].wrapping_add(8);
+            }
+        }
+        register => context.registers[register as u8 as usize & 15] = context.spill_address,
+    }
+    app_pc
+}
+
+/// The fragment that an address of the cache belongs to.
+pub fn fragment_at(cache: &Cache, pc: u64) -> Option<(u32, u64)> {
+    match cache.slabs.find_unit(pc)? {
+        (Unit::Fragment(id), start) => Some((id, pc - start)),
+        _ => None,
+    }
+}
+
+/// Whether an exit of this kind is entered at its stub only.
+pub fn is_stub_only(kind: ExitType) -> bool {
+    matches!(kind, ExitType::Interrupted | ExitType::Release)
+}

@@ -1,0 +1,118 @@
+//! The program's signal dispositions, and what the kernel is told instead.
+
+use crate::sys::calls::{check, syscall, Error, EINVAL};
+use crate::sys::kernel::{
+    SigAction, FAULT_SIGNALS, N_SIGNALS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO, SIGKILL,
+    SIGSTOP, SIG_DFL, SIG_IGN,
+};
+use crate::sys::lock::Lock;
+use crate::sys::number;
+
+/// Everything but what an instruction can cause: blocked while a signal waits to be delivered.
+pub const ALL_BUT_FAULTS: u64 = {
+    let mut mask = u64::MAX;
+    let mut i = 0;
+    while i < FAULT_SIGNALS.len() {
+        mask &= !(1 << (FAULT_SIGNALS[i] - 1));
+        i += 1;
+    }
+    mask
+};
+
+pub struct SignalTable {
+    actions: [SigAction; N_SIGNALS + 1],
+}
+
+/// What the program asked for. Taken after the engine's lock; never in the handler.
+pub static SIGNALS: Lock<SignalTable> =
+    Lock::new(SignalTable { actions: [SigAction { handler: 0, flags: 0, restorer: 0, mask: 0 }; N_SIGNALS + 1] });
+
+/// Makes a kernel sigaction call; what was set before.
+fn kernel_action(signal: u32, action: Option<&SigAction>) -> Result<SigAction, Error> {
+    let mut old = SigAction::default();
+    let new = action.map_or(0, |action| action as *const SigAction as u64);
+    // SAFETY: reads `action`, writes `old`, both of the kernel's layout; 8 is the size of a mask.
+    check(unsafe {
+        syscall(number::RT_SIGACTION, [u64::from(signal), new, &mut old as *mut SigAction as u64, 8, 0, 0])
+    })?;
+    Ok(old)
+}
+
+extern "C" {
+    fn clew_signal_entry();
+    fn clew_signal_return();
+}
+
+/// The runtime's own action for a signal that the program handles so.
+fn runtime_action(program: &SigAction) -> SigAction {
+    SigAction {
+        handler: clew_signal_entry as *const () as u64,
+        flags: SA_SIGINFO | SA_ONSTACK | SA_RESTORER | (program.flags & (SA_RESTART | 3)),
+        restorer: clew_signal_return as *const () as u64,
+        mask: ALL_BUT_FAULTS,
+    }
+}
+
+fn is_fault_signal(signal: u32) -> bool {
+    FAULT_SIGNALS.contains(&signal)
+}
+
+impl SignalTable {
+    /// Learns what the process inherited and takes the fault signals.
+    pub fn initialize(&mut self) {
+        for signal in 1..=N_SIGNALS as u32 {
+            if let Ok(old) = kernel_action(signal, None) {
+                self.actions[signal as usize] = old;
+            }
+            if is_fault_signal(signal) {
+                let _ = kernel_action(signal, Some(&runtime_action(&self.actions[signal as usize])));
+            }
+        }
+    }
+
+    pub fn action(&self, signal: u32) -> SigAction {
+        self.actions.get(signal as usize).copied().unwrap_or_default()
+    }
+
+    /// The program's rt_sigaction: sets `new` if given and returns what was there.
+    pub fn change(&mut self, signal: u32, new: Option<SigAction>) -> Result<SigAction, Error> {
+        if signal == 0 || signal as usize > N_SIGNALS {
+            return Err(Error(EINVAL));
+        }
+        let old = self.actions[signal as usize];
+        if let Some(new) = new {
+            if signal == SIGKILL || signal == SIGSTOP {
+                return Err(Error(EINVAL));
+            }
+            let is_plain = new.handler == SIG_DFL || new.handler == SIG_IGN;
+            let given = if is_plain && !is_fault_signal(signal) { new } else { runtime_action(&new) };
+            kernel_action(signal, Some(&given))?;
+            // The kernel keeps no bits that it does not know, nor SIGKILL and SIGSTOP in the mask (sigaction(2)).
+            let known = SA_RESTORER | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND | 0xc03;
+            let unblockable = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1);
+            self.actions[signal as usize] =
+                SigAction { flags: new.flags & known, mask: new.mask & !unblockable, ..new };
+        }
+        Ok(old)
+    }
+
+    /// A handler that runs once: the default comes back before it runs.
+    pub fn reset_handler(&mut self, signal: u32) {
+        let old = self.action(signal);
+        let _ = self.change(signal, Some(SigAction { handler: SIG_DFL, ..old }));
+    }
+
+    /// Tells the kernel what the program asked for: this process is not followed any more.
+    pub fn restore_native(&self) {
+        for signal in 1..=N_SIGNALS as u32 {
+            if signal != SIGKILL && signal != SIGSTOP {
+                let _ = kernel_action(signal, Some(&self.actions[signal as usize]));
+            }
+        }
+    }
+
+    /// The kernel's own default for one signal: the next one ends the process as it would have.
+    pub fn restore_default(&self, signal: u32) {
+        let _ = kernel_action(signal, Some(&SigAction::default()));
+    }
+}

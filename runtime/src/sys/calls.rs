@@ -1,0 +1,120 @@
+//! Raw Linux system calls.
+
+use super::number;
+use core::arch::asm;
+
+/// A system call's error number (positive errno).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Error(pub i32);
+
+pub const EINTR: i32 = 4;
+pub const EAGAIN: i32 = 11;
+pub const ENOMEM: i32 = 12;
+pub const EFAULT: i32 = 14;
+pub const EINVAL: i32 = 22;
+pub const EPERM: i32 = 1;
+pub const ESRCH: i32 = 3;
+
+/// Makes a system call and returns what the kernel left in rax.
+///
+/// # Safety
+/// The arguments must be what the call expects; whatever memory it writes must be the runtime's to lose.
+#[inline(always)]
+pub unsafe fn syscall(number: u64, arguments: [u64; 6]) -> i64 {
+    let result: i64;
+    // SAFETY: the kernel clobbers rcx and r11 only; memory effects are the caller's promise.
+    unsafe {
+        asm!("syscall", inlateout("rax") number as i64 => result,
+            in("rdi") arguments[0], in("rsi") arguments[1], in("rdx") arguments[2],
+            in("r10") arguments[3], in("r8") arguments[4], in("r9") arguments[5],
+            lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}
+
+/// The result of a system call as value or error.
+pub fn check(result: i64) -> Result<u64, Error> {
+    if (-4095..0).contains(&result) {
+        Err(Error(-result as i32))
+    } else {
+        Ok(result as u64)
+    }
+}
+
+/// Maps memory.
+///
+/// # Safety
+/// With MAP_FIXED the range must be the runtime's own.
+pub unsafe fn mmap(address: u64, size: u64, protection: u64, flags: u64) -> Result<u64, Error> {
+    // SAFETY: forwarded from the caller; anonymous memory, so no descriptor is involved.
+    check(unsafe { syscall(number::MMAP, [address, size, protection, flags, u64::MAX, 0]) })
+}
+
+/// Changes the protection of memory.
+///
+/// # Safety
+/// The range must be the runtime's own.
+pub unsafe fn mprotect(address: u64, size: u64, protection: u64) -> Result<u64, Error> {
+    // SAFETY: forwarded from the caller.
+    check(unsafe { syscall(number::MPROTECT, [address, size, protection, 0, 0, 0]) })
+}
+
+/// Waits while `*word == expected`, at most `timeout_ns`; returns early on a wake or a signal.
+pub fn futex_wait(word: *const u32, expected: u32, timeout_ns: u64, shared: bool) {
+    let timeout = [timeout_ns / 1_000_000_000, timeout_ns % 1_000_000_000];
+    let operation = if shared { 0 } else { 128 };
+    // SAFETY: FUTEX_WAIT only reads the word and the timeout.
+    unsafe { syscall(number::FUTEX, [word as u64, operation, expected as u64, timeout.as_ptr() as u64, 0, 0]) };
+}
+
+/// Wakes up to `count` waiters of `word`.
+pub fn futex_wake(word: *const u32, count: u32, shared: bool) {
+    let operation = 1 + if shared { 0 } else { 128 };
+    // SAFETY: FUTEX_WAKE uses the address as a key only.
+    unsafe { syscall(number::FUTEX, [word as u64, operation, count as u64, 0, 0, 0]) };
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    let mut time = [0u64; 2];
+    // SAFETY: writes two words into `time`.
+    unsafe { syscall(number::CLOCK_GETTIME, [1, time.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    time[0] * 1_000_000_000 + time[1]
+}
+
+pub fn gettid() -> u32 {
+    // SAFETY: no arguments, no memory.
+    unsafe { syscall(number::GETTID, [0; 6]) as u32 }
+}
+
+pub fn getpid() -> u32 {
+    // SAFETY: no arguments, no memory.
+    unsafe { syscall(number::GETPID, [0; 6]) as u32 }
+}
+
+/// Whether thread `tid` of this process still exists.
+pub fn thread_exists(tid: u32) -> bool {
+    // SAFETY: signal 0 only checks.
+    let result = unsafe { syscall(number::TGKILL, [getpid() as u64, tid as u64, 0, 0, 0, 0]) };
+    check(result) != Err(Error(ESRCH))
+}
+
+/// Replaces the calling thread's signal mask and returns the old one.
+pub fn set_signal_mask(mask: u64) -> u64 {
+    let mut old = 0u64;
+    let new = mask;
+    // SAFETY: reads `new`, writes `old`, eight bytes each. 2 is SIG_SETMASK.
+    unsafe {
+        syscall(
+            number::RT_SIGPROCMASK,
+            [2, &new as *const u64 as u64, &mut old as *mut u64 as u64, 8, 0, 0],
+        )
+    };
+    old
+}
+
+/// The processor's time stamp counter.
+pub fn rdtsc() -> u64 {
+    // SAFETY: rdtsc has no effect but its result.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}

@@ -1,0 +1,173 @@
+//! Kernel structures and constants of x86-64, as in the kernel's uapi headers.
+
+pub const PROT_NONE: u64 = 0;
+pub const PROT_READ: u64 = 1;
+pub const PROT_WRITE: u64 = 2;
+pub const PROT_EXEC: u64 = 4;
+pub const MAP_SHARED: u64 = 1;
+pub const MAP_PRIVATE: u64 = 2;
+pub const MAP_FIXED: u64 = 0x10;
+pub const MAP_ANONYMOUS: u64 = 0x20;
+pub const MAP_NORESERVE: u64 = 0x4000;
+pub const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
+pub const MREMAP_MAYMOVE: u64 = 1;
+pub const MREMAP_FIXED: u64 = 2;
+
+pub const CLONE_VM: u64 = 0x100;
+pub const CLONE_VFORK: u64 = 0x4000;
+pub const CLONE_THREAD: u64 = 0x10000;
+
+pub const ARCH_SET_GS: u64 = 0x1001;
+pub const ARCH_GET_GS: u64 = 0x1004;
+
+pub const SIGILL: u32 = 4;
+pub const SIGTRAP: u32 = 5;
+pub const SIGBUS: u32 = 7;
+pub const SIGFPE: u32 = 8;
+pub const SIGKILL: u32 = 9;
+pub const SIGSEGV: u32 = 11;
+pub const SIGSTOP: u32 = 19;
+pub const N_SIGNALS: usize = 64;
+
+/// Signals that an instruction of the program can cause.
+pub const FAULT_SIGNALS: [u32; 5] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV];
+
+pub const SA_NOCLDSTOP: u64 = 1;
+pub const SA_SIGINFO: u64 = 4;
+pub const SA_RESTORER: u64 = 0x0400_0000;
+pub const SA_ONSTACK: u64 = 0x0800_0000;
+pub const SA_RESTART: u64 = 0x1000_0000;
+pub const SA_NODEFER: u64 = 0x4000_0000;
+pub const SA_RESETHAND: u64 = 0x8000_0000;
+pub const SIG_DFL: u64 = 0;
+pub const SIG_IGN: u64 = 1;
+
+pub const SS_ONSTACK: u32 = 1;
+pub const SS_DISABLE: u32 = 2;
+pub const SS_AUTODISARM: u32 = 1 << 31;
+pub const MINSIGSTKSZ: u64 = 2048;
+
+/// `struct sigaction` of the kernel (not libc's).
+#[repr(C)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct SigAction {
+    pub handler: u64,
+    pub flags: u64,
+    pub restorer: u64,
+    pub mask: u64,
+}
+
+/// `stack_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SigStack {
+    pub sp: u64,
+    pub flags: u32,
+    pub padding: u32,
+    pub size: u64,
+}
+
+impl SigStack {
+    pub const DISABLED: SigStack = SigStack { sp: 0, flags: SS_DISABLE, padding: 0, size: 0 };
+}
+
+/// `siginfo_t`: the fields that the runtime reads, in 128 bytes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SigInfo {
+    pub signo: i32,
+    pub errno: i32,
+    pub code: i32,
+    pub padding: i32,
+    /// `si_addr` of faults; part of a union otherwise.
+    pub address: u64,
+    pub rest: [u64; 13],
+}
+
+impl SigInfo {
+    pub const ZERO: SigInfo = SigInfo { signo: 0, errno: 0, code: 0, padding: 0, address: 0, rest: [0; 13] };
+}
+
+/// `struct sigcontext`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SigContext {
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rbp: u64,
+    pub rbx: u64,
+    pub rdx: u64,
+    pub rax: u64,
+    pub rcx: u64,
+    pub rsp: u64,
+    pub rip: u64,
+    pub rflags: u64,
+    pub cs: u16,
+    pub gs: u16,
+    pub fs: u16,
+    pub ss: u16,
+    pub err: u64,
+    pub trapno: u64,
+    pub oldmask: u64,
+    pub cr2: u64,
+    pub fpstate: u64,
+    pub reserved: [u64; 8],
+}
+
+impl SigContext {
+    /// The sixteen registers in the processor's numbering (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15).
+    pub fn registers(&self) -> [u64; 16] {
+        [
+            self.rax, self.rcx, self.rdx, self.rbx, self.rsp, self.rbp, self.rsi, self.rdi, self.r8, self.r9,
+            self.r10, self.r11, self.r12, self.r13, self.r14, self.r15,
+        ]
+    }
+
+    pub fn set_registers(&mut self, registers: &[u64; 16]) {
+        [
+            self.rax, self.rcx, self.rdx, self.rbx, self.rsp, self.rbp, self.rsi, self.rdi, self.r8, self.r9,
+            self.r10, self.r11, self.r12, self.r13, self.r14, self.r15,
+        ] = *registers;
+    }
+}
+
+/// `struct ucontext` as the kernel lays it in a signal frame.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UContext {
+    pub flags: u64,
+    pub link: u64,
+    pub stack: SigStack,
+    pub mcontext: SigContext,
+    pub sigmask: u64,
+}
+
+/// `struct rt_sigframe`: what lies at the stack pointer when a handler starts.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SigFrame {
+    pub return_address: u64,
+    pub ucontext: UContext,
+    pub info: SigInfo,
+}
+
+pub const UC_FP_XSTATE: u64 = 1;
+pub const UC_SIGCONTEXT_SS: u64 = 2;
+pub const UC_STRICT_RESTORE_SS: u64 = 4;
+pub const FP_XSTATE_MAGIC1: u32 = 0x4650_5853;
+pub const FP_XSTATE_MAGIC2: u32 = 0x4650_5845;
+/// Offset of `struct _fpx_sw_bytes` in the legacy area of a frame's extended state.
+pub const FX_SW_BYTES_OFFSET: usize = 464;
+
+const _: () = assert!(core::mem::size_of::<SigInfo>() == 128);
+const _: () = assert!(core::mem::size_of::<SigContext>() == 256);
+const _: () = assert!(core::mem::size_of::<UContext>() == 304);
+const _: () = assert!(core::mem::size_of::<SigFrame>() == 440);

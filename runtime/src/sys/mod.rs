@@ -1,0 +1,13 @@
+//! Raw system calls, kernel structures, memory and locks of the runtime.
+//!
+//! Runs in the target. Knows nothing of translation, records or threads of the target.
+
+pub mod calls;
+pub mod heap;
+pub mod kernel;
+pub mod lock;
+#[cfg(not(test))]
+pub mod memory;
+pub mod number;
+
+pub use calls::{syscall, Error};

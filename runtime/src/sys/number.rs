@@ -1,0 +1,36 @@
+//! System call numbers of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl) that the runtime makes or handles.
+
+pub const READ: u64 = 0;
+pub const WRITE: u64 = 1;
+pub const OPEN: u64 = 2;
+pub const CLOSE: u64 = 3;
+pub const FSTAT: u64 = 5;
+pub const MMAP: u64 = 9;
+pub const MPROTECT: u64 = 10;
+pub const MUNMAP: u64 = 11;
+pub const BRK: u64 = 12;
+pub const RT_SIGACTION: u64 = 13;
+pub const RT_SIGPROCMASK: u64 = 14;
+pub const RT_SIGRETURN: u64 = 15;
+pub const MREMAP: u64 = 25;
+pub const SHMAT: u64 = 30;
+pub const GETPID: u64 = 39;
+pub const CLONE: u64 = 56;
+pub const FORK: u64 = 57;
+pub const VFORK: u64 = 58;
+pub const EXECVE: u64 = 59;
+pub const EXIT: u64 = 60;
+pub const SHMDT: u64 = 67;
+pub const READLINK: u64 = 89;
+pub const SIGALTSTACK: u64 = 131;
+pub const PRCTL: u64 = 157;
+pub const ARCH_PRCTL: u64 = 158;
+pub const GETTID: u64 = 186;
+pub const FUTEX: u64 = 202;
+pub const CLOCK_GETTIME: u64 = 228;
+pub const EXIT_GROUP: u64 = 231;
+pub const TGKILL: u64 = 234;
+pub const SECCOMP: u64 = 317;
+pub const EXECVEAT: u64 = 322;
+pub const PKEY_MPROTECT: u64 = 329;
+pub const CLONE3: u64 = 435;

@@ -1,0 +1,9 @@
+//! The target's threads: their slots, private blocks, starts and ends; and new processes.
+//!
+//! Knows nothing of signals' delivery or of the dispatcher.
+
+pub mod block;
+pub mod create;
+pub mod registry;
+
+pub use registry::THREADS;

@@ -1,0 +1,169 @@
+//! Which threads there are, and the slots of the shared memory they own.
+
+extern crate alloc;
+use super::block;
+use crate::arch::x86_64::context::{private_base, ThreadContext};
+use crate::buffer::{RingWriter, Shared};
+use crate::protocol::{slot_state, EventRecord, record_kind, THREAD_STRIDE_BYTES};
+use crate::sys::calls::{rdtsc, syscall, thread_exists};
+use crate::sys::lock::Lock;
+use crate::sys::number;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// What a slot's private block was last used for.
+#[derive(Clone, Copy)]
+struct Place {
+    is_used: bool,
+    is_mapped: bool,
+    tid: u32,
+}
+
+pub struct Threads {
+    places: Vec<Place>,
+    /// The branch tables of all threads are filled so far, entries.
+    pub branch_table_filled: u32,
+}
+
+/// All threads of the process. Taken after the engine's lock, never before it.
+pub static THREADS: Lock<Threads> = Lock::new(Threads { places: Vec::new(), branch_table_filled: 0x1_0000 });
+
+impl Threads {
+    /// Takes a free slot and makes its private block. `None`: no slot is free, or memory is used up.
+    pub fn take(&mut self, shared: Shared) -> Option<&'static mut ThreadContext> {
+        let max_threads = shared.header().max_threads;
+        for index in 0..max_threads {
+            let place = self.places.get(index as usize).copied();
+            if place.is_some_and(|place| place.is_used && place.tid != 0 && thread_exists(place.tid)) {
+                continue;
+            }
+            // SAFETY: the slot is mapped, the field aligned.
+            let state = unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(index)).state) };
+            if state
+                .compare_exchange(slot_state::FREE, slot_state::RUNNING, Ordering::AcqRel, Ordering::Relaxed)
+                .is_err()
+            {
+                continue;
+            }
+            if self.places.len() <= index as usize {
+                self.places.resize(index as usize + 1, Place { is_used: false, is_mapped: false, tid: 0 });
+            }
+            let is_mapped = self.places[index as usize].is_mapped;
+            let address = private_base() + u64::from(index) * THREAD_STRIDE_BYTES;
+            let context = block::make(address, index, shared, is_mapped, self.branch_table_filled)?;
+            self.places[index as usize] = Place { is_used: true, is_mapped: true, tid: 0 };
+            return Some(context);
+        }
+        None
+    }
+
+    /// Gives a slot back that no thread came to use.
+    pub fn give_back(&mut self, shared: Shared, slot: u32) {
+        if let Some(place) = self.places.get_mut(slot as usize) {
+            place.is_used = false;
+        }
+        // SAFETY: the slot is mapped, the field aligned.
+        unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(slot)).state) }.store(slot_state::FREE, Ordering::Release);
+    }
+
+    /// Notes who uses a slot, once that is known.
+    pub fn set_tid(&mut self, slot: u32, tid: u32) {
+        if let Some(place) = self.places.get_mut(slot as usize) {
+            place.tid = tid;
+        }
+    }
+
+    /// The contexts of all threads that have one.
+    pub fn contexts(&self) -> impl Iterator<Item = *mut ThreadContext> + '_ {
+        let base = private_base();
+        self.places
+            .iter()
+            .enumerate()
+            .filter(|(_, place)| place.is_used)
+            .map(move |(index, _)| (base + index as u64 * THREAD_STRIDE_BYTES) as *mut ThreadContext)
+    }
+
+    /// Fills all branch tables so that a site at `site` has all its entries.
+    pub fn reach_site(&mut self, site: u32) {
+        let needed = site + 0x1_0000;
+        if needed <= self.branch_table_filled {
+            return;
+        }
+        for context in self.contexts() {
+            // SAFETY: the context belongs to a used place, hence is mapped; entries past the filled part are not read by
+            // its thread, because no site that reaches them has run.
+            unsafe { block::fill_branch_table(&*context, self.branch_table_filled, needed) };
+        }
+        self.branch_table_filled = needed;
+    }
+
+    /// Tells all threads where the pair table is now. The table is stored before the mask: see cache/pairs.
+    pub fn set_pair_table(&mut self, table: u64, mask: u64) {
+        for context in self.contexts() {
+            // SAFETY: as above; other threads read these fields one at a time, and either value is right.
+            unsafe {
+                (&raw mut (*context).pair_table).write_volatile(table);
+                (&raw mut (*context).pair_mask).write_volatile(mask);
+            }
+        }
+    }
+}
+
+/// The calling thread's ring.
+pub fn writer_of(context: &ThreadContext, shared: Shared) -> RingWriter {
+    RingWriter { shared, slot: context.slot, tid: context.tid }
+}
+
+/// Writes an event record.
+pub fn write_event(writer: &RingWriter, event_kind: u16, app_pc: u64, details: [u64; 3]) {
+    let record = EventRecord {
+        kind: record_kind::EVENT,
+        continuations: 0,
+        tid: writer.tid,
+        app_pc,
+        a: details[0],
+        tsc: rdtsc(),
+        b: details[1],
+        c: details[2],
+        event_kind,
+        reserved: [0; 14],
+    };
+    writer.write(&record, &[]);
+}
+
+/// Fills the slot's row for a thread that starts.
+pub fn begin_slot(context: &ThreadContext, shared: Shared) {
+    let slot = shared.slot(context.slot);
+    // SAFETY: the slot is mapped and this thread's own.
+    unsafe {
+        (&raw mut (*slot).tid).write_volatile(context.tid);
+        (&raw mut (*slot).parent_tid).write_volatile(context.parent_tid);
+        (&raw mut (*slot).end_tsc).write_volatile(0);
+        (&raw mut (*slot).end_kind).write_volatile(0);
+        (&raw mut (*slot).name).write_volatile([0; 16]);
+        (&raw mut (*slot).start_tsc).write_volatile(rdtsc());
+    }
+}
+
+/// Says in the slot how the thread ended; its name is asked of the kernel.
+pub fn describe_end(context: &ThreadContext, shared: Shared, end_kind: u32) {
+    const PR_GET_NAME: u64 = 16;
+    let mut name = [0u8; 16];
+    // SAFETY: PR_GET_NAME writes at most 16 bytes.
+    unsafe { syscall(number::PRCTL, [PR_GET_NAME, name.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    let slot = shared.slot(context.slot);
+    shared.stamp_last();
+    // SAFETY: the slot is mapped and this thread's own.
+    unsafe {
+        (&raw mut (*slot).name).write_volatile(name);
+        (&raw mut (*slot).end_kind).write_volatile(end_kind);
+        (&raw mut (*slot).end_tsc).write_volatile(rdtsc());
+    }
+}
+
+/// The thread's last act on its slot: the controller may have it.
+pub fn end_slot(context: &ThreadContext, shared: Shared) {
+    // SAFETY: the slot is mapped, the field aligned.
+    unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(context.slot)).state) }
+        .store(slot_state::ENDED, Ordering::Release);
+}
