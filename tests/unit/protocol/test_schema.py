@@ -78,7 +78,17 @@ def test_rust_side_compiles_and_asserts_its_layout(tmp_path: Path) -> None:
         pytest.skip("rustc is not installed")
     text = generated_files(parse_schema(SMALL))["runtime/src/protocol.rs"]
     (tmp_path / "lib.rs").write_text("#![no_std]\n#![allow(dead_code)]\n" + text.replace("//!", "//"))
-    command = ["rustc", "--edition", "2021", "--crate-type", "lib", "--emit=metadata", "-o", tmp_path / "out", "lib.rs"]
+    command = [
+        "rustc",
+        "--edition",
+        "2021",
+        "--crate-type",
+        "lib",
+        "--emit=metadata",
+        "-o",
+        str(tmp_path / "out"),
+        "lib.rs",
+    ]
     subprocess.run(command, check=True, cwd=tmp_path)
     assert "assert!(core::mem::offset_of!(ThingRecord, large) == 8);" in text
     broken = text.replace("offset_of!(ThingRecord, large) == 8", "offset_of!(ThingRecord, large) == 16")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -100,9 +101,10 @@ def test_journals_without_a_beginning_are_damaged(tmp_path: Path) -> None:
 
 
 def test_json_that_says_nonsense_is_damage(tmp_path: Path) -> None:
-    for number, content in enumerate(({}, {"pid": []}, {"pid": 1, "initial_images": 5})):
+    contents: list[dict[str, Any]] = [{}, {"pid": []}, {"pid": 1, "initial_images": 5}]
+    for number, content in enumerate(contents):
         path = tmp_path / f"j{number}"
         with JournalWriter(path) as journal:
-            journal.write_json(FrameKind.PROCESS, dict(content))
+            journal.write_json(FrameKind.PROCESS, content)
         with pytest.raises(TraceDamagedError):
             read_journal(path)

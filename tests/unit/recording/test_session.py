@@ -39,9 +39,12 @@ def start(runtimes: Path, tmp_path: Path) -> Start:
         image = runtimes / runtime / "fake-runtime"
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "CLEW_RUNTIME": str(image)}
         environment |= options.pop("environment", {})
-        command = [sys.executable, DRIVER, "record", "-o", output, *arguments]
+        command = [sys.executable, str(DRIVER), "record", "-o", output, *arguments]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, **options)
+        started: subprocess.Popen[bytes] = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, **options
+        )
+        return started
 
     return start_clew
 
