@@ -1,0 +1,185 @@
+"""Builds the test programs: one small C, C++ or assembly program per behaviour, each described by its own head.
+
+Runs on the machine that tests. Knows the compiler; does not know clew: nothing here records anything.
+
+The head of a source is a comment with lines `key: value`:
+
+    what     one line: the behaviour
+    build    compiler flags (default -O2)
+    also     NAME FLAGS: a second build of the same source, called SOURCE.NAME (may be repeated)
+    with     other files of this folder compiled into a shared library beside the program, NAME.so
+    status   exit status, or the name of the signal that ends it (default 0)
+    needs    processor features, as /proc/cpuinfo names them; without them the tests skip the program, and say so
+    traits   words the tests select by:
+               oracle     one thread, the same instructions every time: may be compared with single-stepping
+               addresses  prints addresses as they are: compared without address randomisation
+               unordered  its lines may come in any order: compared sorted
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import fcntl
+import hashlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+SOURCES = Path(__file__).resolve().parent
+BIN = SOURCES / "bin"
+SUFFIXES = {".c": "gcc", ".cc": "g++", ".S": "gcc", ".py": sys.executable}
+LIBRARIES = SOURCES / "libraries"
+_HEAD = re.compile(r"^[/#* \"]*(what|build|also|with|status|needs|traits):\s*(.*?)\s*(\*/)?$")
+
+
+@dataclass(frozen=True)
+class Program:
+    """One built test program.
+
+    `status` is what a shell would say: 0 to 255, or 128 + N for a program that signal N ends.
+    """
+
+    name: str
+    source: Path
+    what: str
+    flags: tuple[str, ...]
+    libraries: tuple[str, ...]
+    status: int
+    needs: frozenset[str]
+    traits: frozenset[str]
+
+    @property
+    def path(self) -> Path:
+        return BIN / self.name
+
+    @property
+    def missing_features(self) -> list[str]:
+        """Processor features it needs and this machine lacks."""
+        return sorted(self.needs - processor_features())
+
+
+@cache
+def processor_features() -> frozenset[str]:
+    """The flags of the first processor, as /proc/cpuinfo names them."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("flags"):
+            return frozenset(line.partition(":")[2].split())
+    return frozenset()
+
+
+def parse_status(text: str) -> int:
+    """A number, or a signal's name: 128 + its number."""
+    return int(text) if text.isdigit() else 128 + signal.Signals[text]
+
+
+def parse_head(source: Path) -> Iterator[Program]:
+    """The programs built from one source: itself, then its `also` builds."""
+    single: dict[str, str] = {}
+    also: list[str] = []
+    for line in source.read_text().splitlines()[:25]:
+        match = _HEAD.match(line)
+        if match is None:
+            continue
+        key, value = match.group(1), match.group(2)
+        if key == "also":
+            also.append(value)
+        elif key in single:
+            raise ValueError(f"{source.name}: two lines {key!r} in its head")
+        else:
+            single[key] = value
+    if "what" not in single:
+        raise ValueError(f"{source.name}: no line 'what' in its head")
+    builds = [(source.stem, single.get("build", "-O2"))]
+    builds += [(f"{source.stem}.{line.split()[0]}", line.partition(" ")[2]) for line in also]
+    for name, flags in builds:
+        yield Program(
+            name=name,
+            source=source,
+            what=single["what"],
+            flags=tuple(shlex.split(flags)),
+            libraries=tuple(single.get("with", "").split()),
+            status=parse_status(single.get("status", "0")),
+            needs=frozenset(single.get("needs", "").split()),
+            traits=frozenset(single.get("traits", "").split()),
+        )
+
+
+@cache
+def catalogue() -> tuple[Program, ...]:
+    """Every test program, built or not, sorted by name."""
+    sources = [path for path in SOURCES.iterdir() if path.suffix in (".c", ".cc", ".S") and path.is_file()]
+    sources += [path for path in (SOURCES / "generators").glob("*.py")]
+    return tuple(sorted((p for source in sources for p in parse_head(source)), key=lambda p: p.name))
+
+
+def find(name: str) -> Program:
+    """The program of that name; KeyError when there is none."""
+    for program in catalogue():
+        if program.name == name:
+            return program
+    raise KeyError(name)
+
+
+def _fingerprint(program: Program) -> str:
+    digest = hashlib.sha256()
+    headers = sorted([*SOURCES.glob("*.h"), *SOURCES.glob("*.inc")])
+    libraries = [LIBRARIES / name for name in program.libraries]
+    for path in (program.source, *headers, *libraries, Path(__file__)):
+        digest.update(path.read_bytes())
+    digest.update(repr((program.flags, _compiler_version())).encode())
+    return digest.hexdigest()
+
+
+@cache
+def _compiler_version() -> str:
+    return subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{shlex.join(command)} failed:\n{done.stderr}")
+
+
+def build(program: Program) -> None:
+    """Compile one program, when its sources or flags have changed. RuntimeError with the compiler's words if it fails."""
+    stamp = BIN / f".{program.name}.stamp"
+    fingerprint = _fingerprint(program)
+    if stamp.exists() and program.path.exists() and stamp.read_text() == fingerprint:
+        return
+    source = program.source
+    if source.suffix == ".py":
+        generated = BIN / f"{program.name}.generated.S"
+        _run([sys.executable, str(source), str(generated)])
+        source = generated
+    compiler = SUFFIXES[source.suffix]
+    for name in program.libraries:
+        target = BIN / f"{Path(name).stem}.so"
+        _run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(target), str(LIBRARIES / name)])
+    flags = list(program.flags)
+    libraries = [flag for flag in flags if flag.startswith("-l")]
+    flags = [flag for flag in flags if not flag.startswith("-l")]
+    _run([compiler, *flags, f"-I{SOURCES}", "-o", str(program.path), str(source), *libraries])
+    stamp.write_text(fingerprint)
+
+
+def build_all(jobs: int = 2) -> None:
+    """Build what is not up to date; several test processes may call this at the same time."""
+    BIN.mkdir(exist_ok=True)
+    with (BIN / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for done in [pool.submit(build, program) for program in catalogue()]:
+                done.result()
+
+
+if __name__ == "__main__":
+    build_all()
+    for built in catalogue():
+        print(f"{built.name:32}{built.what}")

@@ -1,0 +1,45 @@
+/* what: 600 threads, up to eight at a time, each short; some detached, some joined, thread-local data, thread names
+ * build: -O2 -pthread
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <semaphore.h>
+
+static _Thread_local int mine = 7;
+static atomic_int sum;
+static sem_t finished;
+
+static void *work(void *argument)
+{
+    pthread_setname_np(pthread_self(), "churn");
+    for (long i = 0; i < 50; i++)
+        mine += (int)(i & 3);
+    atomic_fetch_add(&sum, mine + (int)(long)argument);
+    sem_post(&finished);
+    return NULL;
+}
+
+int main(void)
+{
+    sem_init(&finished, 0, 0);
+    pthread_attr_t detached;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    for (long round = 0; round < 75; round++) {
+        pthread_t threads[4], other;
+        for (long i = 0; i < 4; i++)
+            if (pthread_create(&threads[i], NULL, work, (void *)i) != 0)
+                return 1;
+        for (long i = 0; i < 4; i++)
+            if (pthread_create(&other, &detached, work, (void *)i) != 0)
+                return 2;
+        for (int i = 0; i < 8; i++)
+            sem_wait(&finished);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+    }
+    printf("%d %d\n", atomic_load(&sum), mine);
+    return 0;
+}
