@@ -1,0 +1,103 @@
+"""From what a session recorded to a trace on disk.
+
+Runs in the controller, after the target ended. Its time counts as the recorder's, so everything that grows with the
+program works on whole arrays. The steps: records are parsed, the flow is accounted for, fragments become blocks, edges
+and counts are worked out, code gets images and names, tables are written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from clew.protocol._generated import Mode
+from clew.recording.assemble_edges import build_edges
+from clew.recording.assemble_flow import compute_flow, compute_seen_flow
+from clew.recording.assemble_images import build_image_map
+from clew.recording.assemble_records import ParsedRecords, parse_records
+from clew.recording.assemble_tables import FirstIds, build_tables, clean_text
+from clew.recording.assemble_versions import assign_versions, find_ends
+from clew.recording.blocks import build_blocks
+from clew.recording.blocks_keys import KeySpace
+from clew.recording.raw import RawProcess, SessionInfo
+from clew.store.manifest import Manifest
+from clew.store.writer import TraceWriter
+
+__all__ = ["assemble"]
+
+
+def assemble(processes: Sequence[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
+    """Write the trace of `processes` into `trace_directory`, which exists. Raises OSError if it can't be written."""
+    writer = TraceWriter(trace_directory)
+    first = FirstIds()
+    losses = dict.fromkeys(
+        ("dropped_records", "damaged_records", "damaged_counters", "lost_threads", "uncounted_fragments"), 0
+    )
+    warnings: list[str] = []
+    ends: list[dict[str, Any]] = []
+    for process in processes:
+        end = _assemble_process(process, writer, first, losses, warnings)
+        ends.append(end)
+    writer.finish(
+        Manifest(
+            command=[clean_text(word) for word in session.command],
+            mode=session.mode.name.lower(),
+            include=[clean_text(word) for word in session.include],
+            exclude=[clean_text(word) for word in session.exclude],
+            start_ns=session.start_ns,
+            end_ns=session.end_ns,
+            clew_version=session.clew_version,
+            machine=session.machine,
+            cpu={
+                "target_seconds": session.target_cpu_seconds,
+                "controller_seconds": session.controller_cpu_seconds,
+            },
+            losses=losses,
+            processes=ends,
+            warnings=[clean_text(line) for line in dict.fromkeys(warnings)],
+        )
+    )
+
+
+def _assemble_process(
+    process: RawProcess, writer: TraceWriter, first: FirstIds, losses: dict[str, int], warnings: list[str]
+) -> dict[str, Any]:
+    n_counters = max((len(thread.counters) for thread in process.threads), default=0)
+    parsed = parse_records(process.records, n_counters)
+    ends = find_ends(parsed.fragments, parsed.invalidates)
+    space = KeySpace(_find_highest_pc(parsed))
+    versions = assign_versions(parsed.fragments, ends, space.max_versions)
+    parsed = dataclasses.replace(parsed, fragments=dataclasses.replace(parsed.fragments, code_version=versions))
+    is_counted = process.mode != Mode.COVERAGE
+    flow = compute_flow(parsed, process.threads) if is_counted else compute_seen_flow(parsed)
+    blocks = build_blocks(parsed.fragments, flow, space, ends)
+    edges = build_edges(flow, blocks)
+    images = build_image_map(process.initial_images, parsed.mappings, parsed.unmaps)
+    for name, table in build_tables(process, parsed.fragments, parsed.events, images, blocks, edges, first).items():
+        writer.write(name, table)
+
+    status = process.status
+    losses["dropped_records"] += int(status["lost_records"])
+    losses["damaged_records"] += parsed.damaged_records + len(blocks.code.damaged)
+    losses["damaged_counters"] += flow.damaged_counters
+    losses["lost_threads"] += int(status["lost_threads"])
+    losses["uncounted_fragments"] += int(status["uncounted_fragments"])
+    warnings += process.warnings
+    if edges.shared_return_points:
+        some = ", ".join(hex(pc) for pc in sorted(edges.shared_return_points)[:4])
+        warnings.append(f"overlapping calls end at the same address ({some}); returns there are told of the lower one")
+    end: dict[str, Any] = {"pid": process.pid}
+    if process.signal is not None:
+        end["signal"] = process.signal
+    else:
+        end["code"] = process.exit_code
+    return end
+
+
+def _find_highest_pc(parsed: ParsedRecords) -> int:
+    """The highest address of code and of everything that edges lead to."""
+    fragments, edges = parsed.fragments, parsed.dynamic_edges
+    columns = (fragments.end_pc, fragments.target_pc, edges["target_pc"], edges["source_pc"], parsed.links["target_pc"])
+    return max((int(column.max()) for column in columns if len(column)), default=0)

@@ -1,0 +1,271 @@
+"""Edges between basic blocks, and how often each thread ran each block and took each edge.
+
+Runs in the controller, after the target ended. Pure: images, symbols and files are not known here.
+
+Most edges stand in the flow as they are. Two sorts are worked out by thread: *returns*, from what is missing of the
+inflow at the end of a call; and edges to an address where code of several versions starts, which are shared out by what
+is missing of the inflow at each version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import EdgeKind, ExitKind
+from clew.recording.assemble_flow import ProcessFlow, ThreadFlow
+from clew.recording.blocks import NO_BLOCK, SEVERAL_VERSIONS, Blocks
+from clew.recording.blocks_keys import spans
+
+__all__ = ["Edges", "ThreadCounts", "build_edges"]
+
+Array = npt.NDArray[Any]
+
+_CALL_KINDS = (EdgeKind.CALL, EdgeKind.INDIRECT_CALL)
+
+
+@dataclass(frozen=True)
+class ThreadCounts:
+    """How often a thread ran each block and took each edge: indices that rise, and counts above 0, i64."""
+
+    block: Array
+    block_count: Array
+    edge: Array
+    edge_count: Array
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Edges between blocks (indices), one element each; `source` is NO_BLOCK for a start.
+
+    `callee` is the block called, for returns, or NO_BLOCK. `threads` has the counts of each thread of the flow.
+    `shared_return_points` are addresses at which two calls end that overlap: their returns went to the lower call.
+    """
+
+    source: Array
+    target: Array
+    kind: Array
+    callee: Array
+    threads: list[ThreadCounts]
+    shared_return_points: list[int]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def build_edges(flow: ProcessFlow, blocks: Blocks) -> Edges:
+    """Edges between `blocks`, with counts by thread where the flow has threads."""
+    return _EdgeBuilder(flow, blocks).build()
+
+
+class _EdgeBuilder:
+    """`path_*` arrays say what running a path once adds; `plain_*` are the edges that the flow has as they are."""
+
+    def __init__(self, flow: ProcessFlow, blocks: Blocks) -> None:
+        self.flow, self.blocks = flow, blocks
+        edges, paths, code = flow.edges, flow.paths, blocks.code
+        n_pieces = code.first[paths.fragment + 1] - code.first[paths.fragment]
+        piece = spans(code.first[paths.fragment], n_pieces)
+        path = np.repeat(np.arange(len(paths)), n_pieces)
+        has_run = code.start_pc[piece] < paths.stop_pc[path]
+        piece, path = piece[has_run], path[has_run]
+        ends = blocks.piece_ends[piece]
+        self.path_of_block, self.block_of_path = path[ends], blocks.piece_block[piece[ends]]
+
+        following = np.minimum(piece + 1, len(code.fragment) - 1)
+        crosses = (piece + 1 < code.first[code.fragment[piece] + 1]) & blocks.piece_starts[following]
+        self.path_of_crossing = path[crosses]
+        crossing_source = blocks.piece_block[piece[crosses]]
+        crossing_target = blocks.piece_block[following[crosses]]
+
+        has_source = (blocks.edge_source >= 0) | (edges.kind == EdgeKind.START)
+        self.plain = np.flatnonzero((blocks.edge_target >= 0) & has_source)
+        self.shared_out = np.flatnonzero((blocks.edge_target == SEVERAL_VERSIONS) & has_source)
+        source = np.concatenate([blocks.edge_source[self.plain], crossing_source])
+        target = np.concatenate([blocks.edge_target[self.plain], crossing_target])
+        kind = np.concatenate(
+            [edges.kind[self.plain], np.full(len(crossing_source), EdgeKind.FALL_THROUGH, edges.kind.dtype)]
+        )
+        packed = ((source + 1) * (len(blocks) + 1) + target) * len(EdgeKind) + kind
+        _, chosen, edge = np.unique(packed, return_index=True, return_inverse=True)
+        self.source, self.target, self.kind = source[chosen], target[chosen], kind[chosen]
+        self.edge_of_plain, self.edge_of_crossing = edge[: len(self.plain)], edge[len(self.plain) :]
+        self.plain_of_row = np.full(len(edges), -1)
+        self.plain_of_row[self.plain] = self.edge_of_plain
+        # Edges worked out by thread: (source, target, kind, callee) -> its number, after the plain ones.
+        self.derived: dict[tuple[int, int, int, int], int] = {}
+        self.shared_return_points: list[int] = []
+        self._find_callees()
+        self._find_return_points()
+        self._add_simple_returns()
+
+    def build(self) -> Edges:
+        threads = [self._count(thread) for thread in self.flow.threads]
+        if not self.flow.threads:
+            self._see_all()
+        derived = np.array(list(self.derived), np.int64).reshape(-1, 4)
+        return Edges(
+            source=np.concatenate([self.source, derived[:, 0]]),
+            target=np.concatenate([self.target, derived[:, 1]]),
+            kind=np.concatenate([self.kind, derived[:, 2].astype(np.uint8)]),
+            callee=np.concatenate([self.callee, derived[:, 3]]),
+            threads=threads,
+            shared_return_points=self.shared_return_points,
+        )
+
+    def _find_callees(self) -> None:
+        """By block: how many different callees it called, and the first of them."""
+        calls = np.flatnonzero(np.isin(self.kind, _CALL_KINDS))
+        self.call_edges = calls[np.argsort(self.source[calls], kind="stable")]
+        self.call_first = np.searchsorted(self.source[self.call_edges], np.arange(len(self.blocks) + 1))
+        # A call whose callee's version is not known counts as several.
+        n_callees = np.diff(self.call_first)
+        unsure = self.blocks.edge_source[self.shared_out]
+        n_callees[unsure[unsure >= 0]] += 2
+        self.n_callees = n_callees
+
+    def _find_return_points(self) -> None:
+        """By place: the call that ends there, and the block that starts there."""
+        blocks, flow = self.blocks, self.flow
+        calls = np.flatnonzero((blocks.exit_kind == ExitKind.CALL) | (blocks.exit_kind == ExitKind.INDIRECT_CALL))
+        calls = calls[np.argsort(blocks.end_pc[calls], kind="stable")]
+        place = np.flatnonzero(flow.inflow_missing > 0)
+        pc = flow.places[place]
+        first = np.searchsorted(blocks.end_pc[calls], pc)
+        n_calls = np.searchsorted(blocks.end_pc[calls], pc, "right") - first
+        self.call_of_place = np.full(len(flow.places), NO_BLOCK)
+        self.call_of_place[place[n_calls > 0]] = calls[first[n_calls > 0]]
+        at = np.searchsorted(blocks.app_pc, pc)
+        n_versions = np.searchsorted(blocks.app_pc, pc, "right") - at
+        self.block_of_place = np.full(len(flow.places), NO_BLOCK)
+        self.block_of_place[place[n_versions > 0]] = at[n_versions > 0]
+        self.block_of_place[place[n_versions > 1]] = SEVERAL_VERSIONS
+        for several in np.flatnonzero(n_calls > 1):
+            ending = calls[first[several] : first[several] + n_calls[several]]
+            if len(np.unique(blocks.app_pc[ending])) > 1:
+                self.shared_return_points.append(int(pc[several]))
+            resumed = self.block_of_place[place[several]]
+            same = ending[blocks.code_version[ending] == blocks.code_version[resumed]] if resumed >= 0 else ending
+            self.call_of_place[place[several]] = same[0] if len(same) else ending[0]
+
+    def _add_simple_returns(self) -> None:
+        """Add the edges of returns that are the same whichever thread returns: one call, one callee, one version."""
+        is_simple = (self.call_of_place >= 0) & (self.block_of_place >= 0)
+        is_simple[is_simple] = self.n_callees[self.call_of_place[is_simple]] == 1
+        self.simple_places = np.flatnonzero(is_simple)
+        self.return_edge = np.full(len(self.flow.places), -1)
+        self.return_edge[self.simple_places] = len(self.source) + np.arange(len(self.simple_places))
+        call = self.call_of_place[self.simple_places]
+        callee = self.target[self.call_edges[self.call_first[call]]]
+        self.callee = np.concatenate([np.full(len(self.source), NO_BLOCK), callee])
+        self.source = np.concatenate([self.source, call])
+        self.target = np.concatenate([self.target, self.block_of_place[self.simple_places]])
+        self.kind = np.concatenate([self.kind, np.full(len(call), EdgeKind.RETURN, self.kind.dtype)])
+
+    def _count(self, thread: ThreadFlow) -> ThreadCounts:
+        flow, blocks = self.flow, self.blocks
+        path_count = np.zeros(len(flow.paths), np.int64)
+        path_count[thread.path] = thread.path_count
+        row_count = np.zeros(len(flow.edges), np.int64)
+        row_count[thread.edge] = thread.edge_count
+        block_count = np.zeros(len(blocks), np.int64)
+        np.add.at(block_count, self.block_of_path, path_count[self.path_of_block])
+        edge_count = np.zeros(len(self.source), np.int64)
+        np.add.at(edge_count, self.edge_of_plain, row_count[self.plain])
+        np.add.at(edge_count, self.edge_of_crossing, path_count[self.path_of_crossing])
+        simple = self.return_edge[thread.return_place]
+        edge_count[simple[simple >= 0]] = thread.return_count[simple >= 0]
+        derived: dict[int, int] = {}
+        missing = None
+        if len(self.shared_out) or SEVERAL_VERSIONS in self.block_of_place[thread.return_place]:
+            missing = self._find_missing(block_count, edge_count)
+            for row in self.shared_out[row_count[self.shared_out] > 0].tolist():
+                key = (
+                    int(blocks.edge_source[row]),
+                    int(flow.edges.target_pc[row]),
+                    int(flow.edges.kind[row]),
+                    NO_BLOCK,
+                )
+                self._share_out(derived, key, int(row_count[row]), missing)
+        self._add_returns(derived, thread, edge_count, missing)
+        block = np.flatnonzero(block_count)
+        edge = np.flatnonzero(edge_count)
+        derived_edge = np.array(sorted(derived), np.int64)
+        derived_count = np.array([derived[number] for number in derived_edge.tolist()], np.int64)
+        return ThreadCounts(
+            block=block,
+            block_count=block_count[block],
+            edge=np.concatenate([edge, derived_edge + len(self.source)]),
+            edge_count=np.concatenate([edge_count[edge], derived_count]),
+        )
+
+    def _find_missing(self, block_count: Array, edge_count: Array) -> Array:
+        """How many executions of each block no plain edge leads to."""
+        missing = block_count.copy()
+        before = (self.kind == EdgeKind.SIGNAL) | (self.kind == EdgeKind.FAULT)
+        before &= self.source >= 0
+        np.add.at(missing, self.source[before], edge_count[before])
+        np.subtract.at(missing, self.target, edge_count)
+        return missing
+
+    def _share_out(self, derived: dict[int, int], key: tuple[int, int, int, int], count: int, missing: Array) -> None:
+        """Add `count` of an edge to the versions at its target, by what each is missing; `key` has its address."""
+        source, pc, kind, callee = key
+        versions = self.blocks.at(pc).tolist()
+        for target in versions:
+            part = count if target == versions[-1] else max(min(count, int(missing[target])), 0)
+            if part:
+                self._add(derived, (source, target, kind, callee), part)
+                missing[target] -= part
+                count -= part
+
+    def _add(self, derived: dict[int, int], key: tuple[int, int, int, int], count: int) -> None:
+        number = self.derived.setdefault(key, len(self.derived))
+        derived[number] = derived.get(number, 0) + count
+
+    def _add_returns(
+        self, derived: dict[int, int], thread: ThreadFlow, edge_count: Array, missing: Array | None
+    ) -> None:
+        # What is missing elsewhere than after a call is lost; verifying the trace will show it.
+        others = (self.return_edge[thread.return_place] < 0) & (self.call_of_place[thread.return_place] >= 0)
+        places = thread.return_place[others]
+        call, resumed = self.call_of_place[places], self.block_of_place[places]
+        for place, count, source, target in zip(
+            places.tolist(), thread.return_count[others].tolist(), call.tolist(), resumed.tolist(), strict=True
+        ):
+            for callee, part in self._divide(source, count, edge_count):
+                if target == SEVERAL_VERSIONS:
+                    assert missing is not None
+                    pc = int(self.flow.places[place])
+                    self._share_out(derived, (source, pc, EdgeKind.RETURN, callee), part, missing)
+                else:
+                    self._add(derived, (source, target, EdgeKind.RETURN, callee), part)
+
+    def _divide(self, call: int, count: int, edge_count: Array | None) -> list[tuple[int, int]]:
+        """Returns to the block `call`, divided by callee; the callee is NO_BLOCK where that cannot be told."""
+        first, last = int(self.call_first[call]), int(self.call_first[call + 1])
+        if self.n_callees[call] == 1:
+            return [(int(self.target[self.call_edges[first]]), count)]
+        if edge_count is not None and self.n_callees[call] == last - first:
+            calls = self.call_edges[first:last]
+            calls = calls[edge_count[calls] > 0]
+            if int(edge_count[calls].sum()) == count:
+                return list(zip(self.target[calls].tolist(), edge_count[calls].tolist(), strict=True))
+        return [(NO_BLOCK, count)]
+
+    def _see_all(self) -> None:
+        """Edges worked out, where nothing was counted: each possible one, seen."""
+        seen: dict[int, int] = {}
+        for row in self.shared_out.tolist():
+            for target in self.blocks.at(int(self.flow.edges.target_pc[row])).tolist():
+                self._add(
+                    seen, (int(self.blocks.edge_source[row]), target, int(self.flow.edges.kind[row]), NO_BLOCK), 1
+                )
+        for place in np.flatnonzero((self.call_of_place >= 0) & (self.return_edge < 0)).tolist():
+            source = int(self.call_of_place[place])
+            callee = self._divide(source, 1, None)[0][0]
+            for target in self.blocks.at(int(self.flow.places[place])).tolist():
+                self._add(seen, (source, target, EdgeKind.RETURN, callee), 1)

@@ -1,0 +1,362 @@
+"""How often each fragment was run through and each way out of it was taken, by thread.
+
+Runs in the controller, after the target ended. Works on fragments and addresses; basic blocks are not known here.
+
+The runtime counts exits. Three things follow from its counters by arithmetic, and are worked out here:
+
+- *Returns.* Nothing counts where a return goes. But every execution that starts at an address came to it by some edge,
+  so what starts at a return point beyond the counted edges into it came by returns: the *inflow missing* there.
+- *System calls that never came back.* They are counted when they are made. A thread's last one (exit, execve) has no
+  way out; it shows as one execution missing at the address after it.
+- *sigreturn* is a system call whose way out is its own edge, not the address after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import EdgeKind, ExitKind
+from clew.recording.assemble_records import NO_INDEX, Fragments, ParsedRecords
+from clew.recording.raw import RawThread
+
+__all__ = ["FragmentEdges", "FragmentPaths", "ProcessFlow", "ThreadFlow", "compute_flow", "compute_seen_flow"]
+
+Array = npt.NDArray[Any]
+
+COUNTER_LIMIT = np.uint64(1 << 62)
+"""No counter gets as high in the life of a machine; one that does was overwritten."""
+
+_DIRECT_EDGES = {
+    ExitKind.FALL_THROUGH: EdgeKind.FALL_THROUGH,
+    ExitKind.JUMP: EdgeKind.JUMP,
+    ExitKind.CALL: EdgeKind.CALL,
+    ExitKind.SYSCALL: EdgeKind.SYSCALL,
+}
+
+
+@dataclass(frozen=True)
+class FragmentEdges:
+    """Ways out, one row each: from a fragment (`source`, an index, or -1) to an address.
+
+    `source_pc` is the instruction for the kinds signal and fault, the fragment's first for the others. `counter` is
+    the counter's index, or -1. `target` is the fragment (an index) that it leads to where the runtime said so, or -1.
+    """
+
+    source: Array
+    source_pc: Array
+    target_pc: Array
+    kind: Array
+    counter: Array
+    target: Array
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, chosen: Array) -> FragmentEdges:
+        """The rows that `chosen` names."""
+        return FragmentEdges(**{name: value[chosen] for name, value in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class FragmentPaths:
+    """Ways through fragments, one row each: fragment `fragment` from its start up to `stop_pc` (its end, or the
+    instruction that faulted), as often as counter `counter` says.
+    """
+
+    fragment: Array
+    stop_pc: Array
+    counter: Array
+
+    def __len__(self) -> int:
+        return len(self.fragment)
+
+    def take(self, chosen: Array) -> FragmentPaths:
+        """The rows that `chosen` names."""
+        return FragmentPaths(**{name: value[chosen] for name, value in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class ThreadFlow:
+    """What one thread did: rows of paths and edges that it took, and how often (i64, positive).
+
+    `return_place` and `return_count`: places (see `ProcessFlow.places`) that returns came to, and how many.
+    """
+
+    path: Array
+    path_count: Array
+    edge: Array
+    edge_count: Array
+    return_place: Array
+    return_count: Array
+
+
+@dataclass(frozen=True)
+class ProcessFlow:
+    """Flow of a process. Only paths and edges that were taken are kept; `*_total` sums them over threads.
+
+    `places` are addresses, u64, sorted: every one at which a fragment starts, and then, from `n_starts` on, unsorted
+    others that edges lead to. `edge_place` is the place of each edge's target, `inflow_missing` how many executions
+    at each place came by no counted edge: returns, where a call ends.
+    """
+
+    edges: FragmentEdges
+    paths: FragmentPaths
+    threads: list[ThreadFlow]
+    edge_total: Array
+    path_total: Array
+    places: Array
+    n_starts: int
+    edge_place: Array
+    inflow_missing: Array
+    damaged_counters: int
+
+
+def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> ProcessFlow:
+    """Flow of a process recorded in mode `counts`, from the counters of its threads."""
+    fragments = parsed.fragments
+    edges, paths = _collect(parsed)
+    damaged_counters = 0
+    counters = []
+    for thread in threads:
+        sound = thread.counters < COUNTER_LIMIT
+        if sound.all():
+            counters.append(thread.counters)
+        else:
+            damaged_counters += int(np.count_nonzero(~sound))
+            counters.append(np.where(sound, thread.counters, 0).astype(np.uint64))
+    n_counters = max((len(values) for values in counters), default=0)
+    total = np.zeros(n_counters, np.uint64)
+    for values in counters:
+        total[: len(values)] += values
+    edges = edges.take(np.flatnonzero(_gather(total, edges.counter) > 0))
+    paths = paths.take(np.flatnonzero(_gather(total, paths.counter) > 0))
+
+    accounting = _Accounting(fragments, edges, paths)
+    flows = [accounting.follow(values) for values in counters]
+    edge_total, path_total = np.zeros(len(edges), np.int64), np.zeros(len(paths), np.int64)
+    missing = np.zeros(len(accounting.places), np.int64)
+    for flow in flows:
+        edge_total[flow.edge] += flow.edge_count
+        path_total[flow.path] += flow.path_count
+        missing[flow.return_place] += flow.return_count
+    return ProcessFlow(
+        edges=edges,
+        paths=paths,
+        threads=flows,
+        edge_total=edge_total,
+        path_total=path_total,
+        places=accounting.places,
+        n_starts=accounting.n_starts,
+        edge_place=accounting.edge_place,
+        inflow_missing=missing,
+        damaged_counters=damaged_counters,
+    )
+
+
+def compute_seen_flow(parsed: ParsedRecords) -> ProcessFlow:
+    """Flow of a process recorded in mode `coverage`: every total is 1, for "seen", or 0."""
+    fragments = parsed.fragments
+    dynamic, paths = _collect(parsed)
+    dynamic = dynamic.take(np.flatnonzero(~np.isin(dynamic.kind, list(_DIRECT_EDGES.values()))))
+    dynamic = dynamic.take(np.flatnonzero(~np.isin(dynamic.kind, [EdgeKind.TAKEN, EdgeKind.NOT_TAKEN])))
+    links = parsed.links
+    source = _find_fragments(fragments, links["source_fragment_id"])
+    linked = np.flatnonzero((source >= 0) & ~np.isin(links["edge_kind"], [EdgeKind.RETURN, EdgeKind.PARTIAL]))
+    edges = FragmentEdges(
+        source=np.concatenate([source[linked], dynamic.source]),
+        source_pc=np.concatenate([fragments.app_pc[source[linked]], dynamic.source_pc]),
+        target_pc=np.concatenate([links["target_pc"][linked].astype(np.uint64), dynamic.target_pc]),
+        kind=np.concatenate([links["edge_kind"][linked], dynamic.kind]),
+        counter=np.full(len(linked) + len(dynamic), -1),
+        target=np.concatenate([_find_fragments(fragments, links["target_fragment_id"][linked]), dynamic.target]),
+    )
+    # A fragment that was left in its middle and through none of its exits ran no further than that.
+    is_whole = paths.stop_pc == fragments.end_pc[paths.fragment]
+    left = np.zeros(len(fragments), bool)
+    left[paths.fragment[~is_whole]] = True
+    left[edges.source[edges.source >= 0]] = False
+    left[fragments.exit_kind == ExitKind.RETURN] = False
+    recorded = np.flatnonzero(~fragments.is_excluded & ~left)
+    partial = paths.take(np.flatnonzero(~is_whole))
+    paths = FragmentPaths(
+        fragment=np.concatenate([recorded, partial.fragment]),
+        stop_pc=np.concatenate([fragments.end_pc[recorded], partial.stop_pc]),
+        counter=np.full(len(recorded) + len(partial), -1),
+    )
+    accounting = _Accounting(fragments, edges, paths)
+    reached = np.zeros(len(accounting.places), bool)
+    reached[accounting.edge_place] = True
+    returned_to = np.isin(accounting.places, links["target_pc"][links["edge_kind"] == EdgeKind.RETURN])
+    starts = np.arange(len(accounting.places)) < accounting.n_starts
+    ran = np.zeros(len(accounting.places), bool)
+    ran[accounting.path_place] = True
+    return ProcessFlow(
+        edges=edges,
+        paths=paths,
+        threads=[],
+        edge_total=np.ones(len(edges), np.int64),
+        path_total=np.ones(len(paths), np.int64),
+        places=accounting.places,
+        n_starts=accounting.n_starts,
+        edge_place=accounting.edge_place,
+        inflow_missing=(starts & ran & (~reached | returned_to)).astype(np.int64),
+        damaged_counters=0,
+    )
+
+
+class _Accounting:
+    """Where the executions at every place come from and go to."""
+
+    def __init__(self, fragments: Fragments, edges: FragmentEdges, paths: FragmentPaths) -> None:
+        self.edges, self.paths = edges, paths
+        recorded = fragments.app_pc[~fragments.is_excluded]
+        starts = np.unique(recorded)
+        self.n_starts = len(starts)
+        self.signal_edge = np.flatnonzero(edges.kind == EdgeKind.SIGNAL)
+        self.places, (self.edge_place, self.signal_place) = _extend_places(
+            starts, edges.target_pc, edges.source_pc[self.signal_edge]
+        )
+        self.path_place = np.searchsorted(starts, fragments.app_pc[paths.fragment])
+        calls = (fragments.exit_kind == ExitKind.CALL) | (fragments.exit_kind == ExitKind.INDIRECT_CALL)
+        self.is_return_point = np.isin(self.places, fragments.end_pc[calls])
+
+        # The edge after the system call that each sigreturn made.
+        is_syscall = edges.kind == EdgeKind.SYSCALL
+        edge_after = np.full(len(fragments) + 1, -1)
+        edge_after[edges.source[is_syscall]] = np.flatnonzero(is_syscall)
+        resumes = np.flatnonzero((edges.kind == EdgeKind.SIGRETURN) & (edges.source >= 0))
+        after = edge_after[edges.source[resumes]]
+        self.resume_edge, self.resumed_syscall_edge = resumes[after >= 0], after[after >= 0]
+        self.is_syscall = is_syscall
+        # A place in code that is not recorded says nothing about what is missing there.
+        self.is_recorded_place = np.ones(len(self.places), bool)
+        excluded = np.isin(self.places, fragments.app_pc[fragments.is_excluded])
+        self.is_recorded_place[excluded] = False
+
+    def follow(self, counters: npt.NDArray[np.uint64]) -> ThreadFlow:
+        """Flow of one thread that left `counters`."""
+        edge_count = _gather(counters, self.edges.counter)
+        path_count = _gather(counters, self.paths.counter)
+        np.subtract.at(edge_count, self.resumed_syscall_edge, edge_count[self.resume_edge])
+        missing = np.zeros(len(self.places), np.int64)
+        np.add.at(missing, self.path_place, path_count)
+        np.add.at(missing, self.signal_place, edge_count[self.signal_edge])
+        np.subtract.at(missing, self.edge_place, edge_count)
+        last = self._find_last_syscall(edge_count, missing)
+        if last is not None:
+            edge_count[last] -= 1
+            missing[self.edge_place[last]] += 1
+        edge_count = np.maximum(edge_count, 0)
+        returned = np.flatnonzero((missing > 0) & self.is_recorded_place)
+        path, edge = np.flatnonzero(path_count), np.flatnonzero(edge_count)
+        return ThreadFlow(path, path_count[path], edge, edge_count[edge], returned, missing[returned])
+
+    def _find_last_syscall(self, edge_count: Array, missing: Array) -> int | None:
+        """The system call that did not come back: the address after it ran once less than edges led to it."""
+        waiting = (edge_count > 0) & self.is_syscall
+        waiting[waiting] = (missing[self.edge_place[waiting]] < 0) & self.is_recorded_place[self.edge_place[waiting]]
+        candidates = np.flatnonzero(waiting)
+        if not len(candidates):
+            return None
+        # A thread does one last thing; were there several, one after which nothing ever ran is likelier.
+        beyond = self.edge_place[candidates] >= self.n_starts
+        return int(candidates[np.argmax(beyond)])
+
+
+def _collect(parsed: ParsedRecords) -> tuple[FragmentEdges, FragmentPaths]:
+    """Every way out and every way through, with its counter; those never taken included."""
+    fragments = parsed.fragments
+    everything = np.arange(len(fragments))
+    has_counter = fragments.counter_index >= 0
+    recorded = ~fragments.is_excluded
+    edges: list[tuple[Array, ...]] = []
+    paths: list[tuple[Array, Array, Array]] = []
+
+    def add_edges(rows: Array, target_pc: Array, kind: EdgeKind, counter: Array) -> None:
+        kinds, unsaid = np.full(len(rows), kind, np.uint8), np.full(len(rows), -1)
+        edges.append((rows, fragments.app_pc[rows], target_pc, kinds, counter, unsaid))
+
+    for exit_kind, edge_kind in _DIRECT_EDGES.items():
+        rows = everything[(fragments.exit_kind == exit_kind) & (recorded | fragments.counts_first)]
+        targets = fragments.end_pc if exit_kind in (ExitKind.FALL_THROUGH, ExitKind.SYSCALL) else fragments.target_pc
+        add_edges(rows, targets[rows], edge_kind, fragments.counter_index[rows])
+    branches = fragments.exit_kind == ExitKind.CONDITIONAL
+    taken = everything[branches & (recorded | fragments.counts_first)]
+    add_edges(taken, fragments.target_pc[taken], EdgeKind.TAKEN, fragments.counter_index[taken])
+    not_taken = everything[branches & (recorded | fragments.counts_second)]
+    second = np.where(has_counter[not_taken], fragments.counter_index[not_taken] + 1, -1)
+    add_edges(not_taken, fragments.end_pc[not_taken], EdgeKind.NOT_TAKEN, second)
+
+    is_indirect = (fragments.exit_kind == ExitKind.INDIRECT_JUMP) | (fragments.exit_kind == ExitKind.INDIRECT_CALL)
+    direct = everything[recorded & ~is_indirect]
+    paths.append((direct, fragments.end_pc[direct], fragments.counter_index[direct]))
+    both = everything[recorded & branches]
+    paths.append((both, fragments.end_pc[both], np.where(has_counter[both], fragments.counter_index[both] + 1, -1)))
+
+    rows = parsed.dynamic_edges
+    source = _find_fragments(fragments, rows["source_fragment_id"])
+    counter = rows["counter_index"].astype(np.int64)
+    counter[counter == NO_INDEX] = -1
+    kind = rows["edge_kind"].copy()
+    source_pc, target_pc = rows["source_pc"].astype(np.uint64), rows["target_pc"].astype(np.uint64)
+    inside = np.zeros(len(rows), bool)
+    has_source = np.flatnonzero(source >= 0)
+    fragment = source[has_source]
+    inside[has_source] = (target_pc[has_source] >= fragments.app_pc[fragment]) & (
+        target_pc[has_source] < fragments.end_pc[fragment]
+    )
+    is_partial = kind == EdgeKind.PARTIAL
+    partial = np.flatnonzero(is_partial & inside)
+    partial = partial[fragments.starts_instruction(source[partial], target_pc[partial])]
+    partial = partial[recorded[source[partial]]]
+    paths.append((source[partial], target_pc[partial], counter[partial]))
+    through = has_source[is_indirect[fragment] & recorded[fragment]]
+    through = through[(kind[through] == EdgeKind.INDIRECT_CALL) | (kind[through] == EdgeKind.INDIRECT_JUMP)]
+    paths.append((source[through], fragments.end_pc[source[through]], counter[through]))
+    needs_source = (kind != EdgeKind.START) & (kind != EdgeKind.SIGNAL) & (kind != EdgeKind.FAULT)
+    usable = np.flatnonzero(~is_partial & ((source >= 0) | ~needs_source))
+    # What the dispatcher counts goes on counting when code at the target changes: the first target says nothing.
+    target = np.where(
+        needs_source & (kind != EdgeKind.SIGRETURN), _find_fragments(fragments, rows["target_fragment_id"]), -1
+    )
+    columns = (source, source_pc, target_pc, kind, counter, target)
+    edges.append(tuple(column[usable] for column in columns))
+    return (
+        FragmentEdges(*(np.concatenate(column) for column in zip(*edges, strict=True))),
+        FragmentPaths(*(np.concatenate(column) for column in zip(*paths, strict=True))),
+    )
+
+
+def _find_fragments(fragments: Fragments, fragment_id: Array) -> Array:
+    """Indices of the fragments of these numbers; -1 for a number nobody has."""
+    if not len(fragments):
+        return np.full(len(fragment_id), -1)
+    order = np.argsort(fragments.fragment_id)
+    ids = fragments.fragment_id[order]
+    at = np.minimum(np.searchsorted(ids, fragment_id), len(ids) - 1)
+    return np.where(ids[at] == fragment_id, order[at], -1)
+
+
+def _extend_places(starts: Array, *addresses: Array) -> tuple[Array, list[Array]]:
+    """`starts`, which are sorted, with those of `addresses` that are not among them appended; and where each one is."""
+    wanted = np.concatenate(addresses)
+    at = np.searchsorted(starts, wanted)
+    missing = np.flatnonzero(np.append(starts, np.uint64(0))[at] != wanted) if len(starts) else np.arange(len(wanted))
+    added, at[missing] = np.unique(wanted[missing], return_inverse=True)
+    at[missing] += len(starts)
+    return np.concatenate([starts, added]), np.split(at, np.cumsum([len(part) for part in addresses])[:-1])
+
+
+def _gather(counters: npt.NDArray[np.uint64], index: Array) -> Array:
+    """Counters at `index` as i64; 0 where there is none."""
+    if not len(counters):
+        return np.zeros(len(index), np.int64)
+    inside = (index >= 0) & (index < len(counters))
+    values: Array = counters[np.where(inside, index, 0)].astype(np.int64)
+    values[~inside] = 0
+    return values

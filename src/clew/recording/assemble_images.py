@@ -1,0 +1,185 @@
+"""Which file every piece of code came from, when, and how it is called there.
+
+Runs in the controller, after the target ended. Reads the files that the target had mapped; paths and their contents are
+the target's word and may be made up, so a file that is not what was mapped gives no names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.address import FileOffset
+from clew.binary.elf import ElfFile, open_elf
+from clew.binary.symbols import SymbolTable, read_symbols
+from clew.errors import BinaryError
+from clew.recording.assemble_records import ImageMapping
+from clew.recording.raw import RawImage
+
+__all__ = ["Image", "ImageMap", "build_image_map"]
+
+Array = npt.NDArray[Any]
+
+VDSO_NAME = "[vdso]"
+_MAX_LOOKUPS = 1 << 31
+"""Mappings that overlap each other more than this were made up to keep the controller busy."""
+_DELETED = " (deleted)"
+
+
+@dataclass
+class Image:
+    """A loaded file. `base` is the address of its lowest page; time stamps are of its first and last mapping."""
+
+    path: str
+    base: int
+    size_bytes: int
+    build_id: str | None
+    loaded_tsc: int
+    unloaded_tsc: int | None = None
+    symbols: SymbolTable | None = None
+    mapped: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Addresses from `start` up to `end`, from time stamp `tsc` on: image `image`, or -1 for none."""
+
+    start: int
+    end: int
+    tsc: int
+    image: int
+
+
+@dataclass(frozen=True)
+class ImageMap:
+    """Images of a process, and where each was mapped when."""
+
+    images: list[Image]
+    placed: list[_Placed]
+    is_complete: bool
+
+    def locate(self, pc: Array, tsc: Array) -> Array:
+        """The image (index) at each address at a time stamp; -1 outside of images. `pc` must be sorted."""
+        found = np.full(len(pc), -1)
+        lookups = 0
+        for place in self.placed:
+            first, last = np.searchsorted(pc, np.array([place.start, place.end], np.uint64)).tolist()
+            lookups += last - first
+            if lookups > _MAX_LOOKUPS:
+                break
+            if place.tsc == 0:
+                found[first:last] = place.image
+            else:
+                found[first:last][tsc[first:last] >= np.uint64(place.tsc)] = place.image
+        return found
+
+
+def build_image_map(initial: Sequence[RawImage], mappings: Sequence[ImageMapping], unmaps: Array) -> ImageMap:
+    """Images out of the first mappings of a process, those it made later, and those it took away."""
+    builder = _ImageMapBuilder()
+    for image in initial:
+        if not image.path.startswith("[") or image.path == VDSO_NAME:
+            builder.place(image.path, image.start, image.end, image.file_offset, image.device, image.inode, 0)
+    for mapping in sorted(mappings, key=lambda mapping: mapping.tsc):
+        builder.place(
+            mapping.path, mapping.start, mapping.end, mapping.file_offset, mapping.device, mapping.inode, mapping.tsc
+        )
+    for row in unmaps:
+        builder.unmap(int(row["start"]), int(row["start"]) + int(row["size_bytes"]), int(row["tsc"]))
+    return ImageMap(builder.images, builder.placed, True)
+
+
+class _ImageMapBuilder:
+    def __init__(self) -> None:
+        self.images: list[Image] = []
+        self.placed: list[_Placed] = []
+        self._known: dict[tuple[str, int, int, int], int] = {}
+        self._files: dict[tuple[str, int, int], _FileFacts] = {}
+
+    def place(self, path: str, start: int, end: int, file_offset: int, device: int, inode: int, tsc: int) -> None:
+        """Executable memory at `start` up to `end`, from the file `path` (empty: from no file) at `file_offset`."""
+        if not path:
+            self.placed.append(_Placed(start, end, tsc, -1))
+            return
+        facts = self._files.get((path, device, inode))
+        if facts is None:
+            facts = self._files[path, device, inode] = _read_facts(path, device, inode)
+        base = facts.base(start, file_offset)
+        key = (path, device, inode, base)
+        index = self._known.get(key)
+        if index is None:
+            index = self._known[key] = len(self.images)
+            size_bytes = facts.size_bytes or end - base
+            self.images.append(Image(path, base, size_bytes, facts.build_id, tsc, symbols=facts.symbols))
+        image = self.images[index]
+        image.mapped.append((start, end))
+        image.unloaded_tsc = None
+        image.size_bytes = max(image.size_bytes, end - image.base)
+        self.placed.append(_Placed(start, end, tsc, index))
+
+    def unmap(self, start: int, end: int, tsc: int) -> None:
+        """Memory at `start` up to `end` went; an image is unloaded when all its code has gone."""
+        for image in self.images:
+            if tsc < image.loaded_tsc or not image.mapped:
+                continue
+            kept = [span for span in image.mapped if not (start <= span[0] and span[1] <= end)]
+            if len(kept) < len(image.mapped):
+                image.mapped = kept
+                if not kept:
+                    image.unloaded_tsc = tsc
+
+
+@dataclass(frozen=True)
+class _FileFacts:
+    """What is needed of a mapped file; nothing where it could not be read."""
+
+    size_bytes: int
+    build_id: str | None
+    symbols: SymbolTable | None
+    elf: ElfFile | None
+
+    def base(self, start: int, file_offset: int) -> int:
+        """Address of the file's lowest page, when its `file_offset` is at `start`."""
+        if self.elf is not None:
+            address = self.elf.find_address(FileOffset(file_offset))
+            if address is not None and start >= address - self.elf.lowest_address:
+                return start - (address - self.elf.lowest_address)
+        return max(start - file_offset, 0)
+
+
+def _read_facts(path: str, device: int, inode: int) -> _FileFacts:
+    if path == VDSO_NAME:
+        return _FileFacts(0, None, _read_own_vdso(), None)
+    try:
+        with open_elf(Path(path.removesuffix(_DELETED))) as elf:
+            if elf.device == device and elf.inode != inode:
+                return _FileFacts(0, None, None, None)
+            size_bytes = elf.loaded_bytes if elf.loaded_bytes < 1 << 46 else 0
+            return _FileFacts(size_bytes, elf.build_id, read_symbols(elf), elf)
+    except BinaryError:
+        return _FileFacts(0, None, None, None)
+
+
+def _read_own_vdso() -> SymbolTable | None:
+    """Symbols of this process's vDSO, which is the same code in every process of a machine."""
+    try:
+        with open("/proc/self/maps") as maps:
+            line = next(line for line in maps if line.rstrip().endswith(VDSO_NAME))
+        start, end = (int(address, 16) for address in line.split()[0].split("-"))
+        with open("/proc/self/mem", "rb") as memory:
+            memory.seek(start)
+            code = memory.read(end - start)
+        descriptor = os.memfd_create("vdso", os.MFD_CLOEXEC)
+        try:
+            os.write(descriptor, code)
+            return read_symbols(ElfFile(Path(VDSO_NAME), descriptor))
+        finally:
+            os.close(descriptor)
+    except (OSError, StopIteration, ValueError, BinaryError):
+        return None

@@ -1,0 +1,47 @@
+"""Names of instructions: address and version of the code in one number.
+
+Runs in the controller. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["KeySpace", "spans"]
+
+Array = npt.NDArray[Any]
+
+
+class KeySpace:
+    """Keys of instructions: u64, the address below, the code's version above."""
+
+    def __init__(self, highest_pc: int) -> None:
+        """Room for every address up to `highest_pc`, which is under 2^57, and for `max_versions` versions."""
+        pc_bits = 47 if highest_pc < 1 << 47 else 57
+        self.max_versions = 1 << (64 - pc_bits)
+        self._pc_bits, self._pc_mask = np.uint64(pc_bits), np.uint64((1 << pc_bits) - 1)
+
+    def key(self, version: Array, pc: Array) -> Array:
+        """Keys of the instructions at `pc`, in code of version `version`."""
+        keys: Array = (version.astype(np.uint64) << self._pc_bits) | (pc & self._pc_mask)
+        return keys
+
+    def pc(self, key: Array) -> Array:
+        """Addresses of `key`."""
+        addresses: Array = key & self._pc_mask
+        return addresses
+
+    def version(self, key: Array) -> Array:
+        """Versions of `key`, i64."""
+        versions: Array = (key >> self._pc_bits).astype(np.int64)
+        return versions
+
+
+def spans(start: Array, length: Array) -> Array:
+    """Indices start[0], start[0] + 1, ..., start[1], ...: `length[i]` of them from each `start[i]`."""
+    before = np.cumsum(length) - length
+    indices: Array = np.repeat(start - before, length) + np.arange(int(length.sum()))
+    return indices

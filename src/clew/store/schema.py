@@ -1,0 +1,100 @@
+"""The tables of a trace: names, columns, types.
+
+Runs in the controller. A column is never removed or given another type within a format version; new ones may come.
+Ids are unique in a trace, over all its processes. Times are CLOCK_REALTIME in nanoseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+__all__ = ["FORMAT_VERSION", "SCHEMAS"]
+
+FORMAT_VERSION: Final = 1
+
+_WORD = pa.dictionary(pa.int32(), pa.string())
+
+
+def _schema(**columns: pa.DataType | tuple[pa.DataType, str]) -> pa.Schema:
+    """A schema; a column given as (type, "null") may be null."""
+    fields = []
+    for name, kind in columns.items():
+        nullable = isinstance(kind, tuple)
+        fields.append(pa.field(name, kind[0] if isinstance(kind, tuple) else kind, nullable=nullable))
+    return pa.schema(fields)
+
+
+_I32, _I64, _U32, _U64, _TEXT = pa.int32(), pa.int64(), pa.uint32(), pa.uint64(), pa.string()
+
+SCHEMAS: Final[dict[str, pa.Schema]] = {
+    "processes": _schema(
+        pid=_I32,
+        parent_pid=_I32,
+        executable=_TEXT,
+        command=pa.list_(_TEXT),
+        start_ns=_I64,
+        end_ns=_I64,
+        exit_code=(_I32, "null"),
+        signal=(_I32, "null"),
+    ),
+    # end: exit, killed (from outside, or by another thread's exit), detached (goes on untraced), lost (not known).
+    "threads": _schema(
+        pid=_I32,
+        tid=_I32,
+        parent_tid=_I32,
+        name=_TEXT,
+        start_ns=_I64,
+        end_ns=_I64,
+        end=_WORD,
+        instructions=_I64,
+        block_executions=_I64,
+        lost_records=_I64,
+    ),
+    # base: where the lowest page is loaded; offsets in an image count from there. [vdso] has no file.
+    "images": _schema(
+        image_id=_I32,
+        pid=_I32,
+        path=_TEXT,
+        build_id=(_TEXT, "null"),
+        base=_U64,
+        size_bytes=_U64,
+        loaded_ns=_I64,
+        unloaded_ns=(_I64, "null"),
+    ),
+    # Outside images image_id and offset are null, and app_pc and code_version tell blocks apart. exit_kind: how the
+    # block ends. is_recorded false: code that a filter left out, here because an edge touches it. first_ns: when it was
+    # first come to. symbol: as in the symbol table, mangled. function_offset: where the function starts in the image,
+    # by symbol or unwind table. A block of size 0 is an address gone to where no instruction could be read.
+    "blocks": _schema(
+        block_id=_I64,
+        pid=_I32,
+        image_id=(_I32, "null"),
+        offset=(_U64, "null"),
+        app_pc=_U64,
+        code_version=_U32,
+        size_bytes=_I32,
+        n_instructions=_I32,
+        bytes=pa.binary(),
+        symbol=(_WORD, "null"),
+        symbol_offset=(_I64, "null"),
+        function_offset=(_U64, "null"),
+        exit_kind=_WORD,
+        is_recorded=pa.bool_(),
+        first_ns=_I64,
+    ),
+    # source_block_id is null for a start. callee_block_id: returns only, null where it could not be told.
+    "edges": _schema(
+        edge_id=_I64,
+        pid=_I32,
+        source_block_id=(_I64, "null"),
+        target_block_id=_I64,
+        kind=_WORD,
+        callee_block_id=(_I64, "null"),
+    ),
+    # One of block_id and edge_id is null. Empty in mode coverage.
+    "counts": _schema(pid=_I32, tid=_I32, block_id=(_I64, "null"), edge_id=(_I64, "null"), executions=_I64),
+    # details: a JSON object.
+    "events": _schema(time_ns=_I64, pid=_I32, tid=_I32, kind=_WORD, block_id=(_I64, "null"), details=_TEXT),
+}

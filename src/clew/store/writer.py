@@ -1,0 +1,80 @@
+"""Writes a trace: tables as Parquet parts, then the manifest, each published by a rename.
+
+Runs in the controller. A directory without a manifest is no trace, so one that was cut off is never taken for whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clew.store.manifest import MANIFEST_NAME, Manifest
+from clew.store.schema import SCHEMAS
+
+__all__ = ["TraceWriter"]
+
+_DICTIONARY_COLUMNS: Final = ("symbol", "exit_kind", "kind", "end", "pid", "tid", "image_id", "name", "path")
+_DELTA_COLUMNS: Final = {
+    "blocks": ("block_id", "offset", "app_pc", "first_ns", "function_offset", "symbol_offset"),
+    "edges": ("edge_id", "source_block_id", "target_block_id", "callee_block_id"),
+    "counts": ("block_id", "edge_id", "executions"),
+}
+
+
+class TraceWriter:
+    """Writes one trace into `directory`, which exists. `write` any number of tables, then `finish` once.
+
+    Raises OSError as the operating system gives it; what was published until then stays.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._tables: dict[str, dict[str, Any]] = {name: {"rows": 0, "parts": []} for name in SCHEMAS}
+
+    def write(self, name: str, table: pa.Table) -> None:
+        """Append `table` to the table `name`, as a part of its own."""
+        parts = self._tables[name]["parts"]
+        part = Path(name) / f"part-{len(parts):05}.parquet"
+        path = self._directory / part
+        path.parent.mkdir(exist_ok=True)
+        delta = list(_DELTA_COLUMNS.get(name, ()))
+        with self._publish(path) as file:
+            pq.write_table(
+                table,
+                file,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=[column for column in table.column_names if column in _DICTIONARY_COLUMNS],
+                column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED") or None,
+                write_statistics=["pid", "tid"],
+            )
+        parts.append(part.as_posix())
+        self._tables[name]["rows"] += table.num_rows
+
+    def finish(self, manifest: Manifest) -> None:
+        """Publish `manifest` with the tables written; the trace is whole then."""
+        for name, schema in SCHEMAS.items():
+            if not self._tables[name]["parts"]:
+                self.write(name, schema.empty_table())
+        text = dataclasses.replace(manifest, tables=self._tables).to_json()
+        with self._publish(self._directory / MANIFEST_NAME) as file:
+            file.write(text.encode())
+
+    @contextlib.contextmanager
+    def _publish(self, path: Path) -> Any:
+        """A file to write that becomes `path` when all of it is there."""
+        unfinished = path.with_name(f".{path.name}.unfinished")
+        try:
+            with open(unfinished, "wb") as file:
+                yield file
+            os.replace(unfinished, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
