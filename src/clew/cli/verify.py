@@ -1,0 +1,40 @@
+"""`clew verify`: prove a trace well-formed.
+
+Runs in the controller. Exit status 0 for a good trace, 1 with what does not hold for any other.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command(name="verify")
+@click.option("--json", "as_json", is_flag=True, help="Print findings as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing if all is well.")
+@click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
+def command(trace_path: Path, as_json: bool, quiet: bool) -> int:
+    """Prove TRACE well-formed: flow is conserved, edges end where blocks begin, totals agree."""
+    from clew.analysis.invariants import check_invariants, list_invariants
+    from clew.cli.console import escape_control
+    from clew.store.trace import Trace
+
+    findings = check_invariants(Trace(trace_path))
+    if as_json:
+        rows = [
+            {"invariant": finding.invariant, "places": finding.n_places, "examples": finding.examples}
+            for finding in findings
+        ]
+        click.echo(json.dumps({"well_formed": not findings, "findings": rows}, indent=1))
+    elif findings:
+        for finding in findings:
+            click.echo(f"does not hold: {finding.invariant} ({finding.n_places} places)")
+            for example in finding.examples:
+                click.echo(f"  {escape_control(example)}")
+    elif not quiet:
+        click.echo(f"{escape_control(str(trace_path))}: well-formed; {len(list_invariants())} invariants hold")
+    return 1 if findings else 0
