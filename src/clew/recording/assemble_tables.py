@@ -21,11 +21,16 @@ from clew.recording.assemble_records import Fragments
 from clew.recording.blocks import NO_BLOCK, Blocks
 from clew.recording.blocks_keys import spans
 from clew.recording.raw import RawProcess
+from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 from clew.store.schema import SCHEMAS
 
 __all__ = ["Clock", "FirstIds", "build_tables"]
 
 Array = npt.NDArray[Any]
+
+_EXIT_KINDS = [kind.name.lower() for kind in sorted(ExitKind)]
+_EDGE_KINDS = [kind.name.lower() for kind in sorted(EdgeKind)]
+_MAX_CHUNK_BYTES = 1 << 30
 
 
 @dataclass
@@ -105,43 +110,52 @@ def _number_blocks(blocks: Blocks, edges: Edges, first_id: int) -> tuple[Array, 
     return block_id, kept
 
 
+def _table(table: str, /, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:
+    schema = SCHEMAS[table]
+    return pa.Table.from_arrays([columns[field] for field in schema.names], schema=schema)
+
+
 def _processes(process: RawProcess) -> pa.Table:
-    row = {
-        "pid": process.pid,
-        "parent_pid": process.parent_pid,
-        "executable": clean_text(process.executable),
-        "command": [clean_text(word) for word in process.command],
-        "start_ns": process.start_ns,
-        "end_ns": process.end_ns,
-        "exit_code": process.exit_code,
-        "signal": process.signal,
-    }
-    return pa.Table.from_pylist([row], SCHEMAS["processes"])
+    return _table(
+        "processes",
+        pid=numbers([process.pid], pa.int32()),
+        parent_pid=numbers([process.parent_pid], pa.int32()),
+        executable=texts([clean_text(process.executable)]),
+        command=text_lists([[clean_text(word) for word in process.command]]),
+        start_ns=numbers([process.start_ns], pa.int64()),
+        end_ns=numbers([process.end_ns], pa.int64()),
+        exit_code=optional_numbers([process.exit_code], pa.int32()),
+        signal=optional_numbers([process.signal], pa.int32()),
+    )
 
 
 def _threads(process: RawProcess, blocks: Blocks, edges: Edges, clock: Clock) -> pa.Table:
-    rows = []
-    for index, thread in enumerate(process.threads):
-        instructions = executions = 0
-        if edges.threads:
-            counts = edges.threads[index]
-            executions = int(counts.block_count.sum())
-            instructions = int((counts.block_count * blocks.n_instructions[counts.block]).sum())
-        rows.append(
-            {
-                "pid": process.pid,
-                "tid": thread.tid,
-                "parent_tid": thread.parent_tid,
-                "name": clean_text(thread.name),
-                "start_ns": clock.one_to_ns(thread.start_tsc),
-                "end_ns": clock.one_to_ns(thread.end_tsc) if thread.end_tsc else process.end_ns,
-                "end": _end_of_thread(process, thread.end_kind),
-                "instructions": instructions,
-                "block_executions": executions,
-                "lost_records": min(thread.lost_records, (1 << 63) - 1),
-            }
-        )
-    return pa.Table.from_pylist(rows, SCHEMAS["threads"])
+    threads, n = process.threads, len(process.threads)
+    executions, instructions = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for index, counts in enumerate(edges.threads):
+        executions[index] = counts.block_count.sum()
+        instructions[index] = (counts.block_count * blocks.n_instructions[counts.block]).sum()
+    ends = [_end_of_thread(process, thread.end_kind) for thread in threads]
+    return _table(
+        "threads",
+        pid=numbers(np.full(n, process.pid), pa.int32()),
+        tid=numbers([_clean_tid(thread.tid) for thread in threads], pa.int32()),
+        parent_tid=numbers([_clean_tid(thread.parent_tid) for thread in threads], pa.int32()),
+        name=texts([clean_text(thread.name) for thread in threads]),
+        start_ns=numbers([clock.one_to_ns(thread.start_tsc) for thread in threads], pa.int64()),
+        end_ns=numbers(
+            [clock.one_to_ns(thread.end_tsc) if thread.end_tsc else process.end_ns for thread in threads], pa.int64()
+        ),
+        end=words(np.arange(n), ends),
+        instructions=numbers(instructions, pa.int64()),
+        block_executions=numbers(executions, pa.int64()),
+        lost_records=numbers([min(thread.lost_records, (1 << 63) - 1) for thread in threads], pa.int64()),
+    )
+
+
+def _clean_tid(tid: int) -> int:
+    """A thread's number as the target gave it, made to fit."""
+    return tid & 0x7FFFFFFF
 
 
 def _end_of_thread(process: RawProcess, end_kind: int) -> str:
@@ -155,20 +169,20 @@ def _end_of_thread(process: RawProcess, end_kind: int) -> str:
 
 
 def _images(process: RawProcess, images: ImageMap, clock: Clock, first_id: int) -> pa.Table:
-    rows = [
-        {
-            "image_id": first_id + index,
-            "pid": process.pid,
-            "path": clean_text(image.path),
-            "build_id": image.build_id,
-            "base": image.base,
-            "size_bytes": image.size_bytes,
-            "loaded_ns": clock.one_to_ns(image.loaded_tsc) if image.loaded_tsc else process.start_ns,
-            "unloaded_ns": None if image.unloaded_tsc is None else clock.one_to_ns(image.unloaded_tsc),
-        }
-        for index, image in enumerate(images.images)
-    ]
-    return pa.Table.from_pylist(rows, SCHEMAS["images"])
+    rows, n = images.images, len(images.images)
+    loaded = [clock.one_to_ns(row.loaded_tsc) if row.loaded_tsc else process.start_ns for row in rows]
+    unloaded = [None if row.unloaded_tsc is None else clock.one_to_ns(row.unloaded_tsc) for row in rows]
+    return _table(
+        "images",
+        image_id=numbers(first_id + np.arange(n), pa.int32()),
+        pid=numbers(np.full(n, process.pid), pa.int32()),
+        path=texts([clean_text(row.path) for row in rows]),
+        build_id=texts([row.build_id for row in rows]),
+        base=numbers([row.base for row in rows], pa.uint64()),
+        size_bytes=numbers([row.size_bytes for row in rows], pa.uint64()),
+        loaded_ns=numbers(loaded, pa.int64()),
+        unloaded_ns=optional_numbers(unloaded, pa.int64()),
+    )
 
 
 def _blocks(
@@ -187,27 +201,24 @@ def _blocks(
     offset = app_pc - base[image]
     has_image = (image >= 0) & (app_pc >= base[image])
     symbol, names, symbol_offset, function_offset = _name_blocks(image, offset, images)
-    code, code_offsets = _gather_code(fragments, blocks, kept)
-    columns = {
-        "block_id": pa.array(first.block + np.arange(n)),
-        "pid": pa.array(np.full(n, process.pid, np.int32)),
-        "image_id": pa.array((first.image + image).astype(np.int32), mask=~has_image),
-        "offset": pa.array(offset, mask=~has_image),
-        "app_pc": pa.array(app_pc),
-        "code_version": pa.array(blocks.code_version[kept].astype(np.uint32)),
-        "size_bytes": pa.array((blocks.end_pc[kept] - app_pc).astype(np.int32)),
-        "n_instructions": pa.array(blocks.n_instructions[kept].astype(np.int32)),
-        "bytes": pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(code_offsets), pa.py_buffer(code)]),
-        "symbol": pa.DictionaryArray.from_arrays(
-            pa.array(symbol.astype(np.int32), mask=symbol < 0), pa.array(names, pa.string())
-        ),
-        "symbol_offset": pa.array(symbol_offset, mask=symbol < 0),
-        "function_offset": pa.array(function_offset.astype(np.uint64), mask=function_offset < 0),
-        "exit_kind": _words(blocks.exit_kind[kept], ExitKind),
-        "is_recorded": pa.array(blocks.is_recorded[kept]),
-        "first_ns": pa.array(clock.to_ns(np.where(tsc == np.iinfo(np.uint64).max, 0, tsc))),
-    }
-    return pa.table(columns, SCHEMAS["blocks"])
+    return _table(
+        "blocks",
+        block_id=numbers(first.block + np.arange(n), pa.int64()),
+        pid=numbers(np.full(n, process.pid), pa.int32()),
+        image_id=numbers(first.image + image, pa.int32(), ~has_image),
+        offset=numbers(offset, pa.uint64(), ~has_image),
+        app_pc=numbers(app_pc, pa.uint64()),
+        code_version=numbers(blocks.code_version[kept], pa.uint32()),
+        size_bytes=numbers(blocks.end_pc[kept] - app_pc, pa.int32()),
+        n_instructions=numbers(blocks.n_instructions[kept], pa.int32()),
+        bytes=_gather_code(fragments, blocks, kept),
+        symbol=words(symbol, names, symbol < 0),
+        symbol_offset=numbers(symbol_offset, pa.int64(), symbol < 0),
+        function_offset=numbers(function_offset, pa.uint64(), function_offset < 0),
+        exit_kind=words(blocks.exit_kind[kept], _EXIT_KINDS),
+        is_recorded=booleans(blocks.is_recorded[kept]),
+        first_ns=numbers(clock.to_ns(np.where(tsc == np.iinfo(np.uint64).max, 0, tsc)), pa.int64()),
+    )
 
 
 def _name_blocks(image: Array, offset: Array, images: ImageMap) -> tuple[Array, list[str], Array, Array]:
@@ -230,37 +241,47 @@ def _name_blocks(image: Array, offset: Array, images: ImageMap) -> tuple[Array, 
     return symbol, names, symbol_offset, function_offset
 
 
-def _gather_code(fragments: Fragments, blocks: Blocks, kept: Array) -> tuple[Array, Array]:
-    """The code of the blocks `kept`, end to end, and where each starts in it (i32, one more than blocks)."""
+def _gather_code(fragments: Fragments, blocks: Blocks, kept: Array) -> pa.ChunkedArray:
+    """The code of the blocks `kept`."""
     n_parts = (blocks.part_first[1:] - blocks.part_first[:-1])[kept]
     parts = blocks.parts[spans(blocks.part_first[:-1][kept], n_parts)]
     code = blocks.code
     fragment = code.fragment[parts]
     size = (code.end_pc[parts] - code.start_pc[parts]).astype(np.int64)
     start = fragments.code_at[fragment] + (code.start_pc[parts] - fragments.app_pc[fragment]).astype(np.int64)
-    size_before = np.concatenate([[0], np.cumsum(size)])
-    offsets = size_before[np.concatenate([[0], np.cumsum(n_parts)])]
-    return fragments.code[spans(start, size)], offsets.astype(np.int32)
+    part_before = np.concatenate([[0], np.cumsum(n_parts)])
+    offsets = np.concatenate([[0], np.cumsum(size)])[part_before]
+    chunks: list[pa.Array] = []
+    first = 0
+    while first < len(kept) or not chunks:
+        # An array of Arrow holds 2 GiB.
+        last = max(int(np.searchsorted(offsets, offsets[first] + _MAX_CHUNK_BYTES, "right")) - 1, first + 1)
+        last = min(last, len(kept))
+        inside = slice(part_before[first], part_before[last])
+        data = fragments.code[spans(start[inside], size[inside])]
+        chunks.append(binaries(data, offsets[first : last + 1] - offsets[first]))
+        first = last
+    return pa.chunked_array(chunks, pa.binary())
 
 
 def _edges(process: RawProcess, edges: Edges, block_id: Array, first_id: int) -> pa.Table:
     n = len(edges)
-    columns = {
-        "edge_id": pa.array(first_id + np.arange(n)),
-        "pid": pa.array(np.full(n, process.pid, np.int32)),
-        "source_block_id": pa.array(block_id[edges.source], mask=edges.source < 0),
-        "target_block_id": pa.array(block_id[edges.target]),
-        "kind": _words(edges.kind, EdgeKind),
-        "callee_block_id": pa.array(block_id[edges.callee], mask=edges.callee < 0),
-    }
-    return pa.table(columns, SCHEMAS["edges"])
+    return _table(
+        "edges",
+        edge_id=numbers(first_id + np.arange(n), pa.int64()),
+        pid=numbers(np.full(n, process.pid), pa.int32()),
+        source_block_id=numbers(block_id[edges.source], pa.int64(), edges.source < 0),
+        target_block_id=numbers(block_id[edges.target], pa.int64()),
+        kind=words(edges.kind, _EDGE_KINDS),
+        callee_block_id=numbers(block_id[edges.callee], pa.int64(), edges.callee < 0),
+    )
 
 
 def _counts(process: RawProcess, edges: Edges, block_id: Array, first_edge_id: int) -> pa.Table:
     """Counts by thread; threads that had one number, one after another, are added up."""
     by_tid: dict[int, list[int]] = {}
     for index, thread in enumerate(process.threads[: len(edges.threads)]):
-        by_tid.setdefault(thread.tid, []).append(index)
+        by_tid.setdefault(_clean_tid(thread.tid), []).append(index)
     parts = []
     for tid, members in sorted(by_tid.items()):
         blocks = _add_up([(edges.threads[index].block, edges.threads[index].block_count) for index in members])
@@ -268,14 +289,16 @@ def _counts(process: RawProcess, edges: Edges, block_id: Array, first_edge_id: i
         n = len(blocks[0]) + len(taken[0])
         is_edge = np.arange(n) >= len(blocks[0])
         ids = np.concatenate([block_id[blocks[0]], first_edge_id + taken[0]])
-        columns = {
-            "pid": pa.array(np.full(n, process.pid, np.int32)),
-            "tid": pa.array(np.full(n, tid, np.int32)),
-            "block_id": pa.array(ids, mask=is_edge),
-            "edge_id": pa.array(ids, mask=~is_edge),
-            "executions": pa.array(np.concatenate([blocks[1], taken[1]])),
-        }
-        parts.append(pa.table(columns, SCHEMAS["counts"]))
+        parts.append(
+            _table(
+                "counts",
+                pid=numbers(np.full(n, process.pid), pa.int32()),
+                tid=numbers(np.full(n, tid), pa.int32()),
+                block_id=numbers(ids, pa.int64(), is_edge),
+                edge_id=numbers(ids, pa.int64(), ~is_edge),
+                executions=numbers(np.concatenate([blocks[1], taken[1]]), pa.int64()),
+            )
+        )
     return pa.concat_tables(parts) if parts else SCHEMAS["counts"].empty_table()
 
 
@@ -290,23 +313,23 @@ def _add_up(counts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 def _events(process: RawProcess, events: Array, blocks: Blocks, block_id: Array, clock: Clock) -> pa.Table:
     events = events[np.argsort(events["tsc"], kind="stable")]
-    time_ns = clock.to_ns(events["tsc"].astype(np.uint64)).tolist()
-    rows = []
-    for row, when in zip(events, time_ns, strict=True):
-        kind, app_pc = int(row["event_kind"]), int(row["app_pc"])
-        name = EventKind(kind).name.lower() if kind in set(EventKind) else f"kind_{kind}"
-        there = [number for number in block_id[blocks.at(app_pc)].tolist() if number >= 0] if app_pc else []
-        rows.append(
-            {
-                "time_ns": when,
-                "pid": process.pid,
-                "tid": int(row["tid"]) & 0x7FFFFFFF,
-                "kind": name,
-                "block_id": there[-1] if there else None,
-                "details": json.dumps(_details(kind, row)),
-            }
-        )
-    return pa.Table.from_pylist(rows, SCHEMAS["events"])
+    app_pc = events["app_pc"].astype(np.uint64)
+    at = np.searchsorted(blocks.app_pc, app_pc, "right") - 1
+    block = block_id[at]
+    is_known = (at >= 0) & (block >= 0)
+    if len(blocks):
+        is_known &= blocks.app_pc[at] == app_pc
+    kinds = events["event_kind"].tolist()
+    known = {int(kind): kind.name.lower() for kind in EventKind}
+    return _table(
+        "events",
+        time_ns=numbers(clock.to_ns(events["tsc"].astype(np.uint64)), pa.int64()),
+        pid=numbers(np.full(len(events), process.pid), pa.int32()),
+        tid=numbers(events["tid"] & 0x7FFFFFFF, pa.int32()),
+        kind=words(np.arange(len(events)), [known.get(kind, f"kind_{kind}") for kind in kinds]),
+        block_id=numbers(block, pa.int64(), ~is_known),
+        details=texts([json.dumps(_details(kind, row)) for kind, row in zip(kinds, events, strict=True)]),
+    )
 
 
 def _details(kind: int, row: np.void) -> dict[str, Any]:
@@ -329,8 +352,3 @@ def _details(kind: int, row: np.void) -> dict[str, Any]:
     else:
         details |= {"a": hex(a), "b": hex(b), "c": hex(c)}
     return details
-
-
-def _words(values: Array, words: type[EdgeKind] | type[ExitKind]) -> pa.DictionaryArray:
-    names = [word.name.lower() for word in sorted(words)]
-    return pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int32)), pa.array(names, pa.string()))

@@ -27,7 +27,7 @@ from clew.recording.assemble_flow import ProcessFlow
 from clew.recording.assemble_records import Fragments
 from clew.recording.blocks_cut import NONE, CutCode, cut_fragments
 from clew.recording.blocks_entries import Entries, find_entries
-from clew.recording.blocks_keys import KeySpace
+from clew.recording.blocks_keys import KeySpace, sorted_unique
 
 __all__ = ["INSIDE_BLOCK", "NO_BLOCK", "SEVERAL_VERSIONS", "Blocks", "build_blocks"]
 
@@ -165,7 +165,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
 
 def _find_unread_keys(flow: ProcessFlow, entries: Entries, code: CutCode) -> Array:
     """Keys of what edges lead to or leave and where no instruction was ever read."""
-    wanted: Array = np.unique(np.concatenate([entries.target_key[~entries.is_ambiguous], entries.waiting_key]))
+    wanted: Array = sorted_unique(entries.target_key[~entries.is_ambiguous], entries.waiting_key)
     if not len(code.cuts):
         return wanted
     at = np.minimum(np.searchsorted(code.cuts, wanted), len(code.cuts) - 1)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from clew.protocol._generated import ExitKind
 from clew.recording.assemble_records import Fragments
-from clew.recording.blocks_keys import KeySpace, spans
+from clew.recording.blocks_keys import KeySpace, sorted_unique, spans
 
 __all__ = ["NONE", "CutCode", "cut_fragments"]
 
@@ -79,7 +79,7 @@ class _Cutter:
         key = space.key(fragments.code_version[used], fragments.app_pc[used])
         end_key = key + (fragments.end_pc[used] - fragments.app_pc[used])
         falls = fragments.exit_kind[used] == ExitKind.FALL_THROUGH
-        cuts = np.unique(np.concatenate([entries, key, end_key[falls]]))
+        cuts = sorted_unique(entries, key, end_key[falls])
         inside = np.searchsorted(cuts, key, "right")
         n_inside = np.searchsorted(cuts, end_key) - inside
         self.overflowing = used[np.cumsum(n_inside) > _MAX_CUTS]

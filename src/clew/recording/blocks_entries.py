@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clew.protocol._generated import EdgeKind
 from clew.recording.assemble_flow import ProcessFlow
 from clew.recording.assemble_records import Fragments
-from clew.recording.blocks_keys import KeySpace, spans
+from clew.recording.blocks_keys import KeySpace, sorted_unique, spans
 
 __all__ = ["Entries", "find_entries"]
 
@@ -44,7 +44,7 @@ class _Starts:
 
     def __init__(self, pc: Array, version: Array, space: KeySpace) -> None:
         self._space = space
-        key = np.unique(space.key(version, pc))
+        key = sorted_unique(space.key(version, pc))
         starts = space.pc(key)
         order = np.argsort(starts, kind="stable")
         self._pc, self._key = starts[order], key[order]
@@ -71,7 +71,10 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     edges, paths = flow.edges, flow.paths
     version = fragments.code_version
     waiting = np.flatnonzero((edges.kind == EdgeKind.SIGNAL) | (edges.kind == EdgeKind.FAULT))
-    is_used = np.isin(fragments.app_pc, np.concatenate([edges.target_pc, edges.source_pc[waiting]]))
+    wanted = sorted_unique(edges.target_pc, edges.source_pc[waiting])
+    first = np.searchsorted(fragments.app_pc, wanted)
+    is_used = np.zeros(len(fragments), bool)
+    is_used[spans(first, np.searchsorted(fragments.app_pc, wanted, "right") - first)] = True
     is_used[paths.fragment] = True
     is_used[edges.source[edges.source >= 0]] = True
     used = np.flatnonzero(is_used)
@@ -99,7 +102,7 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
         space.key(version[left], paths.stop_pc[is_partial]),
         waiting_key,
     ]
-    return Entries(np.unique(np.concatenate(keys)), used, target_key, is_ambiguous, waiting, waiting_key)
+    return Entries(sorted_unique(*keys), used, target_key, is_ambiguous, waiting, waiting_key)
 
 
 def _choose_versions(
