@@ -7,7 +7,7 @@ pub mod process;
 pub mod start;
 pub mod syscalls;
 
-use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
+use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE, SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::gate::{
     REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
 };
@@ -34,15 +34,21 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
                 return address;
             }
         }
+        REASON_SYSCALL if context.pending != 0 => rewind_syscall(context),
         REASON_SYSCALL => {
             let exit_id = context.exit_id;
             let next = leave_syscall(context);
+            let before = (context.registers[1], context.registers[11]);
             // The instruction leaves flags and next address there (Intel SDM, SYSCALL).
             context.registers[1] = next;
             context.registers[11] = context.rflags;
             context.rip = next;
-            if syscalls::handle(context) {
-                link = exit_id;
+            match syscalls::handle(context) {
+                syscalls::Outcome::Done => link = exit_id,
+                syscalls::Outcome::SignalFirst => {
+                    (context.registers[1], context.registers[11]) = before;
+                    rewind_syscall(context);
+                }
             }
         }
         REASON_SYSCALL_DONE => {
@@ -51,6 +57,10 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.rip = next;
         }
         REASON_SYSCALL_AGAIN => rewind_syscall(context),
+        _ if context.restart == RESTART_DUE => {
+            context.restart = 0;
+            rewind_syscall(context);
+        }
         _ => {}
     }
     resume(context, link)

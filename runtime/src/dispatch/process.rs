@@ -1,6 +1,6 @@
 //! New threads, new processes, new programs.
 
-use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::dispatch::syscalls;
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
@@ -126,8 +126,9 @@ fn start_thread(
     child.pair_table = context.pair_table;
     child.pair_mask = context.pair_mask;
     child.parent_tid = context.tid;
-    child.start_mask = if context.pending != 0 { context.pending_mask } else { mask };
+    child.start_mask = if syscalls::is_signal_waiting(context) { context.pending_mask } else { mask };
     let slot = child.slot;
+    core::hint::black_box(&raw mut *child);
     let result = start(child);
     match check(result) {
         Ok(tid) => THREADS.lock().set_tid(slot, tid as u32),
@@ -173,8 +174,11 @@ fn start_process(
     if stack != 0 {
         context.registers[4] = stack;
     }
-    context.start_mask = if context.pending != 0 { context.pending_mask } else { mask };
+    context.start_mask = if syscalls::is_signal_waiting(context) { context.pending_mask } else { mask };
+    // The child gets the context by its address alone: the stores above must not be taken for dead.
+    core::hint::black_box(&raw mut *context);
     let result = start(context);
+    core::hint::black_box(&raw mut *context);
     (context.registers, context.start_mask) = saved;
     if let Ok(pid) = check(result) {
         let shared = ENGINE.lock().shared;
@@ -196,10 +200,33 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXECVE, context.rip, [0; 3]);
     describe_end(context, shared, end_kind::EXECVE);
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(call, arguments) };
+    let result = call_restartable(context, call, arguments);
     begin_slot_again(context);
     write_event(&writer, event_kind::EXECVE_FAILED, context.rip, [-result as u64, 0, 0]);
+    result
+}
+
+/// Makes a call that passes the thread's mask on: a signal before it gives it up, is delivered, and the program makes
+/// the call again. No lock may be held.
+fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
+    let after = (context.registers[1], context.registers[11], context.rip);
+    context.registers[1] = context.spill_rcx;
+    context.registers[11] = context.spill_r11;
+    let mask = set_signal_mask(u64::MAX);
+    // SAFETY: a field of a live context, which the signal handler reads.
+    unsafe { (&raw mut context.restart).write_volatile(RESTART_ARMED) };
+    if syscalls::is_signal_waiting(context) {
+        // It came before the call was armed: the mask is not the program's.
+        context.restart = RESTART_DUE;
+        set_signal_mask(mask);
+        create::enter(context);
+    }
+    set_signal_mask(mask);
+    // SAFETY: the program's own call.
+    let result = unsafe { syscall(call, arguments) };
+    // SAFETY: as above.
+    unsafe { (&raw mut context.restart).write_volatile(0) };
+    (context.registers[1], context.registers[11], context.rip) = after;
     result
 }
 

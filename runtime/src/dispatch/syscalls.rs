@@ -7,7 +7,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::{Error, EFAULT, EINVAL, ENOMEM, EPERM};
+use crate::sys::calls::{set_signal_mask, Error, EFAULT, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
     SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS, MINSIGSTKSZ, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
 };
@@ -49,8 +49,17 @@ pub fn initialize() {
     }
 }
 
-/// Makes the call; the context gets its result. `false`: the context goes on elsewhere than after the call.
-pub fn handle(context: &mut ThreadContext) -> bool {
+/// What became of a system call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It was made; the context has its result.
+    Done,
+    /// It was not made: a signal came just before, whose handler runs first.
+    SignalFirst,
+}
+
+/// Makes the call that the context is about to make.
+pub fn handle(context: &mut ThreadContext) -> Outcome {
     let r = &context.registers;
     let arguments = [r[7], r[6], r[2], r[10], r[8], r[9]];
     let call = r[0];
@@ -61,14 +70,17 @@ pub fn handle(context: &mut ThreadContext) -> bool {
         number::MREMAP => memory::remap(context, arguments),
         number::SHMAT => memory::attach_shared(arguments),
         number::RT_SIGACTION => set_action(arguments),
-        number::RT_SIGPROCMASK => set_mask(arguments),
         number::SIGALTSTACK => set_stack(context, arguments),
         number::RT_SIGRETURN => return_from_handler(context),
+        number::RT_SIGPROCMASK => match set_mask(context, arguments) {
+            Some(result) => result,
+            None => return Outcome::SignalFirst,
+        },
+        number::EXECVE | number::EXECVEAT => process::execute(context, call, arguments),
         number::CLONE => process::clone(context, arguments),
         number::CLONE3 => process::clone3(context, arguments),
         number::FORK => process::fork(context, arguments, 0),
         number::VFORK => process::fork(context, arguments, 0x4100),
-        number::EXECVE | number::EXECVEAT => process::execute(context, call, arguments),
         number::EXIT => exit_thread(context, arguments),
         number::EXIT_GROUP => exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
@@ -78,7 +90,7 @@ pub fn handle(context: &mut ThreadContext) -> bool {
         _ => unsafe { syscall(call, arguments) },
     };
     context.registers[0] = result as u64;
-    true
+    Outcome::Done
 }
 
 /// Reads a structure of the program's. The kernel would answer EFAULT for a bad address; a fault here ends the process.
@@ -121,9 +133,43 @@ fn set_action(arguments: [u64; 6]) -> i64 {
     })())
 }
 
-fn set_mask(arguments: [u64; 6]) -> i64 {
-    // SAFETY: the program's own call: its mask is the thread's.
-    unsafe { syscall(number::RT_SIGPROCMASK, arguments) }
+/// rt_sigprocmask. `None`: a signal waits, and its handler runs before the call is made.
+fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
+    const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18;
+    let [how, set, old, size, ..] = arguments;
+    // While nothing can come, the thread's mask is the program's own, unless a signal came just before.
+    let mask = set_signal_mask(u64::MAX);
+    if is_signal_waiting(context) {
+        set_signal_mask(mask);
+        return None;
+    }
+    let mut new_mask = mask;
+    let result = result_of((|| {
+        if size != 8 {
+            return Err(Error(EINVAL));
+        }
+        if set != 0 {
+            let set = read_program::<u64>(set)?;
+            new_mask = match how as u32 {
+                0 => mask | set,
+                1 => mask & !set,
+                2 => set,
+                _ => return Err(Error(EINVAL)),
+            } & !UNBLOCKABLE;
+        }
+        if old != 0 {
+            write_program(old, mask)?;
+        }
+        Ok(())
+    })());
+    set_signal_mask(new_mask);
+    Some(result)
+}
+
+/// Whether a signal waits to be delivered: read anew each time, because the signal handler sets it.
+pub fn is_signal_waiting(context: &ThreadContext) -> bool {
+    // SAFETY: a field of a live context.
+    unsafe { (&raw const context.pending).read_volatile() != 0 }
 }
 
 /// sigaltstack acts on the program's own stack; the kernel knows the runtime's.

@@ -1,7 +1,7 @@
 //! Delivering a signal to the program's handler, and coming back from it.
 
 use super::frame::{self, FrameContent};
-use super::table::SIGNALS;
+use super::table::{ALL_BUT_FAULTS, SIGNALS};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::sys::calls::{set_signal_mask, syscall};
@@ -135,7 +135,13 @@ pub fn return_from_handler(context: &mut ThreadContext) -> ! {
     context.rflags = (machine.rflags & SETTABLE) | 0x202;
     restore_stack(context, &frame.ucontext.stack);
     let mut own = frame;
-    own.ucontext.sigmask = frame.ucontext.sigmask;
+    // A signal that waits is delivered next, and comes back to the mask that this return restores.
+    set_signal_mask(u64::MAX);
+    // SAFETY: a field of a live context; the signal handler sets it.
+    if unsafe { (&raw const context.pending).read_volatile() } != 0 {
+        context.pending_mask = frame.ucontext.sigmask;
+        own.ucontext.sigmask = ALL_BUT_FAULTS;
+    }
     let fpstate = machine.fpstate;
     let landing = gate::clew_gate_landing as *const () as u64;
     return_to(context, own.ucontext, landing, fpstate)

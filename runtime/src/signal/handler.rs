@@ -5,7 +5,7 @@
 
 use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
-use crate::arch::x86_64::context::{context_at, ThreadContext};
+use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::arch::x86_64::gate;
 use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
@@ -156,6 +156,10 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
     let pc = ucontext.mcontext.rip;
     let interruption = if engine.cache.slabs.contains(pc) {
         interrupt::in_cache(&engine.cache, context, &ucontext.mcontext)
+    } else if context.restart == RESTART_ARMED {
+        context.restart = RESTART_DUE;
+        redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+        return;
     } else if is_in_image(pc) {
         interrupt::in_runtime(pc)
     } else {

@@ -1,6 +1,6 @@
 //! The private block of a thread: what translated code and the gates reach through gs.
 //!
-//! Layout of a block (`THREAD_STRIDE_BYTES` of address space, aligned to its size, so that any address inside leads to
+//! Layout of a block (`THREAD_STRIDE_BYTES` of address space, one after the other, so that any address inside leads to
 //! its start):
 //!
 //! | offset | what |
@@ -32,6 +32,11 @@ pub const FRAME_OFFSET: u64 = 0x48_0000;
 pub const FRAME_BYTES: u64 = 0x1_0000;
 /// Everything below the counters window that a thread uses.
 pub const PRIVATE_BYTES: u64 = 0x4a_0000;
+
+/// `restart`: the thread is in a system call that must not be made with a signal waiting; its context is as before it.
+pub const RESTART_ARMED: u32 = 1;
+/// `restart`: a signal came, so the call was given up.
+pub const RESTART_DUE: u32 = 2;
 
 /// What `site` holds at sites that got no index of their own.
 pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
@@ -100,6 +105,9 @@ pub struct ThreadContext {
     pub fault_pending: u32,
     pub parent_tid: u32,
     pub fault_info: SigInfo,
+    /// 1: the system call under way is to be given up for a signal (`RESTART_ARMED`); 2: it was.
+    pub restart: u32,
+    pub padding: u32,
     /// err, trapno and cr2 of the fault, for its frame.
     pub fault_details: [u64; 3],
 }
@@ -123,7 +131,7 @@ pub fn context_at(address: u64) -> Option<*mut ThreadContext> {
     if base == 0 || !(base..PRIVATE_END.load(Ordering::Relaxed)).contains(&address) {
         return None;
     }
-    Some((address & !(protocol::THREAD_STRIDE_BYTES - 1)) as *mut ThreadContext)
+    Some((address - (address - base) % protocol::THREAD_STRIDE_BYTES) as *mut ThreadContext)
 }
 
 const _: () = assert!(size_of::<ThreadContext>() <= 4096);
