@@ -191,7 +191,12 @@ class RecordingSession:
                 raise
             # All of it is in memory: the journal's room is worth more to the tables.
             self._journal.path.unlink(missing_ok=True)
-            self._assemble(process)
+            try:
+                self._assemble(process)
+            except OutputError:
+                # Neither tables nor journal find room: half a trace would only be taken for one.
+                shutil.rmtree(self.options.output, ignore_errors=True)
+                raise
         self._journal.path.unlink(missing_ok=True)
         statistics = {
             name: int(process.status[name])

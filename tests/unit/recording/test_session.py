@@ -308,6 +308,7 @@ def test_full_disk(start: Start, tmp_path: Path) -> None:
         assert status == 1
         assert "the disk is full" in errors
         assert errors.count("\n") == 1
+        assert not (small / "out.clew").exists()
     finally:
         subprocess.run(["umount", small], check=True)
 
