@@ -45,7 +45,45 @@ BASES: Final = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
 """Where to map, in order of preference: none is near a heap, a stack, a library or a sanitizer's shadow memory."""
 
 HEAP_BYTES: Final = 64 << 30
-MIN_HEAP_BYTES: Final = 256 << 20
+MIN_HEAP_BYTES: Final = 24 << 30
+"""What the runtime's arenas reserve together, and some more."""
+MIN_THREADS: Final = 16
+MIN_COUNTER_BYTES: Final = 4 << 20
+
+_ALIGNMENT: Final = 2 << 20
+_MAX_RANGES: Final = 160
+_AT_FDCWD: Final = -100
+_REGISTERS: Final = (
+    *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
+    *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
+)
+_HWCAP2,
+    MADV_DONTDUMP,
+    MAP_ANONYMOUS,
+    MAP_FIXED_NOREPLACE,
+    MAP_NORESERVE,
+    MAP_PRIVATE,
+    MAP_SHARED,
+    PROT_EXEC,
+    PROT_NONE,
+    PROT_READ,
+    PROT_WRITE,
+)
+from clew.process.maps import Mapping, read_auxiliary_vector, read_maps
+from clew.process.runtime_image import RuntimeImage
+from clew.process.shared_memory import SharedLayout, SharedMemory
+from clew.process.stopped_process import StoppedProcess
+from clew.protocol._constants import START_BLOCK_BYTES, THREAD_STRIDE_BYTES
+from clew.protocol.layout import pack_struct
+
+__all__ = ["InjectionPlan", "inject", "layout_for_limits", "plan_injection"]
+
+BASES: Final = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
+"""Where to map, in order of preference: none is near a heap, a stack, a library or a sanitizer's shadow memory."""
+
+HEAP_BYTES: Final = 64 << 30
+MIN_HEAP_BYTES: Final = 24 << 30
+"""What the runtime's arenas reserve together, and some more."""
 MIN_THREADS: Final = 16
 MIN_COUNTER_BYTES: Final = 4 << 20
 
@@ -85,14 +123,14 @@ def layout_for_limits(layout: SharedLayout, pid: int = 0) -> tuple[SharedLayout,
     if limit == resource.RLIM_INFINITY:
         return layout, heap_bytes
     while _address_space_bytes(layout, heap_bytes) > limit // 2:
-        if heap_bytes > max(MIN_HEAP_BYTES, layout.max_threads * THREAD_STRIDE_BYTES):
-            heap_bytes //= 2
+        if heap_bytes > MIN_HEAP_BYTES and heap_bytes > layout.max_threads * THREAD_STRIDE_BYTES:
+            heap_bytes = max(heap_bytes // 2, MIN_HEAP_BYTES)
         elif layout.max_threads > MIN_THREADS:
             layout = replace(layout, max_threads=layout.max_threads // 2)
         elif layout.counter_bytes > MIN_COUNTER_BYTES:
             layout = replace(layout, counter_bytes=layout.counter_bytes // 2)
         elif heap_bytes > MIN_HEAP_BYTES:
-            heap_bytes //= 2
+            heap_bytes = max(heap_bytes // 2, MIN_HEAP_BYTES)
         else:
             needed = 2 * _address_space_bytes(layout, heap_bytes)
             raise InjectionError(

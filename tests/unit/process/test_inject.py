@@ -14,7 +14,7 @@ import pytest
 
 from clew.address import FileOffset, RemoteAddress
 from clew.errors import ClewError, InjectionError, NotExecutableError, RemoteCallError, TargetError
-from clew.process.inject import BASES, HEAP_BYTES, inject, layout_for_limits, plan_injection
+from clew.process.inject import BASES, HEAP_BYTES, MIN_HEAP_BYTES, inject, layout_for_limits, plan_injection
 from clew.process.launch import launch_stopped
 from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from clew.process.maps import Mapping
@@ -213,10 +213,11 @@ def test_a_limited_address_space_gets_less(monkeypatch: pytest.MonkeyPatch) -> N
 
     limit_to(resource.RLIM_INFINITY)
     assert layout_for_limits(SharedLayout()) == (SharedLayout(), HEAP_BYTES)
-    limit_to(32 << 30)
+    limit_to(80 << 30)
     layout, heap_bytes = layout_for_limits(SharedLayout())
     assert layout.max_threads < SharedLayout().max_threads
-    assert layout.total_bytes + heap_bytes < 16 << 30
+    assert heap_bytes >= MIN_HEAP_BYTES
+    assert layout.total_bytes + heap_bytes < 40 << 30
     limit_to(1 << 30)
     with pytest.raises(ClewError, match="ulimit -v"):
         layout_for_limits(SharedLayout())
