@@ -47,6 +47,7 @@ BASES: Final = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
 HEAP_BYTES: Final = 64 << 30
 MIN_HEAP_BYTES: Final = 24 << 30
 """What the runtime's arenas reserve together, and some more."""
+
 MIN_THREADS: Final = 16
 MIN_COUNTER_BYTES: Final = 4 << 20
 
@@ -56,42 +57,6 @@ _AT_FDCWD: Final = -100
 _REGISTERS: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
-)
-_HWCAP2,
-    MADV_DONTDUMP,
-    MAP_ANONYMOUS,
-    MAP_FIXED_NOREPLACE,
-    MAP_NORESERVE,
-    MAP_PRIVATE,
-    MAP_SHARED,
-    PROT_EXEC,
-    PROT_NONE,
-    PROT_READ,
-    PROT_WRITE,
-)
-from clew.process.maps import Mapping, read_auxiliary_vector, read_maps
-from clew.process.runtime_image import RuntimeImage
-from clew.process.shared_memory import SharedLayout, SharedMemory
-from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import START_BLOCK_BYTES, THREAD_STRIDE_BYTES
-from clew.protocol.layout import pack_struct
-
-__all__ = ["InjectionPlan", "inject", "layout_for_limits", "plan_injection"]
-
-BASES: Final = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
-"""Where to map, in order of preference: none is near a heap, a stack, a library or a sanitizer's shadow memory."""
-
-HEAP_BYTES: Final = 64 << 30
-MIN_HEAP_BYTES: Final = 24 << 30
-"""What the runtime's arenas reserve together, and some more."""
-MIN_THREADS: Final = 16
-MIN_COUNTER_BYTES: Final = 4 << 20
-
-_ALIGNMENT: Final = 2 << 20
-_MAX_RANGES: Final = 160
-_AT_FDCWD: Final = -100
-_REGISTERS: Final = tuple(
-    ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"]
 )
 _HWCAP2_FSGSBASE: Final = 2
 
