@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x98, 0xd6, 0x03, 0x17, 0x98, 0xcd, 0x63, 0xcb, 0x60, 0x57, 0x28, 0x91, 0x0d, 0xa0, 0x14, 0x3f,
-    0xc7, 0x01, 0xc4, 0x37, 0x2c, 0x9e, 0x32, 0x45, 0xda, 0x69, 0x45, 0xe8, 0x1d, 0x12, 0xd2, 0x99,
+    0x98, 0xd6, 0x03, 0x17, 0x98, 0xcd, 0x63, 0xcb, 0x60, 0x57, 0x28, 0x91, 0x0d, 0xa0, 0x14, 0x3f, 0xc7, 0x01, 0xc4,
+    0x37, 0x2c, 0x9e, 0x32, 0x45, 0xda, 0x69, 0x45, 0xe8, 0x1d, 0x12, 0xd2, 0x99,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -56,9 +56,8 @@ pub mod exit_kind {
     pub const NONE: u8 = 8;
 }
 
-/// Edge kinds of the trace; also `kind` of dynamic_edge and link records. `partial` is no edge of
-/// the trace: it says how often a fragment was left in its middle, before the instruction at
-/// target_pc (which faulted).
+/// Edge kinds of the trace; also `kind` of dynamic_edge and link records. `partial` is no edge of the trace: it says
+/// how often a fragment was left in its middle, before the instruction at target_pc (which faulted).
 pub mod edge_kind {
     pub const JUMP: u8 = 0;
     pub const TAKEN: u8 = 1;
@@ -112,8 +111,8 @@ pub mod mode {
     pub const FULL: u32 = 3;
 }
 
-/// A thread slot's life. free -> running (runtime, compare-and-swap) -> ended (runtime:thread, its
-/// last act) -> free (controller, after it kept the counters, zeroed them and drained the ring).
+/// A thread slot's life. free -> running (runtime, compare-and-swap) -> ended (runtime:thread, its last act) -> free
+/// (controller, after it kept the counters, zeroed them and drained the ring).
 pub mod slot_state {
     pub const FREE: u32 = 0;
     pub const RUNNING: u32 = 1;
@@ -136,8 +135,8 @@ pub mod runtime_state {
     pub const FAILED: u32 = 2;
 }
 
-/// What a thread asks of the controller and waits for. The thread writes the arguments, then
-/// request_kind with release order; the controller answers, then sets request_kind back to none.
+/// What a thread asks of the controller and waits for. The thread writes the arguments, then request_kind with release
+/// order; the controller answers, then sets request_kind back to none.
 pub mod request_kind {
     pub const NONE: u32 = 0;
     pub const IMAGE_FILTERS: u32 = 1;
@@ -181,8 +180,7 @@ pub struct SessionHeader {
     pub slots_offset: u64,
     /// where the rings are: ring_bytes each, in slot order (written by: controller)
     pub rings_offset: u64,
-    /// where the counters are: counter_bytes each, in slot order; page aligned (written by:
-    /// controller)
+    /// where the counters are: counter_bytes each, in slot order; page aligned (written by: controller)
     pub counters_offset: u64,
     /// where FilterRange\[max_filter_ranges\] is (written by: controller)
     pub filters_offset: u64,
@@ -229,8 +227,7 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, default_included) == 
 const _: () = assert!(core::mem::offset_of!(SessionHeader, filter_count) == 132);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 136);
 
-/// Code from start up to end is recorded or not; of several ranges that hold an address the last
-/// counts.
+/// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FilterRange {
@@ -256,8 +253,7 @@ pub struct StatusPage {
     pub error: u32,
     /// what the error is about (written by: runtime)
     pub error_detail: [u64; 4],
-    /// how many counters are given out: the part of each counter region that holds something
-    /// (written by: runtime)
+    /// how many counters are given out: the part of each counter region that holds something (written by: runtime)
     pub counters_used: u64,
     /// time stamp counter when the runtime started (written by: runtime)
     pub start_tsc: u64,
@@ -301,8 +297,7 @@ pub struct StatusPage {
     pub heap_bytes: u64,
     /// pieces of the code cache (written by: runtime)
     pub slabs: u64,
-    /// while 1 the first thread waits (futex) before its first instruction (written by:
-    /// controller:live)
+    /// while 1 the first thread waits (futex) before its first instruction (written by: controller:live)
     pub pause_ticket: u32,
     /// reserved for detach (written by: controller:live)
     pub detach_ticket: u32,
@@ -339,8 +334,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, pause_ticket) == 216);
 const _: () = assert!(core::mem::offset_of!(StatusPage, detach_ticket) == 220);
 const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 224);
 
-/// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever,
-/// modulo ring_bytes they are places) are whole records.
+/// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
+/// are places) are whole records.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ThreadSlot {
@@ -395,8 +390,8 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_reply) == 132);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 136);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 168);
 
-/// Written by the controller into the target's private memory before the runtime runs; its address
-/// is in rdi at the image's entry.
+/// Written by the controller into the target's private memory before the runtime runs; its address is in rdi at the
+/// image's entry.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct StartBlock {
@@ -408,8 +403,7 @@ pub struct StartBlock {
     pub image_base: u64,
     /// its size in memory
     pub image_bytes: u64,
-    /// address space reserved (PROT_NONE) for threads' private blocks: max_threads *
-    /// thread_stride_bytes
+    /// address space reserved (PROT_NONE) for threads' private blocks: max_threads * thread_stride_bytes
     pub private_base: u64,
     /// its size
     pub private_bytes: u64,
@@ -455,8 +449,8 @@ const _: () = assert!(core::mem::offset_of!(StartBlock, has_fsgsbase) == 228);
 const _: () = assert!(core::mem::offset_of!(StartBlock, reserved) == 232);
 const _: () = assert!(core::mem::offset_of!(StartBlock, ranges) == 256);
 
-/// A fragment was translated, because execution came to it. Continuations carry size_bytes of code,
-/// then a bit for each byte of code (least significant first): an instruction starts here.
+/// A fragment was translated, because execution came to it. Continuations carry size_bytes of code, then a bit for each
+/// byte of code (least significant first): an instruction starts here.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FragmentRecord {
@@ -474,10 +468,9 @@ pub struct FragmentRecord {
     pub tsc: u64,
     /// its number, from 0, in the order of translation (written by: runtime:thread)
     pub fragment_id: u32,
-    /// conditional: \[i\] taken, \[i+1\] not taken; indirect_jump, indirect_call: none, the sum of
-    /// its dynamic edges; return, none: \[i\]; jump, call, fall_through, syscall: \[i\].
-    /// 0xffffffff: no counters (coverage, or see flags). A call that runs counts when it is made
-    /// (written by: runtime:thread)
+    /// conditional: \[i\] taken, \[i+1\] not taken; indirect_jump, indirect_call: none, the sum of its dynamic edges;
+    /// return, none: \[i\]; jump, call, fall_through, syscall: \[i\]. 0xffffffff: no counters (coverage, or see flags).
+    /// A call that runs counts when it is made (written by: runtime:thread)
     pub counter_index: u32,
     /// how often code at this address had changed before (written by: runtime:thread)
     pub code_version: u32,
@@ -487,9 +480,9 @@ pub struct FragmentRecord {
     pub n_instructions: u16,
     /// enum ExitKind (written by: runtime:thread)
     pub exit_kind: u8,
-    /// 1 excluded by a filter: its executions are not counted, and of its counters only those of
-    /// edges into recorded code (bit 2: the first, taken; bit 3: the second, not taken); 2 ended by
-    /// a size limit (written by: runtime:thread)
+    /// 1 excluded by a filter: its executions are not counted, and of its counters only those of edges into recorded
+    /// code (bit 2: the first, taken; bit 3: the second, not taken); 2 ended by a size limit (written by:
+    /// runtime:thread)
     pub flags: u8,
     /// zero (written by: runtime:thread)
     pub reserved: [u8; 14],
@@ -526,8 +519,7 @@ const _: () = assert!(core::mem::offset_of!(ContinuationRecord, kind) == 0);
 const _: () = assert!(core::mem::offset_of!(ContinuationRecord, index) == 2);
 const _: () = assert!(core::mem::offset_of!(ContinuationRecord, payload) == 4);
 
-/// A pair of source and target was seen for the first time. Its executions are the counter's, of
-/// all threads.
+/// A pair of source and target was seen for the first time. Its executions are the counter's, of all threads.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct DynamicEdgeRecord {
@@ -537,9 +529,9 @@ pub struct DynamicEdgeRecord {
     pub continuations: u16,
     /// who wrote it (written by: runtime:thread)
     pub tid: u32,
-    /// indirect branches and unannounced returns: the first instruction of the source fragment;
-    /// signal, fault: the instruction that waits or faulted; sigreturn: the system call's block;
-    /// start: 0; partial: the first instruction of the fragment (written by: runtime:thread)
+    /// indirect branches and unannounced returns: the first instruction of the source fragment; signal, fault: the
+    /// instruction that waits or faulted; sigreturn: the system call's block; start: 0; partial: the first instruction
+    /// of the fragment (written by: runtime:thread)
     pub source_pc: u64,
     /// where it goes (written by: runtime:thread)
     pub target_pc: u64,
@@ -606,8 +598,7 @@ const _: () = assert!(core::mem::offset_of!(LinkRecord, target_fragment_id) == 3
 const _: () = assert!(core::mem::offset_of!(LinkRecord, edge_kind) == 40);
 const _: () = assert!(core::mem::offset_of!(LinkRecord, reserved) == 41);
 
-/// The program mapped executable memory. Continuations carry path_bytes of the file's path as
-/// /proc/self/fd names it.
+/// The program mapped executable memory. Continuations carry path_bytes of the file's path as /proc/self/fd names it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ImageRecord {
@@ -687,8 +678,8 @@ pub struct EventRecord {
     pub tid: u32,
     /// where, or 0 (written by: runtime:thread)
     pub app_pc: u64,
-    /// signal, fault: signal number; fork: child's pid; released: enum ReleaseReason; exit_group:
-    /// status; thread_start: parent's tid; thread_end: enum EndKind (written by: runtime:thread)
+    /// signal, fault: signal number; fork: child's pid; released: enum ReleaseReason; exit_group: status; thread_start:
+    /// parent's tid; thread_end: enum EndKind (written by: runtime:thread)
     pub a: u64,
     /// time stamp counter (written by: runtime:thread)
     pub tsc: u64,

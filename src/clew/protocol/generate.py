@@ -19,8 +19,8 @@ from clew.protocol.schema import Field, Schema, StructDefinition, load_schema
 __all__ = ["generated_files", "main"]
 
 ORIGIN = "Generated from protocol/schema.toml by `make generate`; do not edit."
-RUST_WIDTH = 100
-PYTHON_WIDTH = 120
+WIDTH = 120
+HASH_BYTES_A_LINE = (WIDTH - 4) // 6
 
 
 def generated_files(schema: Schema) -> dict[str, str]:
@@ -36,6 +36,7 @@ def generated_files(schema: Schema) -> dict[str, str]:
 def emit_rust(schema: Schema) -> str:
     """The runtime's side: `no_std`, formatted as rustfmt does."""
     digest = schema.hash
+    hash_lines = range(0, len(digest), HASH_BYTES_A_LINE)
     lines = [
         f"//! {ORIGIN}",
         "",
@@ -44,7 +45,7 @@ def emit_rust(schema: Schema) -> str:
         f'pub const NOTE_NAME: &[u8; {len(schema.note_name) + 1}] = b"{schema.note_name}\\0";',
         f"pub const NOTE_TYPE: u32 = {schema.note_type};",
         "pub const SCHEMA_HASH: [u8; 32] = [",
-        *("    " + " ".join(f"{byte:#04x}," for byte in digest[at : at + 16]) for at in (0, 16)),
+        *("    " + " ".join(f"{byte:#04x}," for byte in digest[at : at + HASH_BYTES_A_LINE]) for at in hash_lines),
         "];",
         "",
     ]
@@ -224,7 +225,7 @@ def _python_dtype(struct: StructDefinition) -> Iterator[str]:
         ("offsets", [str(field.offset) for field in struct.fields]),
     ):
         one_line = f'        "{key}": [{", ".join(values)}],'
-        if len(one_line) <= PYTHON_WIDTH:
+        if len(one_line) <= WIDTH:
             yield one_line
         else:
             yield f'        "{key}": ['
@@ -254,14 +255,14 @@ def _field_doc(field: Field) -> str:
 def _rust_doc(doc: str, indent: str) -> list[str]:
     # Square brackets would be links to rustdoc.
     text = re.sub(r"([\[\]])", r"\\\1", doc)
-    return textwrap.wrap(text, RUST_WIDTH, initial_indent=f"{indent}/// ", subsequent_indent=f"{indent}/// ")
+    return textwrap.wrap(text, WIDTH, initial_indent=f"{indent}/// ", subsequent_indent=f"{indent}/// ")
 
 
 def _python_doc(doc: str, indent: str) -> list[str]:
     text = doc.replace("\\", "\\\\")
-    if len(indent) + len(text) + 6 <= PYTHON_WIDTH:
+    if len(indent) + len(text) + 6 <= WIDTH:
         return [f'{indent}"""{text}"""']
-    wrapped = textwrap.wrap(text, PYTHON_WIDTH - len(indent) - 3)
+    wrapped = textwrap.wrap(text, WIDTH - len(indent) - 3)
     return [f'{indent}"""{wrapped[0]}', *(f"{indent}{line}" for line in wrapped[1:]), f'{indent}"""']
 
 

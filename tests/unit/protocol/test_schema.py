@@ -70,6 +70,7 @@ def test_rust_side_is_formatted(tmp_path: Path) -> None:
         pytest.skip("rustfmt is not installed")
     text = generated_files(load_schema(ROOT / "protocol" / "schema.toml"))["runtime/src/protocol.rs"]
     (tmp_path / "protocol.rs").write_text(text)
+    shutil.copy(ROOT / "rustfmt.toml", tmp_path)
     subprocess.run(["rustfmt", "--edition", "2021", "--check", tmp_path / "protocol.rs"], check=True)
 
 
