@@ -1,0 +1,8 @@
+/* what: an undefined instruction ends the program
+ * build: -O1
+ * status: SIGILL
+ */
+int main(void)
+{
+    __builtin_trap();
+}
