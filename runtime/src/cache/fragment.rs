@@ -58,18 +58,18 @@ pub struct MapEntry {
 pub enum SpillState {
     /// All where they belong.
     None = 0xff,
-    /// rcx is in its slot.
-    Rcx = 0xf0,
-    /// rax and rcx are in their slots.
-    RaxRcx = 0xf1,
-    /// As RaxRcx, and the return address has been pushed.
-    RaxRcxPushed = 0xf2,
+    /// r11 is in its slot, its register holds an indirect branch's target.
+    Target = 0xf0,
+    /// r10, too, which holds the index.
+    Both = 0xf1,
+    /// As Both, and the return address has been pushed.
+    BothPushed = 0xf2,
     /// The return address has been pushed.
     Pushed = 0xf3,
-    /// Code after a return, of the return address and not of the call: rax and rcx are in their slots.
+    /// Code after a return, of the return address and not of the call.
     Landing = 0xf5,
-    /// As RaxRcx, and the return slot holds a cache address.
-    RaxRcxReturning = 0xf4,
+    /// As Both, and the return slot holds a cache address.
+    BothReturning = 0xf4,
     /// Register n is in the address slot.
     R0 = 0,
     R1,

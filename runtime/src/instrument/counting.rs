@@ -1,11 +1,11 @@
 //! Counters in translated code, and where they may be put.
 //!
 //! Every execution of a fragment adds one to exactly one counter. Where the flags that `inc` changes are dead it is one
-//! instruction; elsewhere the addition goes through rax, which leaves the flags alone.
+//! instruction; elsewhere the addition goes through r10, which leaves the flags alone.
 
-use crate::arch::x86_64::context::{gs_counter, GS_SPILL_RAX};
+use crate::arch::x86_64::context::{gs_counter, GS_SPILL_INDEX};
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::RAX;
+use crate::arch::x86_64::INDEX;
 use crate::cache::NONE;
 use crate::decode::flags::{flag_use, INC_FLAGS};
 use crate::decode::Block;
@@ -20,17 +20,17 @@ pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool) {
         emitter.increment_gs(displacement);
         return;
     }
-    emitter.store_gs(GS_SPILL_RAX, RAX);
-    emit_count_through_rax(emitter, counter);
-    emitter.load_gs(RAX, GS_SPILL_RAX);
+    emitter.store_gs(GS_SPILL_INDEX, INDEX);
+    emit_count_through_index(emitter, counter);
+    emitter.load_gs(INDEX, GS_SPILL_INDEX);
 }
 
-/// Emits `counter += 1` where rax may be lost; flags are kept.
-pub fn emit_count_through_rax(emitter: &mut Emitter, counter: u32) {
+/// Emits `counter += 1` where r10 may be lost; flags are kept.
+pub fn emit_count_through_index(emitter: &mut Emitter, counter: u32) {
     let displacement = gs_counter(counter);
-    emitter.load_gs(RAX, displacement);
-    emitter.add_immediate(RAX, 1);
-    emitter.store_gs(displacement, RAX);
+    emitter.load_gs(INDEX, displacement);
+    emitter.add_immediate(INDEX, 1);
+    emitter.store_gs(displacement, INDEX);
 }
 
 /// The last of the first `n` instructions before which the flags of `inc` are dead, given what is live at the end.

@@ -4,11 +4,11 @@ use super::counting::{emit_count, find_dead_place};
 use super::exits::ExitList;
 use super::{BuildError, Engine};
 use crate::arch::x86_64::context::{
-    gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_R11, GS_SPILL_RAX,
-    GS_SPILL_RCX, SITE_OVERFLOW, SITE_RETURN,
+    gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX, GS_SPILL_OTHER,
+    GS_SPILL_R11, GS_SPILL_RCX, GS_SPILL_TARGET, SITE_OVERFLOW, SITE_RETURN,
 };
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::{R11, RAX, RCX, RSP};
+use crate::arch::x86_64::{INDEX, R11, RAX, RCX, RSP, TARGET};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Fragment, MapEntry, SpillState, NONE};
 use crate::cache::slab::UNIT_ROOM_BYTES;
@@ -442,44 +442,37 @@ impl ExitBuilder<'_, '_> {
         self.exits.emit_jump(self.emitter, kind, target, counter);
     }
 
-    /// Where a paired return comes back to. rcx holds the return address that was looked up.
+    /// Where a paired return comes back to. r11 holds the return address that was looked up.
     fn landing(&mut self, return_pc: u64) {
-        let start = self.emitter.position();
+        let (literal, miss);
+        let mut expected = return_pc;
         if flags::dead_at(&self.engine.ranges, return_pc) {
-            let literal = self.emitter.compare_rcx_literal();
-            let miss = self.emitter.jump_condition(5);
-            // The application sees the return address below its stack pointer, as after a real return.
-            self.emitter.bytes(&[0x48, 0x89, 0x4c, 0x24, 0xf8]); // mov [rsp - 8], rcx
-            self.emitter.load_gs(RAX, GS_SPILL_RAX);
-            self.emitter.load_gs(RCX, GS_SPILL_RCX);
-            self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
-            self.emitter.bind(miss);
-            self.emitter.jump_gs(GS_GATE_INDIRECT);
-            self.literal(literal, return_pc);
+            literal = self.emitter.compare_target_literal();
+            miss = self.emitter.jump_condition(5);
         } else {
-            self.emitter.load_immediate(RAX, return_pc.wrapping_neg());
-            self.emitter.add_registers(RCX, RCX, Some(RAX), 1, 0);
+            self.emitter.store_gs(GS_SPILL_OTHER, RCX);
+            literal = self.emitter.load_literal(RCX);
+            self.emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
             let hit = self.emitter.jump_rcx_zero();
-            // rcx back to what it was: rcx - rax, without flags: rcx + !rax + 1.
-            self.emitter.bytes(&[0x48, 0xf7, 0xd0]); // not rax
-            self.emitter.add_registers(RCX, RCX, Some(RAX), 1, 1);
-            self.emitter.jump_gs(GS_GATE_INDIRECT);
+            self.emitter.load_gs(RCX, GS_SPILL_OTHER);
+            miss = self.emitter.jump();
             self.emitter.bind_short(hit);
-            let literal = self.emitter.load_literal(RAX);
-            self.emitter.bytes(&[0x48, 0x89, 0x44, 0x24, 0xf8]); // mov [rsp - 8], rax
-            self.emitter.load_gs(RAX, GS_SPILL_RAX);
-            self.emitter.load_gs(RCX, GS_SPILL_RCX);
-            self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
-            self.literal(literal, return_pc);
+            self.emitter.load_gs(RCX, GS_SPILL_OTHER);
+            expected = return_pc.wrapping_neg();
         }
-        debug_assert!(self.emitter.position() > start);
+        // The application sees the return address below its stack pointer, as after a real return.
+        self.emitter.bytes(&[0x4c, 0x89, 0x5c, 0x24, 0xf8]); // mov [rsp - 8], r11
+        self.emitter.load_gs(INDEX, GS_SPILL_INDEX);
+        self.emitter.load_gs(TARGET, GS_SPILL_TARGET);
+        self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
+        self.emitter.bind(miss);
+        self.emitter.jump_gs(GS_GATE_INDIRECT);
+        self.literal(literal, expected);
     }
 
     /// An 8-aligned constant behind code; `place` is the rip-relative displacement that reads it.
     fn literal(&mut self, place: usize, value: u64) {
-        while self.emitter.address() % 8 != 0 {
-            self.emitter.bytes(&[0xcc]);
-        }
+        self.emitter.align_with_traps(8);
         self.emitter.bind(place);
         self.emitter.qword(value);
     }
@@ -513,10 +506,10 @@ impl ExitBuilder<'_, '_> {
     fn begin_indirect(&mut self) {
         self.emitter.align(8, 0);
         self.interrupt_at = self.emitter.position();
-        self.emitter.store_gs(GS_SPILL_RCX, RCX);
+        self.emitter.store_gs(GS_SPILL_TARGET, TARGET);
     }
 
-    /// Emits rcx = target; `false` if the operand can't be had: the thread is released there.
+    /// Emits r11 = target; `false` if the operand can't be had: the thread is released there.
     fn load_target(&mut self) -> bool {
         let index = self.block.instructions.len() - 1;
         let branch = self.block.instructions[index];
@@ -543,13 +536,13 @@ impl ExitBuilder<'_, '_> {
         Some((u64::from(n) * STEP % 196_597) as u32)
     }
 
-    /// Emits the jump through the branch table; rcx holds the target, rax and rcx are in their slots.
+    /// Emits the jump through the branch table; r11 holds the target, r10 and r11 are in their slots.
     fn jump_through_table(&mut self, site: Option<u32>) {
         match site {
             Some(site) => {
                 self.site = site;
                 self.emitter.store_gs_immediate(GS_SITE, site);
-                self.emitter.low_16_of_rcx_to_rax();
+                self.emitter.index_from_target();
                 self.emitter.jump_gs_table(gs_branch_table(site));
             }
             None => {
@@ -567,9 +560,9 @@ impl ExitBuilder<'_, '_> {
         if !self.load_target() {
             return;
         }
-        self.map.mark(self.emitter.position(), offset, SpillState::Rcx);
-        self.emitter.store_gs(GS_SPILL_RAX, RAX);
-        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
+        self.map.mark(self.emitter.position(), offset, SpillState::Target);
+        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
+        self.map.mark(self.emitter.position(), offset, SpillState::Both);
         let site = self.take_site();
         self.jump_through_table(site);
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
@@ -581,21 +574,21 @@ impl ExitBuilder<'_, '_> {
         if !self.load_target() {
             return;
         }
-        self.map.mark(self.emitter.position(), offset, SpillState::Rcx);
-        self.emitter.store_gs(GS_SPILL_RAX, RAX);
-        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
+        self.map.mark(self.emitter.position(), offset, SpillState::Target);
+        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
+        self.map.mark(self.emitter.position(), offset, SpillState::Both);
         let to_body = self.emitter.call();
         self.map.mark(self.emitter.position(), offset, SpillState::Landing);
         self.landing(next);
         self.emitter.bind(to_body);
-        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcxPushed);
+        self.map.mark(self.emitter.position(), offset, SpillState::BothPushed);
         let literal = match next as i64 == next as i32 as i64 {
             true => self.fix_return_slot(next),
             false => {
                 self.emitter.bytes(&[0x48, 0x8d, 0x64, 0x24, 0x08]); // lea rsp, [rsp + 8]
-                self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
+                self.map.mark(self.emitter.position(), offset, SpillState::Both);
                 let place = self.emitter.push_literal();
-                self.map.mark(self.emitter.position(), offset, SpillState::RaxRcxPushed);
+                self.map.mark(self.emitter.position(), offset, SpillState::BothPushed);
                 Some(place)
             }
         };
@@ -611,15 +604,15 @@ impl ExitBuilder<'_, '_> {
     fn paired_return(&mut self) {
         let offset = self.last_pc_offset();
         self.begin_indirect();
-        self.emitter.bytes(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
-        self.map.mark(self.emitter.position(), offset, SpillState::Rcx);
-        self.emitter.store_gs(GS_SPILL_RAX, RAX);
-        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
-        self.emitter.low_16_of_rcx_to_rax();
-        self.emitter.load_rax_gs_table(gs_branch_table(0));
+        self.emitter.load_target_from_stack();
+        self.map.mark(self.emitter.position(), offset, SpillState::Target);
+        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
+        self.map.mark(self.emitter.position(), offset, SpillState::Both);
+        self.emitter.index_from_target();
+        self.emitter.load_index_gs_table(gs_branch_table(0));
         self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.fragment);
-        self.emitter.bytes(&[0x48, 0x89, 0x04, 0x24]); // mov [rsp], rax
-        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcxReturning);
+        self.emitter.bytes(&[0x4c, 0x89, 0x14, 0x24]); // mov [rsp], r10
+        self.map.mark(self.emitter.position(), offset, SpillState::BothReturning);
         self.emitter.bytes(&[0xc3]);
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
     }
@@ -628,16 +621,16 @@ impl ExitBuilder<'_, '_> {
     fn dropping_return(&mut self, drop: u16) {
         let offset = self.last_pc_offset();
         self.begin_indirect();
-        self.emitter.bytes(&[0x48, 0x8b, 0x0c, 0x24]); // mov rcx, [rsp]
-        self.map.mark(self.emitter.position(), offset, SpillState::Rcx);
-        self.emitter.store_gs(GS_SPILL_RAX, RAX);
-        self.map.mark(self.emitter.position(), offset, SpillState::RaxRcx);
+        self.emitter.load_target_from_stack();
+        self.map.mark(self.emitter.position(), offset, SpillState::Target);
+        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
+        self.map.mark(self.emitter.position(), offset, SpillState::Both);
         let site = self.take_site();
         match site {
             Some(site) => {
                 self.site = site;
                 self.emitter.store_gs_immediate(GS_SITE, site);
-                self.emitter.low_16_of_rcx_to_rax();
+                self.emitter.index_from_target();
                 self.emitter.add_registers(RSP, RSP, None, 1, 8 + i32::from(drop));
                 self.emitter.jump_gs_table(gs_branch_table(site));
             }

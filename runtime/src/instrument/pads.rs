@@ -1,11 +1,11 @@
 //! Pads: from one indirect branch site to one target. And edges that are counted by the dispatcher itself.
 
-use super::counting::{emit_count, emit_count_through_rax};
+use super::counting::{emit_count, emit_count_through_index};
 use super::exits::ExitList;
 use super::{BuildError, Engine};
-use crate::arch::x86_64::context::{ThreadContext, GS_GATE_INDIRECT, GS_SPILL_RAX, GS_SPILL_RCX};
+use crate::arch::x86_64::context::{ThreadContext, GS_GATE_INDIRECT, GS_SPILL_INDEX, GS_SPILL_OTHER, GS_SPILL_TARGET};
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::{RAX, RCX};
+use crate::arch::x86_64::{INDEX, RCX, TARGET};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Pad, NONE};
 use crate::cache::Unit;
@@ -51,36 +51,37 @@ impl Engine {
         let buffer = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, PAD_BYTES) };
         let mut emitter = Emitter::new(buffer, start);
         let mut exits = ExitList::new(self.cache.exits.len());
-        let counted_offset;
+        let (literal, miss, counted_offset);
+        let mut expected = target;
         if flags::dead_at(&self.ranges, target) {
-            let literal = emitter.compare_rcx_literal();
-            let hit = emitter.jump_condition(4);
-            emitter.jump_gs(GS_GATE_INDIRECT);
-            while emitter.address() % 8 != 0 {
-                emitter.bytes(&[0xcc]);
-            }
-            emitter.bind(literal);
-            emitter.qword(target);
-            emitter.bind(hit);
+            literal = emitter.compare_target_literal();
+            miss = emitter.jump_condition(5);
             emit_count(&mut emitter, counter, true);
             counted_offset = emitter.position();
         } else {
-            emitter.load_immediate(RAX, target.wrapping_neg());
-            emitter.add_registers(RCX, RCX, Some(RAX), 1, 0);
+            emitter.store_gs(GS_SPILL_OTHER, RCX);
+            literal = emitter.load_literal(RCX);
+            emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
             let hit = emitter.jump_rcx_zero();
-            emitter.bytes(&[0x48, 0xf7, 0xd0]); // not rax
-            emitter.add_registers(RCX, RCX, Some(RAX), 1, 1);
-            emitter.jump_gs(GS_GATE_INDIRECT);
+            emitter.load_gs(RCX, GS_SPILL_OTHER);
+            miss = emitter.jump();
             emitter.bind_short(hit);
+            emitter.load_gs(RCX, GS_SPILL_OTHER);
             if counter != NONE {
-                emit_count_through_rax(&mut emitter, counter);
+                emit_count_through_index(&mut emitter, counter);
             }
             counted_offset = emitter.position();
+            expected = target.wrapping_neg();
         }
-        emitter.load_gs(RAX, GS_SPILL_RAX);
-        emitter.load_gs(RCX, GS_SPILL_RCX);
+        emitter.load_gs(INDEX, GS_SPILL_INDEX);
+        emitter.load_gs(TARGET, GS_SPILL_TARGET);
         let exit_id = exits.next_id();
         exits.emit_jump(&mut emitter, ExitType::Pad, target, counter);
+        emitter.bind(miss);
+        emitter.jump_gs(GS_GATE_INDIRECT);
+        emitter.align_with_traps(8);
+        emitter.bind(literal);
+        emitter.qword(expected);
         exits.emit_stubs(&mut emitter);
         let size = emitter.position();
         let id = self.cache.pads.len() as u32;

@@ -113,17 +113,17 @@ pub fn take_back(
     context.rip = app_pc;
     match state {
         SpillState::None | SpillState::Landing => {}
-        SpillState::Rcx => context.registers[1] = context.spill_rcx,
+        SpillState::Target => context.registers[11] = context.spill_target,
         SpillState::Pushed => context.registers[4] = context.registers[4].wrapping_add(8),
-        SpillState::RaxRcx | SpillState::RaxRcxPushed | SpillState::RaxRcxReturning => {
-            if state == SpillState::RaxRcxReturning {
-                // The return slot gets the application's address back: rcx holds it.
+        SpillState::Both | SpillState::BothPushed | SpillState::BothReturning => {
+            if state == SpillState::BothReturning {
+                // The return slot gets the application's address back: r11 holds it.
                 // SAFETY: the slot was just written by the fragment.
-                unsafe { (context.registers[4] as *mut u64).write_unaligned(context.registers[1]) };
+                unsafe { (context.registers[4] as *mut u64).write_unaligned(context.registers[11]) };
             }
-            context.registers[0] = context.spill_rax;
-            context.registers[1] = context.spill_rcx;
-            if state == SpillState::RaxRcxPushed {
+            context.registers[10] = context.spill_index;
+            context.registers[11] = context.spill_target;
+            if state == SpillState::BothPushed {
                 context.registers[4] = context.registers[4].wrapping_add(8);
             }
         }

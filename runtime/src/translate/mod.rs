@@ -5,9 +5,9 @@
 //! Branches are not handled here but by instrument/, which knows where they lead.
 
 extern crate alloc;
-use crate::arch::x86_64::context::{GS_APP_GS_BASE, GS_SPILL_ADDRESS};
+use crate::arch::x86_64::context::{GS_APP_GS_BASE, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::{Gpr, RCX};
+use crate::arch::x86_64::{Gpr, TARGET};
 use crate::cache::fragment::SpillState;
 use iced_x86::{
     Code, ConstantOffsets, Encoder, Instruction, InstructionInfoFactory, InstructionInfoOptions, MemoryOperand, OpKind,
@@ -67,11 +67,11 @@ impl Mangler {
         Ok(())
     }
 
-    /// Emits `mov rcx, target` of an indirect jump or call. Changes no other register: rcx is the scratch register.
+    /// Emits `mov r11, target` of an indirect jump or call. Changes no other register.
     pub fn emit_target(&mut self, emitter: &mut Emitter, branch: &Instruction) -> Result<(), Unsupported> {
         if branch.op0_kind() == OpKind::Register {
             let source = branch.op0_register();
-            let load = Instruction::with2(Code::Mov_r64_rm64, Register::RCX, source).map_err(|_| Unsupported)?;
+            let load = Instruction::with2(Code::Mov_r64_rm64, Register::R11, source).map_err(|_| Unsupported)?;
             return self.encode(emitter, &load);
         }
         if branch.is_ip_rel_memory_operand() && !uses_gs_memory(branch) {
@@ -80,13 +80,13 @@ impl Mangler {
             let is_near = (distance.unsigned_abs()) < 0x7fff_0000 && branch.memory_segment() != Register::FS;
             if is_near {
                 let operand = MemoryOperand::with_base_displ(Register::RIP, address as i64);
-                let load = Instruction::with2(Code::Mov_r64_rm64, Register::RCX, operand).map_err(|_| Unsupported)?;
+                let load = Instruction::with2(Code::Mov_r64_rm64, Register::R11, operand).map_err(|_| Unsupported)?;
                 return self.encode(emitter, &load);
             }
-            emitter.load_immediate(RCX, address);
+            emitter.load_immediate(TARGET, address);
             let segment = if branch.memory_segment() == Register::FS { Register::FS } else { Register::None };
-            let operand = MemoryOperand::new(Register::RCX, Register::None, 1, 0, 0, false, segment);
-            let load = Instruction::with2(Code::Mov_r64_rm64, Register::RCX, operand).map_err(|_| Unsupported)?;
+            let operand = MemoryOperand::new(Register::R11, Register::None, 1, 0, 0, false, segment);
+            let load = Instruction::with2(Code::Mov_r64_rm64, Register::R11, operand).map_err(|_| Unsupported)?;
             return self.encode(emitter, &load);
         }
         let segment = match branch.segment_prefix() {
@@ -95,10 +95,10 @@ impl Mangler {
             _ => Register::None,
         };
         if segment == Register::GS {
-            // rcx = application's gs base + address; the address may itself use rcx.
-            self.emit_address(emitter, branch, RCX)?;
-            let operand = MemoryOperand::with_base(Register::RCX);
-            let load = Instruction::with2(Code::Mov_r64_rm64, Register::RCX, operand).map_err(|_| Unsupported)?;
+            // r11 = application's gs base + address; the address may itself use r11.
+            self.emit_address(emitter, branch, TARGET)?;
+            let operand = MemoryOperand::with_base(Register::R11);
+            let load = Instruction::with2(Code::Mov_r64_rm64, Register::R11, operand).map_err(|_| Unsupported)?;
             return self.encode(emitter, &load);
         }
         let mut operand = MemoryOperand::new(
@@ -111,7 +111,7 @@ impl Mangler {
             segment,
         );
         operand.is_broadcast = false;
-        let load = Instruction::with2(Code::Mov_r64_rm64, Register::RCX, operand).map_err(|_| Unsupported)?;
+        let load = Instruction::with2(Code::Mov_r64_rm64, Register::R11, operand).map_err(|_| Unsupported)?;
         self.encode(emitter, &load)
     }
 
@@ -211,11 +211,10 @@ impl Mangler {
         // scratch += gs base without touching flags: needs a second register unless done by halves; push and pop would
         // use the application's stack, so the base goes through another spilled register.
         let other = if scratch == Gpr(0) { Gpr(2) } else { Gpr(0) };
-        let slot = crate::arch::x86_64::context::GS_SPILL_R11;
-        emitter.store_gs(slot, other);
+        emitter.store_gs(GS_SPILL_OTHER, other);
         emitter.load_gs(other, GS_APP_GS_BASE);
         emitter.add_registers(scratch, scratch, Some(other), 1, 0);
-        emitter.load_gs(other, slot);
+        emitter.load_gs(other, GS_SPILL_OTHER);
         Ok(())
     }
 

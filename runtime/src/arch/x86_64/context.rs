@@ -58,13 +58,19 @@ pub struct ThreadContext {
     pub exit_id: u32,
     /// The site of the indirect branch under way.
     pub site: u32,
-    pub spill_rax: u64,
-    pub spill_rcx: u64,
+    /// The application's r10 and r11 while an indirect branch has its table index and target there.
+    pub spill_index: u64,
+    pub spill_target: u64,
+    /// The application's register that holds a mangled operand's address.
     pub spill_address: u64,
+    /// Another one, and rcx where a pad needs it.
+    pub spill_other: u64,
+    /// The application's rcx and r11 before a system call.
+    pub spill_rcx: u64,
+    pub spill_r11: u64,
+    pub spill_rax: u64,
     pub spill_rdx: u64,
     pub spill_rbx: u64,
-    pub spill_flags: u64,
-    pub spill_r11: u64,
     /// Target of the indirect branch under way, once it missed.
     pub target: u64,
     /// Where a gate jumps last.
@@ -148,7 +154,9 @@ macro_rules! gs_offset {
 
 pub const GS_EXIT_ID: u32 = gs_offset!(exit_id);
 pub const GS_SITE: u32 = gs_offset!(site);
-pub const GS_SPILL_RAX: u32 = gs_offset!(spill_rax);
+pub const GS_SPILL_INDEX: u32 = gs_offset!(spill_index);
+pub const GS_SPILL_TARGET: u32 = gs_offset!(spill_target);
+pub const GS_SPILL_OTHER: u32 = gs_offset!(spill_other);
 pub const GS_SPILL_RCX: u32 = gs_offset!(spill_rcx);
 pub const GS_SPILL_ADDRESS: u32 = gs_offset!(spill_address);
 pub const GS_SPILL_R11: u32 = gs_offset!(spill_r11);

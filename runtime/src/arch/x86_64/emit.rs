@@ -3,7 +3,7 @@
 //! Pure: writes into a buffer, knows the address the buffer will run at. None of these instructions but `inc` and `cmp`
 //! touches the flags.
 
-use super::{Gpr, RCX};
+use super::Gpr;
 
 /// Where the code goes. Writing past the end is remembered, not done: `overflowed`.
 pub struct Emitter<'a> {
@@ -85,6 +85,13 @@ impl<'a> Emitter<'a> {
         let misaligned = (self.address() + ahead) % alignment;
         if misaligned != 0 {
             self.nops((alignment - misaligned) as usize);
+        }
+    }
+
+    /// Traps, never executed, until `address()` is a multiple of `alignment`.
+    pub fn align_with_traps(&mut self, alignment: u64) {
+        while self.address() % alignment != 0 && !self.overflowed {
+            self.bytes(&[0xcc]);
         }
     }
 
@@ -226,26 +233,31 @@ impl<'a> Emitter<'a> {
         position
     }
 
-    /// movzx eax, cx
-    pub fn low_16_of_rcx_to_rax(&mut self) {
-        self.bytes(&[0x0f, 0xb7, 0xc1]);
+    /// movzx r10d, r11w: the index from the target
+    pub fn index_from_target(&mut self) {
+        self.bytes(&[0x45, 0x0f, 0xb7, 0xd3]);
     }
 
-    /// jmp gs:[displacement + rax * 8]
+    /// jmp gs:[displacement + r10 * 8]
     pub fn jump_gs_table(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0xff, 0x24, 0xc5]);
+        self.bytes(&[0x65, 0x42, 0xff, 0x24, 0xd5]);
         self.dword(displacement);
     }
 
-    /// mov rax, gs:[displacement + rax * 8]
-    pub fn load_rax_gs_table(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x48, 0x8b, 0x04, 0xc5]);
+    /// mov r10, gs:[displacement + r10 * 8]
+    pub fn load_index_gs_table(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x4e, 0x8b, 0x14, 0xd5]);
         self.dword(displacement);
     }
 
-    /// cmp rcx, [literal]: sets the flags; returns the position of the rip-relative displacement for `bind`.
-    pub fn compare_rcx_literal(&mut self) -> usize {
-        self.bytes(&[0x48, 0x3b, 0x05 | (RCX.0 << 3)]);
+    /// mov r11, [rsp]
+    pub fn load_target_from_stack(&mut self) {
+        self.bytes(&[0x4c, 0x8b, 0x1c, 0x24]);
+    }
+
+    /// cmp r11, [literal]: sets the flags; returns the position of the rip-relative displacement for `bind`.
+    pub fn compare_target_literal(&mut self) -> usize {
+        self.bytes(&[0x4c, 0x3b, 0x1d]);
         let position = self.position;
         self.dword(0);
         position

@@ -13,4 +13,9 @@ pub struct Gpr(pub u8);
 pub const RAX: Gpr = Gpr(0);
 pub const RCX: Gpr = Gpr(1);
 pub const RSP: Gpr = Gpr(4);
+pub const R10: Gpr = Gpr(10);
 pub const R11: Gpr = Gpr(11);
+/// Where an indirect branch has its target, and its index into the branch table: registers that compilers use least
+/// across branches, so that their way through memory delays nothing.
+pub const TARGET: Gpr = R11;
+pub const INDEX: Gpr = R10;
