@@ -69,8 +69,14 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit status."""
     try:
-        result = cli.main(args=arguments, prog_name="clew", standalone_mode=False)
+        # Not `cli.main`: it has a way of its own with interrupts and broken pipes.
+        context = cli.make_context("clew", list(sys.argv[1:] if arguments is None else arguments))
+        with context:
+            result = cli.invoke(context)
+        sys.stdout.flush()
         return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as request:
+        return request.exit_code
     except ClewError as error:
         say(error.message)
         return error.exit_status
@@ -78,8 +84,8 @@ def main(arguments: list[str] | None = None) -> int:
         click.echo(error.format_message(), err=True)
         return error.exit_code
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        way_out = "" if context is None else f"; see `{context.command_path} --help`"
+        where = getattr(error, "ctx", None)
+        way_out = "" if where is None else f"; see `{where.command_path} --help`"
         say(error.format_message().rstrip(".") + way_out)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
