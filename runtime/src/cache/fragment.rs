@@ -92,9 +92,22 @@ impl SpillState {
     /// The state in which general register `number` is in the address slot.
     pub fn of_register(number: u8) -> SpillState {
         const STATES: [SpillState; 16] = [
-            SpillState::R0, SpillState::R1, SpillState::R2, SpillState::R3, SpillState::None, SpillState::R5,
-            SpillState::R6, SpillState::R7, SpillState::R8, SpillState::R9, SpillState::R10, SpillState::R11,
-            SpillState::R12, SpillState::R13, SpillState::R14, SpillState::R15,
+            SpillState::R0,
+            SpillState::R1,
+            SpillState::R2,
+            SpillState::R3,
+            SpillState::None,
+            SpillState::R5,
+            SpillState::R6,
+            SpillState::R7,
+            SpillState::R8,
+            SpillState::R9,
+            SpillState::R10,
+            SpillState::R11,
+            SpillState::R12,
+            SpillState::R13,
+            SpillState::R14,
+            SpillState::R15,
         ];
         STATES[number as usize & 15]
     }

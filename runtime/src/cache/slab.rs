@@ -148,7 +148,8 @@ impl Slabs {
     /// Room for a unit near `app_pc`: its address. `None`: no slab could be made.
     pub fn room_near(&mut self, app_pc: u64) -> Option<u64> {
         // The latest slab first: the others are full as a rule.
-        let found = self.list.as_slice().iter().rev().find(|slab| slab.reaches(app_pc) && slab.room() >= UNIT_ROOM_BYTES);
+        let found =
+            self.list.as_slice().iter().rev().find(|slab| slab.reaches(app_pc) && slab.room() >= UNIT_ROOM_BYTES);
         let slab = match found {
             Some(slab) => *slab,
             None => self.make_near(app_pc)?,
@@ -186,12 +187,11 @@ impl Slabs {
         let above = (0..STEPS).map(|k| (app_pc & !(SLAB_BYTES - 1)) + REACH - (k + 2) * SLAB_BYTES);
         // mmap grows downwards among the libraries: far below is found free the longest.
         let gap = if is_among_libraries { 0x5000_0000 } else { 2 * SLAB_BYTES };
-        let first = above_libraries
-            .filter(|start| is_among_libraries && start + SLAB_BYTES < self.stack_floor);
+        let first = above_libraries.filter(|start| is_among_libraries && start + SLAB_BYTES < self.stack_floor);
         let candidates = first.chain(below(gap)).chain(above);
         for start in candidates {
             let slab = Slab { start };
-            if start < 0x1_0000 || start > 0x7fff_ffff_0000 - SLAB_BYTES || !slab.reaches(app_pc) {
+            if !(0x1_0000..=0x7fff_ffff_0000 - SLAB_BYTES).contains(&start) || !slab.reaches(app_pc) {
                 continue;
             }
             let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;

@@ -4,6 +4,7 @@ extern crate alloc;
 use super::ranges::Ranges;
 use crate::protocol::{MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
 use iced_x86::{Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction};
 
 /// How a block ends.
@@ -28,6 +29,22 @@ pub enum Ending {
     Fault,
     /// An instruction that this runtime hands back to native: far and 16-bit branches.
     Unsupported,
+}
+
+static DECODER_OPTIONS: AtomicU32 = AtomicU32::new(DecoderOptions::AMD);
+
+/// How this processor's maker decodes what the makers decode differently: branches with an operand size of 16 bits, which
+/// one truncates and the other does not.
+pub fn decoder_options() -> u32 {
+    DECODER_OPTIONS.load(Ordering::Relaxed)
+}
+
+/// Asks the processor who made it. Once, at the start.
+pub fn initialize() {
+    let vendor = core::arch::x86_64::__cpuid(0);
+    // "AuthenticAMD" and "HygonGenuine" in ebx.
+    let is_amd = vendor.ebx == u32::from_le_bytes(*b"Auth") || vendor.ebx == u32::from_le_bytes(*b"Hygo");
+    DECODER_OPTIONS.store(if is_amd { DecoderOptions::AMD } else { DecoderOptions::NONE }, Ordering::Relaxed);
 }
 
 /// A decoded block: its instructions, with where their constants lie.
@@ -66,7 +83,7 @@ pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Option<Endin
     if code.is_empty() {
         return None;
     }
-    let mut decoder = Decoder::with_ip(64, code, pc, DecoderOptions::NONE);
+    let mut decoder = Decoder::with_ip(64, code, pc, decoder_options());
     let mut instruction = Instruction::default();
     let ending = loop {
         if block.instructions.len() as u64 == MAX_FRAGMENT_INSTRUCTIONS || !decoder.can_decode() {

@@ -3,12 +3,12 @@
 //! `inc` changes OF SF ZF AF PF; carry survives it. A place is free for `inc` when on the only way on from there all
 //! five are written before any of them is read.
 
+use super::block::decoder_options;
 use super::ranges::Ranges;
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
+use iced_x86::{Code, Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
 /// What `inc` changes.
-pub const INC_FLAGS: u32 =
-    RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF;
+pub const INC_FLAGS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF;
 
 /// What one instruction does to the flags.
 #[derive(Clone, Copy)]
@@ -21,19 +21,27 @@ pub struct FlagUse {
 /// Flags read and surely overwritten by an instruction.
 pub fn flag_use(instruction: &Instruction) -> FlagUse {
     let reads = instruction.rflags_read();
-    let mut kills =
-        instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set();
-    if kills & (INC_FLAGS & !RflagsBits::AF) == INC_FLAGS & !RflagsBits::AF {
-        // Logic and shift instructions leave AF undefined: nothing can rely on its old value.
-        kills |= instruction.rflags_undefined() & RflagsBits::AF;
+    let mut kills = instruction.rflags_written() | instruction.rflags_cleared() | instruction.rflags_set();
+    const RESULT_FLAGS: u32 = RflagsBits::SF | RflagsBits::ZF | RflagsBits::PF;
+    if kills & RESULT_FLAGS == RESULT_FLAGS {
+        // Logic instructions leave AF undefined, shifts AF and OF too: nothing can rely on the old values.
+        kills |= instruction.rflags_undefined() & (RflagsBits::AF | RflagsBits::OF);
     }
     // A count of zero leaves the flags alone (Intel SDM, shifts, rotates and repeated string instructions).
     match instruction.mnemonic() {
-        Mnemonic::Shl | Mnemonic::Sal | Mnemonic::Shr | Mnemonic::Sar | Mnemonic::Rol | Mnemonic::Ror
-        | Mnemonic::Rcl | Mnemonic::Rcr => {
+        Mnemonic::Shl
+        | Mnemonic::Sal
+        | Mnemonic::Shr
+        | Mnemonic::Sar
+        | Mnemonic::Rol
+        | Mnemonic::Ror
+        | Mnemonic::Rcl
+        | Mnemonic::Rcr => {
             let last = instruction.op_count() - 1;
-            let is_variable = instruction.op_kind(last) == OpKind::Register && instruction.op_register(last) == Register::CL;
-            if is_variable || (instruction.op_kind(last) == OpKind::Immediate8 && instruction.immediate8() & 0x1f == 0) {
+            let is_variable =
+                instruction.op_kind(last) == OpKind::Register && instruction.op_register(last) == Register::CL;
+            if is_variable || (instruction.op_kind(last) == OpKind::Immediate8 && instruction.immediate8() & 0x1f == 0)
+            {
                 kills = 0;
             }
         }
@@ -56,7 +64,7 @@ pub fn dead_at(ranges: &Ranges, pc: u64) -> bool {
     let mut left = LOOK_AHEAD;
     for _ in 0..3 {
         let code = ranges.code_at(pc, LOOK_AHEAD * 15);
-        let mut decoder = Decoder::with_ip(64, code, pc, DecoderOptions::NONE);
+        let mut decoder = Decoder::with_ip(64, code, pc, decoder_options());
         let mut instruction = Instruction::default();
         loop {
             if left == 0 || !decoder.can_decode() {

@@ -354,12 +354,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     match deliver::deliver(context, info, mask, details) {
         Delivery::Handler => {
             let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
-            let edge = DynamicEdge {
-                kind,
-                source_fragment: NONE,
-                source_pc: interrupted_pc,
-                target_pc: context.rip,
-            };
+            let edge = DynamicEdge { kind, source_fragment: NONE, source_pc: interrupted_pc, target_pc: context.rip };
             let mut engine = ENGINE.lock();
             let writer = writer_of(context, engine.shared);
             engine.count_edge(&writer, context, edge);

@@ -99,11 +99,7 @@ pub fn fork(context: &mut ThreadContext, _arguments: [u64; 6], flags: u64) -> i6
 }
 
 /// Starts a thread that runs under the runtime from its first instruction.
-fn start_thread(
-    context: &mut ThreadContext,
-    stack: u64,
-    start: impl FnOnce(&ThreadContext) -> i64,
-) -> i64 {
+fn start_thread(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&ThreadContext) -> i64) -> i64 {
     let shared = ENGINE.lock().shared;
     // The child inherits the mask and must not meet a signal before it has its own signal stack.
     let mask = set_signal_mask(u64::MAX);
@@ -155,17 +151,17 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     begin_slot(context, shared);
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::THREAD_START, context.rip, [u64::from(parent), u64::from(context.slot), 0]);
-    let edge =
-        DynamicEdge { kind: edge_kind::START, source_fragment: crate::cache::NONE, source_pc: 0, target_pc: context.rip };
+    let edge = DynamicEdge {
+        kind: edge_kind::START,
+        source_fragment: crate::cache::NONE,
+        source_pc: 0,
+        target_pc: context.rip,
+    };
     engine.count_edge(&writer, context, edge);
 }
 
 /// Starts a process. Its child goes on natively; the event says so.
-fn start_process(
-    context: &mut ThreadContext,
-    stack: u64,
-    start: impl FnOnce(&ThreadContext) -> i64,
-) -> i64 {
+fn start_process(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&ThreadContext) -> i64) -> i64 {
     let mask = set_signal_mask(u64::MAX);
     // A child that shares memory runs on this very context: it finds what it needs there, and changes nothing that
     // is not put back.

@@ -35,6 +35,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     set_private_range(block.private_base, block.private_base + block.private_bytes);
     set_image_range(block.image_base, block.image_base + block.image_bytes);
     gate::set_dispatch(dispatch);
+    crate::decode::block::initialize();
     process::initialize();
     SIGNALS.lock().initialize();
     stamp_start(shared);

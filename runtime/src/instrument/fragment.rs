@@ -2,13 +2,9 @@
 
 use super::counting::{emit_count, find_dead_place};
 use super::exits::ExitList;
+use super::way_out::WayOut;
 use super::{BuildError, Engine};
-use crate::arch::x86_64::context::{
-    gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX, GS_SPILL_OTHER,
-    GS_SPILL_R11, GS_SPILL_RCX, GS_SPILL_TARGET, SITE_OVERFLOW, SITE_RETURN,
-};
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::{INDEX, R11, RAX, RCX, RSP, TARGET};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Fragment, MapEntry, SpillState, NONE};
 use crate::cache::slab::UNIT_ROOM_BYTES;
@@ -16,7 +12,6 @@ use crate::cache::Unit;
 use crate::decode::{decode_block, flags, Block, Ending};
 use crate::protocol::{error_code, exit_kind, record_kind, FragmentRecord};
 use crate::sys::calls::rdtsc;
-use iced_x86::ConditionCode;
 
 /// The instruction's own counter place: at its exits.
 const AT_EXITS: u16 = u16::MAX;
@@ -27,12 +22,12 @@ const FLAG_FIRST_EDGE: u8 = 4;
 const FLAG_SECOND_EDGE: u8 = 8;
 
 /// Where the instructions went, while they are emitted.
-struct MapBuilder {
+pub struct MapBuilder {
     entries: alloc::vec::Vec<MapEntry>,
 }
 
 impl MapBuilder {
-    fn mark(&mut self, position: usize, app_offset: u64, state: SpillState) {
+    pub fn mark(&mut self, position: usize, app_offset: u64, state: SpillState) {
         self.entries.push(MapEntry {
             cache_offset: position as u16,
             app_offset: app_offset as u16,
@@ -45,14 +40,14 @@ impl MapBuilder {
 extern crate alloc;
 
 /// Counters of a fragment under construction.
-struct Counters {
+pub struct Counters {
     /// First counter's number, as the record says it.
-    first: u32,
+    pub first: u32,
     /// What to increment for the block, or on the taken edge; `NONE`: nothing.
-    main: u32,
+    pub main: u32,
     /// What to increment on the edge not taken.
-    second: u32,
-    flags: u8,
+    pub second: u32,
+    pub flags: u8,
 }
 
 impl Engine {
@@ -127,7 +122,7 @@ impl Engine {
         let end_offset = if has_exit_instruction { last_offset } else { block.size_bytes() };
         map.mark(emitter.position(), end_offset, SpillState::None);
 
-        let mut builder = ExitBuilder {
+        let mut builder = WayOut {
             engine: self,
             block,
             emitter: &mut emitter,
@@ -233,7 +228,8 @@ impl Engine {
             Ending::TransactionBegin(target) if kind == exit_kind::JUMP => target,
             _ => 0,
         };
-        let mut payload = [0u8; (crate::protocol::MAX_FRAGMENT_BYTES + crate::protocol::MAX_FRAGMENT_BYTES / 8 + 16) as usize];
+        let mut payload =
+            [0u8; (crate::protocol::MAX_FRAGMENT_BYTES + crate::protocol::MAX_FRAGMENT_BYTES / 8 + 16) as usize];
         let n = block.code.len();
         payload[..n].copy_from_slice(&block.code);
         payload[n] |= u8::from(block.instructions.is_empty());
@@ -353,330 +349,4 @@ fn interrupt_words(address: u64, stub: u64) -> (u64, u64) {
     bytes[0] = 0xe9;
     bytes[1..5].copy_from_slice(&(stub.wrapping_sub(address + 5) as u32).to_le_bytes());
     (original, u64::from_le_bytes(bytes))
-}
-
-/// Emits the way out of a fragment.
-struct ExitBuilder<'a, 'b> {
-    engine: &'a mut Engine,
-    block: &'a Block,
-    emitter: &'a mut Emitter<'b>,
-    exits: &'a mut ExitList,
-    map: &'a mut MapBuilder,
-    counters: &'a Counters,
-    interrupt_at: usize,
-    site: u32,
-    fragment: u32,
-}
-
-impl ExitBuilder<'_, '_> {
-    fn last_pc_offset(&self) -> u64 {
-        self.block.instructions.last().map_or(0, |instruction| instruction.ip() - self.block.pc)
-    }
-
-    fn emit(&mut self, ending: Ending) {
-        let next = self.block.end();
-        match ending {
-            Ending::Limit => self.exits.emit_jump(self.emitter, ExitType::FallThrough, next, self.counters.main),
-            Ending::Jump(target) => self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.counters.main),
-            Ending::Conditional(target) => self.conditional(target, next),
-            Ending::Call(target) => self.call(target, next),
-            Ending::IndirectCall => self.indirect_call(next),
-            Ending::IndirectJump => self.indirect_jump(),
-            Ending::Return(0) => self.paired_return(),
-            Ending::Return(drop) => self.dropping_return(drop),
-            Ending::Syscall => self.syscall(next),
-            Ending::TransactionBegin(target) if self.engine.has_rtm => {
-                // A transaction may always abort: eax = 0 says nothing about why (Intel SDM, XBEGIN).
-                self.emitter.load_immediate(RAX, 0);
-                self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.counters.main);
-            }
-            Ending::TransactionBegin(_) | Ending::Fault => {}
-            Ending::Unsupported => self.release(self.last_pc_offset()),
-        }
-    }
-
-    /// The thread goes on natively at the instruction.
-    fn release(&mut self, app_offset: u64) {
-        let id = self.exits.add_stub_only(ExitType::Release, self.block.pc + app_offset);
-        self.jump_to_stub(id);
-    }
-
-    /// What a stub does, in place.
-    fn jump_to_stub(&mut self, id: u32) {
-        self.emitter.store_gs_immediate(GS_EXIT_ID, id);
-        self.emitter.jump_gs(crate::arch::x86_64::context::GS_GATE_EXIT);
-    }
-
-    fn conditional(&mut self, target: u64, next: u64) {
-        let branch = *self.block.instructions.last().unwrap_or(&iced_x86::Instruction::default());
-        let is_taken_dead = flags::dead_at(&self.engine.ranges, target);
-        let is_next_dead = flags::dead_at(&self.engine.ranges, next);
-        let taken = (ExitType::Taken, target, self.counters.main, is_taken_dead);
-        let not_taken = (ExitType::NotTaken, next, self.counters.second, is_next_dead);
-        let mut condition = branch.condition_code();
-        let is_loop = !(branch.is_jcc_short() || branch.is_jcc_near());
-        if is_loop {
-            // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
-            let bytes = self.block.bytes_of(self.block.instructions.len() - 1);
-            self.emitter.bytes(&bytes[..bytes.len() - 1]);
-            let short = self.emitter.position();
-            self.emitter.bytes(&[0]);
-            self.edge(not_taken);
-            self.emitter.bind_short(short);
-            self.edge(taken);
-            return;
-        }
-        // The likelier way straight on: loops go backwards.
-        let (straight, aside) = if target <= branch.ip() { (taken, not_taken) } else { (not_taken, taken) };
-        if target <= branch.ip() {
-            condition = invert(condition);
-        }
-        let place = self.emitter.jump_condition(condition as u8 - ConditionCode::o as u8);
-        self.edge(straight);
-        self.emitter.bind(place);
-        self.edge(aside);
-    }
-
-    fn edge(&mut self, (kind, target, counter, are_flags_dead): (ExitType, u64, u32, bool)) {
-        emit_count(self.emitter, counter, are_flags_dead);
-        self.exits.emit_jump(self.emitter, kind, target, counter);
-    }
-
-    /// Where a paired return comes back to. r11 holds the return address that was looked up.
-    fn landing(&mut self, return_pc: u64) {
-        let (literal, miss);
-        let mut expected = return_pc;
-        if flags::dead_at(&self.engine.ranges, return_pc) {
-            literal = self.emitter.compare_target_literal();
-            miss = self.emitter.jump_condition(5);
-        } else {
-            self.emitter.store_gs(GS_SPILL_OTHER, RCX);
-            literal = self.emitter.load_literal(RCX);
-            self.emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
-            let hit = self.emitter.jump_rcx_zero();
-            self.emitter.load_gs(RCX, GS_SPILL_OTHER);
-            miss = self.emitter.jump();
-            self.emitter.bind_short(hit);
-            self.emitter.load_gs(RCX, GS_SPILL_OTHER);
-            expected = return_pc.wrapping_neg();
-        }
-        // The application sees the return address below its stack pointer, as after a real return.
-        self.emitter.bytes(&[0x4c, 0x89, 0x5c, 0x24, 0xf8]); // mov [rsp - 8], r11
-        self.emitter.load_gs(INDEX, GS_SPILL_INDEX);
-        self.emitter.load_gs(TARGET, GS_SPILL_TARGET);
-        self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
-        self.emitter.bind(miss);
-        self.emitter.jump_gs(GS_GATE_INDIRECT);
-        self.literal(literal, expected);
-    }
-
-    /// An 8-aligned constant behind code; `place` is the rip-relative displacement that reads it.
-    fn literal(&mut self, place: usize, value: u64) {
-        self.emitter.align_with_traps(8);
-        self.emitter.bind(place);
-        self.emitter.qword(value);
-    }
-
-    /// After the processor's call: the return slot gets the application's return address.
-    fn fix_return_slot(&mut self, return_pc: u64) -> Option<usize> {
-        if return_pc as i64 == return_pc as i32 as i64 {
-            self.emitter.bytes(&[0x48, 0xc7, 0x04, 0x24]); // mov qword [rsp], imm32
-            self.emitter.dword(return_pc as u32);
-            return None;
-        }
-        self.emitter.bytes(&[0x48, 0x8d, 0x64, 0x24, 0x08]); // lea rsp, [rsp + 8]
-        Some(self.emitter.push_literal())
-    }
-
-    fn call(&mut self, target: u64, next: u64) {
-        let offset = self.last_pc_offset();
-        let to_body = self.emitter.call();
-        self.map.mark(self.emitter.position(), offset, SpillState::Landing);
-        self.landing(next);
-        self.emitter.bind(to_body);
-        self.map.mark(self.emitter.position(), offset, SpillState::Pushed);
-        let literal = self.fix_return_slot(next);
-        self.exits.emit_jump(self.emitter, ExitType::Call, target, self.counters.main);
-        if let Some(place) = literal {
-            self.literal(place, next);
-        }
-    }
-
-    /// The start of an indirect exit: aligned so that it can be interrupted by one store.
-    fn begin_indirect(&mut self) {
-        self.emitter.align(8, 0);
-        self.interrupt_at = self.emitter.position();
-        self.emitter.store_gs(GS_SPILL_TARGET, TARGET);
-    }
-
-    /// Emits r11 = target; `false` if the operand can't be had: the thread is released there.
-    fn load_target(&mut self) -> bool {
-        let index = self.block.instructions.len() - 1;
-        let branch = self.block.instructions[index];
-        let is_loaded = match self.engine.mangler.as_mut() {
-            Some(mangler) => mangler.emit_target(self.emitter, &branch).is_ok(),
-            None => false,
-        };
-        if !is_loaded {
-            self.interrupt_at = 0;
-            self.release(self.last_pc_offset());
-        }
-        is_loaded
-    }
-
-    /// A number for this site, so that no two sites share a place in the branch table for one target.
-    fn take_site(&mut self) -> Option<u32> {
-        const STEP: u64 = 331;
-        let n = self.engine.cache.n_sites + 1;
-        if n >= 196_597 {
-            return None;
-        }
-        self.engine.cache.n_sites = n;
-        // 196,597 is prime: the multiples of 331 modulo it are all different. 0 is for returns.
-        Some((u64::from(n) * STEP % 196_597) as u32)
-    }
-
-    /// Emits the jump through the branch table; r11 holds the target, r10 and r11 are in their slots.
-    fn jump_through_table(&mut self, site: Option<u32>) {
-        match site {
-            Some(site) => {
-                self.site = site;
-                self.emitter.store_gs_immediate(GS_SITE, site);
-                self.emitter.index_from_target();
-                self.emitter.jump_gs_table(gs_branch_table(site));
-            }
-            None => {
-                // The sites are used up: every execution goes through the dispatcher, which finds the fragment by the exit.
-                self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
-                self.emitter.store_gs_immediate(GS_SITE, SITE_OVERFLOW);
-                self.emitter.jump_gs(GS_GATE_INDIRECT);
-            }
-        }
-    }
-
-    fn indirect_jump(&mut self) {
-        let offset = self.last_pc_offset();
-        self.begin_indirect();
-        if !self.load_target() {
-            return;
-        }
-        self.map.mark(self.emitter.position(), offset, SpillState::Target);
-        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
-        self.map.mark(self.emitter.position(), offset, SpillState::Both);
-        let site = self.take_site();
-        self.jump_through_table(site);
-        self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
-    }
-
-    fn indirect_call(&mut self, next: u64) {
-        let offset = self.last_pc_offset();
-        self.begin_indirect();
-        if !self.load_target() {
-            return;
-        }
-        self.map.mark(self.emitter.position(), offset, SpillState::Target);
-        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
-        self.map.mark(self.emitter.position(), offset, SpillState::Both);
-        let to_body = self.emitter.call();
-        self.map.mark(self.emitter.position(), offset, SpillState::Landing);
-        self.landing(next);
-        self.emitter.bind(to_body);
-        self.map.mark(self.emitter.position(), offset, SpillState::BothPushed);
-        let literal = match next as i64 == next as i32 as i64 {
-            true => self.fix_return_slot(next),
-            false => {
-                self.emitter.bytes(&[0x48, 0x8d, 0x64, 0x24, 0x08]); // lea rsp, [rsp + 8]
-                self.map.mark(self.emitter.position(), offset, SpillState::Both);
-                let place = self.emitter.push_literal();
-                self.map.mark(self.emitter.position(), offset, SpillState::BothPushed);
-                Some(place)
-            }
-        };
-        let site = self.take_site();
-        self.jump_through_table(site);
-        if let Some(place) = literal {
-            self.literal(place, next);
-        }
-        self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
-    }
-
-    /// A return through the processor's predictor: the return slot gets the landing's cache address for an instant.
-    fn paired_return(&mut self) {
-        let offset = self.last_pc_offset();
-        self.begin_indirect();
-        self.emitter.load_target_from_stack();
-        self.map.mark(self.emitter.position(), offset, SpillState::Target);
-        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
-        self.map.mark(self.emitter.position(), offset, SpillState::Both);
-        self.emitter.index_from_target();
-        self.emitter.load_index_gs_table(gs_branch_table(0));
-        self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.fragment);
-        self.emitter.bytes(&[0x4c, 0x89, 0x14, 0x24]); // mov [rsp], r10
-        self.map.mark(self.emitter.position(), offset, SpillState::BothReturning);
-        self.emitter.bytes(&[0xc3]);
-        self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
-    }
-
-    /// `ret n`: the place of the return slot is lost after it, so it goes the way of an indirect jump.
-    fn dropping_return(&mut self, drop: u16) {
-        let offset = self.last_pc_offset();
-        self.begin_indirect();
-        self.emitter.load_target_from_stack();
-        self.map.mark(self.emitter.position(), offset, SpillState::Target);
-        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
-        self.map.mark(self.emitter.position(), offset, SpillState::Both);
-        let site = self.take_site();
-        match site {
-            Some(site) => {
-                self.site = site;
-                self.emitter.store_gs_immediate(GS_SITE, site);
-                self.emitter.index_from_target();
-                self.emitter.add_registers(RSP, RSP, None, 1, 8 + i32::from(drop));
-                self.emitter.jump_gs_table(gs_branch_table(site));
-            }
-            None => {
-                self.emitter.add_registers(RSP, RSP, None, 1, 8 + i32::from(drop));
-                self.jump_through_table(None);
-            }
-        }
-        self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
-    }
-
-    fn syscall(&mut self, next: u64) {
-        self.emitter.store_gs(GS_SPILL_RCX, RCX);
-        self.emitter.store_gs(GS_SPILL_R11, R11);
-        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
-        self.emitter.bytes(&[0x48, 0x8d, 0x0d]); // lea rcx, [rip + resume]
-        let resume = self.emitter.position();
-        self.emitter.dword(0);
-        self.emitter.jump_gs(GS_GATE_SYSCALL);
-        self.emitter.bind(resume);
-        // The instruction leaves the next address in rcx (Intel SDM, SYSCALL).
-        let literal = self.emitter.load_literal(RCX);
-        self.exits.emit_jump(self.emitter, ExitType::Syscall, next, self.counters.main);
-        self.literal(literal, next);
-    }
-}
-
-/// The opposite condition.
-fn invert(condition: ConditionCode) -> ConditionCode {
-    match condition {
-        ConditionCode::o => ConditionCode::no,
-        ConditionCode::no => ConditionCode::o,
-        ConditionCode::b => ConditionCode::ae,
-        ConditionCode::ae => ConditionCode::b,
-        ConditionCode::e => ConditionCode::ne,
-        ConditionCode::ne => ConditionCode::e,
-        ConditionCode::be => ConditionCode::a,
-        ConditionCode::a => ConditionCode::be,
-        ConditionCode::s => ConditionCode::ns,
-        ConditionCode::ns => ConditionCode::s,
-        ConditionCode::p => ConditionCode::np,
-        ConditionCode::np => ConditionCode::p,
-        ConditionCode::l => ConditionCode::ge,
-        ConditionCode::ge => ConditionCode::l,
-        ConditionCode::le => ConditionCode::g,
-        ConditionCode::g => ConditionCode::le,
-        ConditionCode::None => ConditionCode::None,
-    }
 }

@@ -7,6 +7,7 @@ pub mod exits;
 pub mod fragment;
 pub mod invalidate;
 pub mod pads;
+pub mod way_out;
 
 extern crate alloc;
 use crate::buffer::{RingWriter, Shared};
@@ -91,4 +92,3 @@ impl Engine {
         }
     }
 }
-

@@ -141,7 +141,8 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
         let mut info = *info;
         info.signo = signal as i32;
         ucontext.sigmask |= 1 << (signal - 1);
-        let target = [u64::from(getpid()), u64::from(gettid()), u64::from(signal), &info as *const SigInfo as u64, 0, 0];
+        let target =
+            [u64::from(getpid()), u64::from(gettid()), u64::from(signal), &info as *const SigInfo as u64, 0, 0];
         // SAFETY: reads `info`. 297 is rt_tgsigqueueinfo.
         unsafe { syscall(297, target) };
         return;

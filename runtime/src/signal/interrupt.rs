@@ -57,10 +57,8 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
         Unit::Fragment(id) => {
             let fragment = *cache.fragment(id);
             let offset = machine.rip - start;
-            let is_indirect = matches!(
-                fragment.exit_kind,
-                exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL | exit_kind::RETURN
-            );
+            let is_indirect =
+                matches!(fragment.exit_kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL | exit_kind::RETURN);
             let state = state_at(cache, &fragment, offset).map(|(_, state)| state);
             let is_past_interruption = offset > u64::from(fragment.interrupt_offset)
                 && offset >= u64::from(fragment.exit_offset)

@@ -2,8 +2,8 @@
 
 use crate::sys::calls::{check, syscall, Error, EINVAL};
 use crate::sys::kernel::{
-    SigAction, FAULT_SIGNALS, N_SIGNALS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO, SIGKILL,
-    SIGSTOP, SIG_DFL, SIG_IGN,
+    SigAction, FAULT_SIGNALS, N_SIGNALS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO,
+    SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN,
 };
 use crate::sys::lock::Lock;
 use crate::sys::number;

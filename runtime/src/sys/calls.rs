@@ -104,12 +104,7 @@ pub fn set_signal_mask(mask: u64) -> u64 {
     let mut old = 0u64;
     let new = mask;
     // SAFETY: reads `new`, writes `old`, eight bytes each. 2 is SIG_SETMASK.
-    unsafe {
-        syscall(
-            number::RT_SIGPROCMASK,
-            [2, &new as *const u64 as u64, &mut old as *mut u64 as u64, 8, 0, 0],
-        )
-    };
+    unsafe { syscall(number::RT_SIGPROCMASK, [2, &new as *const u64 as u64, &mut old as *mut u64 as u64, 8, 0, 0]) };
     old
 }
 

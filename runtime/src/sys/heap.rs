@@ -19,10 +19,15 @@ struct Reserve {
 
 static RESERVE: Lock<Reserve> = Lock::new(Reserve { next: 0, end: 0 });
 static USED_BYTES: AtomicU64 = AtomicU64::new(0);
+/// Size of the whole reserve.
+static RESERVE_BYTES: AtomicU64 = AtomicU64::new(0);
+/// The size of reserve for which arenas state theirs; in another they get their part of it.
+const NOMINAL_BYTES: u64 = 64 << 30;
 
 /// Gives the heap its address space. Called once, before anything allocates.
 pub fn initialize(base: u64, size_bytes: u64) {
     *RESERVE.lock() = Reserve { next: base, end: base + size_bytes };
+    RESERVE_BYTES.store(size_bytes, Ordering::Relaxed);
 }
 
 /// Bytes made usable so far.
@@ -51,18 +56,18 @@ fn commit(start: u64, size_bytes: u64) -> bool {
 pub struct Arena<T: Copy> {
     base: AtomicU64,
     committed_bytes: AtomicU64,
-    reserved_bytes: u64,
+    nominal_bytes: u64,
     length: AtomicUsize,
     items: PhantomData<T>,
 }
 
 impl<T: Copy> Arena<T> {
-    /// An arena that may grow to `reserved_bytes` of address space.
-    pub const fn new(reserved_bytes: u64) -> Arena<T> {
+    /// An arena that may grow to `nominal_bytes` of address space, if the reserve has its nominal size.
+    pub const fn new(nominal_bytes: u64) -> Arena<T> {
         Arena {
             base: AtomicU64::new(0),
             committed_bytes: AtomicU64::new(0),
-            reserved_bytes,
+            nominal_bytes,
             length: AtomicUsize::new(0),
             items: PhantomData,
         }
@@ -83,16 +88,18 @@ impl<T: Copy> Arena<T> {
         if needed <= committed {
             return true;
         }
-        if needed > self.reserved_bytes {
+        let scaled = u128::from(self.nominal_bytes) * u128::from(RESERVE_BYTES.load(Ordering::Relaxed));
+        let reserved = ((scaled / u128::from(NOMINAL_BYTES)) as u64).next_multiple_of(COMMIT_BYTES);
+        if needed > reserved {
             return false;
         }
         if self.base.load(Ordering::Relaxed) == 0 {
-            match take(self.reserved_bytes) {
+            match take(reserved) {
                 Some(base) => self.base.store(base, Ordering::Release),
                 None => return false,
             }
         }
-        let target = needed.next_multiple_of(COMMIT_BYTES).min(self.reserved_bytes);
+        let target = needed.next_multiple_of(COMMIT_BYTES).min(reserved);
         if !commit(self.base.load(Ordering::Relaxed) + committed, target - committed) {
             return false;
         }

@@ -126,15 +126,15 @@ impl SigContext {
     /// The sixteen registers in the processor's numbering (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15).
     pub fn registers(&self) -> [u64; 16] {
         [
-            self.rax, self.rcx, self.rdx, self.rbx, self.rsp, self.rbp, self.rsi, self.rdi, self.r8, self.r9,
-            self.r10, self.r11, self.r12, self.r13, self.r14, self.r15,
+            self.rax, self.rcx, self.rdx, self.rbx, self.rsp, self.rbp, self.rsi, self.rdi, self.r8, self.r9, self.r10,
+            self.r11, self.r12, self.r13, self.r14, self.r15,
         ]
     }
 
     pub fn set_registers(&mut self, registers: &[u64; 16]) {
         [
-            self.rax, self.rcx, self.rdx, self.rbx, self.rsp, self.rbp, self.rsi, self.rdi, self.r8, self.r9,
-            self.r10, self.r11, self.r12, self.r13, self.r14, self.r15,
+            self.rax, self.rcx, self.rdx, self.rbx, self.rsp, self.rbp, self.rsi, self.rdi, self.r8, self.r9, self.r10,
+            self.r11, self.r12, self.r13, self.r14, self.r15,
         ] = *registers;
     }
 }

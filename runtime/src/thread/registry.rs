@@ -4,7 +4,7 @@ extern crate alloc;
 use super::block;
 use crate::arch::x86_64::context::{private_base, ThreadContext};
 use crate::buffer::{RingWriter, Shared};
-use crate::protocol::{slot_state, EventRecord, record_kind, THREAD_STRIDE_BYTES};
+use crate::protocol::{record_kind, slot_state, EventRecord, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{rdtsc, syscall, thread_exists};
 use crate::sys::lock::Lock;
 use crate::sys::number;

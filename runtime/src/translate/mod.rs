@@ -277,18 +277,20 @@ fn uses_gs_memory(instruction: &Instruction) -> bool {
     if instruction.segment_prefix() != Register::GS {
         return false;
     }
-    let is_address_only = matches!(
-        instruction.mnemonic(),
-        iced_x86::Mnemonic::Lea | iced_x86::Mnemonic::Nop
-    );
+    let is_address_only = matches!(instruction.mnemonic(), iced_x86::Mnemonic::Lea | iced_x86::Mnemonic::Nop);
     if is_address_only {
         return false;
     }
     (0..instruction.op_count()).any(|i| {
         matches!(
             instruction.op_kind(i),
-            OpKind::Memory | OpKind::MemorySegSI | OpKind::MemorySegESI | OpKind::MemorySegRSI | OpKind::MemorySegDI
-                | OpKind::MemorySegEDI | OpKind::MemorySegRDI
+            OpKind::Memory
+                | OpKind::MemorySegSI
+                | OpKind::MemorySegESI
+                | OpKind::MemorySegRSI
+                | OpKind::MemorySegDI
+                | OpKind::MemorySegEDI
+                | OpKind::MemorySegRDI
         )
     })
 }

@@ -90,7 +90,7 @@ impl<'a> Emitter<'a> {
 
     /// Traps, never executed, until `address()` is a multiple of `alignment`.
     pub fn align_with_traps(&mut self, alignment: u64) {
-        while self.address() % alignment != 0 && !self.overflowed {
+        while !self.address().is_multiple_of(alignment) && !self.overflowed {
             self.bytes(&[0xcc]);
         }
     }
