@@ -1,0 +1,110 @@
+"""Runs a command natively and under `clew record`, and reads what was recorded.
+
+Runs on the machine that tests. Does not know the test programs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clew.analysis.arrays import TraceArrays
+from clew.analysis.invariants import check_invariants
+from clew.analysis.totals import summarize_trace
+from clew.store.trace import Trace
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_SECONDS = 60.0
+FIXED_LAYOUT = ("setarch", "-R")  # no address randomisation
+
+Command = Sequence[str | Path]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a command gave back. `status` is a shell's: 0 to 255, or 128 + N when signal N ended it."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+
+    def sorted_lines(self) -> Run:
+        """The same with the lines of stdout sorted, for programs whose threads print in any order."""
+        return Run(self.status, b"\n".join(sorted(self.stdout.split(b"\n"))), self.stderr)
+
+
+def environment() -> dict[str, str]:
+    """The environment that tests give to every command, native or recorded."""
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "CLEW_RUNTIME") if name in os.environ}
+    return {**inherited, "LC_ALL": "C", "TZ": "UTC", "PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "0"}
+
+
+def run(
+    command: Command,
+    *,
+    stdin: bytes = b"",
+    cwd: Path | None = None,
+    timeout_seconds: float = TIMEOUT_SECONDS,
+    environ: Mapping[str, str] | None = None,
+) -> Run:
+    """Run a command to its end. TimeoutError, with its output so far, when it takes too long; it is ended then."""
+    process = subprocess.Popen(
+        [os.fspath(word) for word in command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env=environment() if environ is None else dict(environ),
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(stdin, timeout=timeout_seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate()
+        words = " ".join(map(str, command))
+        raise TimeoutError(f"{words}: not done after {timeout_seconds:g} s; {stdout[-500:]!r} {stderr[-500:]!r}") from None
+    status = process.returncode
+    return Run(status if status >= 0 else 128 - status, stdout, stderr)
+
+
+def clew_command(*words: str | Path) -> list[str | Path]:
+    """The command line of the clew that is tested."""
+    return [sys.executable, "-m", "clew", *words]
+
+
+def record(command: Command, trace: Path, *options: str, fixed_layout: bool = False, **how: Any) -> Run:
+    """Run a command under `clew record -q`; `options` go to clew, `how` to `run`."""
+    recorder = clew_command("record", "-q", "-o", trace, *options, "--", *command)
+    return run([*(FIXED_LAYOUT if fixed_layout else ()), *recorder], **how)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A finished trace, opened."""
+
+    trace: Trace
+    arrays: TraceArrays
+    summary: dict[str, Any]
+
+    @property
+    def totals(self) -> dict[str, int]:
+        totals: dict[str, int] = self.summary["totals"]
+        return totals
+
+
+def read(path: Path) -> Recorded:
+    """Open a trace, prove it well-formed and free of losses; AssertionError tells what is not so."""
+    trace = Trace(path)
+    findings = check_invariants(trace)
+    told = [f"{finding.invariant}: {finding.n_places} places: {finding.examples[:3]}" for finding in findings]
+    assert not told, told
+    summary = summarize_trace(trace)
+    assert summary["totals"]["lost_records"] == 0, summary["totals"]
+    return Recorded(trace, TraceArrays(trace), summary)

@@ -1,0 +1,33 @@
+"""A recorded program behaves as it does alone: output, exit status, addresses; and its trace is well-formed."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import runs
+from tests.programs.build import Program, catalogue
+
+STDIN = b"one line\nanother line without an end"
+MODES = ("counts", "coverage")
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize(
+    ("program", "mode"), itertools.product(catalogue(), MODES), ids=lambda value: getattr(value, "name", value)
+)
+def test_recorded_like_native(program: Program, mode: str, tmp_path: Path) -> None:
+    if program.missing_features:
+        pytest.skip(f"this processor has no {', '.join(program.missing_features)}")
+    command = [program.path, "first argument", "second"] if program.name == "environment" else [program.path]
+    fixed_layout = "addresses" in program.traits
+    native = runs.run([*(runs.FIXED_LAYOUT if fixed_layout else ()), *command], stdin=STDIN)
+    assert native.status == program.status
+    trace = tmp_path / "trace.clew"
+    recorded = runs.record(command, trace, "--mode", mode, fixed_layout=fixed_layout, stdin=STDIN)
+    if "unordered" in program.traits:
+        native, recorded = native.sorted_lines(), recorded.sorted_lines()
+    assert recorded == native
+    runs.read(trace)
