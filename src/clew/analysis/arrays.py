@@ -11,41 +11,53 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from clew.store.trace import Trace
 
-__all__ = ["TraceArrays", "to_numpy", "to_words"]
+__all__ = ["Array", "TraceArrays", "byte_lengths", "find_rows", "to_numpy", "to_words"]
 
 Array = npt.NDArray[Any]
 
 
 def to_numpy(column: pa.ChunkedArray | pa.Array, missing: int = -1) -> Array:
-    """A column of numbers as an array; `missing` where it is null."""
-    if column.null_count:
-        column = pc.fill_null(column, pa.scalar(missing, column.type) if missing >= 0 else _wide(column, missing))
-    values: Array = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(zero_copy_only=False)
+    """A column of integers or booleans as an array; `missing` where it is null (of an unsigned type, its low bits)."""
+    array = _to_array(column)
+    n, offset = len(array), array.offset
+    validity, data = array.buffers()
+    if pa.types.is_boolean(array.type):
+        values = _bits(data, offset, n)
+    else:
+        values = np.frombuffer(data or b"", array.type.to_pandas_dtype(), n, offset * array.type.bit_width // 8)
+    if validity is not None and array.null_count:
+        values = np.where(_bits(validity, offset, n), values, np.array(missing).astype(values.dtype))
     return values
 
 
-def _wide(column: pa.ChunkedArray | pa.Array, missing: int) -> pa.Scalar:
-    """`missing` in the column's type; for unsigned types the highest number."""
-    if pa.types.is_unsigned_integer(column.type):
-        return pa.scalar((1 << column.type.bit_width) + missing, column.type)
-    return pa.scalar(missing, column.type)
+def byte_lengths(column: pa.ChunkedArray) -> Array:
+    """How long the values of a column of bytes are, i64."""
+    array = _to_array(column)
+    offsets = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
+    return np.diff(offsets.astype(np.int64))
 
 
 def to_words(column: pa.ChunkedArray | pa.Array, words: list[str]) -> Array:
     """A column of words as indices into `words`; -1 for any other word and for null."""
-    encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = pa.concat_arrays(encoded.chunks) if encoded.num_chunks else pa.array([], encoded.type)
-    if not pa.types.is_dictionary(encoded.type):
-        encoded = encoded.dictionary_encode()
+    array = _to_array(column)
     known = {word: index for index, word in enumerate(words)}
-    lookup = np.array([known.get(word, -1) for word in encoded.dictionary.to_pylist()] + [-1])
-    found: Array = lookup[to_numpy(encoded.indices)]
+    lookup = np.array([known.get(word, -1) for word in array.dictionary.to_pylist()] + [-1])
+    found: Array = lookup[to_numpy(array.indices)]
     return found
+
+
+def _to_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    # Arrow's own conversions load its kernels, or look for pandas: longer than what is to be done here takes.
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column
+
+
+def _bits(buffer: pa.Buffer, offset: int, n: int) -> Array:
+    return np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little", count=offset + n)[offset:].astype(bool)
 
 
 class TraceArrays:
@@ -96,8 +108,7 @@ class TraceArrays:
 
     @cached_property
     def is_recorded(self) -> Array:
-        recorded: Array = to_numpy(pc.cast(self.blocks["is_recorded"], pa.int8())) == 1
-        return recorded
+        return to_numpy(self.blocks["is_recorded"])
 
     @cached_property
     def edge_source(self) -> Array:

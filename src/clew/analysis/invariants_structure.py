@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.compute as pc
 
-from clew.analysis.arrays import TraceArrays, find_rows, to_numpy
+from clew.analysis.arrays import TraceArrays, byte_lengths, find_rows, to_numpy
 from clew.binary.disassembly import instruction_starts
 
 __all__ = ["STRUCTURE_INVARIANTS"]
@@ -68,7 +67,7 @@ def check_processes(arrays: TraceArrays) -> list[str]:
 
 def check_blocks(arrays: TraceArrays) -> list[str]:
     size = arrays.size_bytes.astype(np.int64)
-    stored = to_numpy(pc.cast(pc.binary_length(arrays.blocks["bytes"]), "int64"))
+    stored = byte_lengths(arrays.blocks["bytes"])
     version = to_numpy(arrays.blocks["code_version"])
     found = _blocks(arrays, (size < 0) | (stored != size), "its size is not that of its bytes")
     n = arrays.n_instructions

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from clew.address import FileOffset, ImageOffset
 from clew.binary.elf import PT_GNU_EH_FRAME, SHF_EXECINSTR, ElfFile, open_elf
+from clew.binary.plt import SUFFIX, find_stubs
 from clew.errors import BinaryError
 
 __all__ = ["SymbolTable", "load_symbols", "read_symbols"]
@@ -23,6 +24,7 @@ __all__ = ["SymbolTable", "load_symbols", "read_symbols"]
 DEBUG_DIRECTORY: Final = Path("/usr/lib/debug/.build-id")
 MAX_SYMBOLS: Final = 1 << 24
 MAX_NAME_BYTES: Final = 1 << 16
+MAX_STUB_NAMES_BYTES: Final = 1 << 24
 _SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _STT_NOTYPE, _STT_FUNC, _STT_GNU_IFUNC = 0, 2, 10
 _STB_LOCAL, _STB_WEAK = 0, 2
@@ -97,8 +99,8 @@ class SymbolTable:
         found: dict[int, int] = {}
         at = self.names.find(wanted)
         while wanted and at >= 0:
-            following = self.names[at + len(wanted) : at + len(wanted) + 1]
-            if following in (b"\0", b"@", b""):
+            following = self.names[at + len(wanted) : at + len(wanted) + 5]
+            if following[:1] in (b"\0", b"@", b"") and following != b"@plt\0":
                 for index in np.flatnonzero(places == at).tolist():
                     found[int(offsets[index])] = int(sizes[index])
             at = self.names.find(wanted, at + 1)
@@ -107,11 +109,9 @@ class SymbolTable:
     def _name_at(self, place: int) -> str:
         end = self.names.find(b"\0", place, place + MAX_NAME_BYTES)
         name = self.names[place : end if end >= 0 else place + MAX_NAME_BYTES]
-        return (
-            name.split(b"@", 1)[0].decode("utf-8", "backslashreplace")
-            if name[:1] != b"@"
-            else name.decode("utf-8", "backslashreplace")
-        )
+        stem, _, version = name.partition(b"@")
+        # A version after @ or @@ is no part of the name; @plt marks a stub.
+        return (name if not stem or version == b"plt" else stem).decode("utf-8", "backslashreplace")
 
 
 def load_symbols(path: str | Path) -> SymbolTable:
@@ -126,6 +126,8 @@ def load_symbols(path: str | Path) -> SymbolTable:
 def read_symbols(elf: ElfFile) -> SymbolTable:
     """Symbols of an open ELF file, as `load_symbols` gives them."""
     rows, names = _read_tables(elf, b"")
+    stubs, names = _name_stubs(elf, names)
+    rows = np.concatenate([rows, stubs])
     build_id = elf.build_id
     if build_id and len(build_id) > 2 and not any(section.kind == _SHT_SYMTAB for section in elf.sections):
         debug_path = DEBUG_DIRECTORY / build_id[:2] / f"{build_id[2:]}.debug"
@@ -163,6 +165,35 @@ def _read_tables(elf: ElfFile, names: bytes) -> tuple[Array, bytes]:
         names += text + b"\0"
         found.append(rows)
     return np.concatenate(found), names
+
+
+def _name_stubs(elf: ElfFile, names: bytes) -> tuple[Array, bytes]:
+    """Stubs as symbols that are called like the function with @plt, the names appended to `names`."""
+    addresses, sizes, indices = find_stubs(elf)
+    dynsym = next((section for section in elf.sections if section.kind == _SHT_DYNSYM), None)
+    if not len(addresses) or dynsym is None or dynsym.link >= len(elf.sections):
+        return np.zeros(0, _SYMBOL), names
+    data = elf.read(dynsym.file_offset, min(dynsym.size_bytes, MAX_SYMBOLS * _SYMBOL.itemsize))
+    table = np.frombuffer(data[: len(data) // _SYMBOL.itemsize * _SYMBOL.itemsize], _SYMBOL)
+    text = elf.read(elf.sections[dynsym.link].file_offset, elf.sections[dynsym.link].size_bytes)
+    parts, places, kept = [names], [], []
+    at = len(names)
+    for position, index in enumerate(indices.tolist()):
+        if not 0 < index < len(table) or at - len(names) > MAX_STUB_NAMES_BYTES:
+            continue
+        place = int(table["name"][index])
+        end = text.find(b"\0", place, place + MAX_NAME_BYTES)
+        if end <= place:
+            continue
+        part = text[place:end] + SUFFIX.encode() + b"\0"
+        parts.append(part)
+        places.append(at)
+        kept.append(position)
+        at += len(part)
+    rows = np.zeros(len(kept), _SYMBOL)
+    rows["name"], rows["info"] = places, _STT_FUNC
+    rows["value"], rows["size"] = addresses[kept], sizes[kept]
+    return rows, b"".join(parts)
 
 
 def _build_table(rows: Array, names: bytes, function_addresses: Array, lowest_address: int) -> SymbolTable:

@@ -99,7 +99,9 @@ class Trace:
                 raise TraceDamagedError(self.path, f"{part} is damaged or truncated ({reason})") from error
         wanted = pa.schema([schema.field(name) for name in names])
         try:
-            found = pa.concat_tables(parts).cast(wanted) if parts else wanted.empty_table()
+            found = pa.concat_tables(parts) if parts else wanted.empty_table()
+            if found.schema.types != wanted.types:
+                found = found.cast(wanted)
         except (pa.ArrowException, ValueError) as error:
             raise TraceDamagedError(self.path, f"table {table} has columns that can't be joined") from error
         if found.num_rows != described["rows"]:

@@ -1,0 +1,56 @@
+"""`clew export`: write a trace in another tool's format.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+import click
+
+__all__ = ["command"]
+
+
+@click.command(name="export")
+@click.option("--to", "format_name", required=True, metavar="FORMAT", help="The format: drcov.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path, allow_dash=True), help="The file to write, - for stdout."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
+def command(trace_path: Path, format_name: str, output: Path | None, quiet: bool) -> None:
+    """Write TRACE in another tool's FORMAT.
+
+    drcov is what coverage viewers such as Lighthouse load. Without -o the file is named after the trace.
+    """
+    from clew.cli.console import say
+    from clew.errors import OutputError, UsageError
+    from clew.export.formats import EXPORTERS
+    from clew.store.trace import Trace
+
+    exporter = EXPORTERS.get(format_name)
+    if exporter is None:
+        raise UsageError(f"no such format: {format_name!r}; there is {', '.join(EXPORTERS)}")
+    trace = Trace(trace_path)
+    if output is not None and str(output) == "-":
+        exporter.export(trace, sys.stdout.buffer)
+        return
+    path = output or Path(trace_path.name.removesuffix(".clew") + exporter.suffix)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        try:
+            with unfinished.open("wb") as file:
+                n = exporter.export(trace, file)
+            os.replace(unfinished, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OutputError.from_os_error(path, error) from error
+    if not quiet:
+        say(f"wrote {path}: {n:,} blocks")

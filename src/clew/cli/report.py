@@ -1,0 +1,67 @@
+"""`clew report`: the hottest functions, blocks, edges, lines, images or threads.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["command"]
+
+_SUBJECTS = ["function", "block", "edge", "line", "image", "thread"]
+
+
+@click.command(name="report")
+@click.option("--by", type=click.Choice(_SUBJECTS), default="function", show_default=True, help="What to rank.")
+@click.option(
+    "-n", "n_rows", type=click.IntRange(1), default=None, metavar="N", help="How many rows; default 20, of blocks 10."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
+@click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
+def command(trace_path: Path, by: str, n_rows: int | None, as_json: bool, as_csv: bool) -> None:
+    """Show what in TRACE ran the most instructions. In mode coverage, where nothing is counted, what has most."""
+    from clew.analysis.arrays import TraceArrays
+    from clew.analysis.hottest import RANKINGS
+    from clew.errors import UsageError
+    from clew.store.trace import Trace
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv: choose one")
+    trace = Trace(trace_path)
+    arrays = TraceArrays(trace)
+    rows = RANKINGS[by](arrays, n_rows or (10 if by == "block" else 20))
+    if as_json:
+        click.echo(json.dumps({"by": by, "rows": rows}, indent=1))
+    elif as_csv:
+        _print_csv(rows)
+    else:
+        from clew.cli.report_text import print_report
+
+        print_report(arrays, by, rows)
+
+
+def _print_csv(rows: list[dict[str, Any]]) -> None:
+    """Rows of rows become columns with a dot in their names."""
+    flat = [_flatten(row) for row in rows]
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+
+
+def _flatten(row: dict[str, Any]) -> dict[str, Any]:
+    flat = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            flat.update({f"{name}.{inner}": part for inner, part in value.items()})
+        else:
+            flat[name] = value
+    return flat

@@ -1,0 +1,185 @@
+"""Rows of a report as tables for people; blocks as listings.
+
+Runs in the controller. Which rows there are, and in which order, is `clew.analysis`'.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from clew.analysis.arrays import TraceArrays, find_rows, to_numpy
+from clew.analysis.hot_lines import find_block_lines
+from clew.binary.disassembly import disassemble
+from clew.binary.lines import SourceLine
+from clew.cli.tables import (
+    Column,
+    escaped,
+    format_count,
+    format_share,
+    function_name,
+    image_name,
+    make_console,
+    make_table,
+)
+
+__all__ = ["print_report"]
+
+Row = dict[str, Any]
+
+_MAX_LISTED = 24
+"""Instructions of one block that are listed at most."""
+
+
+def print_report(arrays: TraceArrays, by: str, rows: list[Row]) -> None:
+    """Print `rows`, a ranking of `by`, on stdout."""
+    console = make_console()
+    if not rows:
+        console.print(escaped("nothing ran"))
+    elif by == "block":
+        _print_blocks(console, arrays, rows)
+    else:
+        columns, cells = _COLUMNS[by], [_CELLS[by](row) for row in rows]
+        console.print(make_table(columns, cells))
+
+
+def _function_cells(row: Row) -> list[str]:
+    return [
+        format_share(row["share"]),
+        format_count(row["instructions"]),
+        format_count(row["executions"]),
+        format_count(row["entries"]),
+        function_name(row["function"]),
+        image_name(row["image"]),
+    ]
+
+
+def _edge_cells(row: Row) -> list[str]:
+    return [
+        format_count(row["executions"]),
+        row["kind"],
+        _place(row["source"]),
+        _place(row["target"]),
+    ]
+
+
+def _line_cells(row: Row) -> list[str]:
+    place = "(no line known)" if row["file"] is None else f"{row['file']}:{row['line']}"
+    return [format_share(row["share"]), format_count(row["instructions"]), format_count(row["executions"]), place]
+
+
+def _image_cells(row: Row) -> list[str]:
+    return [
+        format_share(row["share"]),
+        format_count(row["instructions"]),
+        format_count(row["executions"]),
+        format_count(row["blocks"]),
+        row["image"] or "(outside of images)",
+    ]
+
+
+def _thread_cells(row: Row) -> list[str]:
+    return [
+        format_share(row["share"]),
+        format_count(row["instructions"]),
+        format_count(row["executions"]),
+        str(row["tid"]),
+        row["name"],
+        row["end"],
+    ]
+
+
+_SHARE = Column("share", is_number=True)
+_INSTRUCTIONS = Column("instructions", is_number=True)
+_EXECUTIONS = Column("executions", is_number=True)
+_COLUMNS = {
+    "function": [
+        _SHARE,
+        _INSTRUCTIONS,
+        Column("block executions", is_number=True),
+        Column("entered", is_number=True),
+        Column("function", min_width=16, style="bold"),
+        Column("image", min_width=8, style="dim"),
+    ],
+    "edge": [_EXECUTIONS, Column("kind"), Column("from", min_width=16), Column("to", min_width=16)],
+    "line": [_SHARE, _INSTRUCTIONS, _EXECUTIONS, Column("line", min_width=16, style="bold")],
+    "image": [
+        _SHARE,
+        _INSTRUCTIONS,
+        Column("block executions", is_number=True),
+        Column("blocks", is_number=True),
+        Column("image", min_width=16, style="bold"),
+    ],
+    "thread": [
+        _SHARE,
+        _INSTRUCTIONS,
+        Column("block executions", is_number=True),
+        Column("thread", is_number=True),
+        Column("name", style="bold"),
+        Column("end"),
+    ],
+}
+_CELLS = {
+    "function": _function_cells,
+    "edge": _edge_cells,
+    "line": _line_cells,
+    "image": _image_cells,
+    "thread": _thread_cells,
+}
+
+
+def _place(row: Row | None) -> str:
+    """A block's place in few words."""
+    if row is None:
+        return "-"
+    if row["symbol"] is not None:
+        offset = f"+{row['symbol_offset']:#x}" if row["symbol_offset"] else ""
+        return f"{function_name(row['symbol'])}{offset}"
+    if row["offset"] is not None:
+        return f"{image_name(row['image'])}+{row['offset']}"
+    return str(row["app_pc"])
+
+
+def _print_blocks(console: Console, arrays: TraceArrays, rows: list[Row]) -> None:
+    lines = _find_lines(arrays, rows)
+    for index, row in enumerate(rows):
+        if index:
+            console.print()
+        header = Text(f"{format_share(row['share']):>8}  ", style="bold")
+        header.append_text(escaped(_place(row), "bold"))
+        header.append_text(escaped(f"  {image_name(row['image'])}", "dim"))
+        header.append(
+            f"  {format_count(row['executions'])} × {row['n_instructions']} instructions = "
+            f"{format_count(row['instructions'])}"
+        )
+        console.print(header, no_wrap=True, overflow="ellipsis")
+        _print_listing(console, row, lines.get(row["block"], []))
+
+
+def _print_listing(console: Console, row: Row, lines: list[SourceLine | None]) -> None:
+    instructions = disassemble(bytes.fromhex(row["bytes"]), int(row["app_pc"], 16))
+    shown: SourceLine | None = None
+    for index, instruction in enumerate(instructions[:_MAX_LISTED]):
+        line = lines[index] if index < len(lines) else None
+        text = Text(f"{instruction.address:>18x}  ", style="dim")
+        text.append_text(escaped(f"{instruction.text:<48}", "default"))
+        if line is not None and line != shown:
+            text.append_text(escaped(f"  {line.file.rsplit('/', 1)[-1]}:{line.line}", "dim"))
+            shown = line
+        console.print(text, no_wrap=True, overflow="ellipsis")
+    if len(instructions) > _MAX_LISTED:
+        console.print(escaped(f"{'':>18}  … {len(instructions) - _MAX_LISTED} more", "dim"))
+
+
+def _find_lines(arrays: TraceArrays, rows: list[Row]) -> dict[int, list[SourceLine | None]]:
+    """Source lines of the instructions of each block, by its id, where there are any."""
+    blocks = find_rows(arrays.block_id, np.array([row["block"] for row in rows], np.int64))
+    images = find_rows(to_numpy(arrays.trace.images["image_id"]), to_numpy(arrays.blocks["image_id"]))[blocks]
+    found: dict[int, list[SourceLine | None]] = {}
+    for image in np.unique(images[images >= 0]).tolist():
+        for block, lines in find_block_lines(arrays, image, blocks[images == image].tolist()).items():
+            found[int(arrays.block_id[block])] = lines
+    return found

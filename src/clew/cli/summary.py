@@ -1,0 +1,71 @@
+"""What `clew record` says when it is done: the hottest functions, totals, losses.
+
+Runs in the controller. Goes to stderr, as everything that clew says beside a recorded program.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from clew.analysis.arrays import TraceArrays
+from clew.analysis.hottest import rank_functions
+from clew.analysis.totals import summarize_totals
+from clew.cli.tables import (
+    Column,
+    escaped,
+    format_count,
+    format_share,
+    function_name,
+    image_name,
+    make_console,
+    make_table,
+)
+from clew.store.trace import Trace
+
+__all__ = ["losses_text", "print_summary"]
+
+_N_FUNCTIONS = 8
+
+
+def print_summary(trace: Trace) -> None:
+    """Print the summary of `trace` on stderr."""
+    console = make_console(sys.stderr)
+    arrays = TraceArrays(trace)
+    totals = summarize_totals(arrays)
+    is_counted = trace.mode != "coverage"
+    if is_counted:
+        columns = [
+            Column("share", is_number=True),
+            Column("instructions", is_number=True),
+            Column("entered", is_number=True),
+            Column("function", min_width=16, style="bold"),
+            Column("image", min_width=8, style="dim"),
+        ]
+        rows = [
+            [
+                format_share(row["share"]),
+                format_count(row["instructions"]),
+                format_count(row["entries"]),
+                function_name(row["function"]),
+                image_name(row["image"]),
+            ]
+            for row in rank_functions(arrays, _N_FUNCTIONS)
+        ]
+        if rows:
+            console.print()
+            console.print(make_table(columns, rows))
+            console.print()
+    n_threads = trace.threads.num_rows
+    line = f"{format_count(totals['blocks'])} blocks, {format_count(totals['edges'])} edges"
+    if is_counted:
+        line = (
+            f"{format_count(totals['instructions'])} instructions, "
+            f"{format_count(totals['block_executions'])} block executions; {line}"
+        )
+    console.print(escaped(f"{line}; {n_threads} thread{'s' * (n_threads != 1)}; {losses_text(trace)}"))
+
+
+def losses_text(trace: Trace) -> str:
+    """What was lost, in words."""
+    lost = [f"{format_count(n)} {name.replace('_', ' ')}" for name, n in trace.manifest.losses.items() if n]
+    return "lost: " + ", ".join(lost) if lost else "nothing lost"

@@ -1,0 +1,30 @@
+"""The formats that traces can be exported to.
+
+Runs in the controller. To add one: an exporter in a file of its own, and a line here.
+"""
+
+from __future__ import annotations
+
+from typing import IO, Final, Protocol
+
+from clew.export.drcov import DrcovExporter
+from clew.store.trace import Trace
+
+__all__ = ["EXPORTERS", "Exporter"]
+
+
+class Exporter(Protocol):
+    """Writes a trace in one format. `suffix` is what its files' names end with."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffix(self) -> str: ...
+
+    def export(self, trace: Trace, file: IO[bytes]) -> int:
+        """Write `trace` to `file`; how many of the format's items were written."""
+
+
+EXPORTERS: Final[dict[str, Exporter]] = {exporter.name: exporter for exporter in [DrcovExporter()]}
+"""Exporters by the name of their format."""
