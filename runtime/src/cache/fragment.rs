@@ -3,6 +3,9 @@
 /// No fragment, exit, counter or pad.
 pub const NONE: u32 = u32::MAX;
 
+/// `Fragment::count_before`: the fragment has no counter of its own but at its exits.
+pub const COUNTED_AT_EXITS: u16 = u16::MAX;
+
 /// A block's translated copy.
 #[derive(Clone, Copy)]
 pub struct Fragment {
@@ -19,7 +22,7 @@ pub struct Fragment {
     /// protocol::exit_kind
     pub exit_kind: u8,
     pub is_valid: bool,
-    /// Instruction before which the block's own counter is incremented; `u16::MAX`: at an exit.
+    /// Instruction before which the block's own counter is incremented, or `COUNTED_AT_EXITS`.
     pub count_before: u16,
     pub code_version: u32,
     pub counter: u32,

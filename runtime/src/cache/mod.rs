@@ -9,7 +9,7 @@ pub mod pairs;
 pub mod slab;
 pub mod table;
 
-pub use fragment::{Exit, Fragment, Pad, NONE};
+pub use fragment::{Exit, Fragment, Pad, COUNTED_AT_EXITS, NONE};
 pub use slab::{Slabs, Unit};
 
 use crate::sys::heap::Arena;
@@ -67,6 +67,33 @@ impl Cache {
 
     pub fn fragment_mut(&mut self, id: u32) -> &mut Fragment {
         &mut self.fragments.as_mut_slice()[id as usize]
+    }
+
+    /// Which instruction of a fragment starts at `app_pc`. Lock-free: called by the signal handler.
+    fn instruction_index(&self, fragment: &Fragment, app_pc: u64) -> u32 {
+        let start = fragment.map_start as usize;
+        let entries = &self.map.as_slice()[start..start + fragment.map_length as usize];
+        let offset = app_pc - fragment.app_pc;
+        let mut index = 0;
+        let mut last = None;
+        for entry in entries {
+            if u64::from(entry.app_offset) >= offset {
+                break;
+            }
+            if last != Some(entry.app_offset) {
+                index += 1;
+                last = Some(entry.app_offset);
+            }
+        }
+        index
+    }
+
+    /// The counter that a fragment left in front of `app_pc` had incremented by then, although it did not run to its end.
+    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<u32> {
+        let is_counted = fragment.counter != NONE
+            && fragment.count_before != COUNTED_AT_EXITS
+            && self.instruction_index(fragment, app_pc) >= u32::from(fragment.count_before);
+        is_counted.then_some(fragment.counter)
     }
 
     pub fn exit(&self, id: u32) -> &Exit {

@@ -20,7 +20,7 @@ use crate::protocol::{edge_kind, error_code, event_kind, exit_kind, release_reas
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::SigInfo;
+use crate::sys::kernel::{SigInfo, SIGTRAP};
 use crate::thread::registry::{write_event, writer_of};
 use crate::thread::THREADS;
 
@@ -52,6 +52,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             }
         }
         REASON_SYSCALL_DONE => {
+            syscalls::note_temporary_mask(context);
             let next = leave_syscall(context);
             context.registers[1] = next;
             context.rip = next;
@@ -160,8 +161,8 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
 /// The block's branch was not executed: what ran of it before is counted as a part.
 fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
-    if fragment.counter != NONE && matches!(fragment.exit_kind, exit_kind::RETURN | exit_kind::SYSCALL) {
-        add_to_counter(context, fragment.counter, -1);
+    if let Some(counter) = engine.cache.counted_too_early(&fragment, stopped_at) {
+        add_to_counter(context, counter, -1);
     }
     count_part(engine, context, id, stopped_at);
 }
@@ -364,6 +365,10 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         }
         Delivery::Ignored | Delivery::Default => {
             SIGNALS.lock().restore_default(info.signo as u32);
+            if is_fault && info.signo as u32 == SIGTRAP {
+                // A trap comes after its instruction, which is not executed again: the signal is sent instead.
+                deliver::raise_again(info);
+            }
             if is_fault {
                 // The instruction faults again, natively and with the program's own state.
                 end_by_default(context, mask);

@@ -166,6 +166,30 @@ fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
     Some(result)
 }
 
+/// A plain system call was interrupted: if it waits with a mask of its own (sigsuspend and the like), the handler runs
+/// with that mask, and the one before it comes back after the handler.
+pub fn note_temporary_mask(context: &mut ThreadContext) {
+    const EINTR: i64 = 4;
+    if context.registers[0] as i64 != -EINTR {
+        return;
+    }
+    let r = &context.registers;
+    let (rdi, r8, r9, r10) = (r[7], r[8], r[9], r[10]);
+    let address = match context.syscall_number {
+        number::RT_SIGSUSPEND => rdi,
+        number::PPOLL => r10,
+        number::EPOLL_PWAIT | number::EPOLL_PWAIT2 => r8,
+        number::PSELECT6 | number::IO_PGETEVENTS if r9 != 0 => read_program::<u64>(r9).unwrap_or(0),
+        _ => 0,
+    };
+    if address != 0 {
+        if let Ok(mask) = read_program::<u64>(address) {
+            context.temporary_mask = mask;
+            context.has_temporary_mask = 1;
+        }
+    }
+}
+
 /// Whether a signal waits to be delivered: read anew each time, because the signal handler sets it.
 pub fn is_signal_waiting(context: &ThreadContext) -> bool {
     // SAFETY: a field of a live context.

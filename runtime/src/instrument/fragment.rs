@@ -6,15 +6,13 @@ use super::way_out::WayOut;
 use super::{BuildError, Engine};
 use crate::arch::x86_64::emit::Emitter;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{ExitType, Fragment, MapEntry, SpillState, NONE};
+use crate::cache::fragment::{ExitType, Fragment, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::slab::UNIT_ROOM_BYTES;
 use crate::cache::Unit;
 use crate::decode::{decode_block, flags, Block, Ending};
 use crate::protocol::{error_code, exit_kind, record_kind, FragmentRecord};
 use crate::sys::calls::rdtsc;
 
-/// The instruction's own counter place: at its exits.
-const AT_EXITS: u16 = u16::MAX;
 /// Bits of FragmentRecord.flags.
 const FLAG_EXCLUDED: u8 = 1;
 const FLAG_LIMIT: u8 = 2;
@@ -81,7 +79,7 @@ impl Engine {
             Ending::TransactionBegin(_) if !self.has_rtm => block.instructions.len(),
             _ => block.instructions.len() - 1,
         };
-        let counts_in_body = counters.main != NONE && kind != exit_kind::CONDITIONAL;
+        let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
         let place = if counts_in_body { find_dead_place(block, n_copied, are_dead_at_end) } else { None };
         let mut is_unsupported = ending == Ending::Unsupported;
@@ -170,7 +168,7 @@ impl Engine {
             last_offset: last_offset as u16,
             exit_kind: kind,
             is_valid: true,
-            count_before: if counts_in_body { place.map_or(n_copied, |p| p) as u16 } else { AT_EXITS },
+            count_before: if counts_in_body { place.map_or(n_copied, |p| p) as u16 } else { COUNTED_AT_EXITS },
             code_version,
             counter: counters.main,
             first_exit: first_exit.unwrap_or(0) as u32,

@@ -93,7 +93,9 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     context.rflags &= !HANDLER_CLEARED_FLAGS;
     // A handler starts with the default control word and vector state (fpu__clear_user_states).
     reset_vector_state(context);
-    let mut new_mask = mask | action.mask;
+    let waiting_mask = if context.has_temporary_mask != 0 { context.temporary_mask } else { mask };
+    context.has_temporary_mask = 0;
+    let mut new_mask = waiting_mask | action.mask;
     if action.flags & SA_NODEFER == 0 {
         new_mask |= 1 << (signal - 1);
     }
@@ -266,8 +268,9 @@ fn place_size(place: frame::FramePlace, top: u64) -> usize {
 pub fn raise_again(info: &SigInfo) {
     let signal = info.signo as u64;
     let (pid, tid) = (crate::sys::calls::getpid(), crate::sys::calls::gettid());
-    // SAFETY: reads `info`; 297 is rt_tgsigqueueinfo, which lets a task say anything to itself.
-    let result = unsafe { syscall(297, [u64::from(pid), u64::from(tid), signal, info as *const SigInfo as u64, 0, 0]) };
+    let call = [u64::from(pid), u64::from(tid), signal, info as *const SigInfo as u64, 0, 0];
+    // SAFETY: reads `info`; a task may say anything to itself.
+    let result = unsafe { syscall(number::RT_TGSIGQUEUEINFO, call) };
     if result < 0 {
         // SAFETY: no memory.
         unsafe { syscall(number::TGKILL, [u64::from(pid), u64::from(tid), signal, 0, 0, 0]) };

@@ -91,9 +91,8 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         }
         context.exit_id = id;
         // A block that was counted before it came to its end is not counted: the dispatcher adds what did run.
-        let index = index_of(engine, &fragment, app_pc);
-        if fragment.counter != crate::cache::NONE && index >= u32::from(fragment.count_before) {
-            add_to_counter(context, fragment.counter, -1);
+        if let Some(counter) = engine.cache.counted_too_early(&fragment, app_pc) {
+            add_to_counter(context, counter, -1);
         }
     } else if is_in_image(pc) {
         fail(context, signal, pc, info.address);
@@ -116,25 +115,6 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
 }
 
-/// Which instruction of the fragment starts at `app_pc`.
-fn index_of(engine: &crate::instrument::Engine, fragment: &crate::cache::Fragment, app_pc: u64) -> u32 {
-    let start = fragment.map_start as usize;
-    let entries = &engine.cache.map.as_slice()[start..start + fragment.map_length as usize];
-    let offset = app_pc - fragment.app_pc;
-    let mut index = 0;
-    let mut last = None;
-    for entry in entries {
-        if u64::from(entry.app_offset) >= offset {
-            break;
-        }
-        if last != Some(entry.app_offset) {
-            index += 1;
-            last = Some(entry.app_offset);
-        }
-    }
-    index
-}
-
 fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
     if context.pending != 0 {
         // Only a fault signal that somebody sent comes here. Let it wait in the kernel.
@@ -143,8 +123,8 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
         ucontext.sigmask |= 1 << (signal - 1);
         let target =
             [u64::from(getpid()), u64::from(gettid()), u64::from(signal), &info as *const SigInfo as u64, 0, 0];
-        // SAFETY: reads `info`. 297 is rt_tgsigqueueinfo.
-        unsafe { syscall(297, target) };
+        // SAFETY: reads `info`.
+        unsafe { syscall(number::RT_TGSIGQUEUEINFO, target) };
         return;
     }
     context.pending_info = *info;
@@ -174,9 +154,9 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
             let (id, _) = interrupt::fragment_at(&engine.cache, pc).unwrap_or((crate::cache::NONE, 0));
             context.exit_id = id;
             if id != crate::cache::NONE {
-                let fragment = engine.cache.fragment(id);
-                if fragment.counter != crate::cache::NONE {
-                    add_to_counter(context, fragment.counter, -1);
+                let fragment = *engine.cache.fragment(id);
+                if let Some(counter) = engine.cache.counted_too_early(&fragment, context.rip) {
+                    add_to_counter(context, counter, -1);
                 }
             }
             context.fault_pending = 2;

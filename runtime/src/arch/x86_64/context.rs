@@ -113,7 +113,11 @@ pub struct ThreadContext {
     pub fault_info: SigInfo,
     /// 1: the system call under way is to be given up for a signal (`RESTART_ARMED`); 2: it was.
     pub restart: u32,
-    pub padding: u32,
+    /// `temporary_mask` holds the mask that a system call had in place while it waited.
+    pub has_temporary_mask: u32,
+    pub temporary_mask: u64,
+    /// The plain system call made last.
+    pub syscall_number: u64,
     /// err, trapno and cr2 of the fault, for its frame.
     pub fault_details: [u64; 3],
 }
