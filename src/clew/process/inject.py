@@ -45,8 +45,8 @@ BASES: Final = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
 """Where to map, in order of preference: none is near a heap, a stack, a library or a sanitizer's shadow memory."""
 
 HEAP_BYTES: Final = 64 << 30
-MIN_HEAP_BYTES: Final = 24 << 30
-"""What the runtime's arenas reserve together, and some more."""
+MIN_HEAP_BYTES: Final = 512 << 20
+"""With less of it even a small program would find the runtime's tables full."""
 
 MIN_THREADS: Final = 16
 MIN_COUNTER_BYTES: Final = 4 << 20

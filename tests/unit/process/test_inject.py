@@ -213,11 +213,11 @@ def test_a_limited_address_space_gets_less(monkeypatch: pytest.MonkeyPatch) -> N
 
     limit_to(resource.RLIM_INFINITY)
     assert layout_for_limits(SharedLayout()) == (SharedLayout(), HEAP_BYTES)
-    limit_to(80 << 30)
+    limit_to(16 << 30)
     layout, heap_bytes = layout_for_limits(SharedLayout())
     assert layout.max_threads < SharedLayout().max_threads
     assert heap_bytes >= MIN_HEAP_BYTES
-    assert layout.total_bytes + heap_bytes < 40 << 30
+    assert layout.total_bytes + heap_bytes < 8 << 30
     limit_to(1 << 30)
     with pytest.raises(ClewError, match="ulimit -v"):
         layout_for_limits(SharedLayout())

@@ -274,7 +274,7 @@ def test_too_little_address_space(start: Start, tmp_path: Path) -> None:
 
 def test_a_limited_address_space_still_records(start: Start, tmp_path: Path) -> None:
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (64 << 30, 64 << 30))
+        resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
     status, _, errors = finish(start("true", preexec_fn=limit))
     assert status == 0, errors
