@@ -154,6 +154,8 @@ pub enum ExitType {
     Interrupted,
     /// The instruction at the fragment's end is not for translation: release the thread there. Never linked.
     Release,
+    /// The code was written since it was translated. Never linked.
+    Stale,
 }
 
 /// The way from one indirect branch site to one target: verifies the target, counts, goes on.

@@ -19,7 +19,7 @@ impl Cache {
     /// Makes an exit lead straight to a fragment. `false` if that needed memory and there was none.
     pub fn link(&mut self, exit_id: u32, fragment_id: u32) -> bool {
         let exit = *self.exit(exit_id);
-        if exit.linked_to != NONE || matches!(exit.kind, ExitType::Interrupted | ExitType::Release) {
+        if exit.linked_to != NONE || matches!(exit.kind, ExitType::Interrupted | ExitType::Release | ExitType::Stale) {
             return true;
         }
         let start = self.fragment(fragment_id).cache_start;

@@ -3,9 +3,10 @@
 extern crate alloc;
 use super::ranges::Ranges;
 use crate::protocol::{MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
+use crate::sys::kernel::PROT_WRITE;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
-use iced_x86::{Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 
 /// How a block ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,6 +84,7 @@ pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Option<Endin
     if code.is_empty() {
         return None;
     }
+    let is_writable = ranges.find(pc).is_some_and(|range| range.protection & PROT_WRITE != 0);
     let mut decoder = Decoder::with_ip(64, code, pc, decoder_options());
     let mut instruction = Instruction::default();
     let ending = loop {
@@ -108,8 +110,33 @@ pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Option<Endin
         if let Some(ending) = ending_of(&instruction) {
             break ending;
         }
+        if is_writable && may_write_memory(&instruction) {
+            break Ending::Limit;
+        }
     };
     Some(ending)
+}
+
+/// Whether an instruction may write what comes after it: anything that names memory, but for mere addresses.
+fn may_write_memory(instruction: &Instruction) -> bool {
+    let is_address_only = matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
+    let names_memory = |kind| {
+        !matches!(
+            kind,
+            OpKind::Register
+                | OpKind::Immediate8
+                | OpKind::Immediate8_2nd
+                | OpKind::Immediate16
+                | OpKind::Immediate32
+                | OpKind::Immediate64
+                | OpKind::Immediate8to16
+                | OpKind::Immediate8to32
+                | OpKind::Immediate8to64
+                | OpKind::Immediate32to64
+        )
+    };
+    let is_on_stack = instruction.stack_pointer_increment() < 0;
+    !is_address_only && (is_on_stack || (0..instruction.op_count()).any(|i| names_memory(instruction.op_kind(i))))
 }
 
 /// How `instruction` ends a block, if it does.

@@ -145,6 +145,11 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             drop(engine);
             release(context, release_reason::FAR_BRANCH);
         }
+        ExitType::Stale => {
+            let writer = writer_of(context, engine.shared);
+            engine.drop_stale(&writer, exit.fragment);
+            NONE
+        }
         ExitType::Pad if engine.cache.pad(exit.pad).is_dead => {
             // Its target was replaced by other code: the branch is counted anew, to what is there now.
             if exit.counter != NONE {

@@ -60,6 +60,12 @@ impl ExitList {
         self.length += 1;
     }
 
+    /// Emits what a stub does, in place.
+    pub fn emit_stub_jump(emitter: &mut Emitter, id: u32) {
+        emitter.store_gs_immediate(GS_EXIT_ID, id);
+        emitter.jump_gs(GS_GATE_EXIT);
+    }
+
     /// Emits the stubs and makes each jump lead to its own.
     pub fn emit_stubs(&mut self, emitter: &mut Emitter) {
         for index in 0..self.length {
@@ -69,8 +75,7 @@ impl ExitList {
                 emitter.bind(exit.stub as usize);
             }
             exit.stub = address;
-            emitter.store_gs_immediate(GS_EXIT_ID, self.first + index as u32);
-            emitter.jump_gs(GS_GATE_EXIT);
+            Self::emit_stub_jump(emitter, self.first + index as u32);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::counting::{emit_count, find_dead_place};
 use super::exits::ExitList;
+use super::staleness::emit_check;
 use super::way_out::WayOut;
 use super::{BuildError, Engine};
 use crate::arch::x86_64::emit::Emitter;
@@ -12,6 +13,7 @@ use crate::cache::Unit;
 use crate::decode::{decode_block, flags, Block, Ending};
 use crate::protocol::{error_code, exit_kind, record_kind, FragmentRecord};
 use crate::sys::calls::rdtsc;
+use crate::sys::kernel::PROT_WRITE;
 
 /// Bits of FragmentRecord.flags.
 const FLAG_EXCLUDED: u8 = 1;
@@ -82,6 +84,11 @@ impl Engine {
         let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
         let place = if counts_in_body { find_dead_place(block, n_copied, are_dead_at_end) } else { None };
+        if self.is_writable(block.pc) {
+            let id = exits.add_stub_only(ExitType::Stale, block.pc);
+            let are_dead = flags::dead_at(&self.ranges, block.pc);
+            emit_check(&mut emitter, block, are_dead, |emitter| ExitList::emit_stub_jump(emitter, id));
+        }
         let mut is_unsupported = ending == Ending::Unsupported;
         let mut n_done = n_copied;
         for index in 0..n_copied {
@@ -300,6 +307,11 @@ impl Engine {
             Ending::Limit => flags::dead_at(&self.ranges, block.end()),
             _ => false,
         }
+    }
+
+    /// Whether the program may write the code at `pc` without a system call.
+    fn is_writable(&self, pc: u64) -> bool {
+        self.ranges.find(pc).is_some_and(|range| range.protection & PROT_WRITE != 0)
     }
 
     /// How often the code at `pc` had changed, given what it is now.

@@ -41,6 +41,11 @@ impl Engine {
         }
     }
 
+    /// Drops a fragment whose code the program has written.
+    pub fn drop_stale(&mut self, writer: &RingWriter, id: u32) {
+        self.drop_fragment(writer, id, true);
+    }
+
     /// Drops one fragment; with `cascade`, those linked to it as well.
     fn drop_fragment(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
         let fragment = *self.cache.fragment(id);

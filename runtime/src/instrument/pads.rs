@@ -162,7 +162,7 @@ impl Engine {
             ExitType::Call => edge_kind::CALL,
             ExitType::Syscall => edge_kind::SYSCALL,
             ExitType::Landing => edge_kind::RETURN,
-            ExitType::Pad | ExitType::Interrupted | ExitType::Release => return,
+            ExitType::Pad | ExitType::Interrupted | ExitType::Release | ExitType::Stale => return,
         };
         let source = self.cache.fragment(exit.fragment);
         let target = self.cache.fragment(target_fragment);

@@ -5,8 +5,8 @@ use super::exits::ExitList;
 use super::fragment::{Counters, MapBuilder};
 use super::Engine;
 use crate::arch::x86_64::context::{
-    gs_branch_table, GS_EXIT_ID, GS_GATE_EXIT, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX,
-    GS_SPILL_OTHER, GS_SPILL_R11, GS_SPILL_RCX, GS_SPILL_TARGET, SITE_OVERFLOW, SITE_RETURN,
+    gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX, GS_SPILL_OTHER,
+    GS_SPILL_R11, GS_SPILL_RCX, GS_SPILL_TARGET, SITE_OVERFLOW, SITE_RETURN,
 };
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, R11, RAX, RCX, RSP, TARGET};
@@ -57,13 +57,7 @@ impl WayOut<'_, '_> {
     /// The thread goes on natively at the instruction.
     pub fn release(&mut self, app_offset: u64) {
         let id = self.exits.add_stub_only(ExitType::Release, self.block.pc + app_offset);
-        self.jump_to_stub(id);
-    }
-
-    /// What a stub does, in place.
-    fn jump_to_stub(&mut self, id: u32) {
-        self.emitter.store_gs_immediate(GS_EXIT_ID, id);
-        self.emitter.jump_gs(GS_GATE_EXIT);
+        ExitList::emit_stub_jump(self.emitter, id);
     }
 
     fn conditional(&mut self, target: u64, next: u64) {

@@ -263,6 +263,32 @@ impl<'a> Emitter<'a> {
         position
     }
 
+    /// cmp dword [address], value: sets the flags. The address must be within 2 GiB.
+    pub fn compare_memory(&mut self, address: u64, value: u32) {
+        let next = self.address() + 10;
+        self.bytes(&[0x81, 0x3d]);
+        self.dword(address.wrapping_sub(next) as u32);
+        self.dword(value);
+    }
+
+    /// cmp byte [address], value: sets the flags. The address must be within 2 GiB.
+    pub fn compare_memory_byte(&mut self, address: u64, value: u8) {
+        let next = self.address() + 7;
+        self.bytes(&[0x80, 0x3d]);
+        self.dword(address.wrapping_sub(next) as u32);
+        self.bytes(&[value]);
+    }
+
+    /// lahf; seto al: the arithmetic flags to ax
+    pub fn save_flags_to_rax(&mut self) {
+        self.bytes(&[0x9f, 0x0f, 0x90, 0xc0]);
+    }
+
+    /// add al, 0x7f; sahf: the arithmetic flags from ax
+    pub fn restore_flags_from_rax(&mut self) {
+        self.bytes(&[0x04, 0x7f, 0x9e]);
+    }
+
     /// push qword [literal]; returns the position of the rip-relative displacement for `bind`.
     pub fn push_literal(&mut self) -> usize {
         self.bytes(&[0xff, 0x35]);

@@ -1,0 +1,52 @@
+//! Code that the program may write at any time: compared with what was translated, before each execution.
+//!
+//! A fragment of such code starts with the comparison, and ends after each instruction that may write memory, so that
+//! no instruction runs in a form that the program has already overwritten.
+
+use crate::arch::x86_64::context::GS_SPILL_OTHER;
+use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::RAX;
+use crate::decode::Block;
+
+/// Bytes compared by one instruction.
+const STEP: usize = 4;
+
+/// Emits the comparison; where it fails, `emit_stale` puts flags and registers back and then what `stale` emits.
+pub fn emit_check(emitter: &mut Emitter, block: &Block, are_flags_dead: bool, stale: impl FnOnce(&mut Emitter)) {
+    if !are_flags_dead {
+        emitter.store_gs(GS_SPILL_OTHER, RAX);
+        emitter.save_flags_to_rax();
+    }
+    let mut misses = alloc::vec::Vec::new();
+    for (index, chunk) in block.code.chunks(STEP).enumerate() {
+        let address = block.pc + (index * STEP) as u64;
+        match <[u8; STEP]>::try_from(chunk) {
+            Ok(bytes) => {
+                emitter.compare_memory(address, u32::from_le_bytes(bytes));
+                misses.push(emitter.jump_condition(5));
+            }
+            Err(_) => {
+                for (offset, byte) in chunk.iter().enumerate() {
+                    emitter.compare_memory_byte(address + offset as u64, *byte);
+                    misses.push(emitter.jump_condition(5));
+                }
+            }
+        }
+    }
+    let restore = |emitter: &mut Emitter| {
+        if !are_flags_dead {
+            emitter.restore_flags_from_rax();
+            emitter.load_gs(RAX, GS_SPILL_OTHER);
+        }
+    };
+    restore(emitter);
+    let over = emitter.jump();
+    for miss in misses {
+        emitter.bind(miss);
+    }
+    restore(emitter);
+    stale(emitter);
+    emitter.bind(over);
+}
+
+extern crate alloc;
