@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from clew.address import Pid
@@ -35,11 +35,16 @@ def original_environment() -> list[bytes]:
         return [name + b"=" + value for name, value in os.environb.items()]
 
 
-def launch_stopped(program: Program, arguments: Sequence[bytes], environment: Sequence[bytes]) -> StoppedProcess:
+def launch_stopped(
+    program: Program,
+    arguments: Sequence[bytes],
+    environment: Sequence[bytes],
+    ignored_signals: Collection[signal.Signals] = (),
+) -> StoppedProcess:
     """Execute `program` in a new child, stopped before its first instruction (which is ld.so's, if it has one).
 
-    `arguments` begins with argv[0]. Raises NotExecutableError if the kernel refuses to execute it, LaunchError if it
-    can't be traced.
+    `arguments` begins with argv[0]. `ignored_signals` are ignored in the child, whatever they are here.
+    Raises NotExecutableError if the kernel refuses to execute it, LaunchError if it can't be traced.
     """
     path = os.fsencode(program.path)
     argument_array, environment_array = string_array(arguments), string_array(environment)
@@ -50,7 +55,7 @@ def launch_stopped(program: Program, arguments: Sequence[bytes], environment: Se
     if pid == 0:
         try:
             os.close(go_write)
-            _restore_signals()
+            _restore_signals(ignored_signals)
             if os.read(go_read, 1):
                 failure = execve(path, argument_array, environment_array)
                 os.write(failure_write, (failure.errno or 0).to_bytes(4, "little"))
@@ -86,10 +91,12 @@ def launch_stopped(program: Program, arguments: Sequence[bytes], environment: Se
     return process
 
 
-def _restore_signals() -> None:
+def _restore_signals(ignored_signals: Collection[signal.Signals]) -> None:
     """Undo what Python did at its start; handlers are reset by execve itself."""
-    for name in ("SIGPIPE", "SIGXFSZ"):
-        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    for number in ignored_signals:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _wait_for_exec(pid: Pid, program: Program, failure_read: int) -> None:

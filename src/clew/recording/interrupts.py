@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 __all__ = ["InterruptGuard"]
 
@@ -27,6 +28,8 @@ class InterruptGuard:
         self.interrupts = 0
         self.terminations = 0
         self.target_pidfd: int | None = None
+        self.set_aside: set[signal.Signals] = set()
+        """Signals that are ignored natively, and not here while the guard is held."""
 
     @property
     def wants_to_leave(self) -> bool:
@@ -38,7 +41,11 @@ class InterruptGuard:
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
-        replaced = {}
+        replaced: dict[signal.Signals, Any] = {}
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            # Whoever ignores it never learns how a child ended.
+            replaced[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            self.set_aside.add(signal.SIGCHLD)
         for number in (*_FROM_TERMINAL, signal.SIGTERM):
             # Ignored from the start (nohup, a shell's background job) stays ignored, in the target too.
             if signal.getsignal(number) is not signal.SIG_IGN:

@@ -134,7 +134,8 @@ class RecordingSession:
             )
             undo.callback(self._shared.close)
             self._start_ns = time.time_ns()
-            with launch_stopped(program, [os.fsencode(word) for word in options.command], environment) as process:
+            arguments = [os.fsencode(word) for word in options.command]
+            with launch_stopped(program, arguments, environment, self._guard.set_aside) as process:
                 self.pid = process.pid
                 mappings = read_maps(process.pid)
                 executable = os.readlink(f"/proc/{process.pid}/exe")
@@ -236,7 +237,11 @@ class RecordingSession:
             if self._guard.wants_to_leave:
                 self._warnings.append("clew was told to leave; the target goes on without it")
                 return
-        _, status, usage = os.wait4(self.pid, 0)
+        try:
+            _, status, usage = os.wait4(self.pid, 0)
+        except ChildProcessError:
+            self._warnings.append("how the target ended is not known: somebody else waited for it")
+            return
         self._target_cpu_seconds = usage.ru_utime + usage.ru_stime
         if os.WIFSIGNALED(status):
             self._signal = os.WTERMSIG(status)

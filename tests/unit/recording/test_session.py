@@ -86,6 +86,19 @@ def test_killed_by_a_signal(start: Start, tmp_path: Path) -> None:
     assert (status, raw(tmp_path)["signal"]) == (128 + signal.SIGSEGV, signal.SIGSEGV)
 
 
+def test_ignored_signals_stay_ignored_and_the_status_is_known(start: Start) -> None:
+    def ignore() -> None:
+        for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_IGN)
+
+    status, output, _ = finish(start("-q", "grep", "SigIgn", "/proc/self/status", preexec_fn=ignore))
+    ignored = int(output.split()[1], 16)
+    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGQUIT):
+        assert ignored >> (number - 1) & 1, number
+    assert status == 0
+    assert finish(start("-q", "sh", "-c", "exit 7", output="second.clew", preexec_fn=ignore))[0] == 7
+
+
 def test_a_broken_pipe_kills_the_target_as_natively(start: Start, tmp_path: Path) -> None:
     status, output, _ = finish(start("sh", "-c", "yes | head -n 1; kill -PIPE $$"))
     assert (status, output) == (128 + signal.SIGPIPE, "y\n")
