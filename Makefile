@@ -52,8 +52,8 @@ generate: $(REQUIREMENTS) ## write what is generated from protocol/schema.toml
 
 demo: build ## build, record a real program of this machine, print its report
 	@rm -rf $(DEMO) && mkdir -p $(DEMO)
-	$(VENV)/bin/clew record -o $(DEMO)/gzip.clew -- gzip -9c LICENSE > $(DEMO)/LICENSE.gz
-	@gzip -dc $(DEMO)/LICENSE.gz | cmp - LICENSE
+	$(VENV)/bin/clew record -o $(DEMO)/gzip.clew -- gzip -9c $(IMAGE) > $(DEMO)/image.gz
+	@gzip -dc $(DEMO)/image.gz | cmp - $(IMAGE)
 	$(VENV)/bin/clew info $(DEMO)/gzip.clew
 	$(VENV)/bin/clew report $(DEMO)/gzip.clew --by function -n 12
 	$(VENV)/bin/clew verify $(DEMO)/gzip.clew
