@@ -1,0 +1,70 @@
+"""Single-steps a command and reads what the stepper wrote.
+
+Runs on the machine that tests. Knows nothing of basic blocks, and nothing of clew.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.e2e.runs import FIXED_LAYOUT, Command, Run, run
+from tests.programs.build import BIN
+
+SOURCE = Path(__file__).with_name("stepper.c")
+CODE_BYTES = 16
+
+CODE_DTYPE = np.dtype([("pc", "<u8"), ("bytes", f"V{CODE_BYTES}")])
+
+
+class StepKind(IntEnum):
+    """What a word of the step file is."""
+
+    STEP = 1
+    SIGNAL = 2
+    WHICH = 3
+    EXIT = 4
+    EXECVE = 5
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a command executed. `codes` has CODE_DTYPE; `kinds` and `values` are of the same length, in order."""
+
+    codes: npt.NDArray[np.void]
+    kinds: npt.NDArray[np.uint8]
+    values: npt.NDArray[np.uint64]
+
+
+def build_stepper() -> Path:
+    """Compile the stepper when its source is newer."""
+    BIN.mkdir(exist_ok=True)
+    program = BIN / "stepper"
+    with (BIN / ".stepper.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists() or program.stat().st_mtime_ns < SOURCE.stat().st_mtime_ns:
+            made = program.with_suffix(".new")
+            subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", made, SOURCE], check=True)
+            os.replace(made, program)
+    return program
+
+
+def single_step(command: Command, folder: Path, *, timeout_seconds: float = 250.0) -> tuple[Run, Steps]:
+    """Run a command one instruction at a time, without address randomisation; its run, and its steps."""
+    output = folder / "oracle"
+    ran = run([*FIXED_LAYOUT, build_stepper(), output, *command], timeout_seconds=timeout_seconds)
+    return ran, read_steps(output)
+
+
+def read_steps(output: Path) -> Steps:
+    """Read the two files of the stepper."""
+    words = np.fromfile(f"{output}.steps", dtype="<u8")
+    codes = np.fromfile(f"{output}.code", dtype=CODE_DTYPE)
+    return Steps(codes, (words & np.uint64(0xFF)).astype(np.uint8), words >> np.uint64(8))
