@@ -217,9 +217,12 @@ class _Accounting:
         recorded = fragments.app_pc[~fragments.is_excluded]
         starts = np.unique(recorded)
         self.n_starts = len(starts)
-        self.signal_edge = np.flatnonzero(edges.kind == EdgeKind.SIGNAL)
-        self.places, (self.edge_place, self.signal_place) = _extend_places(
-            starts, edges.target_pc, edges.source_pc[self.signal_edge]
+        # What was to run next and did not: a signal came before it, or it faulted. Execution came there by an edge, or
+        # along a path that stops there.
+        self.waiting_edge = np.flatnonzero((edges.kind == EdgeKind.SIGNAL) | (edges.kind == EdgeKind.FAULT))
+        self.stopping_path = np.flatnonzero(paths.stop_pc != fragments.end_pc[paths.fragment])
+        self.places, (self.edge_place, self.waiting_place, self.stopping_place) = _extend_places(
+            starts, edges.target_pc, edges.source_pc[self.waiting_edge], paths.stop_pc[self.stopping_path]
         )
         self.path_place = np.searchsorted(starts, fragments.app_pc[paths.fragment])
         calls = (fragments.exit_kind == ExitKind.CALL) | (fragments.exit_kind == ExitKind.INDIRECT_CALL)
@@ -245,8 +248,9 @@ class _Accounting:
         np.subtract.at(edge_count, self.resumed_syscall_edge, edge_count[self.resume_edge])
         missing = np.zeros(len(self.places), np.int64)
         np.add.at(missing, self.path_place, path_count)
-        np.add.at(missing, self.signal_place, edge_count[self.signal_edge])
+        np.add.at(missing, self.waiting_place, edge_count[self.waiting_edge])
         np.subtract.at(missing, self.edge_place, edge_count)
+        np.subtract.at(missing, self.stopping_place, path_count[self.stopping_path])
         last = self._find_last_syscall(edge_count, missing)
         if last is not None:
             edge_count[last] -= 1

@@ -286,22 +286,27 @@ class Runtime:
         if rng.random() < 0.0005:
             thread.is_over = True  # Killed before it runs on.
             return 1
-        thread.arrival = None
+        arrival, thread.arrival = thread.arrival, None
         if self.with_signals and len(thread.frames) < 2 and rng.random() < 0.02:
-            self.enter_handler(thread, EdgeKind.SIGNAL, thread.pc, NO_INDEX)
+            self.enter_handler(thread, EdgeKind.SIGNAL, thread.pc)
             return 1
         fragment = self.translate(thread, thread.pc)
         executed = self.truth.executed[thread.tid]
         for instruction in fragment.instructions:
             faults = instruction.may_fault and self.with_signals and len(thread.frames) < 2 and rng.random() < 0.1
             if faults:
-                self.count(thread, EdgeKind.PARTIAL, fragment.number, fragment.app_pc, instruction.pc)
-                self.truth.faulted.add(instruction.pc)
+                is_first = instruction.pc == fragment.app_pc
+                if not is_first:
+                    self.count(thread, EdgeKind.PARTIAL, fragment.number, fragment.app_pc, instruction.pc)
                 if rng.random() < 0.02:
-                    thread.has_faulted = True
+                    if is_first:
+                        thread.arrival = arrival  # Nothing tells that it came here.
+                    else:
+                        thread.has_faulted = True
+                        self.truth.faulted.add(instruction.pc)
                     thread.is_over = True  # Nothing handles it.
                     return 1
-                self.enter_handler(thread, EdgeKind.FAULT, instruction.pc, fragment.number)
+                self.enter_handler(thread, EdgeKind.FAULT, instruction.pc)
                 return 1
             executed[instruction.pc] += 1
             if instruction is not fragment.instructions[-1]:
@@ -309,9 +314,9 @@ class Runtime:
         self.leave(thread, fragment)
         return len(fragment.instructions)
 
-    def enter_handler(self, thread: Thread, kind: EdgeKind, pc: int, fragment: int) -> None:
+    def enter_handler(self, thread: Thread, kind: EdgeKind, pc: int) -> None:
         handler = self.program.handler
-        self.count(thread, kind, fragment, pc, handler)
+        self.count(thread, kind, NO_INDEX, pc, handler)
         self.step(thread, pc, handler, kind)
         thread.frames.append((pc, len(thread.stack)))
         thread.pc = handler
