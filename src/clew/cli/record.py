@@ -6,9 +6,13 @@ stderr. Nothing heavy is imported before the target runs.
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
 from os import environ
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from clew.recording.session import RecordResult
 
 __all__ = ["command"]
+
+SLOW_SECONDS: Final = 1.0
 
 
 @click.command(name="record", context_settings={"allow_interspersed_args": False})
@@ -93,7 +99,8 @@ def command(
         # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
         environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         session.wait()
-        result = session.finish()
+        with _told_when_slow(is_wanted=not quiet):
+            result = session.finish()
         if not quiet:
             for warning in result.warnings:
                 say(warning)
@@ -102,6 +109,19 @@ def command(
             for name, value in result.statistics.items():
                 say(f"{name} {value}")
     return result.exit_status
+
+
+@contextlib.contextmanager
+def _told_when_slow(*, is_wanted: bool) -> Iterator[None]:
+    """Say on a terminal that the trace is being written, if that takes long. The target has ended by then."""
+    timer = threading.Timer(SLOW_SECONDS, say, ["the program has ended; writing its trace"])
+    timer.daemon = True
+    if is_wanted and sys.stderr is not None and sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _print_summary(result: RecordResult) -> None:
