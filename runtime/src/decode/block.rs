@@ -40,12 +40,17 @@ pub fn decoder_options() -> u32 {
     DECODER_OPTIONS.load(Ordering::Relaxed)
 }
 
-/// Asks the processor who made it. Once, at the start.
-pub fn initialize() {
+/// Whether the processor is one of AMD's or of its kin.
+pub fn is_amd() -> bool {
     let vendor = core::arch::x86_64::__cpuid(0);
-    // "AuthenticAMD" and "HygonGenuine" in ebx.
-    let is_amd = vendor.ebx == u32::from_le_bytes(*b"Auth") || vendor.ebx == u32::from_le_bytes(*b"Hygo");
-    DECODER_OPTIONS.store(if is_amd { DecoderOptions::AMD } else { DecoderOptions::NONE }, Ordering::Relaxed);
+    // "AuthenticAMD" and "HygonGenuine" start in ebx.
+    vendor.ebx == u32::from_le_bytes(*b"Auth") || vendor.ebx == u32::from_le_bytes(*b"Hygo")
+}
+
+/// Chooses how to decode. Once, at the start.
+pub fn initialize() {
+    let options = if is_amd() { DecoderOptions::AMD } else { DecoderOptions::NONE };
+    DECODER_OPTIONS.store(options, Ordering::Relaxed);
 }
 
 /// A decoded block: its instructions, with where their constants lie.

@@ -45,6 +45,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         engine.shared = shared;
         engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));
         engine.has_rtm = has_rtm();
+        engine.has_fast_loop = crate::decode::block::is_amd();
         let mut high_end = 0;
         for index in 0..(block.range_count as usize).min(160) {
             let [start, end, protection] =

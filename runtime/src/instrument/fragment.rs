@@ -135,6 +135,7 @@ impl Engine {
             map: &mut map,
             counters: &counters,
             interrupt_at: 0,
+            is_broken: false,
             site: NONE,
             fragment: id,
         };
@@ -143,10 +144,10 @@ impl Engine {
         } else {
             builder.emit(ending);
         }
-        let (interrupt_at, site) = (builder.interrupt_at, builder.site);
+        let (interrupt_at, site, is_broken) = (builder.interrupt_at, builder.site, builder.is_broken);
         let interrupt_exit = exits.as_slice().iter().position(|exit| exit.kind == ExitType::Interrupted);
         exits.emit_stubs(&mut emitter);
-        if emitter.overflowed() || emitter.position() > u16::MAX as usize {
+        if is_broken || emitter.overflowed() || emitter.position() > u16::MAX as usize {
             self.shared.report_error(error_code::NO_SLAB, [block.pc, 1, 0, 0]);
             return Err(BuildError::OutOfMemory);
         }

@@ -8,6 +8,7 @@ pub mod fragment;
 pub mod invalidate;
 pub mod pads;
 pub mod staleness;
+pub mod verification;
 pub mod way_out;
 
 extern crate alloc;
@@ -45,6 +46,8 @@ pub struct Engine {
     instructions_translated: u64,
     /// The processor has restricted transactional memory.
     pub has_rtm: bool,
+    /// The processor's `loop` costs no more than another branch.
+    pub has_fast_loop: bool,
 }
 
 impl Engine {
@@ -64,6 +67,7 @@ impl Engine {
             counters_used: 0,
             instructions_translated: 0,
             has_rtm: false,
+            has_fast_loop: false,
         }
     }
 

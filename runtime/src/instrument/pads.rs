@@ -2,10 +2,11 @@
 
 use super::counting::{emit_count, emit_count_through_index};
 use super::exits::ExitList;
+use super::verification::Verification;
 use super::{BuildError, Engine};
-use crate::arch::x86_64::context::{ThreadContext, GS_GATE_INDIRECT, GS_SPILL_INDEX, GS_SPILL_OTHER, GS_SPILL_TARGET};
+use crate::arch::x86_64::context::{ThreadContext, GS_SPILL_INDEX, GS_SPILL_TARGET};
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::{INDEX, RCX, TARGET};
+use crate::arch::x86_64::{INDEX, TARGET};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Pad, NONE};
 use crate::cache::Unit;
@@ -51,37 +52,20 @@ impl Engine {
         let buffer = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, PAD_BYTES) };
         let mut emitter = Emitter::new(buffer, start);
         let mut exits = ExitList::new(self.cache.exits.len());
-        let (literal, miss, counted_offset);
-        let mut expected = target;
-        if flags::dead_at(&self.ranges, target) {
-            literal = emitter.compare_target_literal();
-            miss = emitter.jump_condition(5);
+        let verification = Verification::emit(&mut emitter, self.has_fast_loop);
+        if counter != NONE && flags::dead_at(&self.ranges, target) {
             emit_count(&mut emitter, counter, true);
-            counted_offset = emitter.position();
-        } else {
-            emitter.store_gs(GS_SPILL_OTHER, RCX);
-            literal = emitter.load_literal(RCX);
-            emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
-            let hit = emitter.jump_rcx_zero();
-            emitter.load_gs(RCX, GS_SPILL_OTHER);
-            miss = emitter.jump();
-            emitter.bind_short(hit);
-            emitter.load_gs(RCX, GS_SPILL_OTHER);
-            if counter != NONE {
-                emit_count_through_index(&mut emitter, counter);
-            }
-            counted_offset = emitter.position();
-            expected = target.wrapping_neg();
+        } else if counter != NONE {
+            emit_count_through_index(&mut emitter, counter);
         }
+        let counted_offset = emitter.position();
         emitter.load_gs(INDEX, GS_SPILL_INDEX);
         emitter.load_gs(TARGET, GS_SPILL_TARGET);
         let exit_id = exits.next_id();
         exits.emit_jump(&mut emitter, ExitType::Pad, target, counter);
-        emitter.bind(miss);
-        emitter.jump_gs(GS_GATE_INDIRECT);
-        emitter.align_with_traps(8);
-        emitter.bind(literal);
-        emitter.qword(expected);
+        if !verification.finish(&mut emitter, target) || emitter.overflowed() {
+            return Err(BuildError::OutOfMemory);
+        }
         exits.emit_stubs(&mut emitter);
         let size = emitter.position();
         let id = self.cache.pads.len() as u32;

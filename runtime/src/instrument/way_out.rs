@@ -3,10 +3,11 @@
 use super::counting::emit_count;
 use super::exits::ExitList;
 use super::fragment::{Counters, MapBuilder};
+use super::verification::Verification;
 use super::Engine;
 use crate::arch::x86_64::context::{
-    gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX, GS_SPILL_OTHER,
-    GS_SPILL_R11, GS_SPILL_RCX, GS_SPILL_TARGET, SITE_OVERFLOW, SITE_RETURN,
+    gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX, GS_SPILL_R11,
+    GS_SPILL_RCX, GS_SPILL_TARGET, SITE_OVERFLOW, SITE_RETURN,
 };
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, R11, RAX, RCX, RSP, TARGET};
@@ -23,6 +24,8 @@ pub struct WayOut<'a, 'b> {
     pub map: &'a mut MapBuilder,
     pub counters: &'a Counters,
     pub interrupt_at: usize,
+    /// A short branch did not reach: the fragment is not to be used.
+    pub is_broken: bool,
     pub site: u32,
     pub fragment: u32,
 }
@@ -97,30 +100,13 @@ impl WayOut<'_, '_> {
 
     /// Where a paired return comes back to. r11 holds the return address that was looked up.
     fn landing(&mut self, return_pc: u64) {
-        let (literal, miss);
-        let mut expected = return_pc;
-        if flags::dead_at(&self.engine.ranges, return_pc) {
-            literal = self.emitter.compare_target_literal();
-            miss = self.emitter.jump_condition(5);
-        } else {
-            self.emitter.store_gs(GS_SPILL_OTHER, RCX);
-            literal = self.emitter.load_literal(RCX);
-            self.emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
-            let hit = self.emitter.jump_rcx_zero();
-            self.emitter.load_gs(RCX, GS_SPILL_OTHER);
-            miss = self.emitter.jump();
-            self.emitter.bind_short(hit);
-            self.emitter.load_gs(RCX, GS_SPILL_OTHER);
-            expected = return_pc.wrapping_neg();
-        }
+        let verification = Verification::emit(self.emitter, self.engine.has_fast_loop);
         // The application sees the return address below its stack pointer, as after a real return.
         self.emitter.bytes(&[0x4c, 0x89, 0x5c, 0x24, 0xf8]); // mov [rsp - 8], r11
         self.emitter.load_gs(INDEX, GS_SPILL_INDEX);
         self.emitter.load_gs(TARGET, GS_SPILL_TARGET);
         self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
-        self.emitter.bind(miss);
-        self.emitter.jump_gs(GS_GATE_INDIRECT);
-        self.literal(literal, expected);
+        self.is_broken |= !verification.finish(self.emitter, return_pc);
     }
 
     /// An 8-aligned constant behind code; `place` is the rip-relative displacement that reads it.

@@ -172,6 +172,15 @@ impl<'a> Emitter<'a> {
         self.dword(displacement as u32);
     }
 
+    /// mov target, source
+    pub fn copy_register(&mut self, target: Gpr, source: Gpr) {
+        self.bytes(&[
+            0x48 | ((source.0 >> 3) << 2) | (target.0 >> 3),
+            0x89,
+            0xc0 | ((source.0 & 7) << 3) | (target.0 & 7),
+        ]);
+    }
+
     /// jmp gs:[displacement]
     pub fn jump_gs(&mut self, displacement: u32) {
         self.bytes(&[0x65, 0xff, 0x24, 0x25]);
@@ -233,6 +242,14 @@ impl<'a> Emitter<'a> {
         position
     }
 
+    /// loop rel8: rcx -= 1, and a jump unless it is zero then; returns the displacement's position for `bind_short`.
+    pub fn jump_loop(&mut self) -> usize {
+        self.bytes(&[0xe2]);
+        let position = self.position;
+        self.bytes(&[0]);
+        position
+    }
+
     /// movzx r10d, r11w: the index from the target
     pub fn index_from_target(&mut self) {
         self.bytes(&[0x45, 0x0f, 0xb7, 0xd3]);
@@ -253,14 +270,6 @@ impl<'a> Emitter<'a> {
     /// mov r11, [rsp]
     pub fn load_target_from_stack(&mut self) {
         self.bytes(&[0x4c, 0x8b, 0x1c, 0x24]);
-    }
-
-    /// cmp r11, [literal]: sets the flags; returns the position of the rip-relative displacement for `bind`.
-    pub fn compare_target_literal(&mut self) -> usize {
-        self.bytes(&[0x4c, 0x3b, 0x1d]);
-        let position = self.position;
-        self.dword(0);
-        position
     }
 
     /// cmp dword [address], value: sets the flags. The address must be within 2 GiB.
