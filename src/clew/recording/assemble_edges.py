@@ -17,12 +17,14 @@ import numpy.typing as npt
 
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_flow import ProcessFlow, ThreadFlow
-from clew.recording.blocks import NO_BLOCK, SEVERAL_VERSIONS, Blocks
+from clew.recording.blocks import NO_BLOCK, Blocks
 from clew.recording.blocks_keys import spans
 
 __all__ = ["Edges", "ThreadCounts", "build_edges"]
 
 Array = npt.NDArray[Any]
+
+_SEVERAL_VERSIONS = -2
 
 _CALL_KINDS = (EdgeKind.CALL, EdgeKind.INDIRECT_CALL)
 
@@ -82,8 +84,9 @@ class _EdgeBuilder:
         crossing_target = blocks.piece_block[following[crosses]]
 
         has_source = (blocks.edge_source >= 0) | (edges.kind == EdgeKind.START)
-        self.plain = np.flatnonzero((blocks.edge_target >= 0) & has_source)
-        self.shared_out = np.flatnonzero((blocks.edge_target == SEVERAL_VERSIONS) & has_source)
+        usable = (blocks.edge_target >= 0) & has_source
+        self.plain = np.flatnonzero(usable & ~blocks.is_shared)
+        self.shared_out = np.flatnonzero(usable & blocks.is_shared)
         source = np.concatenate([blocks.edge_source[self.plain], crossing_source])
         target = np.concatenate([blocks.edge_target[self.plain], crossing_target])
         kind = np.concatenate(
@@ -142,7 +145,7 @@ class _EdgeBuilder:
         n_versions = np.searchsorted(blocks.app_pc, pc, "right") - at
         self.block_of_place = np.full(len(flow.places), NO_BLOCK)
         self.block_of_place[place[n_versions > 0]] = at[n_versions > 0]
-        self.block_of_place[place[n_versions > 1]] = SEVERAL_VERSIONS
+        self.block_of_place[place[n_versions > 1]] = _SEVERAL_VERSIONS
         for several in np.flatnonzero(n_calls > 1):
             ending = calls[first[several] : first[several] + n_calls[several]]
             if len(np.unique(blocks.app_pc[ending])) > 1:
@@ -180,16 +183,9 @@ class _EdgeBuilder:
         edge_count[simple[simple >= 0]] = thread.return_count[simple >= 0]
         derived: dict[int, int] = {}
         missing = None
-        if len(self.shared_out) or SEVERAL_VERSIONS in self.block_of_place[thread.return_place]:
+        if len(self.shared_out) or _SEVERAL_VERSIONS in self.block_of_place[thread.return_place]:
             missing = self._find_missing(block_count, edge_count)
-            for row in self.shared_out[row_count[self.shared_out] > 0].tolist():
-                key = (
-                    int(blocks.edge_source[row]),
-                    int(flow.edges.target_pc[row]),
-                    int(flow.edges.kind[row]),
-                    NO_BLOCK,
-                )
-                self._share_out(derived, key, int(row_count[row]), missing)
+            self._share_edges(derived, row_count, missing)
         self._add_returns(derived, thread, edge_count, missing)
         block = np.flatnonzero(block_count)
         edge = np.flatnonzero(edge_count)
@@ -210,6 +206,22 @@ class _EdgeBuilder:
         np.add.at(missing, self.source[before], edge_count[before])
         np.subtract.at(missing, self.target, edge_count)
         return missing
+
+    def _share_edges(self, derived: dict[int, int], row_count: Array, missing: Array) -> None:
+        """Share out the edges to where code of several versions starts: first to the likeliest, as far as it misses."""
+        flow, blocks = self.flow, self.blocks
+        left = []
+        for row in self.shared_out[row_count[self.shared_out] > 0].tolist():
+            source, target = int(blocks.edge_source[row]), int(blocks.edge_target[row])
+            kind, count = int(flow.edges.kind[row]), int(row_count[row])
+            part = max(min(count, int(missing[target])), 0)
+            if part:
+                self._add(derived, (source, target, kind, NO_BLOCK), part)
+                missing[target] -= part
+            if count > part:
+                left.append(((source, int(flow.edges.target_pc[row]), kind, NO_BLOCK), count - part))
+        for key, count in left:
+            self._share_out(derived, key, count, missing)
 
     def _share_out(self, derived: dict[int, int], key: tuple[int, int, int, int], count: int, missing: Array) -> None:
         """Add `count` of an edge to the versions at its target, by what each is missing; `key` has its address."""
@@ -237,7 +249,7 @@ class _EdgeBuilder:
             places.tolist(), thread.return_count[others].tolist(), call.tolist(), resumed.tolist(), strict=True
         ):
             for callee, part in self._divide(source, count, edge_count):
-                if target == SEVERAL_VERSIONS:
+                if target == _SEVERAL_VERSIONS:
                     assert missing is not None
                     pc = int(self.flow.places[place])
                     self._share_out(derived, (source, pc, EdgeKind.RETURN, callee), part, missing)

@@ -3,13 +3,13 @@
 Runs in the controller, after the target ended. Pure.
 
 The runtime numbers versions by the address at which a fragment starts, so two fragments that share instructions may
-disagree. What counts for a trace is whether they can be the same code: fragments are taken in the order of their
-translation, and each gets the newest version that it does not contradict, byte by byte, or a new one.
+disagree. What counts for a trace is whether they can be the same code. So fragments that overlap are taken in the order
+of their translation: each is of the newest version unless it contradicts that, byte by byte; then of an older one that
+has the very same bytes, or of a new one.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,6 @@ __all__ = ["assign_versions", "find_ends"]
 
 Array = npt.NDArray[Any]
 
-_PAGE_BITS = 12
-_PAGE_BYTES = 1 << _PAGE_BITS
 _MAX_TRIES = 16
 """How many versions, the newest first, a fragment is compared with before it gets a new one."""
 _NEVER = np.iinfo(np.uint64).max
@@ -48,55 +46,64 @@ def assign_versions(fragments: Fragments, ends: Array, max_versions: int) -> Arr
     `ends` are the time stamps at which the fragments went out of use.
     """
     versions = np.zeros(len(fragments), np.int64)
-    gone = np.flatnonzero(ends != _NEVER)
-    if not len(gone):
+    if not (ends != _NEVER).any():
         return versions
-    # Only code that shares a page with something that went out of use can have two versions.
-    first, last = fragments.app_pc >> np.uint64(_PAGE_BITS), (fragments.end_pc - np.uint64(1)) >> np.uint64(_PAGE_BITS)
-    pages = np.unique(np.concatenate([first[gone], last[gone]]))
-    concerned = np.flatnonzero(np.isin(first, pages) | np.isin(last, pages))
-    concerned = concerned[np.argsort(fragments.tsc[concerned], kind="stable")]
-    known: defaultdict[int, list[_PageVersion]] = defaultdict(list)
-    for index in concerned.tolist():
-        start, end = int(fragments.app_pc[index]), int(fragments.end_pc[index])
-        at = int(fragments.code_at[index])
-        code = fragments.code[at : at + end - start]
-        version = 0
-        spans = [
-            (page, max(start, page << _PAGE_BITS), min(end, (page + 1) << _PAGE_BITS))
-            for page in range(start >> _PAGE_BITS, ((end - 1) >> _PAGE_BITS) + 1)
-        ]
-        newest = max(len(known[page]) for page, _, _ in spans) - 1
-        for version in range(newest, max(newest - _MAX_TRIES, -1), -1):
-            if all(_agrees(known[page], version, low, code[low - start : high - start]) for page, low, high in spans):
-                break
-        else:
-            version = min(newest + 1, max_versions - 1)
-        for page, low, high in spans:
-            while len(known[page]) <= version:
-                known[page].append(_PageVersion())
-            known[page][version].learn(low, code[low - start : high - start])
-        versions[index] = version
+    # Fragments are sorted by address; a cluster is what hangs together by overlapping.
+    reach = np.maximum.accumulate(fragments.end_pc)
+    starts_cluster = np.append(True, fragments.app_pc[1:] >= reach[:-1])
+    first = np.flatnonzero(starts_cluster)
+    last = np.append(first[1:], len(fragments))
+    # Only where something went out of use there can be two versions.
+    changed = np.add.reduceat((ends != _NEVER).astype(np.int64), first) > 0
+    for begin, end in zip(first[changed].tolist(), last[changed].tolist(), strict=True):
+        if end - begin > 1:
+            versions[begin:end] = _assign_in_cluster(fragments, begin, end, max_versions)
     return versions
 
 
-class _PageVersion:
-    """What is known of a page's code in one version."""
+def _assign_in_cluster(fragments: Fragments, begin: int, end: int, max_versions: int) -> Array:
+    """Versions of the fragments `begin` up to `end`, which overlap each other and nothing else."""
+    versions = np.zeros(end - begin, np.int64)
+    base = int(fragments.app_pc[begin])
+    size = int(fragments.end_pc[begin:end].max()) - base
+    known = [_Version(size)]
+    for member in np.argsort(fragments.tsc[begin:end], kind="stable").tolist():
+        index = begin + member
+        at = int(fragments.app_pc[index]) - base
+        length = int(fragments.end_pc[index]) - int(fragments.app_pc[index])
+        code = fragments.code[int(fragments.code_at[index]) :][:length]
+        newest = len(known) - 1
+        if known[newest].agrees(at, code):
+            version = newest
+        else:
+            # What was there before may be there again.
+            older = range(newest - 1, max(newest - _MAX_TRIES, -1), -1)
+            version = next((number for number in older if known[number].holds(at, code)), newest + 1)
+        version = min(version, max_versions - 1)
+        if version == len(known):
+            known.append(_Version(size))
+        known[version].learn(at, code)
+        versions[member] = version
+    return versions
 
-    def __init__(self) -> None:
-        self.code = np.zeros(_PAGE_BYTES, np.uint8)
-        self.is_known = np.zeros(_PAGE_BYTES, bool)
 
-    def learn(self, address: int, code: Array) -> None:
-        at = address & (_PAGE_BYTES - 1)
-        self.code[at : at + len(code)] = code
-        self.is_known[at : at + len(code)] = True
+class _Version:
+    """What is known of a cluster's code in one version. Places count from the cluster's start, in bytes."""
 
-    def agrees(self, address: int, code: Array) -> bool:
-        at = address & (_PAGE_BYTES - 1)
-        differs = self.is_known[at : at + len(code)] & (self.code[at : at + len(code)] != code)
+    def __init__(self, size_bytes: int) -> None:
+        self._code = np.zeros(size_bytes, np.uint8)
+        self._is_known = np.zeros(size_bytes, bool)
+
+    def learn(self, at: int, code: Array) -> None:
+        """`code` is at `at`."""
+        self._code[at : at + len(code)] = code
+        self._is_known[at : at + len(code)] = True
+
+    def agrees(self, at: int, code: Array) -> bool:
+        """Whether `code` may be at `at`: nothing is known that contradicts it."""
+        differs = self._is_known[at : at + len(code)] & (self._code[at : at + len(code)] != code)
         return not differs.any()
 
-
-def _agrees(versions: list[_PageVersion], version: int, address: int, code: Array) -> bool:
-    return version >= len(versions) or versions[version].agrees(address, code)
+    def holds(self, at: int, code: Array) -> bool:
+        """Whether `code` is at `at`, every byte."""
+        return bool(self._is_known[at : at + len(code)].all()) and self.agrees(at, code)

@@ -29,13 +29,12 @@ from clew.recording.blocks_cut import NONE, CutCode, cut_fragments
 from clew.recording.blocks_entries import Entries, find_entries
 from clew.recording.blocks_keys import KeySpace, sorted_unique
 
-__all__ = ["INSIDE_BLOCK", "NO_BLOCK", "SEVERAL_VERSIONS", "Blocks", "build_blocks"]
+__all__ = ["INSIDE_BLOCK", "NO_BLOCK", "Blocks", "build_blocks"]
 
 Array = npt.NDArray[Any]
 
 NO_BLOCK = -1
 INSIDE_BLOCK = -2
-SEVERAL_VERSIONS = -3
 
 
 @dataclass(frozen=True)
@@ -49,9 +48,8 @@ class Blocks:
     By piece: `piece_block` is the block it is part of (NO_BLOCK for one that never ran), `piece_starts` and
     `piece_ends` tell whether it holds the block's first and last instruction.
 
-    By edge of the flow: `edge_source` is the block left (NO_BLOCK: none), `edge_target` the block entered; INSIDE_BLOCK
-    for a straight line inside one, SEVERAL_VERSIONS where code of several versions starts at the target and the edge
-    does not say which.
+    By edge of the flow: `edge_source` is the block left (NO_BLOCK: none), `edge_target` the block entered (INSIDE_BLOCK
+    for a straight line inside one). Where `is_shared`, code of several versions starts there, and it is the likeliest.
     """
 
     app_pc: Array
@@ -69,6 +67,7 @@ class Blocks:
     piece_ends: Array
     edge_source: Array
     edge_target: Array
+    is_shared: Array
 
     def __len__(self) -> int:
         return len(self.app_pc)
@@ -136,7 +135,6 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
         return found
 
     edge_target = find(entries.target_key) if n_blocks else np.zeros(0, np.int64)
-    edge_target[entries.is_ambiguous] = SEVERAL_VERSIONS
     edge_source = np.full(len(flow.edges), NO_BLOCK)
     leaving = np.flatnonzero((flow.edges.source >= 0) & (flow.edges.kind != EdgeKind.START))
     source = flow.edges.source[leaving]
@@ -160,6 +158,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
         piece_ends=~code.continues[code.segment],
         edge_source=edge_source,
         edge_target=edge_target,
+        is_shared=entries.is_ambiguous,
     )
 
 

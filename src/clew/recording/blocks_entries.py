@@ -27,8 +27,8 @@ class Entries:
 
     `keys` are entries, u64, sorted, each once. `used` are the fragments that matter (indices): what ran, and what is
     gone to. `target_key` has the instruction each edge of the flow leads to; where `is_ambiguous`, code of several
-    versions starts there, and it is the first of them. `waiting` are the edges (indices) of kind signal and fault, and
-    `waiting_key` the instructions that they came before.
+    versions starts there, and it is the likeliest of them. `waiting` are the edges (indices) of kind signal and fault,
+    and `waiting_key` the instructions that they came before.
     """
 
     keys: Array
@@ -108,18 +108,16 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
 def _choose_versions(
     fragments: Fragments, flow: ProcessFlow, key: Array, ends: Array, target_key: Array, is_ambiguous: Array
 ) -> None:
-    """Settle, in place, which version an edge leads to where it can be told.
+    """Set `target_key`, where it is ambiguous, to the version that an edge most likely led to.
 
-    A fragment is dropped together with those linked to it. So a direct exit led to one version only: the latest that
-    was made before the fragment went out of use.
+    The runtime said which, when it first met the edge; or the exit is a direct one: a fragment is dropped together with
+    those linked to it, so such an exit led to the latest version that was made before its fragment went out of use.
     """
     edges = flow.edges
     said = is_ambiguous & (edges.target >= 0)
     target_key[said] = key[edges.target[said]]
-    is_ambiguous[said] = False
-    is_direct = edges.kind <= EdgeKind.CALL
-    is_direct |= edges.kind == EdgeKind.SYSCALL
-    for row in np.flatnonzero(is_ambiguous & is_direct & (edges.source >= 0)).tolist():
+    is_direct = (edges.kind <= EdgeKind.CALL) | (edges.kind == EdgeKind.SYSCALL)
+    for row in np.flatnonzero(is_ambiguous & ~said & is_direct & (edges.source >= 0)).tolist():
         target_pc = edges.target_pc[row]
         first = int(np.searchsorted(fragments.app_pc, target_pc))
         last = int(np.searchsorted(fragments.app_pc, target_pc, "right"))
@@ -127,4 +125,3 @@ def _choose_versions(
         in_time = np.flatnonzero(made < ends[edges.source[row]])
         if len(in_time):
             target_key[row] = key[first + in_time[np.argmax(made[in_time])]]
-            is_ambiguous[row] = False
