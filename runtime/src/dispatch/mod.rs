@@ -6,6 +6,7 @@ pub mod memory;
 pub mod process;
 pub mod start;
 pub mod syscalls;
+pub mod vsyscall;
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE, SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::gate::{
@@ -73,6 +74,10 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     if context.fault_pending != 0 || context.pending != 0 {
         link = NONE;
         deliver_pending(context);
+    }
+    if vsyscall::is_in_page(context.rip) {
+        link = NONE;
+        vsyscall::emulate(context);
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);

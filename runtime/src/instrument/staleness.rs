@@ -18,20 +18,23 @@ pub fn emit_check(emitter: &mut Emitter, block: &Block, are_flags_dead: bool, st
         emitter.save_flags_to_rax();
     }
     let mut misses = alloc::vec::Vec::new();
-    for (index, chunk) in block.code.chunks(STEP).enumerate() {
-        let address = block.pc + (index * STEP) as u64;
-        match <[u8; STEP]>::try_from(chunk) {
-            Ok(bytes) => {
-                emitter.compare_memory(address, u32::from_le_bytes(bytes));
-                misses.push(emitter.jump_condition(5));
+    let mut address = block.pc;
+    let mut rest = block.code.as_slice();
+    while let Some(first) = rest.first() {
+        // Aligned accesses only: the program may have alignment checks on.
+        match rest.first_chunk::<STEP>() {
+            Some(bytes) if address.is_multiple_of(STEP as u64) => {
+                emitter.compare_memory(address, u32::from_le_bytes(*bytes));
+                rest = &rest[STEP..];
+                address += STEP as u64;
             }
-            Err(_) => {
-                for (offset, byte) in chunk.iter().enumerate() {
-                    emitter.compare_memory_byte(address + offset as u64, *byte);
-                    misses.push(emitter.jump_condition(5));
-                }
+            _ => {
+                emitter.compare_memory_byte(address, *first);
+                rest = &rest[1..];
+                address += 1;
             }
         }
+        misses.push(emitter.jump_condition(5));
     }
     let restore = |emitter: &mut Emitter| {
         if !are_flags_dead {

@@ -21,8 +21,10 @@ global_asm!(
     // The kernel enters here: rdi signal, rsi info, rdx ucontext.
     ".globl clew_signal_entry",
     "clew_signal_entry:",
-    "cld",
+    // Direction and alignment check flags may be the program's; the kernel's frame keeps them.
     "mov rcx, rsp",
+    "push 2",
+    "popfq",
     "sub rsp, 8",
     "call {handle}",
     "add rsp, 8",

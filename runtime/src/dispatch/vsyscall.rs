@@ -1,0 +1,31 @@
+//! The vsyscall page: three calls at fixed addresses that old programs make.
+//!
+//! The page cannot be read, and the kernel emulates what would run there (arch/x86/entry/vsyscall/vsyscall_64.c). If the
+//! program called it natively, it would come back natively; so the runtime emulates it the same way.
+
+use crate::arch::x86_64::context::ThreadContext;
+use crate::sys::syscall;
+
+const PAGE: u64 = 0xffff_ffff_ff60_0000;
+
+/// Whether `pc` is in the vsyscall page.
+pub fn is_in_page(pc: u64) -> bool {
+    pc & !0xfff == PAGE
+}
+
+/// Does what the call at the context's rip does, and returns from it. Addresses that are no call fault natively.
+pub fn emulate(context: &mut ThreadContext) {
+    // gettimeofday, time, getcpu
+    let number = match context.rip - PAGE {
+        0x000 => 96,
+        0x400 => 201,
+        0x800 => 309,
+        _ => return,
+    };
+    let r = context.registers;
+    // SAFETY: the program's own call.
+    context.registers[0] = unsafe { syscall(number, [r[7], r[6], r[2], 0, 0, 0]) } as u64;
+    // SAFETY: the program's call just pushed the return address there.
+    context.rip = unsafe { (r[4] as *const u64).read_unaligned() };
+    context.registers[4] = r[4].wrapping_add(8);
+}
