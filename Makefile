@@ -93,7 +93,7 @@ check-floors: $(REQUIREMENTS)
 
 check-rust:
 	cd runtime && cargo fmt --check
-	cd runtime && cargo clippy --locked --release --lib --bins -- -D warnings
+	cd runtime && cargo clippy --locked --release --lib --bins --tests -- -D warnings
 
 check-generated: $(REQUIREMENTS)
 	PYTHONPATH=src $(PYTHON) -m clew.protocol.generate --check
