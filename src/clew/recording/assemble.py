@@ -20,7 +20,7 @@ from clew.recording.assemble_records import ParsedRecords, parse_records
 from clew.recording.assemble_tables import FirstIds, build_tables, clean_text
 from clew.recording.assemble_versions import assign_versions, find_ends
 from clew.recording.blocks import build_blocks
-from clew.recording.blocks_keys import KeySpace
+from clew.recording.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.raw import RawProcess, SessionInfo
 from clew.store.manifest import Manifest
 from clew.store.writer import TraceWriter
@@ -100,4 +100,5 @@ def _find_highest_pc(parsed: ParsedRecords) -> int:
     """The highest address of code and of everything that edges lead to."""
     fragments, edges = parsed.fragments, parsed.dynamic_edges
     columns = (fragments.end_pc, fragments.target_pc, edges["target_pc"], edges["source_pc"], parsed.links["target_pc"])
-    return max((int(column.max()) for column in columns if len(column)), default=0)
+    low = [column[column < VSYSCALL_START] for column in columns]
+    return max((int(column.max()) for column in low if len(column)), default=0)

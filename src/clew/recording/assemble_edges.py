@@ -18,7 +18,7 @@ import numpy.typing as npt
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_flow import ProcessFlow, ThreadFlow
 from clew.recording.blocks import NO_BLOCK, Blocks
-from clew.recording.blocks_keys import spans
+from clew.recording.blocks_keys import VSYSCALL_START, spans
 
 __all__ = ["Edges", "ThreadCounts", "build_edges"]
 
@@ -101,6 +101,7 @@ class _EdgeBuilder:
         # Edges worked out by thread: (source, target, kind, callee) -> its number, after the plain ones.
         self.derived: dict[tuple[int, int, int, int], int] = {}
         self.shared_return_points: list[int] = []
+        self.into_vsyscall = np.flatnonzero(blocks.app_pc[self.target] >= np.uint64(VSYSCALL_START))
         self._find_callees()
         self._find_return_points()
         self._add_simple_returns()
@@ -181,6 +182,8 @@ class _EdgeBuilder:
         np.add.at(edge_count, self.edge_of_crossing, path_count[self.path_of_crossing])
         simple = self.return_edge[thread.return_place]
         edge_count[simple[simple >= 0]] = thread.return_count[simple >= 0]
+        # The kernel runs the vsyscall page's calls and returns: they ran as often as they were come to.
+        np.add.at(block_count, self.target[self.into_vsyscall], edge_count[self.into_vsyscall])
         derived: dict[int, int] = {}
         missing = None
         if len(self.shared_out) or _SEVERAL_VERSIONS in self.block_of_place[thread.return_place]:

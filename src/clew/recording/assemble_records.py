@@ -31,6 +31,7 @@ from clew.protocol._generated import (
     ExitKind,
     RecordKind,
 )
+from clew.recording.blocks_keys import VSYSCALL_END, VSYSCALL_START, spans
 
 __all__ = ["NO_INDEX", "Fragments", "ImageMapping", "ParsedRecords", "parse_records"]
 
@@ -38,7 +39,7 @@ NO_INDEX = 0xFFFFFFFF
 """A counter or fragment that is not there."""
 
 _ADDRESS_LIMIT = 1 << 57
-"""No address of the application is as high: user space ends at 2^47, or at 2^56 with five levels of page tables."""
+"""No code of the application is as high: user space ends at 2^47, or at 2^56 with five levels of page tables."""
 
 _FLAG_EXCLUDED, _FLAG_LIMITED, _FLAG_COUNTS_FIRST, _FLAG_COUNTS_SECOND = 1, 2, 4, 8
 
@@ -146,10 +147,9 @@ def parse_records(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedReco
     damaged += stream.damaged_continuations
 
     edges, _ = stream.select(RecordKind.DYNAMIC_EDGE, DYNAMIC_EDGE_RECORD)
-    sound = (edges["edge_kind"] <= max(EdgeKind)) & (edges["target_pc"] < _ADDRESS_LIMIT)
-    sound &= edges["source_pc"] < _ADDRESS_LIMIT
+    sound = (edges["edge_kind"] <= max(EdgeKind)) & is_address(edges["target_pc"]) & is_address(edges["source_pc"])
     links, _ = stream.select(RecordKind.LINK, LINK_RECORD)
-    sound_links = (links["edge_kind"] <= max(EdgeKind)) & (links["target_pc"] < _ADDRESS_LIMIT)
+    sound_links = (links["edge_kind"] <= max(EdgeKind)) & is_address(links["target_pc"])
     damaged += int(np.count_nonzero(~sound) + np.count_nonzero(~sound_links))
 
     mappings, damaged_mappings = _parse_mappings(stream)
@@ -167,6 +167,12 @@ def parse_records(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedReco
         invalidates=invalidates,
         damaged_records=damaged + damaged_mappings + unknown,
     )
+
+
+def is_address(pc: Array) -> Array:
+    """Whether the application can go to `pc`: user space, or the old vsyscall page far above it."""
+    there: Array = (pc < _ADDRESS_LIMIT) | ((pc >= VSYSCALL_START) & (pc < VSYSCALL_END))
+    return there
 
 
 class _RecordStream:
@@ -202,7 +208,7 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
     sound = (size > 0) & (size <= MAX_FRAGMENT_BYTES) & (rows["exit_kind"] <= max(ExitKind))
     sound &= (rows["n_instructions"] > 0) & (rows["n_instructions"] <= MAX_FRAGMENT_INSTRUCTIONS)
     sound &= (stream.announced[at] == needed) & (stream.received[at] == needed)
-    sound &= (rows["app_pc"] < _ADDRESS_LIMIT) & (rows["target_pc"] < _ADDRESS_LIMIT)
+    sound &= (rows["app_pc"] < _ADDRESS_LIMIT) & is_address(rows["target_pc"])
     sound &= rows["fragment_id"] != NO_INDEX
     first = np.unique(rows["fragment_id"], return_index=True)[1]
     is_first = np.zeros(len(rows), bool)
@@ -211,7 +217,7 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
     rows, at, size, bitmap_bytes = rows[sound], at[sound], size[sound], bitmap_bytes[sound]
 
     code_at = stream.payload_at[at]
-    bits = np.unpackbits(stream.payload[_spans(code_at + size, bitmap_bytes)], bitorder="little")
+    bits = np.unpackbits(stream.payload[spans(code_at + size, bitmap_bytes)], bitorder="little")
     starts_before = np.zeros(len(bits) + 1, np.uint32)
     np.cumsum(bits, out=starts_before[1:], dtype=np.uint32)
     bit_at = (np.cumsum(bitmap_bytes) - bitmap_bytes) * 8
@@ -275,10 +281,3 @@ def _parse_mappings(stream: _RecordStream) -> tuple[list[ImageMapping], int]:
             )
         )
     return mappings, damaged
-
-
-def _spans(start: Array, length: Array) -> Array:
-    """Indices start[0], start[0] + 1, ..., start[1], ...: `length[i]` of them from each `start[i]`."""
-    before = np.cumsum(length) - length
-    spans: Array = np.repeat(start - before, length) + np.arange(int(length.sum()))
-    return spans

@@ -27,7 +27,7 @@ from clew.recording.assemble_flow import ProcessFlow
 from clew.recording.assemble_records import Fragments
 from clew.recording.blocks_cut import NONE, CutCode, cut_fragments
 from clew.recording.blocks_entries import Entries, find_entries
-from clew.recording.blocks_keys import KeySpace, sorted_unique
+from clew.recording.blocks_keys import VSYSCALL_START, KeySpace, sorted_unique
 
 __all__ = ["INSIDE_BLOCK", "NO_BLOCK", "Blocks", "build_blocks"]
 
@@ -43,7 +43,7 @@ class Blocks:
 
     `parts[part_first[i] : part_first[i + 1]]` are pieces (of `code`) that make up block i, in order. `first_tsc` is the
     time stamp at which the first fragment with the block was made. A block of size 0 is an address that was gone to and
-    where no instruction was ever read.
+    where no instruction was ever read; one in the vsyscall page, whose code the kernel runs, ends in a return.
 
     By piece: `piece_block` is the block it is part of (NO_BLOCK for one that never ran), `piece_starts` and
     `piece_ends` tell whether it holds the block's first and last instruction.
@@ -116,6 +116,8 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     exit_kind = np.full(n_blocks, ExitKind.NONE, np.uint8)
     leaves = code.end_pc[last_part] == fragments.end_pc[code.fragment[last_part]]
     exit_kind[has_code] = np.where(leaves, fragments.exit_kind[code.fragment[last_part]], ExitKind.FALL_THROUGH)
+
+    exit_kind[pc[order] >= np.uint64(VSYSCALL_START)] = ExitKind.RETURN
 
     alive = np.flatnonzero(code.is_alive)
     owner = block_of_segment[code.segment[alive]]

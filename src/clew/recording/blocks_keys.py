@@ -10,28 +10,40 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KeySpace", "sorted_unique", "spans"]
+__all__ = ["VSYSCALL_END", "VSYSCALL_START", "KeySpace", "sorted_unique", "spans"]
 
 Array = npt.NDArray[Any]
 
+VSYSCALL_START = 0xFFFFFFFFFF600000
+VSYSCALL_END = VSYSCALL_START + 0x1000
+"""The page of old system calls that the kernel runs by itself, at an address of its own."""
+
 
 class KeySpace:
-    """Keys of instructions: u64, the address below, the code's version above."""
+    """Keys of instructions: u64, the address below, the code's version above.
+
+    The vsyscall page lies far above user space; in keys it takes the place of user space's last page, where nothing can
+    be mapped.
+    """
 
     def __init__(self, highest_pc: int) -> None:
         """Room for every address up to `highest_pc`, which is under 2^57, and for `max_versions` versions."""
         pc_bits = 47 if highest_pc < 1 << 47 else 57
         self.max_versions = 1 << (64 - pc_bits)
         self._pc_bits, self._pc_mask = np.uint64(pc_bits), np.uint64((1 << pc_bits) - 1)
+        self._vsyscall_place = np.uint64((1 << pc_bits) - VSYSCALL_END + VSYSCALL_START)
 
     def key(self, version: Array, pc: Array) -> Array:
         """Keys of the instructions at `pc`, in code of version `version`."""
-        keys: Array = (version.astype(np.uint64) << self._pc_bits) | (pc & self._pc_mask)
+        low = np.where(pc < np.uint64(VSYSCALL_START), pc, pc - np.uint64(VSYSCALL_START) + self._vsyscall_place)
+        keys: Array = (version.astype(np.uint64) << self._pc_bits) | (low & self._pc_mask)
         return keys
 
     def pc(self, key: Array) -> Array:
         """Addresses of `key`."""
-        addresses: Array = key & self._pc_mask
+        low = key & self._pc_mask
+        high = low - self._vsyscall_place + np.uint64(VSYSCALL_START)
+        addresses: Array = np.where(low < self._vsyscall_place, low, high)
         return addresses
 
     def version(self, key: Array) -> Array:
