@@ -15,6 +15,7 @@
  *     SIGNAL 2   code number       a signal is about to be delivered; this instruction waits, or faulted; if a STEP for the
  *                                  same instruction stands just before, that step did not run
  *     WHICH  3   number << 32 | si_code, after each SIGNAL
+ *     HANDLE 6   a handler for it starts with the next STEP; without this entry the signal is ignored, and what waited runs
  *     EXIT   4   status as waitpid gives it
  *     EXECVE 5   another program follows, which is not stepped
  */
@@ -32,7 +33,7 @@
 #include <unistd.h>
 #include <stddef.h>
 
-enum { STEP = 1, SIGNAL = 2, WHICH = 3, EXIT = 4, EXECVE = 5 };
+enum { STEP = 1, SIGNAL = 2, WHICH = 3, EXIT = 4, EXECVE = 5, HANDLE = 6 };
 enum { CODE_BYTES = 16 };
 
 struct seen {
@@ -171,6 +172,7 @@ int main(int argc, char **argv)
     for (;;) {
         if (ptrace(PTRACE_SINGLESTEP, pid, NULL, (void *)(intptr_t)deliver) != 0 && errno != ESRCH)
             fail("step");
+        int delivered = deliver;
         deliver = 0;
         if (waitpid(pid, &status, 0) != pid)
             fail("waitpid");
@@ -185,11 +187,13 @@ int main(int argc, char **argv)
             waitpid(pid, &status, 0);
             break;
         }
+        siginfo_t info;
         if (number == SIGTRAP) {
+            if (delivered != 0 && ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) == 0 && info.si_code == SIGTRAP)
+                put(HANDLE, 0);     /* a stop at the handler's start, not one after a step */
             put_code(STEP, pid, read_pc(pid));
             continue;
         }
-        siginfo_t info;
         if (ptrace(PTRACE_GETSIGINFO, pid, NULL, &info) != 0)
             fail("siginfo");
         put_code(SIGNAL, pid, read_pc(pid));

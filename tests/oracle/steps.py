@@ -32,6 +32,7 @@ class StepKind(IntEnum):
     WHICH = 3
     EXIT = 4
     EXECVE = 5
+    HANDLE = 6
 
 
 @dataclass(frozen=True)

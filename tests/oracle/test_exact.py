@@ -3,46 +3,60 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from clew.store.trace import Trace
 from tests.e2e import runs
-from tests.oracle.compare import find_differences
+from tests.oracle.compare import find_differences, find_instruction_differences
 from tests.oracle.steps import single_step
 from tests.oracle.truth import Truth
 from tests.programs.build import Program, catalogue
 
-SHORT = [program for program in catalogue() if "oracle" in program.traits]
-LONG = [program for program in catalogue() if "oracle-long" in program.traits]
+Comparison = Callable[[Truth, Trace], list[str]]
 
 
-def check(command: runs.Command, folder: Path) -> None:
+def programs_with(trait: str) -> list[Program]:
+    return [program for program in catalogue() if trait in program.traits]
+
+
+def check(command: runs.Command, folder: Path, find: Comparison = find_differences) -> None:
     """Step and record a command, both without address randomisation and with the same environment; compare."""
     stepped, steps = single_step(command, folder)
     path = folder / "trace.clew"
     recorded = runs.record(command, path, fixed_layout=True)
     assert recorded == stepped
     truth = Truth(steps)
-    differences = find_differences(truth, Trace(path))
+    differences = find(truth, Trace(path))
     assert not differences, f"{len(differences)} differences:\n" + "\n".join(differences[:40])
     assert runs.read(path).totals["instructions"] == truth.total_instructions
 
 
-@pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("program", SHORT, ids=lambda program: program.name)
-def test_program(program: Program, tmp_path: Path) -> None:
+def check_program(program: Program, folder: Path, find: Comparison = find_differences) -> None:
     if program.missing_features:
         pytest.skip(f"this processor has no {', '.join(program.missing_features)}")
-    check([program.path], tmp_path)
+    check([program.path], folder, find)
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("program", programs_with("oracle"), ids=lambda program: program.name)
+def test_program(program: Program, tmp_path: Path) -> None:
+    check_program(program, tmp_path)
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("program", programs_with("oracle-instructions"), ids=lambda program: program.name)
+def test_program_that_changes_its_code(program: Program, tmp_path: Path) -> None:
+    check_program(program, tmp_path, find_instruction_differences)
 
 
 @pytest.mark.stress
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("program", LONG, ids=lambda program: program.name)
+@pytest.mark.parametrize("program", programs_with("oracle-long"), ids=lambda program: program.name)
 def test_long_program(program: Program, tmp_path: Path) -> None:
-    check([program.path], tmp_path)
+    check_program(program, tmp_path)
 
 
 @pytest.mark.parametrize("command", [["true"], ["echo", "some", "words"]], ids=lambda command: command[0])

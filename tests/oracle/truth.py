@@ -6,7 +6,6 @@ Runs on the machine that tests. Pure: steps in, truth out. Shares no code with c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -74,7 +73,6 @@ class Decoder:
 
     def decode(self, pc: int, code: bytes) -> Instruction:
         """The instruction at the start of `code`; one of no bytes when there is none."""
-        # Prefixes that capstone takes for other instructions' parts are skipped for the decision, not for the length.
         found = next(self._capstone.disasm(code, pc, count=1), None)
         if found is None:
             return Instruction(pc, b"", "none", False)
@@ -122,40 +120,36 @@ class Truth:
             self._number_of_code[index] = number
 
     def _trace(self, steps: Steps) -> None:
-        """The run as nodes (instructions that ran or waited) and how each was left."""
+        """The run as nodes (instructions that ran, or waited for a handler) and how each was left."""
         node: list[int] = []
         ran: list[bool] = []
         left_by: list[str] = []
         repeated = [found.is_repeated for found in self.instructions]
-        waiting = False
-        values = steps.values.tolist()
-        for kind, value in zip(steps.kinds.tolist(), values, strict=True):
+        was_step, how = False, "flow"
+        for kind, value in zip(steps.kinds.tolist(), steps.values.tolist(), strict=True):
             if kind == StepKind.STEP:
                 number = int(self._number_of_code[value])
-                if waiting:
-                    waiting = False
-                    if node[-1] == number:  # the signal was ignored
-                        ran[-1], left_by[-1] = True, "flow"
-                        continue
-                elif node and node[-1] == number and repeated[number]:
+                if left_by and node[-1] == number and left_by[-1] == "flow" and repeated[number]:
                     continue
                 node.append(number)
                 ran.append(True)
                 left_by.append("flow")
             elif kind == StepKind.SIGNAL:
                 number = int(self._number_of_code[value])
-                if not node or node[-1] != number:
+                was_step = bool(node) and node[-1] == number and left_by[-1] == "flow"
+                if not was_step:
                     node.append(number)
                     ran.append(True)
-                    left_by.append("signal")
-                    was_step = False
-                else:
-                    was_step = True
-                ran[-1], waiting = False, True
+                    left_by.append("flow")
             elif kind == StepKind.WHICH:
                 code = value & 0xFFFFFFFF
-                synchronous = was_step and value >> 32 in FAULTS and 0 < code < 0x8000_0000
-                left_by[-1] = "fault" if synchronous else "signal"
+                how = "fault" if was_step and value >> 32 in FAULTS and 0 < code < 0x8000_0000 else "signal"
+            elif kind == StepKind.HANDLE:
+                ran[-1], left_by[-1] = False, how
+        if steps.kinds[-2] == StepKind.WHICH:  # the last signal ended the program before what waited could run
+            ran[-1] = False
+            if how == "signal":  # nothing came of what waited: the run ends with what was before
+                del node[-1], ran[-1], left_by[-1]
         self._node = np.array(node, dtype=np.int64)
         self._ran = np.array(ran, dtype=bool)
         self._left_by = left_by
@@ -215,16 +209,13 @@ class Truth:
         block_of: dict[int, BlockKey] = {}
         for leader in self._leaders:
             members = [leader]
-            # An instruction that never ran (it faulted each time, or only waited) belongs to no straight run.
+            # An instruction that never ran (it faulted each time, or only waited) is a block by itself.
             while self.executions[members[-1]] and members[-1] in successor:
                 following = successor[members[-1]]
                 if following in self._leaders:
                     break
                 members.append(following)
-            if not self.executions[leader]:
-                key = BlockKey(self.instructions[leader].pc, b"")
-            else:
-                key = BlockKey(self.instructions[leader].pc, b"".join(self.instructions[m].code for m in members))
+            key = BlockKey(self.instructions[leader].pc, b"".join(self.instructions[m].code for m in members))
             for member in members:
                 if block_of.setdefault(member, key) != key:
                     raise ValueError(f"{self.instructions[member].pc:#x} lies in two blocks")
@@ -261,14 +252,25 @@ class Truth:
             edges[EdgeKey(block, self._block_of[target], kind)] += times
         return dict(edges)
 
+    @cached_property
+    def instruction_counts(self) -> dict[BlockKey, int]:
+        """Executions of each instruction: address and bytes, whatever lies around it."""
+        counts: Counter[BlockKey] = Counter()
+        for found, times in zip(self.instructions, self.executions.tolist(), strict=True):
+            if times:
+                counts[BlockKey(found.pc, found.code)] += times
+        return dict(counts)
+
+    @cached_property
+    def branch_counts(self) -> dict[tuple[int, int], int]:
+        """Times that control went from the instruction at one address to another address but by running on."""
+        counts: Counter[tuple[int, int]] = Counter()
+        for (source, target, kind), times in self._links.items():
+            if kind != "fall_through":
+                counts[self.instructions[source].pc, self.instructions[target].pc] += times
+        return dict(counts)
+
     @property
     def total_instructions(self) -> int:
         """Instructions executed; a repeated string instruction is one."""
         return int(self.executions.sum())
-
-    @property
-    def pcs(self) -> Sequence[int]:
-        """Address of each instruction executed, in order."""
-        pcs = np.array([found.pc for found in self.instructions], dtype=np.uint64)
-        order: Sequence[int] = pcs[self._node[self._ran]].tolist()
-        return order

@@ -10,10 +10,12 @@ The head of a source is a comment with lines `key: value`:
     with     other files of this folder compiled into a shared library beside the program, NAME.so
     status   exit status, or the name of the signal that ends it (default 0)
     needs    processor features, as /proc/cpuinfo names them; without them the tests skip the program, and say so
-    traits   words the tests select by:
-               oracle     one thread, the same instructions every time: may be compared with single-stepping
-               addresses  prints addresses as they are: compared without address randomisation
-               unordered  its lines may come in any order: compared sorted
+    traits   words the tests select by; WORD:NAME means it only for the build called SOURCE.NAME:
+               oracle       one thread, the same instructions every time: is compared with single-stepping
+               oracle-long  the same, but over 300,000 instructions
+               oracle-instructions  the same, but its code changes: compared by instructions instead of blocks
+               addresses    prints addresses as they are: compared without address randomisation
+               unordered    its lines may come in any order: compared sorted
 """
 
 from __future__ import annotations
@@ -106,8 +108,13 @@ def parse_head(source: Path) -> Iterator[Program]:
             libraries=tuple(single.get("with", "").split()),
             status=parse_status(single.get("status", "0")),
             needs=frozenset(single.get("needs", "").split()),
-            traits=frozenset(single.get("traits", "").split()),
+            traits=_select(single.get("traits", "").split(), name.partition(".")[2]),
         )
+
+
+def _select(traits: list[str], build_name: str) -> frozenset[str]:
+    parts = [trait.partition(":") for trait in traits]
+    return frozenset(trait for trait, _, only in parts if only in ("", build_name))
 
 
 @cache

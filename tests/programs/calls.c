@@ -3,7 +3,7 @@
  * also: nopie -O1 -fno-inline -no-pie
  * also: static -O1 -fno-inline -static
  * also: static_pie -O1 -fno-inline -static-pie
- * traits: oracle
+ * traits: oracle:nopie oracle:static_pie
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ int main(void)
         x = many[0](x);
     for (int i = 0; i < 500; i++)
         x = many[i & 3](x);
-    for (int i = 0; i < 5000; i++)
+    for (int i = 0; i < 1500; i++)
         x = many[x % COUNT](x);
     int numbers[64];
     for (int i = 0; i < 64; i++)

@@ -1,5 +1,6 @@
 /* what: jumps to unmapped, non-canonical and non-executable memory, and off the end of a page: the handler sees the right address and pc
  * build: -O1 -fno-stack-protector
+ * traits: oracle-instructions
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

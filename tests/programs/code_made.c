@@ -1,5 +1,6 @@
 /* what: code made at run time: mapped, run, unmapped, and other code at the same address; RW to RX and back; two mappings
  * build: -O1
+ * traits: oracle-instructions
  */
 #define _GNU_SOURCE
 #include <stdint.h>

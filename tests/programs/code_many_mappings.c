@@ -1,5 +1,6 @@
 /* what: code at many addresses: 300 mappings, far above and below the program, run in turn and all unmapped
  * build: -O1
+ * traits: oracle-instructions
  */
 #define _GNU_SOURCE
 #include <stdint.h>

@@ -1,5 +1,6 @@
 /* what: code that is rewritten in writable and executable memory, by its caller and by itself, in the block that runs
  * build: -O1
+ * traits: oracle-instructions
  */
 #include <stdio.h>
 #include <string.h>

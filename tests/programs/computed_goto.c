@@ -1,5 +1,5 @@
 /* what: an interpreter of computed gotos, with a site for each of 16 operations
- * build: -O2 -fno-gcse -fno-crossjumping
+ * build: -O2 -fno-gcse -fno-crossjumping -static
  * traits: oracle
  */
 #include <stdio.h>
@@ -8,7 +8,7 @@ int main(void)
 {
     static void *const labels[] = {&&l0, &&l1, &&l2, &&l3, &&l4, &&l5, &&l6, &&l7, &&l8, &&l9, &&l10, &&l11, &&l12, &&l13, &&l14, &&l15};
     static unsigned char code[256];
-    unsigned seed = 1, a = 1, b = 2, left = 6000;
+    unsigned seed = 1, a = 1, b = 2, left = 3000;
     for (int i = 0; i < 256; i++)
         code[i] = (unsigned char)((seed = seed * 1103515245 + 12345) >> 16 & 15);
     unsigned char at = 0;

@@ -10,6 +10,7 @@ static char stacks[3][65536];
 static char own_stack[3][65536];
 static void *saved[4];
 static int sum;
+static volatile int forever = 1;
 
 static int recurse(int n, int who)
 {
@@ -33,7 +34,7 @@ __asm__("switch_stack:\n push %rbx\n push %rbp\n push %r12\n push %r13\n push %r
 
 static void worker(int who)
 {
-    for (int i = 0;; i++) {
+    for (int i = 0; forever; i++) {
         sum += who * i;
         switch_stack(&saved[who], &saved[i % 2 ? 3 : (who + 1) % 3]);
     }

@@ -1,7 +1,7 @@
 // what: C++ exceptions: over frames with destructors, rethrown, nested, by base class, in constructors, exception_ptr
 // build: -O1
 // also: static -O2 -static
-// traits: oracle
+// traits: oracle-long:static
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -48,7 +48,7 @@ __attribute__((noinline)) static int catch_some(int depth, int kind)
 int main()
 {
     long sum = 0;
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 12; i++) {
         try {
             sum += catch_some(i % 9, i);
         } catch (const std::exception &error) {

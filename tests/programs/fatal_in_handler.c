@@ -1,6 +1,7 @@
 /* what: a fault inside the handler of the same fault, which is blocked there: ends the program
  * build: -O1
  * status: SIGSEGV
+ * traits: oracle
  */
 #include <signal.h>
 #include "note.h"

@@ -1,6 +1,7 @@
 /* what: a write to address zero ends the program
  * build: -O1
  * status: SIGSEGV
+ * traits: oracle
  */
 #include "note.h"
 int main(void)

@@ -1,6 +1,7 @@
 /* what: raise of a signal without a handler, from a callee
  * build: -O1
  * status: SIGTERM
+ * traits: oracle
  */
 #include <signal.h>
 #include "note.h"

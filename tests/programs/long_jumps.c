@@ -1,5 +1,5 @@
 /* what: setjmp and longjmp: over many frames, back into a loop, with changed values, sigsetjmp with masks, and deep again afterwards
- * build: -O1 -fno-inline
+ * build: -O1 -fno-inline -static
  * traits: oracle
  */
 #include <setjmp.h>

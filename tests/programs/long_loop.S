@@ -1,6 +1,6 @@
 # what: loops of one block that run far over 65,536 times, with live flags, a memory operand and every register in use
 # build: -nostdlib -static
-# traits: oracle
+# traits: oracle-long
 .include "asm.inc"
 .globl _start
 _start:

@@ -1,7 +1,7 @@
-/* what: direct recursion: Fibonacci, Ackermann, mutual, and 60,000 frames deep
+/* what: direct recursion: Fibonacci, Ackermann, mutual, and 3,000 frames deep
  * build: -O1 -fno-inline -fno-optimize-sibling-calls -fno-ipa-cp
  * also: static -O2 -static
- * traits: oracle
+ * traits: oracle:static
  */
 #include <stdio.h>
 
@@ -17,6 +17,6 @@ static unsigned long depth(unsigned long n) { return n == 0 ? 0 : 1 + depth(n - 
 
 int main(void)
 {
-    printf("%u %u %d %lu\n", fib(16), ackermann(2, 9), is_even(1001), depth(60000));
+    printf("%u %u %d %lu\n", fib(14), ackermann(2, 5), is_even(301), depth(3000));
     return 0;
 }

@@ -45,7 +45,7 @@ int main(void)
         __asm__ volatile("mov $12, %%r12d\n mov $13, %%r13d\n mov $14, %%r14d\n mov $33, %%ebx\n"
                          "movabs $0x1122334455667788, %%rdx\n movq %%rdx, %%xmm3\n pshufd $0x44, %%xmm3, %%xmm3\n"
                          "movdqa %%xmm3, %%xmm15\n"
-                         "mov %[pid], %%edi\n mov %[number], %%esi\n mov $62, %%eax\n clc\n syscall\n"
+                         "mov %[pid], %%edi\n mov %[number], %%esi\n mov $62, %%eax\n xor %%edx, %%edx\n clc\n syscall\n"
                          "setc %%dl\n movzbl %%dl, %%edx\n"
                          "mov %%rbx, %[rbx]\n mov %%r12, %%rcx\n"
                          "movdqu %%xmm3, %[vector]\n movq %%xmm15, %%rsi\n"
@@ -54,7 +54,7 @@ int main(void)
                          : "rbx", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "xmm3", "xmm15", "memory", "cc");
         printf("seen rbx %lld r12 %lld r13 %lld r14 %lld rdi %d rsi %lld rax %lld\n", seen[REG_RBX], seen[REG_R12],
                seen[REG_R13], seen[REG_R14], seen[REG_RDI] == pid, seen[REG_RSI], seen[REG_RAX]);
-        printf("rcx is the next address %d, flags %llx %llx\n", seen[REG_RCX] == seen[REG_RIP], seen[REG_EFL], seen[REG_R11]);
+        printf("rcx is the next address %d, flags %llx %llx\n", seen[REG_RCX] == seen[REG_RIP], seen[REG_EFL] & ~0x100ll, seen[REG_R11] & ~0x100ll); /* without the trap flag: a debugger sets it */
         printf("vector %x %x %x %x\n", seen_vector[0], seen_vector[1], seen_vector[2], seen_vector[3]);
         printf("then rbx %lu r12 %lu rax %lu carry %lu vector %lx %lx other %lx\n", rbx, r12, rax, carry, vector[0], vector[1], other);
     }

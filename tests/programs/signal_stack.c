@@ -1,5 +1,6 @@
 /* what: sigaltstack: handlers run there, also after a stack overflow; nested handlers; flags as the kernel reports them
  * build: -O1 -fno-stack-protector -fno-optimize-sibling-calls
+ * traits: oracle
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

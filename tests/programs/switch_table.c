@@ -1,7 +1,7 @@
 /* what: switches that become jump tables, dense, sparse and nested, and an interpreter with one shared jump
  * build: -O2 -fno-inline
  * also: nopie -O2 -fno-inline -no-pie
- * traits: oracle
+ * traits: oracle:nopie
  */
 #include <stdio.h>
 
@@ -55,12 +55,12 @@ static unsigned interpret(const unsigned char *code, unsigned rounds)
 int main(void)
 {
     unsigned x = 12345;
-    for (unsigned i = 0; i < 2000; i++)
+    for (unsigned i = 0; i < 600; i++)
         x = dense(x % 11, x) + i;
     printf("%u\n", x);
     for (unsigned i = 90; i < 110; i++)
         puts(sparse(i));
     static const unsigned char code[] = {0, 1, 2, 3, 4, 6, 3, 1, 2, 0, 4, 5};
-    printf("%u\n", interpret(code, 500));
+    printf("%u\n", interpret(code, 100));
     return 0;
 }

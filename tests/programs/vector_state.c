@@ -1,7 +1,7 @@
 /* what: vector registers, their control register and the x87 stack keep their values across branches, calls and system calls
  * build: -O1 -mno-avx
  * also: avx512 -O1 -DWITH_AVX512
- * traits: oracle
+ * traits: oracle:avx512
  */
 #include <stdint.h>
 #include <stdio.h>

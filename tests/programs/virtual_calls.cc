@@ -1,7 +1,7 @@
 // what: virtual calls with single, multiple and virtual inheritance, member pointers, thunks, lambdas, std::function
 // build: -O1 -fno-devirtualize
 // also: static -O2 -static
-// traits: oracle
+// traits: oracle:static
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -51,7 +51,7 @@ int main()
     int (Shape::*plain)(int) = &Shape::plain;
     int (Shape::*late)(int) = &Shape::late;
     std::function<int(int)> add = [&sum](int x) { return static_cast<int>(sum & 7) + x; };
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 8; round++) {
         for (auto &shape : shapes) {
             sum += shape->area(round) + (shape.get()->*plain)(round) + (shape.get()->*late)(round);
             if (auto *named = dynamic_cast<Named *>(shape.get()))
