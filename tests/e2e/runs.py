@@ -69,7 +69,9 @@ def run(
         os.killpg(process.pid, signal.SIGKILL)
         stdout, stderr = process.communicate()
         words = " ".join(map(str, command))
-        raise TimeoutError(f"{words}: not done after {timeout_seconds:g} s; {stdout[-500:]!r} {stderr[-500:]!r}") from None
+        raise TimeoutError(
+            f"{words}: not done after {timeout_seconds:g} s; {stdout[-500:]!r} {stderr[-500:]!r}"
+        ) from None
     status = process.returncode
     return Run(status if status >= 0 else 128 - status, stdout, stderr)
 

@@ -21,7 +21,9 @@ MODES = ("counts", "coverage")
 def test_recorded_like_native(program: Program, mode: str, tmp_path: Path) -> None:
     if program.missing_features:
         pytest.skip(f"this processor has no {', '.join(program.missing_features)}")
-    command = [program.path, "first argument", "second"] if program.name == "environment" else [program.path]
+    command: runs.Command = [program.path]
+    if program.name == "environment":
+        command = [program.path, "first argument", "second"]
     fixed_layout = "addresses" in program.traits
     native = runs.run([*(runs.FIXED_LAYOUT if fixed_layout else ()), *command], stdin=STDIN)
     assert native.status == program.status

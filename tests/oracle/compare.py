@@ -42,10 +42,10 @@ def read_tables(trace: Trace) -> Tables:
     for row in trace.edges.to_pylist():
         times = executions["edge_id", row["edge_id"]]
         if times:
-            key = _edge_key(row, keys)
-            edges[key] += times
+            edge = _edge_key(row, keys)
+            edges[edge] += times
             if row["callee_block_id"] is not None:
-                callees.setdefault(key, set()).add(keys[row["callee_block_id"]])
+                callees.setdefault(edge, set()).add(keys[row["callee_block_id"]])
     return Tables(blocks, dict(edges), callees)
 
 
@@ -103,7 +103,9 @@ def find_differences(truth: Truth, trace: Trace) -> list[str]:
     """One line for each block and edge that differs, and for the total of instructions. Empty: all is exact."""
     tables = read_tables(trace)
     differences = list(_compare("block (times, instructions)", truth.blocks, tables.blocks))
-    differences += _compare("edge", _normal_edges(truth.edges, truth.blocks), _normal_edges(tables.edges, tables.blocks))
+    differences += _compare(
+        "edge", _normal_edges(truth.edges, truth.blocks), _normal_edges(tables.edges, tables.blocks)
+    )
     recorded_total = sum(times * instructions for times, instructions in tables.blocks.values())
     if recorded_total != truth.total_instructions:
         differences.append(f"instructions: stepped {truth.total_instructions}, recorded {recorded_total}")

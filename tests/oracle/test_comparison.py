@@ -1,4 +1,4 @@
-"""The oracle can fail: a trace that is wrong in one number is told apart, and the definitions are those of the design."""
+"""The oracle can fail: a trace wrong in one number is told apart; and its definitions are those of the design."""
 
 from __future__ import annotations
 
@@ -94,6 +94,9 @@ def test_every_altered_number_is_found(tmp_path: Path) -> None:
     for row in range(trace.blocks.num_rows):
         altered = AlteredTrace(trace, "blocks", "app_pc", row, lambda value: value + 1)
         assert find_differences(truth, altered) != []
-    for row in range(trace.edges.num_rows):
+    counted = set(trace.counts["edge_id"].to_pylist())
+    for row, edge in enumerate(trace.edges["edge_id"].to_pylist()):
+        if edge not in counted:
+            continue
         altered = AlteredTrace(trace, "edges", "kind", row, lambda value: "jump" if value != "jump" else "taken")
         assert find_differences(truth, altered) != []

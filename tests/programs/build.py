@@ -121,7 +121,7 @@ def _select(traits: list[str], build_name: str) -> frozenset[str]:
 def catalogue() -> tuple[Program, ...]:
     """Every test program, built or not, sorted by name."""
     sources = [path for path in SOURCES.iterdir() if path.suffix in (".c", ".cc", ".S") and path.is_file()]
-    sources += [path for path in (SOURCES / "generators").glob("*.py")]
+    sources += (SOURCES / "generators").glob("*.py")
     return tuple(sorted((p for source in sources for p in parse_head(source)), key=lambda p: p.name))
 
 
@@ -155,7 +155,7 @@ def _run(command: list[str]) -> None:
 
 
 def build(program: Program) -> None:
-    """Compile one program, when its sources or flags have changed. RuntimeError with the compiler's words if it fails."""
+    """Compile one program, if its sources or flags have changed. RuntimeError with the compiler's words if it fails."""
     stamp = BIN / f".{program.name}.stamp"
     fingerprint = _fingerprint(program)
     if stamp.exists() and program.path.exists() and stamp.read_text() == fingerprint:
