@@ -1,0 +1,1 @@
+"""Benchmarks: ratios of CPU time to native. `python -m bench.run --help`."""

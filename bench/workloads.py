@@ -1,0 +1,155 @@
+"""The programs that are measured: compiled ones, interpreters, compressors, a compiler; each in two sizes.
+
+Runs on the machine that measures. Knows how to make and start each; does not measure and knows no clew.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from bench.inputs import MEGABYTE, make_c_source, make_sql, make_text
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+BIN = Path(__file__).resolve().parent / "bin"
+
+COMPILER_FLAGS = {
+    "nested_loops": ["-O1"],
+    "fib": ["-O1"],
+    "fptr": ["-O2"],
+    "virt": ["-O2"],
+    "goto": ["-O2", "-fno-gcse", "-fno-crossjumping", "--param", "max-goto-duplication-insns=40"],
+    "switch": ["-O2"],
+    "qsort": ["-O2"],
+    "threads": ["-O2", "-pthread"],
+}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A command to measure, and what it reads on standard input."""
+
+    name: str
+    size: str  # long or short
+    command: tuple[str, ...]
+    stdin: Path | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}-{self.size}"
+
+
+def compile_program(name: str) -> str:
+    """Path of a compiled benchmark program, compiled when its source is newer."""
+    BIN.mkdir(exist_ok=True)
+    source = next(path for path in PROGRAMS.iterdir() if path.stem == name and path.suffix in (".c", ".cc"))
+    program = BIN / name
+    newest = max(source.stat().st_mtime_ns, Path(__file__).stat().st_mtime_ns)
+    if not program.exists() or program.stat().st_mtime_ns < newest:
+        compiler = "g++" if source.suffix == ".cc" else "gcc"
+        subprocess.run([compiler, *COMPILER_FLAGS[name], "-o", program, source], check=True)
+    return str(program)
+
+
+@cache
+def find_compiler_proper() -> str | None:
+    """Path of gcc's cc1; None where it cannot be found."""
+    done = subprocess.run(["gcc", "-print-prog-name=cc1"], capture_output=True, text=True, check=False)
+    path = done.stdout.strip()
+    return path if Path(path).is_absolute() and Path(path).exists() else None
+
+
+def _compiled(name: str, argument: int) -> Callable[[], tuple[str, ...]]:
+    return lambda: (compile_program(name), str(argument))
+
+
+def _tool(*words: str | Callable[[], str]) -> Callable[[], tuple[str, ...] | None]:
+    """A command of this machine; None where the program is missing."""
+
+    def find() -> tuple[str, ...] | None:
+        program = words[0]() if callable(words[0]) else shutil.which(words[0])
+        if program is None:
+            return None
+        return (program, *(word() if callable(word) else word for word in words[1:]))
+
+    return find
+
+
+def _text(size_bytes: int) -> Callable[[], str]:
+    return lambda: str(make_text(size_bytes))
+
+
+def _python(script: str, argument: int) -> Callable[[], tuple[str, ...]]:
+    return lambda: (sys.executable, "-I", "-S", str(PROGRAMS / script), str(argument))
+
+
+def _sqlite(rows: int) -> Callable[[], tuple[str, ...] | None]:
+    return _tool("sqlite3", ":memory:", lambda: f".read {make_sql(rows)}")
+
+
+def _compiler(functions: int) -> Callable[[], tuple[str, ...] | None]:
+    def find() -> tuple[str, ...] | None:
+        program = find_compiler_proper()
+        source = str(make_c_source(functions))
+        return None if program is None else (program, "-quiet", "-O2", source, "-o", "-")
+
+    return find
+
+
+def _openssl(files: int) -> Callable[[], tuple[str, ...] | None]:
+    return _tool("openssl", "dgst", "-sha512", *([_text(32 * MEGABYTE)] * files))
+
+
+# name -> (long, short): about 2 s and 0.05 to 0.2 s on the machine of bench/README.md
+_SIZES: dict[str, tuple[Callable[[], tuple[str, ...] | None], Callable[[], tuple[str, ...] | None]]] = {
+    "nested_loops": (_compiled("nested_loops", 170), _compiled("nested_loops", 17)),
+    "fib": (_compiled("fib", 42), _compiled("fib", 37)),
+    "fptr": (_compiled("fptr", 300_000_000), _compiled("fptr", 25_000_000)),
+    "virt": (_compiled("virt", 1_200_000), _compiled("virt", 60_000)),
+    "goto": (_compiled("goto", 400_000_000), _compiled("goto", 20_000_000)),
+    "switch": (_compiled("switch", 400_000_000), _compiled("switch", 20_000_000)),
+    "qsort": (_compiled("qsort", 14_000_000), _compiled("qsort", 700_000)),
+    "threads": (_compiled("threads", 1_500_000), _compiled("threads", 50_000)),
+    "gzip": (_tool("gzip", "-9c", _text(40 * MEGABYTE)), _tool("gzip", "-9c", _text(2 * MEGABYTE))),
+    "bzip2": (_tool("bzip2", "-9c", _text(36 * MEGABYTE)), _tool("bzip2", "-9c", _text(MEGABYTE))),
+    "xz": (_tool("xz", "-6c", _text(4 * MEGABYTE)), _tool("xz", "-6c", _text(MEGABYTE // 3))),
+    "sqlite3": (_sqlite(300_000), _sqlite(15_000)),
+    "py_fannkuch": (_python("fannkuch.py", 10), _python("fannkuch.py", 8)),
+    "py_tasks": (_python("tasks.py", 1_700_000), _python("tasks.py", 50_000)),
+    "perl": (
+        _tool("perl", str(PROGRAMS / "words.pl"), _text(2 * MEGABYTE), "18"),
+        _tool("perl", str(PROGRAMS / "words.pl"), _text(MEGABYTE), "1"),
+    ),
+    "openssl": (_openssl(45), _openssl(2)),
+    "cc1": (_compiler(350), _compiler(22)),
+}
+
+
+def load_workloads(sizes: list[str], names: list[str]) -> list[Workload]:
+    """The workloads of these sizes (long, short, start) and names (none: all); missing tools are left out."""
+    workloads = []
+    for name, makers in _SIZES.items():
+        for size, make in zip(("long", "short"), makers, strict=True):
+            if size not in sizes or (names and name not in names):
+                continue
+            command = make()
+            if command is None:
+                print(f"{name}: not on this machine, left out", file=sys.stderr)
+                continue
+            workloads.append(Workload(name, size, command))
+    if "start" in sizes and (not names or "py_start" in names):
+        workloads.append(Workload("py_start", "start", (sys.executable, "-I", "-S", "-c", "pass")))
+    return workloads
+
+
+def make_true() -> Workload:
+    """The program that does nothing: what recording costs at least."""
+    program = shutil.which("true")
+    if program is None:
+        raise FileNotFoundError("no program `true` on this machine")
+    return Workload("true", "start", (program,))
