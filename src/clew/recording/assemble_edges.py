@@ -92,13 +92,13 @@ class _EdgeBuilder:
         kind = np.concatenate(
             [edges.kind[self.plain], np.full(len(crossing_source), EdgeKind.FALL_THROUGH, edges.kind.dtype)]
         )
-        packed = ((source + 1) * (len(blocks) + 1) + target) * len(EdgeKind) + kind
-        _, chosen, edge = np.unique(packed, return_index=True, return_inverse=True)
+        packed = self._pack(source, target, kind)
+        self.packed, chosen, edge = np.unique(packed, return_index=True, return_inverse=True)
         self.source, self.target, self.kind = source[chosen], target[chosen], kind[chosen]
         self.edge_of_plain, self.edge_of_crossing = edge[: len(self.plain)], edge[len(self.plain) :]
         self.plain_of_row = np.full(len(edges), -1)
         self.plain_of_row[self.plain] = self.edge_of_plain
-        # Edges worked out by thread: (source, target, kind, callee) -> its number, after the plain ones.
+        # Edges worked out by thread: (source, target, kind, callee) -> its number, counted from after all others.
         self.derived: dict[tuple[int, int, int, int], int] = {}
         self.shared_return_points: list[int] = []
         self.into_vsyscall = np.flatnonzero(blocks.app_pc[self.target] >= np.uint64(VSYSCALL_START))
@@ -119,6 +119,11 @@ class _EdgeBuilder:
             threads=threads,
             shared_return_points=self.shared_return_points,
         )
+
+    def _pack(self, source: Array, target: Array, kind: Array) -> Array:
+        """One number for each edge; equal ones for equal edges."""
+        packed: Array = ((source + 1) * (len(self.blocks) + 1) + target) * len(EdgeKind) + kind
+        return packed
 
     def _find_callees(self) -> None:
         """By block: how many different callees it called, and the first of them."""
@@ -190,16 +195,11 @@ class _EdgeBuilder:
             missing = self._find_missing(block_count, edge_count)
             self._share_edges(derived, row_count, missing)
         self._add_returns(derived, thread, edge_count, missing)
-        block = np.flatnonzero(block_count)
-        edge = np.flatnonzero(edge_count)
-        derived_edge = np.array(sorted(derived), np.int64)
-        derived_count = np.array([derived[number] for number in derived_edge.tolist()], np.int64)
-        return ThreadCounts(
-            block=block,
-            block_count=block_count[block],
-            edge=np.concatenate([edge, derived_edge + len(self.source)]),
-            edge_count=np.concatenate([edge_count[edge], derived_count]),
-        )
+        all_count = np.concatenate([edge_count, np.zeros(len(self.derived), np.int64)])
+        for number, count in derived.items():
+            all_count[number] += count
+        block, edge = np.flatnonzero(block_count), np.flatnonzero(all_count)
+        return ThreadCounts(block, block_count[block], edge, all_count[edge])
 
     def _find_missing(self, block_count: Array, edge_count: Array) -> Array:
         """How many executions of each block no plain edge leads to."""
@@ -238,8 +238,19 @@ class _EdgeBuilder:
                 count -= part
 
     def _add(self, derived: dict[int, int], key: tuple[int, int, int, int], count: int) -> None:
-        number = self.derived.setdefault(key, len(self.derived))
+        number = self._find_plain(key)
+        if number < 0:
+            number = len(self.source) + self.derived.setdefault(key, len(self.derived))
         derived[number] = derived.get(number, 0) + count
+
+    def _find_plain(self, key: tuple[int, int, int, int]) -> int:
+        """The plain edge that is the same; -1 if there is none."""
+        source, target, kind, callee = key
+        if callee >= 0 or not len(self.packed):
+            return -1
+        packed = ((source + 1) * (len(self.blocks) + 1) + target) * len(EdgeKind) + kind
+        at = min(int(np.searchsorted(self.packed, packed)), len(self.packed) - 1)
+        return at if int(self.packed[at]) == packed else -1
 
     def _add_returns(
         self, derived: dict[int, int], thread: ThreadFlow, edge_count: Array, missing: Array | None

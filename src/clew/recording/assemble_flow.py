@@ -44,7 +44,8 @@ class FragmentEdges:
     """Ways out, one row each: from a fragment (`source`, an index, or -1) to an address.
 
     `source_pc` is the instruction for the kinds signal and fault, the fragment's first for the others. `counter` is
-    the counter's index, or -1. `target` is the fragment (an index) that it leads to where the runtime said so, or -1.
+    the counter's index, or -1. `target` is the fragment (an index) that it leads to where the runtime said so, or -1;
+    `tsc` is when the runtime first told of the edge, or made its fragment.
     """
 
     source: Array
@@ -53,6 +54,7 @@ class FragmentEdges:
     kind: Array
     counter: Array
     target: Array
+    tsc: Array
 
     def __len__(self) -> int:
         return len(self.source)
@@ -174,11 +176,13 @@ def compute_seen_flow(parsed: ParsedRecords) -> ProcessFlow:
         kind=np.concatenate([links["edge_kind"][linked], dynamic.kind]),
         counter=np.full(len(linked) + len(dynamic), -1),
         target=np.concatenate([_find_fragments(fragments, links["target_fragment_id"][linked]), dynamic.target]),
+        tsc=np.concatenate([links["tsc"][linked].astype(np.uint64), dynamic.tsc]),
     )
     # A fragment that was left in its middle and through none of its exits ran no further than that.
     is_whole = paths.stop_pc == fragments.end_pc[paths.fragment]
     left = np.zeros(len(fragments), bool)
     left[paths.fragment[~is_whole]] = True
+    left[np.isin(fragments.app_pc, dynamic.source_pc[dynamic.kind == EdgeKind.FAULT])] = True
     left[edges.source[edges.source >= 0]] = False
     left[fragments.exit_kind == ExitKind.RETURN] = False
     recorded = np.flatnonzero(~fragments.is_excluded & ~left)
@@ -283,7 +287,7 @@ def _collect(parsed: ParsedRecords) -> tuple[FragmentEdges, FragmentPaths]:
 
     def add_edges(rows: Array, target_pc: Array, kind: EdgeKind, counter: Array) -> None:
         kinds, unsaid = np.full(len(rows), kind, np.uint8), np.full(len(rows), -1)
-        edges.append((rows, fragments.app_pc[rows], target_pc, kinds, counter, unsaid))
+        edges.append((rows, fragments.app_pc[rows], target_pc, kinds, counter, unsaid, fragments.tsc[rows]))
 
     for exit_kind, edge_kind in _DIRECT_EDGES.items():
         rows = everything[(fragments.exit_kind == exit_kind) & (recorded | fragments.counts_first)]
@@ -328,7 +332,7 @@ def _collect(parsed: ParsedRecords) -> tuple[FragmentEdges, FragmentPaths]:
     target = np.where(
         needs_source & (kind != EdgeKind.SIGRETURN), _find_fragments(fragments, rows["target_fragment_id"]), -1
     )
-    columns = (source, source_pc, target_pc, kind, counter, target)
+    columns = (source, source_pc, target_pc, kind, counter, target, rows["tsc"].astype(np.uint64))
     edges.append(tuple(column[usable] for column in columns))
     return (
         FragmentEdges(*(np.concatenate(column) for column in zip(*edges, strict=True))),

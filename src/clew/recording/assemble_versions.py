@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clew.protocol._generated import ExitKind
 from clew.recording.assemble_records import Fragments
 
 __all__ = ["assign_versions", "find_ends"]
@@ -48,9 +49,11 @@ def assign_versions(fragments: Fragments, ends: Array, max_versions: int) -> Arr
     versions = np.zeros(len(fragments), np.int64)
     if not (ends != _NEVER).any():
         return versions
-    # Fragments are sorted by address; a cluster is what hangs together by overlapping.
+    # Fragments are sorted by address; a cluster is what hangs together by overlapping, or by running on.
     reach = np.maximum.accumulate(fragments.end_pc)
-    starts_cluster = np.append(True, fragments.app_pc[1:] >= reach[:-1])
+    goes_on = np.isin(fragments.app_pc, fragments.end_pc[fragments.exit_kind == ExitKind.FALL_THROUGH])
+    starts_cluster = np.ones(len(fragments), bool)
+    starts_cluster[1:] = (fragments.app_pc[1:] > reach[:-1]) | ((fragments.app_pc[1:] == reach[:-1]) & ~goes_on[1:])
     first = np.flatnonzero(starts_cluster)
     last = np.append(first[1:], len(fragments))
     # Only where something went out of use there can be two versions.

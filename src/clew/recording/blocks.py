@@ -87,7 +87,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     reach = fragments.app_pc.copy()
     reach[fragments.is_excluded] = fragments.end_pc[fragments.is_excluded]
     np.maximum.at(reach, flow.paths.fragment, flow.paths.stop_pc)
-    code = cut_fragments(fragments, space, entries.used, reach, entries.keys)
+    code = cut_fragments(fragments, space, entries.used, reach, entries.onward_key, entries.keys)
 
     segments = np.flatnonzero(code.copy >= 0)
     is_head = code.head[segments] == segments
@@ -103,7 +103,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     block_of_segment = np.where(code.copy >= 0, block_of_head[code.head], NO_BLOCK)
 
     n_blocks = len(order)
-    members = segments[np.argsort(block_of_segment[segments], kind="stable")]
+    members = segments[np.lexsort((space.pc(code.cuts[segments]), block_of_segment[segments]))]
     part_first = np.searchsorted(block_of_segment[members], np.arange(n_blocks + 1))
     parts = code.copy[members]
     has_code = part_first[1:] > part_first[:-1]

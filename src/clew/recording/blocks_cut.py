@@ -50,15 +50,22 @@ class CutCode:
 
 
 def cut_fragments(
-    fragments: Fragments, space: KeySpace, used: Array, reach: Array, entries: Array, *, max_rounds: int = 8
+    fragments: Fragments,
+    space: KeySpace,
+    used: Array,
+    reach: Array,
+    onward_key: Array,
+    entries: Array,
+    *,
+    max_rounds: int = 8,
 ) -> CutCode:
     """Cut the fragments `used` (indices) at `entries` (keys, sorted), and join what only the straight line parts.
 
-    `reach` is how far each fragment was run: an address, shape (fragments,).
+    By fragment: `reach` is how far it was run, an address; `onward_key` what the straight line out of it leads to.
     """
     damaged: list[Array] = []
     for _ in range(max_rounds):
-        cutter = _Cutter(fragments, space, used, reach, entries)
+        cutter = _Cutter(fragments, space, used, reach, onward_key, entries)
         bad = cutter.find_contradictions()
         if len(bad):
             damaged.append(bad)
@@ -74,12 +81,14 @@ def cut_fragments(
 class _Cutter:
     """One round of cutting."""
 
-    def __init__(self, fragments: Fragments, space: KeySpace, used: Array, reach: Array, entries: Array) -> None:
+    def __init__(
+        self, fragments: Fragments, space: KeySpace, used: Array, reach: Array, onward_key: Array, entries: Array
+    ) -> None:
         self.fragments, self.space = fragments, space
         key = space.key(fragments.code_version[used], fragments.app_pc[used])
         end_key = key + (fragments.end_pc[used] - fragments.app_pc[used])
         falls = fragments.exit_kind[used] == ExitKind.FALL_THROUGH
-        cuts = sorted_unique(entries, key, end_key[falls])
+        cuts = sorted_unique(entries, key, end_key[falls], onward_key[used[falls]])
         inside = np.searchsorted(cuts, key, "right")
         n_inside = np.searchsorted(cuts, end_key) - inside
         self.overflowing = used[np.cumsum(n_inside) > _MAX_CUTS]
@@ -124,7 +133,7 @@ class _Cutter:
         going_on = has_run & ~self.is_last
         self.next_segment[going_on] = self.segment[np.flatnonzero(going_on) + 1]
         ends = np.full(len(fragments), NONE)
-        ends[used[falls]] = np.searchsorted(cuts, end_key[falls])
+        ends[used[falls]] = np.searchsorted(cuts, onward_key[used[falls]])
         limited = np.flatnonzero(has_run & self.is_last)
         self.next_segment[limited] = ends[self.fragment[limited]]
 

@@ -28,7 +28,8 @@ class Entries:
     `keys` are entries, u64, sorted, each once. `used` are the fragments that matter (indices): what ran, and what is
     gone to. `target_key` has the instruction each edge of the flow leads to; where `is_ambiguous`, code of several
     versions starts there, and it is the likeliest of them. `waiting` are the edges (indices) of kind signal and fault,
-    and `waiting_key` the instructions that they came before.
+    and `waiting_key` the instructions that they came before. `onward_key` has, by fragment, what the straight line out
+    of its end leads to.
     """
 
     keys: Array
@@ -37,6 +38,7 @@ class Entries:
     is_ambiguous: Array
     waiting: Array
     waiting_key: Array
+    onward_key: Array
 
 
 class _Starts:
@@ -54,8 +56,8 @@ class _Starts:
         first, last = np.searchsorted(self._pc, pc), np.searchsorted(self._pc, pc, "right")
         return self._key[spans(first, last - first)]
 
-    def resolve(self, pc: Array, version: Array) -> tuple[Array, Array, Array]:
-        """Key of each address, whether anything starts there, and whether several versions do.
+    def resolve(self, pc: Array, version: Array) -> tuple[Array, Array]:
+        """Key of each address, and whether code of several versions starts there.
 
         Where nothing starts, `version` says which one is meant.
         """
@@ -63,7 +65,7 @@ class _Starts:
         starts = last > first
         key = self._space.key(version, pc)
         key[starts] = self._key[first[starts]]
-        return key, starts, last - first > 1
+        return key, last - first > 1
 
 
 def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends: Array) -> Entries:
@@ -83,9 +85,14 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     source_version = np.zeros(len(edges), np.int64)
     has_source = edges.source >= 0
     source_version[has_source] = version[edges.source[has_source]]
-    target_key, target_starts, is_ambiguous = starts.resolve(edges.target_pc, source_version)
-    _choose_versions(fragments, flow, space.key(version, fragments.app_pc), ends, target_key, is_ambiguous)
-    waiting_key, _, _ = starts.resolve(edges.source_pc[waiting], source_version[waiting])
+    target_key, is_ambiguous = starts.resolve(edges.target_pc, source_version)
+    key = space.key(version, fragments.app_pc)
+    has_versions = bool(version[used].any())
+    waiting_key, _ = starts.resolve(edges.source_pc[waiting], source_version[waiting])
+    if has_versions:
+        versions = _Versions(fragments, flow, key, ends)
+        versions.choose_targets(target_key, is_ambiguous)
+        versions.choose_sources(waiting, waiting_key)
 
     # The straight line makes no entry, but where it crosses between what is recorded and what is not.
     makes_entry = edges.kind != EdgeKind.FALL_THROUGH
@@ -96,32 +103,77 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     is_partial = paths.stop_pc != fragments.end_pc[paths.fragment]
     left = paths.fragment[is_partial]
     keys = [
-        target_key[makes_entry & (~target_starts | ~is_ambiguous)],
-        starts.all_at(edges.target_pc[makes_entry & is_ambiguous]),
+        target_key[makes_entry & ~is_ambiguous],
         starts.all_at(flow.places[: flow.n_starts][flow.inflow_missing[: flow.n_starts] > 0]),
         space.key(version[left], paths.stop_pc[is_partial]),
         waiting_key,
     ]
-    return Entries(sorted_unique(*keys), used, target_key, is_ambiguous, waiting, waiting_key)
+    falls = np.flatnonzero((edges.kind == EdgeKind.FALL_THROUGH) & has_source)
+    onward_key = key + (fragments.end_pc - fragments.app_pc)
+    onward_key[edges.source[falls]] = target_key[falls]
+    if has_versions:
+        keys[1] = keys[1][_come_to(flow, key, onward_key, keys[1])]
+        shared = starts.all_at(edges.target_pc[makes_entry & is_ambiguous])
+        keys.append(shared[_come_to(flow, key, onward_key, shared)])
+    return Entries(sorted_unique(*keys), used, target_key, is_ambiguous, waiting, waiting_key, onward_key)
 
 
-def _choose_versions(
-    fragments: Fragments, flow: ProcessFlow, key: Array, ends: Array, target_key: Array, is_ambiguous: Array
-) -> None:
-    """Set `target_key`, where it is ambiguous, to the version that an edge most likely led to.
+class _Versions:
+    """Which version of the code an edge most likely led to, or came from, where there are several."""
 
-    The runtime said which, when it first met the edge; or the exit is a direct one: a fragment is dropped together with
-    those linked to it, so such an exit led to the latest version that was made before its fragment went out of use.
+    def __init__(self, fragments: Fragments, flow: ProcessFlow, key: Array, ends: Array) -> None:
+        self._fragments, self._edges, self._key, self._ends = fragments, flow.edges, key, ends
+
+    def choose_targets(self, target_key: Array, is_ambiguous: Array) -> None:
+        """Set `target_key`, where it is ambiguous.
+
+        The runtime said which, when it first met the edge; or the exit is a direct one: a fragment is dropped together
+        with those linked to it, so such an exit led to the latest version made before its fragment went out of use.
+        """
+        edges = self._edges
+        said = is_ambiguous & (edges.target >= 0)
+        target_key[said] = self._key[edges.target[said]]
+        is_direct = ((edges.kind <= EdgeKind.CALL) | (edges.kind == EdgeKind.SYSCALL)) & (edges.source >= 0)
+        for row in np.flatnonzero(is_ambiguous & ~said).tolist():
+            first, last = self._all_at(edges.target_pc[row])
+            if is_direct[row]:
+                made = self._fragments.tsc[first:last]
+                in_time = np.flatnonzero(made < self._ends[edges.source[row]])
+                if len(in_time):
+                    target_key[row] = self._key[first + in_time[np.argmax(made[in_time])]]
+            else:
+                target_key[row] = self._choose_at(first, last, edges.tsc[row])
+
+    def choose_sources(self, rows: Array, source_key: Array) -> None:
+        """Set `source_key` of the edges `rows` that come from an address, by when the runtime first told of them."""
+        for index, row in enumerate(rows.tolist()):
+            first, last = self._all_at(self._edges.source_pc[row])
+            if last - first > 1:
+                source_key[index] = self._choose_at(first, last, self._edges.tsc[row])
+
+    def _all_at(self, pc: np.uint64) -> tuple[int, int]:
+        app_pc = self._fragments.app_pc
+        return int(np.searchsorted(app_pc, pc)), int(np.searchsorted(app_pc, pc, "right"))
+
+    def _choose_at(self, first: int, last: int, tsc: np.uint64) -> np.uint64:
+        """Key of the fragment, of `first` up to `last`, that was in use at `tsc`, or was made next."""
+        made, gone = self._fragments.tsc[first:last], self._ends[first:last]
+        order = np.argsort(made, kind="stable")
+        later = order[gone[order] > tsc]
+        chosen: np.uint64 = self._key[first + (later[0] if len(later) else order[-1])]
+        return chosen
+
+
+def _come_to(flow: ProcessFlow, key: Array, onward_key: Array, wanted: Array) -> Array:
+    """Which of the keys `wanted` more executions start at than the straight line alone leads to.
+
+    `key` and `onward_key` are by fragment: where it starts, and what the straight line out of it leads to.
     """
-    edges = flow.edges
-    said = is_ambiguous & (edges.target >= 0)
-    target_key[said] = key[edges.target[said]]
-    is_direct = (edges.kind <= EdgeKind.CALL) | (edges.kind == EdgeKind.SYSCALL)
-    for row in np.flatnonzero(is_ambiguous & ~said & is_direct & (edges.source >= 0)).tolist():
-        target_pc = edges.target_pc[row]
-        first = int(np.searchsorted(fragments.app_pc, target_pc))
-        last = int(np.searchsorted(fragments.app_pc, target_pc, "right"))
-        made = fragments.tsc[first:last]
-        in_time = np.flatnonzero(made < ends[edges.source[row]])
-        if len(in_time):
-            target_key[row] = key[first + in_time[np.argmax(made[in_time])]]
+    together, place = np.unique(np.concatenate([wanted, key, onward_key]), return_inverse=True)
+    wanted_at, key_at, onward_at = np.split(place, [len(wanted), len(wanted) + len(key)])
+    excess = np.zeros(len(together), np.int64)
+    np.add.at(excess, key_at[flow.paths.fragment], flow.path_total)
+    falls = np.flatnonzero((flow.edges.kind == EdgeKind.FALL_THROUGH) & (flow.edges.source >= 0))
+    np.subtract.at(excess, onward_at[flow.edges.source[falls]], flow.edge_total[falls])
+    come: Array = excess[wanted_at] > 0
+    return come

@@ -1,128 +1,50 @@
-"""A made-up program, run by an interpreter that knows the truth, and recorded as the runtime records.
+"""A made-up program run by an interpreter that knows the truth, and recorded as the runtime records.
 
-The program is a random control-flow graph over a few kilobytes of made-up code. The interpreter keeps what really
-happened, instruction by instruction (`Truth`), and at the same time plays the runtime: it translates fragments where
-execution comes to, with size limits, counts exits, and writes records. What the assembler makes of the records can
-then be compared with the truth, which never heard of fragments.
+The interpreter keeps what really happened, instruction by instruction (`Truth`), and at the same time plays the
+runtime: it translates fragments where execution comes to, with size limits, counts exits, and writes records. What the
+assembler makes of the records can then be compared with the truth, which never heard of fragments.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import EdgeKind, EndKind, EventKind, ExitKind, Mode, RecordKind
 from clew.recording.raw import RawImage, RawProcess, RawThread, SessionInfo
+from tests.unit.recording.made_up_program import BASE, Instruction, Program
 
-BASE = 0x55550000
+__all__ = ["PID", "Runtime", "Truth", "make_runtime", "record", "session_info"]
+
 NO_INDEX = 0xFFFFFFFF
 PID = 4242
-HANDLER = "handler"
+MAX_COUNTERS = 40_000
 
-
-@dataclass(frozen=True)
-class Instruction:
-    """One instruction. `kind` is plain, or an ExitKind's name; `targets` where it may go."""
-
-    pc: int
-    size: int
-    kind: str
-    targets: tuple[int, ...] = ()
-    may_fault: bool = False
-
-    @property
-    def end(self) -> int:
-        return self.pc + self.size
-
-
-class Program:
-    """Functions of random code. `code[pc]` is the instruction that decoding at `pc` finds.
-
-    Now and then an instruction has a prefix that may be jumped over: decoding finds another one a byte later.
-    """
-
-    def __init__(self, rng: random.Random, n_functions: int = 5) -> None:
-        self.rng = rng
-        self.code: dict[int, Instruction] = {}
-        self.memory = bytearray(rng.randbytes(1 << 16))
-        self.functions: list[list[int]] = []
-        at = BASE
-        layout: list[list[tuple[int, int, bool]]] = []
-        for _ in range(n_functions + 1):
-            rows = []
-            for _ in range(rng.randint(3, 24)):
-                size = rng.randint(2, 7)
-                rows.append((at, size, rng.random() < 0.08))
-                at += size
-            layout.append(rows)
-            at += rng.randint(0, 5)
-        self.end = at
-        self.functions = [[pc for pc, _, _ in rows] for rows in layout]
-        self.handler = self.functions[-1][0]
-        for number, rows in enumerate(layout):
-            is_handler = number == n_functions
-            for index, (pc, size, is_prefixed) in enumerate(rows):
-                is_last = index == len(rows) - 1
-                self._add(number, pc, size, is_prefixed, is_last, is_handler)
-
-    def _add(self, number: int, pc: int, size: int, is_prefixed: bool, is_last: bool, is_handler: bool) -> None:
-        rng = self.rng
-        own, others = self.functions[number], self.functions[:-1]
-        targets: tuple[int, ...] = ()
-        if is_last:
-            kind = "sigreturn" if is_handler else rng.choices(["return_", "jump", "exit"], [20, 6, 1])[0]
-        else:
-            kind = rng.choices(
-                [
-                    "plain",
-                    "conditional",
-                    "jump",
-                    "call",
-                    "indirect_call",
-                    "indirect_jump",
-                    "syscall",
-                    "return_",
-                    "push_ret",
-                ],
-                [50, 18, 4, 6, 3, 3, 5, 6, 1],
-            )[0]
-            if is_handler and kind in ("return_", "push_ret", "indirect_jump"):
-                kind = "plain"
-
-        def place() -> int:
-            target = rng.choice(own)
-            return target + 1 if target + 1 in self.code else target
-
-        if kind in ("conditional", "jump"):
-            targets = (place(),)
-        elif kind == "call":
-            targets = (rng.choice(others)[0],)
-        elif kind == "indirect_call":
-            targets = tuple(rng.choice(others)[0] for _ in range(rng.randint(1, 3)))
-        elif kind in ("indirect_jump", "push_ret"):
-            targets = tuple(rng.choice(own) for _ in range(rng.randint(1, 3)))
-        may_fault = kind in ("plain", "return_", "call") and rng.random() < 0.1
-        self.code[pc] = Instruction(pc, size, kind, targets, may_fault)
-        if is_prefixed:
-            self.code[pc + 1] = Instruction(pc + 1, size - 1, kind, targets, may_fault)
+Step = tuple[int, int, str]
+Return = tuple[int, int, int]
 
 
 @dataclass
 class Truth:
-    """What happened, by thread: executions of instructions, and steps from one to the next by kind."""
+    """What happened, by thread. Instructions are named as `Program.name` does.
 
-    executed: dict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    # (source, target, kind): source is the last instruction before; for signal and fault the one that waits or faulted
-    steps: dict[int, Counter[tuple[int, int, str]]] = field(default_factory=lambda: defaultdict(Counter))
-    # (call instruction, return point, callee)
-    returns: dict[int, Counter[tuple[int, int, int]]] = field(default_factory=lambda: defaultdict(Counter))
+    `steps` go from one instruction to the next by kind, "next" along the straight line; of a signal or fault the source
+    is the one that waits or faulted. `returns` are (call, return point, callee). `pending` is where a thread had got to
+    but ran nothing any more.
+    """
+
+    executed: defaultdict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    steps: defaultdict[int, Counter[Step]] = field(default_factory=lambda: defaultdict(Counter))
+    returns: defaultdict[int, Counter[Return]] = field(default_factory=lambda: defaultdict(Counter))
     faulted: set[int] = field(default_factory=set)
-    # Where a thread had got to, but ran nothing any more.
     pending: dict[int, int] = field(default_factory=dict)
 
 
@@ -130,10 +52,12 @@ class Truth:
 class Fragment:
     number: int
     instructions: list[Instruction]
-    is_limited: bool
     counter: int
     app_pc: int
     end_pc: int
+    # Numbers of the fragments whose exits were linked to it.
+    incoming: set[int] = field(default_factory=set)
+    is_valid: bool = True
 
 
 @dataclass
@@ -141,273 +65,66 @@ class Thread:
     tid: int
     parent_tid: int
     pc: int
-    counters: np.ndarray
-    stack: list[tuple[int, int, int]] = field(default_factory=list)
+    counters: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(MAX_COUNTERS, np.uint64))
+    stack: list[Return] = field(default_factory=list)
     # Frames of signal handlers: where to resume, and how deep the stack was.
     frames: list[tuple[int, int]] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
     end_kind: int = EndKind.UNKNOWN
     is_over: bool = False
-    # How it came to `pc`, if nothing was counted yet since: undone in the truth if it never runs on.
     has_faulted: bool = False
-    arrival: tuple[str, tuple[int, int, int] | tuple[int, int, str]] | None = None
+    # What the truth has of how it came to `pc`, where nothing but what follows tells of it.
+    arrival: Return | Step | None = None
+
+
+def make_runtime(seed: int, **options: Any) -> Runtime:
+    """A run of the program that `seed` stands for."""
+    rng = random.Random(seed)
+    return Runtime(Program(rng), rng, **options)
 
 
 class Runtime:
     """Runs `program` as the runtime does and keeps the truth beside it."""
 
     def __init__(
-        self, program: Program, rng: random.Random, *, max_steps: int, with_signals: bool, max_threads: int
+        self,
+        program: Program,
+        rng: random.Random,
+        *,
+        max_steps: int = 1500,
+        with_signals: bool = True,
+        max_threads: int = 3,
+        with_rewriting: bool = False,
+        mode: Mode = Mode.COUNTS,
     ) -> None:
-        self.program, self.rng = program, rng
-        self.with_signals, self.max_threads = with_signals, max_threads
+        self.program, self.rng, self.mode = program, rng, mode
+        self.with_signals, self.max_threads, self.with_rewriting = with_signals, max_threads, with_rewriting
         self.truth = Truth()
         self.fragments: dict[int, Fragment] = {}
         self.by_number: list[Fragment] = []
         self.edges: dict[tuple[int, int, int, int], int] = {}
-        self.announced: set[int] = set()
+        self.links: set[tuple[int, int, int]] = set()
+        # By return point, the number of a fragment whose call ends there.
+        self.announced: dict[int, int] = {}
         self.n_counters = 0
         self.tsc = 1000
-        self.threads = [Thread(PID, 0, program.functions[0][0], np.zeros(20000, np.uint64))]
         self.limit = rng.choice([3, 5, 200])
+        self.threads = [Thread(PID, 0, program.entry)]
         self._start(self.threads[0])
         steps = 0
-        while steps < max_steps and any(not thread.is_over for thread in self.threads):
+        while steps < max_steps and not all(thread.is_over for thread in self.threads):
             thread = rng.choice([thread for thread in self.threads if not thread.is_over])
-            steps += self.run(thread)
+            if with_rewriting and rng.random() < 0.02:
+                self._rewrite(thread)
+            steps += self._run(thread)
         for thread in self.threads:
-            self.settle(thread)
+            self._settle(thread)
             thread.counters = thread.counters[: self.n_counters]
 
-    def settle(self, thread: Thread) -> None:
-        """A thread that was stopped: nobody counts a return, or the end of a system call, that nothing follows."""
-        if thread.end_kind == EndKind.UNKNOWN and not thread.has_faulted:
-            self.truth.pending[thread.tid] = thread.pc
-        if thread.arrival is not None:
-            sort, key = thread.arrival
-            counter = self.truth.returns if sort == "return" else self.truth.steps
-            counter[thread.tid][key] -= 1  # type: ignore[index]
-
-    def take_counters(self, n: int) -> int:
-        first = self.n_counters
-        self.n_counters += n
-        assert self.n_counters <= 20000
-        return first
-
-    def translate(self, thread: Thread, pc: int) -> Fragment:
-        if pc in self.fragments:
-            return self.fragments[pc]
-        instructions = []
-        at = pc
-        while len(instructions) < self.limit:
-            instruction = self.program.code.get(at)
-            if instruction is None:
-                break
-            instructions.append(instruction)
-            at = instruction.end
-            if instruction.kind != "plain":
-                break
-        last = instructions[-1]
-        is_limited = last.kind == "plain"
-        kind = _exit_kind(last)
-        counter = NO_INDEX
-        if kind not in (ExitKind.INDIRECT_JUMP, ExitKind.INDIRECT_CALL):
-            counter = self.take_counters(2 if kind == ExitKind.CONDITIONAL else 1)
-        if kind in (ExitKind.CALL, ExitKind.INDIRECT_CALL):
-            self.announced.add(last.end)
-        fragment = Fragment(len(self.by_number), instructions, is_limited, counter, pc, at)
-        self.fragments[pc] = fragment
-        self.by_number.append(fragment)
-        self.write_fragment(thread, fragment, kind)
-        return fragment
-
-    def write_fragment(self, thread: Thread, fragment: Fragment, kind: ExitKind) -> None:
-        size = fragment.end_pc - fragment.app_pc
-        bits = np.zeros((size + 7) // 8 * 8, np.uint8)
-        for instruction in fragment.instructions:
-            bits[instruction.pc - fragment.app_pc] = 1
-        offset = fragment.app_pc - BASE
-        payload = bytes(self.program.memory[offset : offset + size]) + np.packbits(bits, bitorder="little").tobytes()
-        last = fragment.instructions[-1]
-        has_target = kind in (ExitKind.JUMP, ExitKind.CONDITIONAL, ExitKind.CALL)
-        thread.records.append(
-            record(
-                protocol.FRAGMENT_RECORD,
-                payload,
-                kind=RecordKind.FRAGMENT,
-                tid=thread.tid,
-                app_pc=fragment.app_pc,
-                target_pc=last.targets[0] if has_target else 0,
-                tsc=self.now(),
-                fragment_id=fragment.number,
-                counter_index=fragment.counter,
-                size_bytes=size,
-                n_instructions=len(fragment.instructions),
-                exit_kind=kind,
-                flags=2 if fragment.is_limited else 0,
-            )
-        )
-
-    def now(self) -> int:
-        self.tsc += 10
-        return self.tsc
-
-    def count(self, thread: Thread, kind: EdgeKind, fragment: int, source: int, target: int) -> None:
-        key = (kind, fragment, source, target)
-        if key not in self.edges:
-            self.edges[key] = self.take_counters(1)
-            known = self.fragments.get(target)
-            thread.records.append(
-                record(
-                    protocol.DYNAMIC_EDGE_RECORD,
-                    kind=RecordKind.DYNAMIC_EDGE,
-                    tid=thread.tid,
-                    source_pc=source,
-                    target_pc=target,
-                    tsc=self.now(),
-                    source_fragment_id=fragment,
-                    target_fragment_id=NO_INDEX if known is None else known.number,
-                    counter_index=self.edges[key],
-                    edge_kind=kind,
-                )
-            )
-        thread.counters[self.edges[key]] += 1
-
-    def step(self, thread: Thread, source: int, target: int, kind: EdgeKind) -> None:
-        self.truth.steps[thread.tid][source, target, kind.name.lower()] += 1
-
-    def _start(self, thread: Thread) -> None:
-        self.count(thread, EdgeKind.START, NO_INDEX, 0, thread.pc)
-        self.step(thread, 0, thread.pc, EdgeKind.START)
-
-    def run(self, thread: Thread) -> int:
-        """Run `thread` through one fragment; the number of instructions."""
-        rng = self.rng
-        if rng.random() < 0.0005:
-            thread.is_over = True  # Killed before it runs on.
-            return 1
-        arrival, thread.arrival = thread.arrival, None
-        if self.with_signals and len(thread.frames) < 2 and rng.random() < 0.02:
-            self.enter_handler(thread, EdgeKind.SIGNAL, thread.pc)
-            return 1
-        fragment = self.translate(thread, thread.pc)
-        executed = self.truth.executed[thread.tid]
-        for instruction in fragment.instructions:
-            faults = instruction.may_fault and self.with_signals and len(thread.frames) < 2 and rng.random() < 0.1
-            if faults:
-                is_first = instruction.pc == fragment.app_pc
-                if not is_first:
-                    self.count(thread, EdgeKind.PARTIAL, fragment.number, fragment.app_pc, instruction.pc)
-                if rng.random() < 0.02:
-                    if is_first:
-                        thread.arrival = arrival  # Nothing tells that it came here.
-                    else:
-                        thread.has_faulted = True
-                        self.truth.faulted.add(instruction.pc)
-                    thread.is_over = True  # Nothing handles it.
-                    return 1
-                self.enter_handler(thread, EdgeKind.FAULT, instruction.pc)
-                return 1
-            executed[instruction.pc] += 1
-            if instruction is not fragment.instructions[-1]:
-                self.truth.steps[thread.tid][instruction.pc, instruction.end, "next"] += 1
-        self.leave(thread, fragment)
-        return len(fragment.instructions)
-
-    def enter_handler(self, thread: Thread, kind: EdgeKind, pc: int) -> None:
-        handler = self.program.handler
-        self.count(thread, kind, NO_INDEX, pc, handler)
-        self.step(thread, pc, handler, kind)
-        thread.frames.append((pc, len(thread.stack)))
-        thread.pc = handler
-
-    def leave(self, thread: Thread, fragment: Fragment) -> None:
-        rng, last = self.rng, fragment.instructions[-1]
-        counters = thread.counters
-        if last.kind == "plain":
-            if last.end not in self.program.code:
-                counters[fragment.counter] += 1
-                self.step(thread, last.pc, last.end, EdgeKind.FALL_THROUGH)
-                thread.is_over = True  # Killed by running into nothing.
-                return
-            counters[fragment.counter] += 1
-            self.truth.steps[thread.tid][last.pc, last.end, "next"] += 1
-            thread.pc = last.end
-        elif last.kind == "conditional":
-            is_taken = rng.random() < 0.5
-            counters[fragment.counter + (not is_taken)] += 1
-            thread.pc = last.targets[0] if is_taken else last.end
-            self.step(thread, last.pc, thread.pc, EdgeKind.TAKEN if is_taken else EdgeKind.NOT_TAKEN)
-        elif last.kind == "jump":
-            counters[fragment.counter] += 1
-            thread.pc = last.targets[0]
-            self.step(thread, last.pc, thread.pc, EdgeKind.JUMP)
-        elif last.kind in ("call", "indirect_call"):
-            target = rng.choice(last.targets)
-            if last.kind == "call":
-                counters[fragment.counter] += 1
-                self.step(thread, last.pc, target, EdgeKind.CALL)
-            else:
-                self.count(thread, EdgeKind.INDIRECT_CALL, fragment.number, fragment.app_pc, target)
-                self.step(thread, last.pc, target, EdgeKind.INDIRECT_CALL)
-            thread.stack.append((last.pc, last.end, target))
-            thread.pc = target
-            if len(thread.stack) > 200:
-                self.unwind(thread, fragment, last)
-        elif last.kind == "indirect_jump":
-            thread.pc = rng.choice(last.targets)
-            self.count(thread, EdgeKind.INDIRECT_JUMP, fragment.number, fragment.app_pc, thread.pc)
-            self.step(thread, last.pc, thread.pc, EdgeKind.INDIRECT_JUMP)
-        elif last.kind in ("return_", "push_ret"):
-            counters[fragment.counter] += 1
-            floor = thread.frames[-1][1] if thread.frames else 0
-            if last.kind == "push_ret" or len(thread.stack) <= floor:
-                target = rng.choice(last.targets) if last.targets else self.program.functions[0][0]
-                # The made-up return address may be one that a call announced: then it is a return like any other.
-                key = (EdgeKind.INDIRECT_JUMP, fragment.number, fragment.app_pc, target)
-                if target not in self.announced or key in self.edges:
-                    self.count(thread, EdgeKind.INDIRECT_JUMP, fragment.number, fragment.app_pc, target)
-                    self.step(thread, last.pc, target, EdgeKind.INDIRECT_JUMP)
-                else:
-                    self.truth.returns[thread.tid][-1, target, -1] += 1
-                    thread.arrival = ("return", (-1, target, -1))
-                thread.pc = target
-            else:
-                call, thread.pc, callee = thread.stack.pop()
-                self.truth.returns[thread.tid][call, thread.pc, callee] += 1
-                thread.arrival = ("return", (call, thread.pc, callee))
-        else:
-            self.system_call(thread, fragment, last)
-
-    def unwind(self, thread: Thread, fragment: Fragment, last: Instruction) -> None:
-        """The stack is full: the thread ends, as one that overflowed it would."""
-        thread.is_over = True
-
-    def system_call(self, thread: Thread, fragment: Fragment, last: Instruction) -> None:
-        thread.counters[fragment.counter] += 1
-        if last.kind == "exit" and not thread.frames:
-            thread.end_kind = EndKind.EXIT
-            thread.is_over = True
-        elif last.kind == "sigreturn" and thread.frames:
-            thread.pc, depth = thread.frames.pop()
-            del thread.stack[depth:]
-            self.count(thread, EdgeKind.SIGRETURN, fragment.number, last.pc, thread.pc)
-            self.step(thread, last.pc, thread.pc, EdgeKind.SIGRETURN)
-        elif last.end not in self.program.code:
-            thread.is_over = True
-            thread.end_kind = EndKind.EXIT
-        else:
-            if last.kind == "syscall" and len(self.threads) < self.max_threads and self.rng.random() < 0.3:
-                child = Thread(PID + len(self.threads), thread.tid, last.end, np.zeros(20000, np.uint64))
-                self.threads.append(child)
-                self._start(child)
-            thread.pc = last.end
-            self.step(thread, last.pc, last.end, EdgeKind.SYSCALL)
-            thread.arrival = ("step", (last.pc, last.end, "syscall"))
-
     def raw_process(self) -> RawProcess:
+        """What a session would hand over."""
         records = b"".join(b"".join(thread.records) for thread in self.threads)
-        status = np.zeros((), protocol.STATUS_PAGE)
+        status = np.zeros(1, protocol.STATUS_PAGE)
         status["start_tsc"], status["last_tsc"] = 1000, self.tsc + 1000
         status["start_ns"], status["last_ns"] = 5_000, 5_000 + self.tsc * 3
         threads = [
@@ -424,6 +141,7 @@ class Runtime:
             )
             for index, thread in enumerate(self.threads)
         ]
+        image = RawImage("/made/up", RemoteAddress(BASE), RemoteAddress(BASE + (1 << 16)), FileOffset(0), 5, 0, 0)
         return RawProcess(
             pid=Pid(PID),
             parent_pid=Pid(1),
@@ -433,21 +151,304 @@ class Runtime:
             end_ns=1_700_000_001_000_000_000,
             exit_code=0,
             signal=None,
-            mode=Mode.COUNTS,
-            initial_images=[
-                RawImage("/made/up", RemoteAddress(BASE), RemoteAddress(BASE + (1 << 16)), FileOffset(0), 5, 0, 0)
-            ],
+            mode=self.mode,
+            initial_images=[image],
             records=np.frombuffer(records, np.uint8).reshape(-1, 64),
             threads=threads,
-            status=status[()],
+            status=status[0],
         )
 
+    # What the runtime does.
 
-def session_info() -> SessionInfo:
+    def _translate(self, thread: Thread, pc: int) -> Fragment:
+        if pc in self.fragments:
+            return self.fragments[pc]
+        instructions: list[Instruction] = []
+        at = pc
+        while len(instructions) < self.limit and at in self.program.code:
+            instructions.append(self.program.code[at])
+            at = instructions[-1].end
+            if instructions[-1].kind != "plain":
+                break
+        kind = _exit_kind(instructions[-1])
+        counter = NO_INDEX
+        if self.mode == Mode.COUNTS and kind not in (ExitKind.INDIRECT_JUMP, ExitKind.INDIRECT_CALL):
+            counter = self._take_counters(2 if kind == ExitKind.CONDITIONAL else 1)
+        fragment = Fragment(len(self.by_number), instructions, counter, pc, at)
+        if kind in (ExitKind.CALL, ExitKind.INDIRECT_CALL):
+            self.announced[at] = fragment.number
+        self.fragments[pc] = fragment
+        self.by_number.append(fragment)
+        self._write_fragment(thread, fragment, kind)
+        return fragment
+
+    def _write_fragment(self, thread: Thread, fragment: Fragment, kind: ExitKind) -> None:
+        size = fragment.end_pc - fragment.app_pc
+        bits = np.zeros((size + 7) // 8 * 8, np.uint8)
+        bits[[instruction.pc - fragment.app_pc for instruction in fragment.instructions]] = 1
+        offset = fragment.app_pc - BASE
+        payload = bytes(self.program.memory[offset : offset + size]) + np.packbits(bits, bitorder="little").tobytes()
+        last = fragment.instructions[-1]
+        has_target = kind in (ExitKind.JUMP, ExitKind.CONDITIONAL, ExitKind.CALL)
+        thread.records.append(
+            record(
+                protocol.FRAGMENT_RECORD,
+                payload,
+                kind=RecordKind.FRAGMENT,
+                tid=thread.tid,
+                app_pc=fragment.app_pc,
+                target_pc=last.targets[0] if has_target else 0,
+                tsc=self._now(),
+                fragment_id=fragment.number,
+                counter_index=fragment.counter,
+                size_bytes=size,
+                n_instructions=len(fragment.instructions),
+                exit_kind=kind,
+                flags=2 if last.kind == "plain" else 0,
+            )
+        )
+
+    def _now(self) -> int:
+        self.tsc += 10
+        return self.tsc
+
+    def _take_counters(self, n: int) -> int:
+        first = self.n_counters
+        self.n_counters += n
+        assert self.n_counters <= MAX_COUNTERS
+        return first
+
+    def _count_edge(self, thread: Thread, kind: EdgeKind, fragment: int, source: int, target: int) -> None:
+        """Count an edge that is found at run time."""
+        if kind in (EdgeKind.INDIRECT_CALL, EdgeKind.INDIRECT_JUMP) and target in self.program.code:
+            self._translate(thread, target)
+        key = (kind, fragment, source, target)
+        if key not in self.edges:
+            self.edges[key] = self._take_counters(1) if self.mode == Mode.COUNTS else NO_INDEX
+            known = self.fragments.get(target)
+            thread.records.append(
+                record(
+                    protocol.DYNAMIC_EDGE_RECORD,
+                    kind=RecordKind.DYNAMIC_EDGE,
+                    tid=thread.tid,
+                    source_pc=source,
+                    target_pc=target,
+                    tsc=self._now(),
+                    source_fragment_id=fragment,
+                    target_fragment_id=NO_INDEX if known is None else known.number,
+                    counter_index=self.edges[key],
+                    edge_kind=kind,
+                )
+            )
+        if self.mode == Mode.COUNTS:
+            thread.counters[self.edges[key]] += 1
+
+    def _take_exit(self, thread: Thread, fragment: Fragment, kind: EdgeKind, target: int) -> None:
+        """Go out of a fragment by a direct exit, or by its return to a call's landing."""
+        if self.mode == Mode.COUNTS and kind != EdgeKind.RETURN:
+            thread.counters[fragment.counter + (kind == EdgeKind.NOT_TAKEN)] += 1
+        if target not in self.program.code:
+            return
+        reached = self._translate(thread, target)
+        if kind != EdgeKind.RETURN:
+            reached.incoming.add(fragment.number)
+        key = (fragment.number, kind, reached.number)
+        if self.mode == Mode.COVERAGE and key not in self.links:
+            self.links.add(key)
+            thread.records.append(
+                record(
+                    protocol.LINK_RECORD,
+                    kind=RecordKind.LINK,
+                    tid=thread.tid,
+                    source_pc=fragment.app_pc,
+                    target_pc=target,
+                    tsc=self._now(),
+                    source_fragment_id=fragment.number,
+                    target_fragment_id=reached.number,
+                    edge_kind=kind,
+                )
+            )
+
+    def _rewrite(self, thread: Thread) -> None:
+        """The program rewrites a function: all that holds its code is dropped, and what was linked to that."""
+        number = self.rng.randrange(len(self.program.rows) - 1)
+        start, end = self.program.span(number)
+        if any(start <= other.pc < end for other in self.threads):
+            return
+        self.program.rewrite(number)
+        for fragment in list(self.fragments.values()):
+            if fragment.app_pc < end and fragment.end_pc > start:
+                self._drop(thread, fragment)
+                for source in fragment.incoming:
+                    self._drop(thread, self.by_number[source])
+
+    def _drop(self, thread: Thread, fragment: Fragment) -> None:
+        if not fragment.is_valid:
+            return
+        fragment.is_valid = False
+        del self.fragments[fragment.app_pc]
+        # Pads to it are taken out; what the dispatcher counts by itself stays.
+        for key in [key for key in self.edges if key[3] == fragment.app_pc]:
+            if key[0] in (EdgeKind.INDIRECT_CALL, EdgeKind.INDIRECT_JUMP):
+                del self.edges[key]
+        thread.records.append(
+            record(
+                protocol.INVALIDATE_RECORD,
+                kind=RecordKind.INVALIDATE,
+                tid=thread.tid,
+                app_pc=fragment.app_pc,
+                tsc=self._now(),
+                fragment_id=fragment.number,
+            )
+        )
+
+    # What the program does.
+
+    def _start(self, thread: Thread) -> None:
+        self._count_edge(thread, EdgeKind.START, NO_INDEX, 0, thread.pc)
+        self._step(thread, 0, EdgeKind.START)
+
+    def _step(self, thread: Thread, source: int, kind: EdgeKind) -> None:
+        """The truth: from `source`, a name, to where the thread is now."""
+        self.truth.steps[thread.tid][source, self.program.name(thread.pc), kind.name.lower()] += 1
+
+    def _settle(self, thread: Thread) -> None:
+        """A thread that was stopped: nobody counts a return, or the end of a system call, that nothing follows."""
+        if thread.end_kind == EndKind.UNKNOWN and not thread.has_faulted:
+            self.truth.pending[thread.tid] = thread.pc
+        if thread.arrival is not None:
+            if isinstance(thread.arrival[2], int):
+                self.truth.returns[thread.tid][thread.arrival] -= 1
+            else:
+                self.truth.steps[thread.tid][thread.arrival] -= 1
+
+    def _run(self, thread: Thread) -> int:
+        """Run `thread` through one fragment; the number of instructions."""
+        rng, program = self.rng, self.program
+        if rng.random() < 0.0005:
+            thread.is_over = True  # Killed before it runs on.
+            return 1
+        arrival, thread.arrival = thread.arrival, None
+        if self.with_signals and len(thread.frames) < 2 and rng.random() < 0.02:
+            self._enter_handler(thread, EdgeKind.SIGNAL, thread.pc)
+            return 1
+        fragment = self._translate(thread, thread.pc)
+        for instruction in fragment.instructions:
+            name = program.name(instruction.pc)
+            if instruction.may_fault and self.with_signals and len(thread.frames) < 2 and rng.random() < 0.1:
+                is_first = instruction.pc == fragment.app_pc
+                if not is_first:
+                    self._count_edge(thread, EdgeKind.PARTIAL, fragment.number, fragment.app_pc, instruction.pc)
+                if rng.random() < 0.02:
+                    thread.is_over = True  # Nothing handles it.
+                    if is_first:
+                        thread.arrival = arrival  # Nothing tells that it came here.
+                    else:
+                        thread.has_faulted = True
+                        self.truth.faulted.add(name)
+                    return 1
+                self._enter_handler(thread, EdgeKind.FAULT, instruction.pc)
+                return 1
+            self.truth.executed[thread.tid][name] += 1
+            if instruction is not fragment.instructions[-1]:
+                self.truth.steps[thread.tid][name, program.name(instruction.end), "next"] += 1
+        self._leave(thread, fragment)
+        return len(fragment.instructions)
+
+    def _enter_handler(self, thread: Thread, kind: EdgeKind, pc: int) -> None:
+        self._count_edge(thread, kind, NO_INDEX, pc, self.program.handler)
+        thread.frames.append((pc, len(thread.stack)))
+        thread.pc = self.program.handler
+        self._step(thread, self.program.name(pc), kind)
+
+    def _leave(self, thread: Thread, fragment: Fragment) -> None:
+        rng, last = self.rng, fragment.instructions[-1]
+        name = self.program.name(last.pc)
+        if last.kind == "plain":
+            thread.pc = last.end
+            self._take_exit(thread, fragment, EdgeKind.FALL_THROUGH, last.end)
+            if last.end in self.program.code:
+                self.truth.steps[thread.tid][name, self.program.name(last.end), "next"] += 1
+            else:
+                self._step(thread, name, EdgeKind.FALL_THROUGH)
+                thread.is_over = True  # Killed by running into nothing.
+        elif last.kind in ("conditional", "jump", "call"):
+            kind, thread.pc = (
+                EdgeKind[last.kind.upper()] if last.kind != "conditional" else EdgeKind.TAKEN,
+                last.targets[0],
+            )
+            if last.kind == "conditional" and rng.random() < 0.5:
+                kind, thread.pc = EdgeKind.NOT_TAKEN, last.end
+            self._take_exit(thread, fragment, kind, thread.pc)
+            self._step(thread, name, kind)
+            if kind == EdgeKind.CALL:
+                self._push(thread, name, last.end)
+        elif last.kind in ("indirect_call", "indirect_jump"):
+            kind, thread.pc = EdgeKind[last.kind.upper()], rng.choice(last.targets)
+            self._count_edge(thread, kind, fragment.number, fragment.app_pc, thread.pc)
+            self._step(thread, name, kind)
+            if kind == EdgeKind.INDIRECT_CALL:
+                self._push(thread, name, last.end)
+        elif last.kind in ("return_", "push_ret"):
+            self._return(thread, fragment, last)
+        else:
+            self._call_system(thread, fragment, last)
+
+    def _push(self, thread: Thread, call: int, return_pc: int) -> None:
+        thread.stack.append((call, return_pc, self.program.name(thread.pc)))
+        # The stack is full: the thread ends.
+        thread.is_over = len(thread.stack) > 200
+
+    def _return(self, thread: Thread, fragment: Fragment, last: Instruction) -> None:
+        name = self.program.name(last.pc)
+        if self.mode == Mode.COUNTS:
+            thread.counters[fragment.counter] += 1
+        floor = thread.frames[-1][1] if thread.frames else 0
+        call = callee = -1
+        if last.kind == "push_ret" or len(thread.stack) <= floor:
+            # A made-up return address. It may be one that a call announced: then it is a return like any other.
+            thread.pc = self.rng.choice(last.targets) if last.targets else self.program.entry
+        else:
+            call, thread.pc, callee = thread.stack.pop()
+        key = (EdgeKind.INDIRECT_JUMP, fragment.number, fragment.app_pc, thread.pc)
+        if thread.pc not in self.announced or key in self.edges:
+            self._count_edge(thread, EdgeKind.INDIRECT_JUMP, fragment.number, fragment.app_pc, thread.pc)
+            self._step(thread, name, EdgeKind.INDIRECT_JUMP)
+            return
+        self._take_exit(thread, self.by_number[self.announced[thread.pc]], EdgeKind.RETURN, thread.pc)
+        thread.arrival = (call, self.program.name(thread.pc), callee)
+        self.truth.returns[thread.tid][thread.arrival] += 1
+
+    def _call_system(self, thread: Thread, fragment: Fragment, last: Instruction) -> None:
+        name = self.program.name(last.pc)
+        if last.kind == "sigreturn" and thread.frames:
+            if self.mode == Mode.COUNTS:
+                thread.counters[fragment.counter] += 1
+            thread.pc, depth = thread.frames.pop()
+            del thread.stack[depth:]
+            self._count_edge(thread, EdgeKind.SIGRETURN, fragment.number, last.pc, thread.pc)
+            self._step(thread, name, EdgeKind.SIGRETURN)
+        elif (last.kind == "exit" and not thread.frames) or last.end not in self.program.code:
+            if self.mode == Mode.COUNTS:
+                thread.counters[fragment.counter] += 1
+            thread.end_kind = EndKind.EXIT
+            thread.is_over = True
+        else:
+            self._take_exit(thread, fragment, EdgeKind.SYSCALL, last.end)
+            thread.pc = last.end
+            self._step(thread, name, EdgeKind.SYSCALL)
+            thread.arrival = (name, self.program.name(last.end), "syscall")
+            if last.kind == "syscall" and len(self.threads) < self.max_threads and self.rng.random() < 0.3:
+                child = Thread(PID + len(self.threads), thread.tid, last.end)
+                self.threads.append(child)
+                self._start(child)
+
+
+def session_info(mode: Mode = Mode.COUNTS) -> SessionInfo:
     """A session that recorded a made-up program."""
     return SessionInfo(
         command=["made-up"],
-        mode=Mode.COUNTS,
+        mode=mode,
         include=[],
         exclude=[],
         start_ns=1_700_000_000_000_000_000,
@@ -459,18 +460,18 @@ def session_info() -> SessionInfo:
     )
 
 
-def record(dtype: np.dtype[np.void], payload: bytes = b"", **fields: int) -> bytes:
+def record(dtype: np.dtype[np.void], payload: bytes = b"", /, **fields: int) -> bytes:
     """A record with its continuations."""
-    row = np.zeros((), dtype)
+    row = np.zeros(1, dtype)
     chunks = [payload[at : at + 60] for at in range(0, len(payload), 60)]
-    fields.setdefault("continuations", len(chunks))
-    for name, value in fields.items():
+    values: Mapping[str, int] = {"continuations": len(chunks)} | fields
+    for name, value in values.items():
         row[name] = value
     data = row.tobytes()
     for index, chunk in enumerate(chunks):
-        more = np.zeros((), protocol.CONTINUATION_RECORD)
+        more = np.zeros(1, protocol.CONTINUATION_RECORD)
         more["kind"], more["index"] = RecordKind.CONTINUATION, index
-        more["payload"][: len(chunk)] = np.frombuffer(chunk, np.uint8)
+        more["payload"][0, : len(chunk)] = np.frombuffer(chunk, np.uint8)
         data += more.tobytes()
     return data
 
@@ -481,16 +482,11 @@ def event(kind: EventKind, tid: int, **fields: int) -> bytes:
 
 
 def _exit_kind(last: Instruction) -> ExitKind:
-    return {
+    kinds = {
         "plain": ExitKind.FALL_THROUGH,
-        "jump": ExitKind.JUMP,
-        "conditional": ExitKind.CONDITIONAL,
-        "call": ExitKind.CALL,
-        "indirect_jump": ExitKind.INDIRECT_JUMP,
-        "indirect_call": ExitKind.INDIRECT_CALL,
         "return_": ExitKind.RETURN,
         "push_ret": ExitKind.RETURN,
-        "syscall": ExitKind.SYSCALL,
         "exit": ExitKind.SYSCALL,
         "sigreturn": ExitKind.SYSCALL,
-    }[last.kind]
+    }
+    return kinds[last.kind] if last.kind in kinds else ExitKind[last.kind.upper()]
