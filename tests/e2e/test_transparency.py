@@ -16,7 +16,7 @@ MODES = ("counts", "coverage")
 
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize(
-    ("program", "mode"), itertools.product(catalogue(), MODES), ids=lambda value: getattr(value, "name", value)
+    ("program", "mode"), list(itertools.product(catalogue(), MODES)), ids=lambda value: getattr(value, "name", value)
 )
 def test_recorded_like_native(program: Program, mode: str, tmp_path: Path) -> None:
     if program.missing_features:

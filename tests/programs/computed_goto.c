@@ -1,5 +1,5 @@
 /* what: an interpreter of computed gotos, with a site for each of 16 operations
- * build: -O2 -fno-gcse -fno-crossjumping -static
+ * build: -O2 -fno-gcse -fno-crossjumping --param max-goto-duplication-insns=40 -static
  * traits: oracle
  */
 #include <stdio.h>

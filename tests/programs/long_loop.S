@@ -7,7 +7,7 @@ _start:
     mov ecx, 70001
     xor eax, eax
     stc
-loop_carry_70001:               # the carry flag lives through the loop; dec leaves it alone
+NAMED loop_carry_70001               # the carry flag lives through the loop; dec leaves it alone
     adc eax, 0
     dec ecx
     jnz loop_carry_70001
@@ -17,7 +17,7 @@ loop_carry_70001:               # the carry flag lives through the loop; dec lea
     SHOW carry, rbx
     mov rcx, 66000
     xor eax, eax
-loop_full_66000:                # no register is dead
+NAMED loop_full_66000                # no register is dead
     add rax, rbx
     add rbx, rdx
     add rdx, rsi
@@ -37,14 +37,14 @@ loop_full_66000:                # no register is dead
     SHOW rax, rax
     SHOW r15, r15
     mov ecx, 131073
-loop_memory_131073:
+NAMED loop_memory_131073
     inc qword ptr [rip + cell]
     sub ecx, 1
     ja loop_memory_131073
     mov rax, [rip + cell]
     SHOW memory, rax
     mov ecx, 65537
-loop_itself_65537:
+NAMED loop_itself_65537
     loop loop_itself_65537
     SHOW loop, rcx
     EXIT 0

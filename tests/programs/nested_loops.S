@@ -6,13 +6,13 @@
 _start:
     xor ebx, ebx
     mov r12d, 3
-loop_3:                         # runs 3 times
+NAMED loop_3                         # runs 3 times
     mov r13d, 7
-loop_21:                        # 3 * 7
+NAMED loop_21                        # 3 * 7
     mov r14d, 11
-loop_231:                       # 3 * 7 * 11
+NAMED loop_231                       # 3 * 7 * 11
     mov r15d, 101
-loop_23331:                     # 3 * 7 * 11 * 101
+NAMED loop_23331                     # 3 * 7 * 11 * 101
     add rbx, r15
     dec r15d
     jnz loop_23331

@@ -51,7 +51,7 @@ _start:
     STRING movs_32, 6, rep movs byte ptr [edi], byte ptr [esi]
     # In a loop: the count is the number of completed instructions.
     mov r12d, 9
-loop_9:
+NAMED loop_9
     lea rsi, [rip + source]
     lea rdi, [rip + target]
     mov ecx, r12d
