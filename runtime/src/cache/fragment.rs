@@ -166,9 +166,6 @@ pub struct Pad {
     pub source_fragment: u32,
     pub exit: u32,
     pub counter: u32,
-    /// Offset after the counting; `u32::MAX` without a counter.
-    pub counted_offset: u32,
-    pub cache_size: u32,
     /// No longer valid: its target was replaced.
     pub is_dead: bool,
 }

@@ -1,18 +1,28 @@
 //! Linking exits to fragments, and undoing it.
 //!
-//! A link is one aligned 32-bit store into a jump's displacement, which other threads see at once or a little later;
+//! A link is one aligned store over a jump, which other threads see at once or a little later;
 //! either way is right, because the stub leads to the same place through the dispatcher.
 
 use super::fragment::{ExitType, NONE};
 use super::slab::Unit;
 use super::Cache;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Stores a jump's displacement.
+/// Makes the linkable jump with its displacement at `patch` lead to `target`; a jump to what follows it becomes a no-op.
 fn set_displacement(patch: u64, target: u64) {
-    let displacement = target.wrapping_sub(patch + 4) as u32;
-    // SAFETY: `patch` is the 4-aligned displacement of a jump in the cache, which the runtime may write.
-    unsafe { AtomicU32::from_ptr(patch as *mut u32) }.store(displacement, Ordering::Release);
+    let word = (patch - 4) as *mut u64;
+    // SAFETY: the jump is the end of an aligned word of the cache (Emitter::jump_linkable), which the runtime may write;
+    // the bytes before it never change.
+    let word = unsafe { AtomicU64::from_ptr(word) };
+    let distance = target.wrapping_sub(patch + 4) as u32;
+    let mut bytes = word.load(Ordering::Relaxed).to_le_bytes();
+    if distance == 0 {
+        bytes[3..].copy_from_slice(&[0x0f, 0x1f, 0x44, 0x00, 0x00]);
+    } else {
+        bytes[3] = 0xe9;
+        bytes[4..].copy_from_slice(&distance.to_le_bytes());
+    }
+    word.store(u64::from_le_bytes(bytes), Ordering::Release);
 }
 
 impl Cache {
@@ -43,15 +53,14 @@ impl Cache {
 
     /// A far jump to a fragment, near `address`: jmp [rip]; the fragment's address.
     fn make_thunk(&mut self, address: u64, fragment_id: u32) -> Option<u64> {
-        let start = self.slabs.room_near(address)?;
+        let room = self.slabs.room_near(address)?;
         let target = self.fragment(fragment_id).cache_start;
-        let mut code = [0u8; 16];
-        code[..6].copy_from_slice(&[0xff, 0x25, 2, 0, 0, 0]);
-        code[8..].copy_from_slice(&target.to_le_bytes());
-        // SAFETY: `room_near` gave at least UNIT_ROOM_BYTES of unused cache.
-        unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), start as *mut u8, code.len()) };
-        self.slabs.commit(start, code.len() as u64, Unit::Thunk(fragment_id));
-        Some(start)
+        // SAFETY: nothing uses the room yet; the lock is held.
+        let mut emitter = unsafe { room.emitter() };
+        emitter.bytes(&[0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc]);
+        emitter.qword(target);
+        self.slabs.commit(room, emitter.position() as u64, 0, Unit::Thunk(fragment_id));
+        Some(room.hot)
     }
 
     /// Makes an exit lead to its stub again.

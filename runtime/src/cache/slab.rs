@@ -1,8 +1,9 @@
 //! Slabs: pieces of executable memory near the code that they hold translations of.
 //!
-//! In a slab code grows up and the index of units (what starts where) grows down from the end, so that the signal handler
-//! finds what a cache address belongs to without a lock.
+//! A slab has a hot part, whose code runs straight on, a cold part for what runs seldom, and for each an index of units
+//! (what starts where), so that the signal handler finds what a cache address belongs to without a lock. All grow up.
 
+use crate::arch::x86_64::emit::Emitter;
 use crate::sys::calls::mmap;
 use crate::sys::heap::Arena;
 use crate::sys::kernel::{
@@ -11,8 +12,13 @@ use crate::sys::kernel::{
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub const SLAB_BYTES: u64 = 16 << 20;
-/// Room kept for one fragment with everything around it.
-pub const UNIT_ROOM_BYTES: u64 = 0x1_0000;
+/// Where the cold part starts, and the indices of the hot and of the cold part; and their ends.
+const COLD_OFFSET: u64 = 9 << 20;
+const HOT_INDEX_OFFSET: u64 = 13 << 20;
+const COLD_INDEX_OFFSET: u64 = (14 << 20) + (1 << 19);
+/// Room kept for one unit in the hot and in the cold part.
+const HOT_ROOM_BYTES: u64 = 0x1_0000;
+const COLD_ROOM_BYTES: u64 = 0x1000;
 /// A slab's code starts here, after its header.
 const HEADER_BYTES: u64 = 64;
 /// No place in a slab may be farther than this from the code it translates: 2 GiB less room for operands around it.
@@ -29,10 +35,41 @@ pub enum Unit {
     Thunk(u32),
 }
 
+/// Room for one unit: where its hot and its cold part start.
+#[derive(Clone, Copy)]
+pub struct Room {
+    pub hot: u64,
+    cold: u64,
+}
+
+impl Room {
+    /// Writes into the room.
+    ///
+    /// # Safety
+    /// Nothing else may use the room meanwhile.
+    pub unsafe fn emitter(&self) -> Emitter<'static> {
+        // SAFETY: `room_near` found so many bytes unused in the slab, which is never unmapped.
+        let (hot, cold) = unsafe {
+            (
+                core::slice::from_raw_parts_mut(self.hot as *mut u8, HOT_ROOM_BYTES as usize),
+                core::slice::from_raw_parts_mut(self.cold as *mut u8, COLD_ROOM_BYTES as usize),
+            )
+        };
+        Emitter::new(hot, self.hot, cold, self.cold)
+    }
+}
+
+/// How far a part of a slab is used, and how many units it holds.
 #[repr(C)]
-struct Header {
+struct Part {
     used: AtomicU64,
     n_units: AtomicU32,
+}
+
+#[repr(C)]
+struct Header {
+    hot: Part,
+    cold: Part,
 }
 
 #[repr(C)]
@@ -53,8 +90,27 @@ impl Slab {
         unsafe { &*(self.start as *const Header) }
     }
 
-    fn unit_pointer(&self, index: u32) -> *mut UnitEntry {
-        (self.start + SLAB_BYTES - (u64::from(index) + 1) * 8) as *mut UnitEntry
+    fn entry_pointer(&self, is_cold: bool, index: u32) -> *mut UnitEntry {
+        let offset = if is_cold { COLD_INDEX_OFFSET } else { HOT_INDEX_OFFSET };
+        (self.start + offset + u64::from(index) * size_of::<UnitEntry>() as u64) as *mut UnitEntry
+    }
+
+    fn part(&self, is_cold: bool) -> &Part {
+        if is_cold {
+            &self.header().cold
+        } else {
+            &self.header().hot
+        }
+    }
+
+    /// Appends to a part's index; `used` is where the part ends now.
+    fn append(&self, is_cold: bool, start: u64, what: u32, used: u64) {
+        let part = self.part(is_cold);
+        let n = part.n_units.load(Ordering::Relaxed);
+        // SAFETY: `has_room` left space for the entry; only the lock's holder appends.
+        unsafe { self.entry_pointer(is_cold, n).write(UnitEntry { offset: (start - self.start) as u32, what }) };
+        part.used.store(used, Ordering::Relaxed);
+        part.n_units.store(n + 1, Ordering::Release);
     }
 
     fn contains(&self, address: u64) -> bool {
@@ -67,21 +123,33 @@ impl Slab {
         app_pc.abs_diff(middle_low) < REACH && app_pc.abs_diff(middle_high) < REACH
     }
 
-    fn room(&self) -> u64 {
-        let header = self.header();
-        let units = u64::from(header.n_units.load(Ordering::Relaxed)) * 8;
-        (SLAB_BYTES - units).saturating_sub(header.used.load(Ordering::Relaxed) + 64)
+    fn has_room(&self) -> bool {
+        let Header { hot, cold } = self.header();
+        let index_end = |n: &AtomicU32, offset| offset + (u64::from(n.load(Ordering::Relaxed)) + 1) * 8;
+        hot.used.load(Ordering::Relaxed) + HOT_ROOM_BYTES <= COLD_OFFSET
+            && cold.used.load(Ordering::Relaxed) + COLD_ROOM_BYTES <= HOT_INDEX_OFFSET
+            && index_end(&hot.n_units, HOT_INDEX_OFFSET) <= COLD_INDEX_OFFSET
+            && index_end(&cold.n_units, COLD_INDEX_OFFSET) <= SLAB_BYTES
+    }
+
+    fn room(&self) -> Room {
+        let Header { hot, cold } = self.header();
+        Room {
+            hot: self.start + hot.used.load(Ordering::Relaxed),
+            cold: self.start + cold.used.load(Ordering::Relaxed),
+        }
     }
 
     /// What `address` belongs to. Lock-free: called by the signal handler.
-    fn find_unit(&self, address: u64) -> Option<(Unit, u64)> {
+    fn find_unit(&self, address: u64) -> Option<Found> {
         let offset = (address - self.start) as u32;
-        let n = self.header().n_units.load(Ordering::Acquire);
+        let is_cold = u64::from(offset) >= COLD_OFFSET;
+        let n = self.part(is_cold).n_units.load(Ordering::Acquire);
         let (mut low, mut high) = (0, n);
         while low < high {
             let middle = low + (high - low) / 2;
             // SAFETY: entries below n_units are written before it is published.
-            if unsafe { (*self.unit_pointer(middle)).offset } <= offset {
+            if unsafe { (*self.entry_pointer(is_cold, middle)).offset } <= offset {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -91,15 +159,23 @@ impl Slab {
             return None;
         }
         // SAFETY: as above.
-        let entry = unsafe { &*self.unit_pointer(low - 1) };
+        let entry = unsafe { &*self.entry_pointer(is_cold, low - 1) };
         let number = entry.what & 0x3fff_ffff;
         let unit = match entry.what >> 30 {
             0 => Unit::Fragment(number),
             1 => Unit::Pad(number),
             _ => Unit::Thunk(number),
         };
-        Some((unit, self.start + u64::from(entry.offset)))
+        Some(Found { unit, start: self.start + u64::from(entry.offset), is_cold })
     }
+}
+
+/// What an address of the cache belongs to, where that part of it starts, and which part it is.
+#[derive(Clone, Copy)]
+pub struct Found {
+    pub unit: Unit,
+    pub start: u64,
+    pub is_cold: bool,
 }
 
 /// All slabs of the process.
@@ -132,7 +208,11 @@ impl Slabs {
 
     /// Bytes of code in all slabs.
     pub fn used_bytes(&self) -> u64 {
-        self.list.as_slice().iter().map(|slab| slab.header().used.load(Ordering::Relaxed)).sum()
+        let used = |slab: &Slab| {
+            let Header { hot, cold } = slab.header();
+            hot.used.load(Ordering::Relaxed) + cold.used.load(Ordering::Relaxed) - COLD_OFFSET
+        };
+        self.list.as_slice().iter().map(used).sum()
     }
 
     /// Whether an address is in the code cache. Lock-free: called by the signal handler.
@@ -140,39 +220,38 @@ impl Slabs {
         self.list.as_slice().iter().any(|slab| slab.contains(address))
     }
 
-    /// What an address of the cache belongs to, and where that starts. Lock-free: called by the signal handler.
-    pub fn find_unit(&self, address: u64) -> Option<(Unit, u64)> {
+    /// What an address of the cache belongs to. Lock-free: called by the signal handler.
+    pub fn find_unit(&self, address: u64) -> Option<Found> {
         self.list.as_slice().iter().find(|slab| slab.contains(address))?.find_unit(address)
     }
 
-    /// Room for a unit near `app_pc`: its address. `None`: no slab could be made.
-    pub fn room_near(&mut self, app_pc: u64) -> Option<u64> {
+    /// Room for a unit near `app_pc`. `None`: no slab could be made.
+    pub fn room_near(&mut self, app_pc: u64) -> Option<Room> {
         // The latest slab first: the others are full as a rule.
-        let found =
-            self.list.as_slice().iter().rev().find(|slab| slab.reaches(app_pc) && slab.room() >= UNIT_ROOM_BYTES);
+        let found = self.list.as_slice().iter().rev().find(|slab| slab.reaches(app_pc) && slab.has_room());
         let slab = match found {
             Some(slab) => *slab,
             None => self.make_near(app_pc)?,
         };
-        Some(slab.start + slab.header().used.load(Ordering::Relaxed))
+        Some(slab.room())
     }
 
-    /// Takes the room: the unit at `start` is `size` bytes long.
-    pub fn commit(&mut self, start: u64, size: u64, unit: Unit) {
-        let Some(slab) = self.list.as_slice().iter().find(|slab| slab.contains(start)) else {
+    /// Takes room: the unit there has so many bytes in the hot and in the cold part.
+    pub fn commit(&mut self, room: Room, hot_bytes: u64, cold_bytes: u64, unit: Unit) {
+        let Some(slab) = self.list.as_slice().iter().find(|slab| slab.contains(room.hot)) else {
             return;
         };
-        let header = slab.header();
-        let n = header.n_units.load(Ordering::Relaxed);
         let what = match unit {
             Unit::Fragment(id) => id,
             Unit::Pad(id) => id | 1 << 30,
             Unit::Thunk(id) => id | 2 << 30,
         };
-        // SAFETY: `room` left space for the entry; only the lock's holder appends.
-        unsafe { slab.unit_pointer(n).write(UnitEntry { offset: (start - slab.start) as u32, what }) };
-        header.used.store((start - slab.start + size).next_multiple_of(16), Ordering::Relaxed);
-        header.n_units.store(n + 1, Ordering::Release);
+        // A unit starts right where the one before ends with a linkable jump, so that the jump can become a no-op.
+        let end = |start: u64, size: u64| (start - slab.start + size).next_multiple_of(8);
+        if cold_bytes != 0 {
+            slab.append(true, room.cold, what, end(room.cold, cold_bytes));
+        }
+        slab.append(false, room.hot, what, end(room.hot, hot_bytes));
     }
 
     /// Maps a slab near `app_pc`, where neither brk nor mmap grows into it soon.
@@ -202,7 +281,8 @@ impl Slabs {
                 // A kernel before 4.17 takes the address as a hint only.
                 _ => continue,
             }
-            slab.header().used.store(HEADER_BYTES, Ordering::Relaxed);
+            slab.header().hot.used.store(HEADER_BYTES, Ordering::Relaxed);
+            slab.header().cold.used.store(COLD_OFFSET, Ordering::Relaxed);
             self.list.push(slab)?;
             return Some(slab);
         }

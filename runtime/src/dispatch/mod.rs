@@ -227,14 +227,14 @@ fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     let fragment = *engine.cache.fragment(source);
     let is_return = fragment.exit_kind == exit_kind::RETURN;
     let landing = engine.cache.landings.find(target);
-    let built = find_or_build(&mut engine, &writer, target);
+    let is_executable = engine.ranges.find(target).is_some();
     if is_return && fragment.site == NONE {
         if let Some(caller) = landing {
             let address = landing_address(&engine, caller);
             insert_pair(&mut engine, context, 0, target, address, NONE);
             return;
         }
-    } else if let (Ok(id), true) = (built, fragment.site != NONE) {
+    } else if is_executable && fragment.site != NONE {
         if let Some(entry) = engine.cache.pairs.find(fragment.site, target).filter(|entry| entry.pad != 0) {
             // Another thread made it meanwhile, or this thread's table held a dead pad.
             // SAFETY: the entry of a site that runs is inside this thread's branch table.
@@ -242,7 +242,12 @@ fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
             count_pad(&engine, context, entry.pad_id as u32);
             return;
         }
-        if let Ok(pad_id) = engine.build_pad(&writer, source, target, id) {
+        if let Ok(pad_id) = engine.build_pad(&writer, source, target) {
+            // The target comes right behind the pad if it is new, so that the pad runs straight into it.
+            if let Ok(id) = find_or_build(&mut engine, &writer, target) {
+                let exit = engine.cache.pad(pad_id).exit;
+                engine.cache.link(exit, id);
+            }
             let address = engine.cache.pad(pad_id).cache_start;
             insert_pair(&mut engine, context, fragment.site, target, address, pad_id);
             count_pad(&engine, context, pad_id);

@@ -39,9 +39,8 @@ impl ExitList {
 
     /// Emits a linkable jump to `target`. It leads nowhere until `emit_stubs`.
     pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: u32) {
-        let position = emitter.jump_linkable();
-        let patch = emitter.address() - 4;
-        self.add(Exit { target, patch, stub: position as u64, kind, counter, ..BLANK });
+        let patch = emitter.jump_linkable();
+        self.add(Exit { target, patch, kind, counter, ..BLANK });
     }
 
     /// Adds an exit without a jump of its own: it is entered at its stub only. Returns its number.
@@ -66,16 +65,17 @@ impl ExitList {
         emitter.jump_gs(GS_GATE_EXIT);
     }
 
-    /// Emits the stubs and makes each jump lead to its own.
+    /// Emits the stubs into the cold section and makes each jump lead to its own.
     pub fn emit_stubs(&mut self, emitter: &mut Emitter) {
+        emitter.set_cold(true);
         for index in 0..self.length {
-            let address = emitter.address();
             let exit = &mut self.exits[index];
+            exit.stub = emitter.address();
             if exit.patch != 0 {
-                emitter.bind(exit.stub as usize);
+                emitter.bind(exit.patch);
             }
-            exit.stub = address;
             Self::emit_stub_jump(emitter, self.first + index as u32);
         }
+        emitter.set_cold(false);
     }
 }

@@ -5,10 +5,8 @@ use super::exits::ExitList;
 use super::staleness::emit_check;
 use super::way_out::WayOut;
 use super::{BuildError, Engine};
-use crate::arch::x86_64::emit::Emitter;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Fragment, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
-use crate::cache::slab::UNIT_ROOM_BYTES;
 use crate::cache::Unit;
 use crate::decode::{decode_block, flags, Block, Ending};
 use crate::protocol::{error_code, exit_kind, record_kind, FragmentRecord};
@@ -63,13 +61,13 @@ impl Engine {
     }
 
     fn build_block(&mut self, writer: &RingWriter, block: &Block, ending: Ending) -> Result<u32, BuildError> {
-        let Some(start) = self.cache.slabs.room_near(block.pc) else {
+        let Some(room) = self.cache.slabs.room_near(block.pc) else {
             self.shared.report_error(error_code::NO_SLAB, [block.pc, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
         };
-        // SAFETY: `room_near` gave UNIT_ROOM_BYTES of the cache that nothing uses yet; the lock is held.
-        let buffer = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, UNIT_ROOM_BYTES as usize) };
-        let mut emitter = Emitter::new(buffer, start);
+        // SAFETY: nothing uses the room yet; the lock is held.
+        let mut emitter = unsafe { room.emitter() };
+        let start = room.hot;
         let id = self.cache.fragments.len() as u32;
         let kind = kind_of(ending, self.has_rtm);
         let counters = self.plan_counters(block, ending, kind);
@@ -196,24 +194,14 @@ impl Engine {
             self.shared.report_error(error_code::OUT_OF_MEMORY, [1, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
         }
-        self.publish(writer, block, id, kind, ending, &counters, start, size);
+        let cold_size = emitter.cold_position() as u64;
+        self.cache.slabs.commit(room, size, cold_size, Unit::Fragment(id));
+        self.publish(writer, block, id, kind, ending, &counters);
         Ok(id)
     }
 
     /// Makes a finished fragment known: to the lookups, the slab's index and the controller.
-    #[allow(clippy::too_many_arguments)]
-    fn publish(
-        &mut self,
-        writer: &RingWriter,
-        block: &Block,
-        id: u32,
-        kind: u8,
-        ending: Ending,
-        counters: &Counters,
-        start: u64,
-        size: u64,
-    ) {
-        self.cache.slabs.commit(start, size, Unit::Fragment(id));
+    fn publish(&mut self, writer: &RingWriter, block: &Block, id: u32, kind: u8, ending: Ending, counters: &Counters) {
         self.cache.by_pc.insert(block.pc, id);
         let page = block.pc >> 12;
         let next = self.cache.by_page.find(page).unwrap_or(NONE);

@@ -2,10 +2,9 @@
 
 use super::counting::{emit_count, emit_count_through_index};
 use super::exits::ExitList;
-use super::verification::Verification;
+use super::verification::{emit_other_way, emit_question};
 use super::{BuildError, Engine};
 use crate::arch::x86_64::context::{ThreadContext, GS_SPILL_INDEX, GS_SPILL_TARGET};
-use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, TARGET};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Pad, NONE};
@@ -13,9 +12,6 @@ use crate::cache::Unit;
 use crate::decode::flags;
 use crate::protocol::{edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord};
 use crate::sys::calls::rdtsc;
-
-/// Room for one pad.
-const PAD_BYTES: usize = 256;
 
 /// An edge that is found at run time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,14 +24,8 @@ pub struct DynamicEdge {
 }
 
 impl Engine {
-    /// Makes the pad from `source`'s indirect branch to `target`, whose fragment is `target_fragment`. Returns its number.
-    pub fn build_pad(
-        &mut self,
-        writer: &RingWriter,
-        source: u32,
-        target: u64,
-        target_fragment: u32,
-    ) -> Result<u32, BuildError> {
+    /// Makes the pad from `source`'s indirect branch to `target`. Its exit is still to be linked. Returns its number.
+    pub fn build_pad(&mut self, writer: &RingWriter, source: u32, target: u64) -> Result<u32, BuildError> {
         let fragment = *self.cache.fragment(source);
         let is_return = fragment.exit_kind == exit_kind::RETURN;
         let is_announced = is_return && self.cache.landings.find(target).is_some();
@@ -45,52 +35,40 @@ impl Engine {
             edge_kind::INDIRECT_JUMP
         };
         let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
-        let counter = if is_announced { NONE } else { self.take_edge(writer, edge, Some(target_fragment)) };
+        let counter = if is_announced { NONE } else { self.take_edge(writer, edge, self.cache.by_pc.find(target)) };
 
-        let start = self.cache.slabs.room_near(target).ok_or(BuildError::OutOfMemory)?;
-        // SAFETY: `room_near` gave more than PAD_BYTES of the cache that nothing uses yet; the lock is held.
-        let buffer = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, PAD_BYTES) };
-        let mut emitter = Emitter::new(buffer, start);
+        let room = self.cache.slabs.room_near(target).ok_or(BuildError::OutOfMemory)?;
+        // SAFETY: nothing uses the room yet; the lock is held.
+        let mut emitter = unsafe { room.emitter() };
         let mut exits = ExitList::new(self.cache.exits.len());
-        let verification = Verification::emit(&mut emitter, self.has_fast_loop);
+        // In front of the way that is taken, so that this can run straight on into the target.
+        let other_way = emit_other_way(&mut emitter);
+        let start = emitter.address();
+        if let Some(miss) = emit_question(&mut emitter, self.has_fast_loop, target) {
+            emitter.bind_short_to(miss, other_way);
+        }
         if counter != NONE && flags::dead_at(&self.ranges, target) {
             emit_count(&mut emitter, counter, true);
         } else if counter != NONE {
             emit_count_through_index(&mut emitter, counter);
         }
-        let counted_offset = emitter.position();
         emitter.load_gs(INDEX, GS_SPILL_INDEX);
         emitter.load_gs(TARGET, GS_SPILL_TARGET);
         let exit_id = exits.next_id();
         exits.emit_jump(&mut emitter, ExitType::Pad, target, counter);
-        if !verification.finish(&mut emitter, target) || emitter.overflowed() {
-            return Err(BuildError::OutOfMemory);
-        }
         exits.emit_stubs(&mut emitter);
-        let size = emitter.position();
         let id = self.cache.pads.len() as u32;
         for exit in exits.as_mut_slice() {
             exit.fragment = source;
             exit.pad = id;
         }
-        let pad = Pad {
-            target,
-            cache_start: start,
-            source_fragment: source,
-            exit: exit_id,
-            counter,
-            counted_offset: if counter == NONE { u32::MAX } else { counted_offset as u32 },
-            cache_size: size as u32,
-            is_dead: false,
-        };
+        let pad = Pad { target, cache_start: start, source_fragment: source, exit: exit_id, counter, is_dead: false };
         if self.cache.exits.extend(exits.as_slice()).is_none() || self.cache.pads.push(pad).is_none() {
             self.shared.report_error(error_code::OUT_OF_MEMORY, [2, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
         }
-        self.cache.slabs.commit(start, size as u64, Unit::Pad(id));
-        if !self.cache.link(exit_id, target_fragment) {
-            return Err(BuildError::OutOfMemory);
-        }
+        let cold_size = emitter.cold_position() as u64;
+        self.cache.slabs.commit(room, emitter.position() as u64, cold_size, Unit::Pad(id));
         Ok(id)
     }
 

@@ -10,46 +10,33 @@ use crate::arch::x86_64::context::GS_GATE_INDIRECT;
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, RCX, TARGET};
 
-/// A verification whose other way and constant are still to be emitted.
-pub struct Verification {
-    literal: usize,
-    /// The displacement of a branch to the other way, where that is not emitted yet.
-    miss: Option<usize>,
-    /// What the constant is besides the target's negative.
-    bias: u64,
+/// Emits the way for other targets: on to the gate, which looks further. Returns where it starts.
+pub fn emit_other_way(emitter: &mut Emitter) -> u64 {
+    let start = emitter.address();
+    emitter.copy_register(RCX, INDEX);
+    emitter.jump_gs(GS_GATE_INDIRECT);
+    start
 }
 
-impl Verification {
-    /// Emits the question; what follows runs when the answer is yes. r10 is free from then on, r11 still the target.
-    pub fn emit(emitter: &mut Emitter, has_fast_loop: bool) -> Verification {
-        emitter.copy_register(INDEX, RCX);
-        let literal = emitter.load_literal(RCX);
-        emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
-        if has_fast_loop {
-            let miss = emitter.jump_loop();
-            emitter.copy_register(RCX, INDEX);
-            return Verification { literal, miss: Some(miss), bias: 1 };
-        }
-        let hit = emitter.jump_rcx_zero();
+/// Emits the question whether `target` came; what follows runs when the answer is yes. r10 is free from then on, r11
+/// still the target. Returns the short branch to the other way, which `bind_short_to` or `bind_short` must bind; `None`
+/// where none is needed.
+#[must_use]
+pub fn emit_question(emitter: &mut Emitter, has_fast_loop: bool, target: u64) -> Option<u64> {
+    emitter.copy_register(INDEX, RCX);
+    let literal = emitter.load_literal(RCX);
+    emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
+    if has_fast_loop {
+        // rcx is one where the targets are the same: `loop` makes it zero and goes on.
+        emitter.literal(literal, target.wrapping_neg().wrapping_add(1));
+        let miss = emitter.jump_loop();
         emitter.copy_register(RCX, INDEX);
-        emitter.jump_gs(GS_GATE_INDIRECT);
-        emitter.bind_short(hit);
-        emitter.copy_register(RCX, INDEX);
-        Verification { literal, miss: None, bias: 0 }
+        return Some(miss);
     }
-
-    /// Emits the other way and the constant, behind code that does not run into them. `false`: they are too far.
-    #[must_use]
-    pub fn finish(self, emitter: &mut Emitter, target: u64) -> bool {
-        let mut is_bound = true;
-        if let Some(miss) = self.miss {
-            is_bound = emitter.bind_short(miss);
-            emitter.copy_register(RCX, INDEX);
-            emitter.jump_gs(GS_GATE_INDIRECT);
-        }
-        emitter.align_with_traps(8);
-        emitter.bind(self.literal);
-        emitter.qword(self.bias.wrapping_sub(target));
-        is_bound
-    }
+    emitter.literal(literal, target.wrapping_neg());
+    let hit = emitter.jump_rcx_zero();
+    emit_other_way(emitter);
+    emitter.bind_short(hit);
+    emitter.copy_register(RCX, INDEX);
+    None
 }

@@ -3,7 +3,7 @@
 use super::counting::emit_count;
 use super::exits::ExitList;
 use super::fragment::{Counters, MapBuilder};
-use super::verification::Verification;
+use super::verification::{emit_other_way, emit_question};
 use super::Engine;
 use crate::arch::x86_64::context::{
     gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX, GS_SPILL_R11,
@@ -75,7 +75,7 @@ impl WayOut<'_, '_> {
             // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
             let bytes = self.block.bytes_of(self.block.instructions.len() - 1);
             self.emitter.bytes(&bytes[..bytes.len() - 1]);
-            let short = self.emitter.position();
+            let short = self.emitter.address();
             self.emitter.bytes(&[0]);
             self.edge(not_taken);
             self.emitter.bind_short(short);
@@ -89,8 +89,10 @@ impl WayOut<'_, '_> {
         }
         let place = self.emitter.jump_condition(condition as u8 - ConditionCode::o as u8);
         self.edge(straight);
+        self.emitter.set_cold(true);
         self.emitter.bind(place);
         self.edge(aside);
+        self.emitter.set_cold(false);
     }
 
     fn edge(&mut self, (kind, target, counter, are_flags_dead): (ExitType, u64, u32, bool)) {
@@ -100,24 +102,20 @@ impl WayOut<'_, '_> {
 
     /// Where a paired return comes back to. r11 holds the return address that was looked up.
     fn landing(&mut self, return_pc: u64) {
-        let verification = Verification::emit(self.emitter, self.engine.has_fast_loop);
+        let miss = emit_question(self.emitter, self.engine.has_fast_loop, return_pc);
         // The application sees the return address below its stack pointer, as after a real return.
         self.emitter.bytes(&[0x4c, 0x89, 0x5c, 0x24, 0xf8]); // mov [rsp - 8], r11
         self.emitter.load_gs(INDEX, GS_SPILL_INDEX);
         self.emitter.load_gs(TARGET, GS_SPILL_TARGET);
         self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
-        self.is_broken |= !verification.finish(self.emitter, return_pc);
-    }
-
-    /// An 8-aligned constant behind code; `place` is the rip-relative displacement that reads it.
-    fn literal(&mut self, place: usize, value: u64) {
-        self.emitter.align_with_traps(8);
-        self.emitter.bind(place);
-        self.emitter.qword(value);
+        if let Some(miss) = miss {
+            self.is_broken |= !self.emitter.bind_short(miss);
+            emit_other_way(self.emitter);
+        }
     }
 
     /// After the processor's call: the return slot gets the application's return address.
-    fn fix_return_slot(&mut self, return_pc: u64) -> Option<usize> {
+    fn fix_return_slot(&mut self, return_pc: u64) -> Option<u64> {
         if return_pc as i64 == return_pc as i32 as i64 {
             self.emitter.bytes(&[0x48, 0xc7, 0x04, 0x24]); // mov qword [rsp], imm32
             self.emitter.dword(return_pc as u32);
@@ -137,7 +135,7 @@ impl WayOut<'_, '_> {
         let literal = self.fix_return_slot(next);
         self.exits.emit_jump(self.emitter, ExitType::Call, target, self.counters.main);
         if let Some(place) = literal {
-            self.literal(place, next);
+            self.emitter.literal(place, next);
         }
     }
 
@@ -234,7 +232,7 @@ impl WayOut<'_, '_> {
         let site = self.take_site();
         self.jump_through_table(site);
         if let Some(place) = literal {
-            self.literal(place, next);
+            self.emitter.literal(place, next);
         }
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
     }
@@ -286,14 +284,14 @@ impl WayOut<'_, '_> {
         self.emitter.store_gs(GS_SPILL_R11, R11);
         self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
         self.emitter.bytes(&[0x48, 0x8d, 0x0d]); // lea rcx, [rip + resume]
-        let resume = self.emitter.position();
+        let resume = self.emitter.address();
         self.emitter.dword(0);
         self.emitter.jump_gs(GS_GATE_SYSCALL);
         self.emitter.bind(resume);
         // The instruction leaves the next address in rcx (Intel SDM, SYSCALL).
         let literal = self.emitter.load_literal(RCX);
         self.exits.emit_jump(self.emitter, ExitType::Syscall, next, self.counters.main);
-        self.literal(literal, next);
+        self.emitter.literal(literal, next);
     }
 }
 

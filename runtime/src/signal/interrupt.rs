@@ -4,7 +4,8 @@
 
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
-use crate::cache::fragment::{ExitType, SpillState};
+use crate::cache::fragment::SpillState;
+use crate::cache::slab::Found;
 use crate::cache::{Cache, Fragment, Unit};
 use crate::protocol::exit_kind;
 use crate::sys::kernel::SigContext;
@@ -50,13 +51,13 @@ pub fn in_runtime(pc: u64) -> Interruption {
 
 /// Decides about a signal that found the thread in the code cache.
 pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext) -> Interruption {
-    let Some((unit, start)) = cache.slabs.find_unit(machine.rip) else {
+    let Some(found) = cache.slabs.find_unit(machine.rip) else {
         return Interruption::RunOn;
     };
-    match unit {
+    match found.unit {
         Unit::Fragment(id) => {
             let fragment = *cache.fragment(id);
-            let offset = machine.rip - start;
+            let offset = machine.rip - found.start;
             let is_indirect =
                 matches!(fragment.exit_kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL | exit_kind::RETURN);
             let state = state_at(cache, &fragment, offset).map(|(_, state)| state);
@@ -64,7 +65,7 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
                 && offset >= u64::from(fragment.exit_offset)
                 && fragment.interrupt_offset != 0
                 && state != Some(SpillState::Landing)
-                && !is_in_stubs(cache, &fragment, machine.rip);
+                && !found.is_cold;
             if is_indirect && is_past_interruption {
                 take_back(cache, context, machine, &fragment, offset);
                 return Interruption::TakenBack;
@@ -79,11 +80,6 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
         }
     }
     Interruption::RunOn
-}
-
-/// Whether a cache address is in one of the fragment's stubs, which lead to the dispatcher anyway.
-fn is_in_stubs(cache: &Cache, fragment: &Fragment, pc: u64) -> bool {
-    (fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits)).any(|id| pc >= cache.exit(id).stub)
 }
 
 /// The instruction map's entry for a cache offset: application offset and where registers are.
@@ -133,12 +129,7 @@ pub fn take_back(
 /// The fragment that an address of the cache belongs to.
 pub fn fragment_at(cache: &Cache, pc: u64) -> Option<(u32, u64)> {
     match cache.slabs.find_unit(pc)? {
-        (Unit::Fragment(id), start) => Some((id, pc - start)),
+        Found { unit: Unit::Fragment(id), start, is_cold: false } => Some((id, pc - start)),
         _ => None,
     }
-}
-
-/// Whether an exit of this kind is entered at its stub only.
-pub fn is_stub_only(kind: ExitType) -> bool {
-    matches!(kind, ExitType::Interrupted | ExitType::Release)
 }

@@ -140,7 +140,7 @@ impl Mangler {
         let displacement = target.wrapping_sub(next) as i64;
         let is_near = displacement == i64::from(displacement as i32) && instruction.memory_base() == Register::RIP;
         if is_near && offsets.has_displacement() && offsets.displacement_size() == 4 {
-            let start = emitter.position() + offsets.displacement_offset();
+            let start = emitter.address() + offsets.displacement_offset() as u64;
             emitter.bytes(bytes);
             emitter.patch(start, &(displacement as i32).to_le_bytes());
             return Ok(());

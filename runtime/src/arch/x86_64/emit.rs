@@ -5,26 +5,59 @@
 
 use super::Gpr;
 
-/// Where the code goes. Writing past the end is remembered, not done: `overflowed`.
-pub struct Emitter<'a> {
+/// A piece of memory that code is written to.
+struct Section<'a> {
     buffer: &'a mut [u8],
     /// Address of the buffer's first byte when it runs.
     base: u64,
     position: usize,
+}
+
+impl Section<'_> {
+    fn address(&self) -> u64 {
+        self.base + self.position as u64
+    }
+}
+
+/// Where the code goes: a hot section, which runs straight on, and a cold one for what runs seldom. Writing past the end
+/// is remembered, not done: `overflowed`. Places to be bound later are addresses.
+pub struct Emitter<'a> {
+    /// The section written to now, then the other one.
+    sections: [Section<'a>; 2],
+    is_cold: bool,
     overflowed: bool,
 }
 
 impl<'a> Emitter<'a> {
-    pub fn new(buffer: &'a mut [u8], base: u64) -> Emitter<'a> {
-        Emitter { buffer, base, position: 0, overflowed: false }
+    /// Writes to `hot`, which runs at `hot_base`, and to `cold`, which runs at `cold_base`.
+    pub fn new(hot: &'a mut [u8], hot_base: u64, cold: &'a mut [u8], cold_base: u64) -> Emitter<'a> {
+        let hot = Section { buffer: hot, base: hot_base, position: 0 };
+        let cold = Section { buffer: cold, base: cold_base, position: 0 };
+        Emitter { sections: [hot, cold], is_cold: false, overflowed: false }
     }
 
+    fn section(&self) -> &Section<'a> {
+        &self.sections[usize::from(self.is_cold)]
+    }
+
+    /// Writes what follows to the cold section (or back to the hot one).
+    pub fn set_cold(&mut self, is_cold: bool) {
+        self.is_cold = is_cold;
+    }
+
+    /// Bytes written to the hot section.
     pub fn position(&self) -> usize {
-        self.position
+        self.sections[0].position
     }
 
+    /// Bytes written to the cold section.
+    pub fn cold_position(&self) -> usize {
+        self.sections[1].position
+    }
+
+    /// Where the next byte runs.
     pub fn address(&self) -> u64 {
-        self.base + self.position as u64
+        self.section().address()
     }
 
     pub fn overflowed(&self) -> bool {
@@ -32,15 +65,14 @@ impl<'a> Emitter<'a> {
     }
 
     pub fn bytes(&mut self, bytes: &[u8]) {
-        let end = self.position + bytes.len();
-        if end > self.buffer.len() {
+        let section = &mut self.sections[usize::from(self.is_cold)];
+        let end = section.position + bytes.len();
+        if end > section.buffer.len() {
             self.overflowed = true;
             return;
         }
-        for (target, source) in self.buffer[self.position..end].iter_mut().zip(bytes) {
-            *target = *source;
-        }
-        self.position = end;
+        section.buffer[section.position..end].copy_from_slice(bytes);
+        section.position = end;
     }
 
     pub fn dword(&mut self, value: u32) {
@@ -51,10 +83,16 @@ impl<'a> Emitter<'a> {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// Writes again over what was written at `position`.
-    pub fn patch(&mut self, position: usize, bytes: &[u8]) {
-        if let Some(target) = self.buffer.get_mut(position..position + bytes.len()) {
-            target.copy_from_slice(bytes);
+    /// Writes again over what was written at `address`.
+    pub fn patch(&mut self, address: u64, bytes: &[u8]) {
+        for section in &mut self.sections {
+            let start = address.wrapping_sub(section.base) as usize;
+            if start < section.position {
+                if let Some(target) = section.buffer.get_mut(start..start + bytes.len()) {
+                    target.copy_from_slice(bytes);
+                }
+                return;
+            }
         }
     }
 
@@ -85,13 +123,6 @@ impl<'a> Emitter<'a> {
         let misaligned = (self.address() + ahead) % alignment;
         if misaligned != 0 {
             self.nops((alignment - misaligned) as usize);
-        }
-    }
-
-    /// Traps, never executed, until `address()` is a multiple of `alignment`.
-    pub fn align_with_traps(&mut self, alignment: u64) {
-        while !self.address().is_multiple_of(alignment) && !self.overflowed {
-            self.bytes(&[0xcc]);
         }
     }
 
@@ -187,67 +218,84 @@ impl<'a> Emitter<'a> {
         self.dword(displacement);
     }
 
-    /// jmp rel32 whose displacement is 4-aligned, so that it can be changed by one store; returns its position.
-    pub fn jump_linkable(&mut self) -> usize {
-        self.align(4, 1);
+    /// jmp rel32 that can be changed by one store: opcode and displacement are the last five bytes of an aligned eight.
+    /// Returns the displacement's address.
+    pub fn jump_linkable(&mut self) -> u64 {
+        self.align(8, 5);
         self.bytes(&[0xe9]);
-        let position = self.position;
+        let place = self.address();
         self.dword(0);
-        position
+        place
     }
 
-    /// jcc rel32 forward; returns the displacement's position for `bind`.
-    pub fn jump_condition(&mut self, condition: u8) -> usize {
+    /// jcc rel32 forward; returns the displacement's address for `bind`.
+    pub fn jump_condition(&mut self, condition: u8) -> u64 {
         self.bytes(&[0x0f, 0x80 | condition]);
-        let position = self.position;
+        let place = self.address();
         self.dword(0);
-        position
+        place
     }
 
-    /// jmp rel32; returns the displacement's position for `bind`.
-    pub fn jump(&mut self) -> usize {
+    /// jmp rel32; returns the displacement's address for `bind`.
+    pub fn jump(&mut self) -> u64 {
         self.bytes(&[0xe9]);
-        let position = self.position;
+        let place = self.address();
         self.dword(0);
-        position
+        place
     }
 
-    /// call rel32; returns the displacement's position for `bind`.
-    pub fn call(&mut self) -> usize {
+    /// call rel32; returns the displacement's address for `bind`.
+    pub fn call(&mut self) -> u64 {
         self.bytes(&[0xe8]);
-        let position = self.position;
+        let place = self.address();
         self.dword(0);
-        position
+        place
     }
 
-    /// Makes the rel32 at `position` lead here.
-    pub fn bind(&mut self, position: usize) {
-        let displacement = (self.position as i64 - position as i64 - 4) as i32;
-        self.patch(position, &displacement.to_le_bytes());
+    /// Makes the rel32 at `place` lead here.
+    pub fn bind(&mut self, place: u64) {
+        let displacement = self.address().wrapping_sub(place + 4) as i32;
+        self.patch(place, &displacement.to_le_bytes());
     }
 
-    /// Makes the rel8 at `position` lead here; `false` if it is too far.
-    pub fn bind_short(&mut self, position: usize) -> bool {
-        let displacement = self.position as i64 - position as i64 - 1;
+    /// Makes the rel8 at `place` lead here; `false` if it is too far.
+    pub fn bind_short(&mut self, place: u64) -> bool {
+        self.bind_short_to(place, self.address())
+    }
+
+    /// Makes the rel8 at `place` lead to `target`; `false` if it is too far.
+    pub fn bind_short_to(&mut self, place: u64, target: u64) -> bool {
+        let displacement = target.wrapping_sub(place + 1) as i64;
         let fits = (-128..128).contains(&displacement);
-        self.patch(position, &[displacement as u8]);
+        self.patch(place, &[displacement as u8]);
         fits
     }
 
-    /// jrcxz rel8; returns the displacement's position for `bind_short`.
-    pub fn jump_rcx_zero(&mut self) -> usize {
-        self.bytes(&[0xe3]);
-        let position = self.position;
-        self.bytes(&[0]);
-        position
+    /// An 8-aligned constant in the cold section; `place` is the rip-relative displacement that reads it.
+    pub fn literal(&mut self, place: u64, value: u64) {
+        let was_cold = core::mem::replace(&mut self.is_cold, true);
+        while !self.address().is_multiple_of(8) && !self.overflowed {
+            self.bytes(&[0xcc]);
+        }
+        self.bind(place);
+        self.qword(value);
+        self.is_cold = was_cold;
     }
 
-    /// loop rel8: rcx -= 1, and a jump unless it is zero then; returns the displacement's position for `bind_short`.
-    pub fn jump_loop(&mut self) -> usize {
-        self.bytes(&[0xe2]);
-        let position = self.position;
+    /// jrcxz rel8; returns the displacement's address for `bind_short`.
+    pub fn jump_rcx_zero(&mut self) -> u64 {
+        self.bytes(&[0xe3]);
+        let place = self.address();
         self.bytes(&[0]);
-        position
+        place
+    }
+
+    /// loop rel8: rcx -= 1, and a jump unless it is zero then; returns the displacement's address for `bind_short`.
+    pub fn jump_loop(&mut self) -> u64 {
+        self.bytes(&[0xe2]);
+        let place = self.address();
+        self.bytes(&[0]);
+        place
     }
 
     /// movzx r10d, r11w: the index from the target
@@ -298,20 +346,20 @@ impl<'a> Emitter<'a> {
         self.bytes(&[0x04, 0x7f, 0x9e]);
     }
 
-    /// push qword [literal]; returns the position of the rip-relative displacement for `bind`.
-    pub fn push_literal(&mut self) -> usize {
+    /// push qword [literal]; returns the address of the rip-relative displacement for `bind`.
+    pub fn push_literal(&mut self) -> u64 {
         self.bytes(&[0xff, 0x35]);
-        let position = self.position;
+        let place = self.address();
         self.dword(0);
-        position
+        place
     }
 
-    /// mov register, [literal]; returns the position of the rip-relative displacement for `bind`.
-    pub fn load_literal(&mut self, register: Gpr) -> usize {
+    /// mov register, [literal]; returns the address of the rip-relative displacement for `bind`.
+    pub fn load_literal(&mut self, register: Gpr) -> u64 {
         self.bytes(&[0x48 | ((register.0 >> 3) << 2), 0x8b, 0x05 | ((register.0 & 7) << 3)]);
-        let position = self.position;
+        let place = self.address();
         self.dword(0);
-        position
+        place
     }
 }
 
@@ -322,7 +370,7 @@ mod tests {
 
     fn decode_one(emit: impl FnOnce(&mut Emitter)) -> iced_x86::Instruction {
         let mut buffer = [0u8; 64];
-        let mut emitter = Emitter::new(&mut buffer, 0x1000);
+        let mut emitter = Emitter::new(&mut buffer, 0x1000, &mut [], 0);
         emit(&mut emitter);
         let size = emitter.position();
         let mut decoder = Decoder::with_ip(64, &buffer[..size], 0x1000, DecoderOptions::NONE);
@@ -373,20 +421,37 @@ mod tests {
     }
 
     #[test]
-    fn linkable_jumps_are_aligned() {
+    fn linkable_jumps_end_aligned_words() {
         for lead in 0..8 {
             let mut buffer = [0u8; 64];
-            let mut emitter = Emitter::new(&mut buffer, 0x1003);
+            let mut emitter = Emitter::new(&mut buffer, 0x1003, &mut [], 0);
             emitter.nops(lead);
-            let position = emitter.jump_linkable();
-            assert_eq!((0x1003 + position as u64) % 4, 0);
+            let place = emitter.jump_linkable();
+            assert_eq!((place + 4) % 8, 0);
         }
+    }
+
+    #[test]
+    fn branches_reach_the_cold_section_and_back() {
+        let (mut hot, mut cold) = ([0u8; 64], [0u8; 64]);
+        let mut emitter = Emitter::new(&mut hot, 0x1000, &mut cold, 0x9000);
+        let away = emitter.jump();
+        emitter.set_cold(true);
+        emitter.nops(3);
+        emitter.bind(away);
+        let back = emitter.jump();
+        emitter.set_cold(false);
+        emitter.bind(back);
+        let decode =
+            |code: &[u8], ip| Decoder::with_ip(64, code, ip, DecoderOptions::NONE).decode().near_branch_target();
+        assert_eq!(decode(&hot, 0x1000), 0x9003);
+        assert_eq!(decode(&cold[3..], 0x9003), 0x1005);
     }
 
     #[test]
     fn overflow_is_remembered() {
         let mut buffer = [0u8; 4];
-        let mut emitter = Emitter::new(&mut buffer, 0);
+        let mut emitter = Emitter::new(&mut buffer, 0, &mut [], 1);
         emitter.qword(1);
         assert!(emitter.overflowed());
         assert_eq!(emitter.position(), 0);
