@@ -123,12 +123,17 @@ class _Versions:
 
     def __init__(self, fragments: Fragments, flow: ProcessFlow, key: Array, ends: Array) -> None:
         self._fragments, self._edges, self._key, self._ends = fragments, flow.edges, key, ends
+        self._edge_total = flow.edge_total
+        # Executions of each fragment that no edge was chosen for yet.
+        self._left = np.zeros(len(fragments), np.int64)
+        np.add.at(self._left, flow.paths.fragment, flow.path_total)
 
     def choose_targets(self, target_key: Array, is_ambiguous: Array) -> None:
         """Set `target_key`, where it is ambiguous.
 
         The runtime said which, when it first met the edge; or the exit is a direct one: a fragment is dropped together
-        with those linked to it, so such an exit led to the latest version made before its fragment went out of use.
+        with those linked to it, so such an exit led to one fragment only: the latest made before its own went out of
+        use, or, where it was in the middle of leaving just then, the one made next. How often that ran tells.
         """
         edges = self._edges
         said = is_ambiguous & (edges.target >= 0)
@@ -137,10 +142,13 @@ class _Versions:
         for row in np.flatnonzero(is_ambiguous & ~said).tolist():
             first, last = self._all_at(edges.target_pc[row])
             if is_direct[row]:
-                made = self._fragments.tsc[first:last]
-                in_time = np.flatnonzero(made < self._ends[edges.source[row]])
-                if len(in_time):
-                    target_key[row] = self._key[first + in_time[np.argmax(made[in_time])]]
+                order = first + np.argsort(self._fragments.tsc[first:last], kind="stable")
+                n_in_time = np.searchsorted(self._fragments.tsc[order], self._ends[edges.source[row]])
+                candidates = [*order[max(n_in_time - 1, 0) :].tolist(), *order[: max(n_in_time - 1, 0)][::-1].tolist()]
+                taken = int(self._edge_total[row])
+                chosen = next((index for index in candidates if self._left[index] >= taken), candidates[0])
+                self._left[chosen] -= taken
+                target_key[row] = self._key[chosen]
             else:
                 target_key[row] = self._choose_at(first, last, edges.tsc[row])
 
