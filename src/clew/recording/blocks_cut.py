@@ -181,6 +181,9 @@ class _Cutter:
         # The straight line from two segments makes an entry, as any two ways do.
         meets = before[self.next_segment[onward]] != self.segment[onward]
         is_joint = ~self.is_entry & (before >= 0) & (self.copy >= 0)
+        # A block is of one version of the code.
+        version = self.space.version(self.cuts)
+        is_joint &= version[before] == version
         is_joint[self.next_segment[onward[meets]]] = False
         head = np.where(is_joint, before, np.arange(len(self.cuts)))
         continues = np.zeros(len(self.cuts), bool)
