@@ -1,0 +1,153 @@
+"""Each invariant holds in a good trace, and finds what breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clew.analysis.invariants import check_invariants, list_invariants
+from tests.unit.small_trace import MakeTrace, Rows
+
+
+def broken(make_trace: MakeTrace, rows: Rows, **fields: Any) -> set[str]:
+    return {finding.invariant for finding in check_invariants(make_trace(rows, **fields))}
+
+
+def test_good_trace(make_trace: MakeTrace, rows: Rows) -> None:
+    assert broken(make_trace, rows) == set()
+
+
+def test_empty_trace(make_trace: MakeTrace, rows: Rows) -> None:
+    empty = {name: rows[name] if name == "processes" else [] for name in rows}
+    assert broken(make_trace, empty) == set()
+
+
+def test_names_are_sentences_of_their_own() -> None:
+    names = [invariant.name for invariant in list_invariants()]
+    assert len(set(names)) == len(names)
+
+
+def change(table: str, row: int, **fields: Any) -> Callable[[Rows], None]:
+    def apply(rows: Rows) -> None:
+        rows[table][row].update(fields)
+
+    return apply
+
+
+def remove(table: str, row: int) -> Callable[[Rows], None]:
+    def apply(rows: Rows) -> None:
+        del rows[table][row]
+
+    return apply
+
+
+def repeat(table: str, row: int, **fields: Any) -> Callable[[Rows], None]:
+    def apply(rows: Rows) -> None:
+        rows[table].append(rows[table][row] | fields)
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("damage", "invariant"),
+    [
+        (repeat("blocks", 0, app_pc=0x400500, offset=0x500), "ids are unique"),
+        (change("blocks", 1, pid=8), "every row belongs to a process of the trace"),
+        (change("counts", 0, pid=8), "every row belongs to a process of the trace"),
+        (change("blocks", 0, size_bytes=9), "blocks have the bytes and instructions they say"),
+        (change("blocks", 0, n_instructions=9), "blocks have the bytes and instructions they say"),
+        (change("blocks", 0, n_instructions=0), "blocks have the bytes and instructions they say"),
+        (change("blocks", 0, exit_kind="leap"), "blocks have the bytes and instructions they say"),
+        (repeat("blocks", 0, block_id=9), "blocks have the bytes and instructions they say"),
+        (change("blocks", 0, offset=0x11), "blocks lie in their images"),
+        (change("blocks", 0, image_id=3), "blocks lie in their images"),
+        (change("images", 0, size_bytes=0x20), "blocks lie in their images"),
+        (change("edges", 3, target_block_id=77), "every edge starts at a block and ends where a block begins"),
+        (change("edges", 3, source_block_id=77), "every edge starts at a block and ends where a block begins"),
+        (change("edges", 3, source_block_id=None), "every edge starts at a block and ends where a block begins"),
+        (change("edges", 3, callee_block_id=3), "every edge starts at a block and ends where a block begins"),
+        (change("edges", 3, kind="leap"), "every edge starts at a block and ends where a block begins"),
+        (repeat("edges", 3, edge_id=9), "every edge starts at a block and ends where a block begins"),
+        (change("edges", 3, kind="jump"), "every edge leaves its block the way the block ends"),
+        (change("edges", 4, target_block_id=3), "every edge leaves its block the way the block ends"),
+        (change("edges", 2, callee_block_id=2), "every edge leaves its block the way the block ends"),
+        (change("counts", 0, edge_id=1), "counts are of blocks, edges and threads of the trace"),
+        (change("counts", 0, block_id=77), "counts are of blocks, edges and threads of the trace"),
+        (change("counts", 5, edge_id=77), "counts are of blocks, edges and threads of the trace"),
+        (change("counts", 0, executions=0), "counts are of blocks, edges and threads of the trace"),
+        (change("counts", 0, tid=9), "counts are of blocks, edges and threads of the trace"),
+        (repeat("counts", 0), "counts are of blocks, edges and threads of the trace"),
+        (change("blocks", 0, is_recorded=False), "counts are of blocks, edges and threads of the trace"),
+        (
+            repeat(
+                "blocks",
+                0,
+                block_id=4,
+                app_pc=0x400011,
+                offset=0x11,
+                bytes=b"\x90\x90\xe8" + bytes(4),
+                size_bytes=7,
+                n_instructions=3,
+            ),
+            "an instruction lies in one block",
+        ),
+        (change("blocks", 0, first_ns=10), "times are in order"),
+        (change("threads", 0, start_ns=8001), "times are in order"),
+        (change("counts", 0, executions=6), "what comes into a block runs it"),
+        (change("counts", 7, executions=3), "what comes into a block runs it"),
+        (remove("counts", 4), "what comes into a block runs it"),
+        (change("counts", 5, executions=4), "what runs a block leaves it by its exits"),
+        (change("counts", 8, executions=2), "what runs a block leaves it by its exits"),
+        (change("counts", 3, executions=6), "returns balance in every thread"),
+        (change("counts", 6, executions=4), "returns balance in every thread"),
+        (change("counts", 4, executions=2), "every thread started once"),
+        (change("threads", 0, instructions=38), "totals of threads are the sums of their counts"),
+        (change("threads", 0, block_executions=15), "totals of threads are the sums of their counts"),
+    ],
+)
+def test_damage_is_found(damage: Callable[[Rows], None], invariant: str, make_trace: MakeTrace, rows: Rows) -> None:
+    damage(rows)
+    if invariant == "an instruction lies in one block":
+        rows["counts"].append(rows["counts"][0] | {"block_id": 4})
+    assert any(name.startswith(invariant) for name in broken(make_trace, rows))
+
+
+def test_stopped_thread_may_be_in_a_block(make_trace: MakeTrace, rows: Rows) -> None:
+    """It came to the last block and did not run it to its end."""
+    del rows["counts"][2]
+    rows["threads"][0] |= {"instructions": 35, "block_executions": 15}
+    assert broken(make_trace, rows, name="a") != set()
+    rows["threads"][0]["end"] = "killed"
+    assert broken(make_trace, rows, name="b") == set()
+
+
+def test_only_one_system_call_may_not_come_back(make_trace: MakeTrace, rows: Rows) -> None:
+    rows["counts"][2]["executions"] = 2
+    rows["counts"][8]["executions"] = 2
+    assert any("leaves it" in name for name in broken(make_trace, rows))
+
+
+def test_returns_are_not_balanced_where_filters_hide_code(make_trace: MakeTrace, rows: Rows) -> None:
+    rows["blocks"][3]["is_recorded"] = False
+    del rows["counts"][3]
+    rows["threads"][0] |= {"instructions": 27, "block_executions": 11}
+    assert broken(make_trace, rows, name="a") == {"returns balance in every thread"}
+    assert broken(make_trace, rows, name="b", exclude=["libx.so"]) == set()
+
+
+def test_coverage_has_no_counts(make_trace: MakeTrace, rows: Rows) -> None:
+    assert broken(make_trace, rows, name="a", mode="coverage") != set()
+    rows["counts"] = []
+    assert broken(make_trace, rows, name="b", mode="coverage") == set()
+
+
+def test_examples_are_bounded(make_trace: MakeTrace, rows: Rows) -> None:
+    for row in rows["blocks"]:
+        row["exit_kind"] = "leap"
+    finding = next(
+        f for f in check_invariants(make_trace(rows), max_examples=2) if "bytes and instructions" in f.invariant
+    )
+    assert finding.n_places == 4
+    assert len(finding.examples) == 2
