@@ -7,6 +7,7 @@ a file that may be hostile, and its parser is native code: should it crash or ne
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -45,7 +46,9 @@ def find_lines(
     question = json.dumps({"path": str(path), "offsets": [int(offset) for offset in offsets]})
     try:
         answer = subprocess.run(
-            [sys.executable, "-m", "clew.binary.lines"],
+            # Nothing may be imported from the directory that clew happens to be called in.
+            [sys.executable, "-P", "-m", "clew.binary.lines"],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if os.path.isabs(path))},
             input=question.encode("utf-8", "surrogateescape"),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

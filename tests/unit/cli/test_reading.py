@@ -1,0 +1,201 @@
+"""`clew info`, `report`, `verify`, `export`: what they print, and what they say of traces that are none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.cli.main import main
+from clew.store.manifest import JOURNAL_NAME, MANIFEST_NAME
+from tests.unit.small_trace import MakeTrace, Rows
+
+Captured = pytest.CaptureFixture[str]
+COMMANDS = [["info"], ["report"], ["verify"], ["export", "--to", "drcov", "-o", "-"]]
+
+
+@pytest.fixture
+def trace(make_trace: MakeTrace, rows: Rows) -> str:
+    return str(make_trace(rows).path)
+
+
+def run(capsys: Captured, *arguments: str) -> tuple[int, str, str]:
+    status = main(list(arguments))
+    return status, *capsys.readouterr()
+
+
+def run_json(capsys: Captured, *arguments: str) -> Any:
+    status, out, err = run(capsys, *arguments)
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def test_info(capsys: Captured, trace: str) -> None:
+    status, out, err = run(capsys, "info", trace)
+    assert (status, err) == (0, "")
+    for text in ("it -x", "37", "exit status 0", "/bin/it", "nothing lost"):
+        assert text in out
+
+
+def test_info_json(capsys: Captured, trace: str) -> None:
+    content = run_json(capsys, "info", "--json", trace)
+    assert list(content["totals"]) == [
+        "instructions",
+        "block_executions",
+        "blocks",
+        "edges",
+        "edge_executions",
+        "lost_records",
+    ]
+
+
+def test_losses_are_shown(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
+    path = make_trace(rows, losses={"dropped_records": 3, "damaged_records": 0}, warnings=["look here"]).path
+    _, out, _ = run(capsys, "info", str(path))
+    assert "3 dropped records" in out
+    assert "look here" in out
+
+
+@pytest.mark.parametrize("by", ["function", "block", "edge", "line", "image", "thread"])
+def test_report(capsys: Captured, trace: str, by: str) -> None:
+    status, out, err = run(capsys, "report", "--by", by, trace)
+    assert (status, err) == (0, "")
+    assert out.strip()
+    content = run_json(capsys, "report", "--by", by, "--json", trace)
+    assert content["by"] == by
+    keys = {
+        "function": {"function", "image"},
+        "block": {"block", "symbol"},
+        "edge": {"source", "target", "kind"},
+        "line": {"file", "line"},
+        "image": {"image"},
+        "thread": {"tid"},
+    }[by]
+    assert all({"pid", "instructions", "executions"} | keys <= row.keys() for row in content["rows"])
+    status, out, _ = run(capsys, "report", "--by", by, "--csv", trace)
+    assert len(list(csv.DictReader(io.StringIO(out)))) == len(content["rows"])
+
+
+def test_blocks_are_disassembled(capsys: Captured, trace: str) -> None:
+    _, out, _ = run(capsys, "report", "--by", "block", trace)
+    assert "400040  xor eax, eax" in out
+    assert "5 × 4 instructions = 20" in out
+
+
+def test_number_of_rows(capsys: Captured, trace: str) -> None:
+    assert len(run_json(capsys, "report", "-n", "1", "--json", trace)["rows"]) == 1
+    assert run(capsys, "report", "-n", "0", trace)[0] == 2
+
+
+def test_json_or_csv(capsys: Captured, trace: str) -> None:
+    assert run(capsys, "report", "--json", "--csv", trace)[0] == 2
+
+
+def test_verify(capsys: Captured, trace: str) -> None:
+    status, out, _ = run(capsys, "verify", trace)
+    assert status == 0
+    assert "well-formed" in out
+    assert run(capsys, "verify", "-q", trace) == (0, "", "")
+    assert run_json(capsys, "verify", "--json", trace) == {"well_formed": True, "findings": []}
+
+
+def test_verify_finds(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
+    rows["counts"][0]["executions"] = 6
+    path = str(make_trace(rows).path)
+    status, out, _ = run(capsys, "verify", path)
+    assert status == 1
+    assert "does not hold: what comes into a block runs it" in out
+    assert "block 0 at 0x400010" in out
+    status, out, _ = run(capsys, "verify", "--json", path)
+    assert status == 1
+    assert not json.loads(out)["well_formed"]
+
+
+def test_export(capsys: Captured, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "export", "--to", "drcov", trace)[0] == 0
+    assert (tmp_path / "t.drcov.log").read_bytes().startswith(b"DRCOV VERSION: 2\n")
+    status, _, err = run(capsys, "export", "--to", "drcov", "-o", str(tmp_path / "x"), trace)
+    assert status == 0
+    assert "4 blocks" in err
+
+
+def test_export_failures(capsys: Captured, trace: str, tmp_path: Path) -> None:
+    status, _, err = run(capsys, "export", "--to", "paper", trace)
+    assert status == 2
+    assert err == "clew: no such format: 'paper'; there is drcov\n"
+    status, _, err = run(capsys, "export", "--to", "drcov", "-o", str(tmp_path / "no" / "where"), trace)
+    assert status == 1
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_no_trace(capsys: Captured, words: list[str], tmp_path: Path) -> None:
+    status, out, err = run(capsys, *words, str(tmp_path / "nothing"))
+    assert (status, out) == (2, "")
+    assert "no such trace" in err
+    assert err.count("\n") == 1
+    assert run(capsys, *words, str(tmp_path))[0] == 2
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_trace_being_written(capsys: Captured, words: list[str], tmp_path: Path) -> None:
+    (tmp_path / JOURNAL_NAME).touch()
+    status, _, err = run(capsys, *words, str(tmp_path))
+    assert status == 1
+    assert "being written" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_newer_trace(capsys: Captured, words: list[str], trace: str) -> None:
+    path = Path(trace) / MANIFEST_NAME
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    status, _, err = run(capsys, *words, trace)
+    assert status == 1
+    assert "newer clew" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize("kept", [0, 50, -5])
+def test_truncated_trace(capsys: Captured, words: list[str], trace: str, kept: int) -> None:
+    path = Path(trace) / "blocks" / "part-00000.parquet"
+    path.write_bytes(path.read_bytes()[:kept])
+    status, _, err = run(capsys, *words, trace)
+    assert status == 1
+    assert "damaged or truncated" in err
+    assert err.count("\n") == 1
+
+
+def test_names_cannot_drive_the_terminal(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2Jname\u202e[bold]\r\n"
+    for block in rows["blocks"]:
+        block["symbol"] = evil
+    rows["images"][0]["path"] = "/lib/" + evil
+    rows["threads"][0]["name"] = evil
+    rows["processes"][0]["executable"] = evil
+    path = str(make_trace(rows, command=[evil], warnings=[evil]).path)
+    subjects = [["report", "--by", by] for by in ("function", "block", "edge", "line", "image", "thread")]
+    for words in [["info"], *subjects]:
+        status, out, _ = run(capsys, *words, path)
+        assert status == 0
+        assert not any(character in out for character in "\x1b\x07\r\u202e")
+        assert "[bold]" in out or words[-1] == "line"
+
+
+def test_summary(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
+    from clew.cli.summary import print_summary
+
+    print_summary(make_trace(rows))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "main" in err
+    assert "37 instructions" in err
+    assert "nothing lost" in err
+    print_summary(make_trace(rows | {"counts": []}, name="coverage", mode="coverage"))
+    assert "4 blocks, 5 edges" in capsys.readouterr().err
