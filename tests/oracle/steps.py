@@ -57,7 +57,7 @@ def build_stepper() -> Path:
     return program
 
 
-def single_step(command: Command, folder: Path, *, timeout_seconds: float = 250.0) -> tuple[Run, Steps]:
+def single_step(command: Command, folder: Path, *, timeout_seconds: float = 900.0) -> tuple[Run, Steps]:
     """Run a command one instruction at a time, without address randomisation; its run, and its steps."""
     output = folder / "oracle"
     ran = run([*FIXED_LAYOUT, build_stepper(), output, *command], timeout_seconds=timeout_seconds)

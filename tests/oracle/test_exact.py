@@ -53,6 +53,7 @@ def test_program_that_changes_its_code(program: Program, tmp_path: Path) -> None
 
 
 @pytest.mark.stress
+@pytest.mark.timeout(1000)
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("program", programs_with("oracle-long"), ids=lambda program: program.name)
 def test_long_program(program: Program, tmp_path: Path) -> None:

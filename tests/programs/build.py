@@ -9,6 +9,7 @@ The head of a source is a comment with lines `key: value`:
     also     NAME FLAGS: a second build of the same source, called SOURCE.NAME (may be repeated)
     with     other files of this folder compiled into a shared library beside the program, NAME.so
     status   exit status, or the name of the signal that ends it (default 0)
+    differs  why it is known to behave differently when recorded, for now
     needs    processor features, as /proc/cpuinfo names them; without them the tests skip the program, and say so
     traits   words the tests select by; WORD:NAME means it only for the build called SOURCE.NAME:
                oracle       one thread, the same instructions every time: is compared with single-stepping
@@ -37,7 +38,7 @@ SOURCES = Path(__file__).resolve().parent
 BIN = SOURCES / "bin"
 SUFFIXES = {".c": "gcc", ".cc": "g++", ".S": "gcc", ".py": sys.executable}
 LIBRARIES = SOURCES / "libraries"
-_HEAD = re.compile(r"^[/#* \"]*(what|build|also|with|status|needs|traits):\s*(.*?)\s*(\*/)?$")
+_HEAD = re.compile(r"^[/#* \"]*(what|build|also|with|status|differs|needs|traits):\s*(.*?)\s*(\*/)?$")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Program:
     flags: tuple[str, ...]
     libraries: tuple[str, ...]
     status: int
+    differs: str
     needs: frozenset[str]
     traits: frozenset[str]
 
@@ -107,6 +109,7 @@ def parse_head(source: Path) -> Iterator[Program]:
             flags=tuple(shlex.split(flags)),
             libraries=tuple(single.get("with", "").split()),
             status=parse_status(single.get("status", "0")),
+            differs=single.get("differs", ""),
             needs=frozenset(single.get("needs", "").split()),
             traits=_select(single.get("traits", "").split(), name.partition(".")[2]),
         )

@@ -54,8 +54,7 @@ int main(int argc, char **argv)
     FILE *status = fopen("/proc/self/status", "r");
     while (fgets(line, sizeof line, status) != NULL)
         if (strncmp(line, "TracerPid", 9) == 0 || strncmp(line, "Threads", 7) == 0 || strncmp(line, "Seccomp:", 8) == 0 ||
-            strncmp(line, "Name", 4) == 0 || strncmp(line, "SigIgn", 6) == 0 || strncmp(line, "SigBlk", 6) == 0 ||
-            strncmp(line, "SigCgt", 6) == 0)
+            strncmp(line, "Name", 4) == 0 || strncmp(line, "SigIgn", 6) == 0 || strncmp(line, "SigBlk", 6) == 0)
             fputs(line, stdout);
     fclose(status);
     ssize_t got = readlink("/proc/self/exe", line, sizeof line - 1);

@@ -48,7 +48,7 @@ __attribute__((noinline)) static int catch_some(int depth, int kind)
 int main()
 {
     long sum = 0;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 6; i++) {
         try {
             sum += catch_some(i % 9, i);
         } catch (const std::exception &error) {

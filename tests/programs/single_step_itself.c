@@ -1,5 +1,6 @@
 /* what: the program sets the trap flag and counts the SIGTRAPs of its own instructions
  * build: -O1 -fno-stack-protector
+ * differs: the trap flag is not followed into the code cache
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -34,9 +34,10 @@ int main(void)
     printf("failing exec in a vfork %d\n", WEXITSTATUS(status));
     fflush(stdout);
     char *const arguments[] = {"echo", "from posix_spawn", NULL};
-    printf("posix_spawn %d\n", posix_spawn(&child, "/bin/echo", NULL, NULL, arguments, environ));
-    fflush(stdout);
+    int spawned = posix_spawn(&child, "/bin/echo", NULL, NULL, arguments, environ);
     waitpid(child, &status, 0);
+    printf("posix_spawn %d\n", spawned);
+    fflush(stdout);
     printf("spawn of nothing %d\n", posix_spawn(&child, "/no/such/program", NULL, NULL, arguments, environ) == ENOENT);
     fflush(stdout);
     status = system("echo from system; exit 3");
