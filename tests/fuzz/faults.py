@@ -10,7 +10,7 @@ from itertools import count
 from random import Random
 
 from tests.fuzz.operands import Kept, OperandSource
-from tests.fuzz.pieces import Piece, fresh_label
+from tests.fuzz.pieces import ARITHMETIC_FLAGS, Piece, fresh_label
 from tests.fuzz.registers import RAX, RCX, RDI, RDX, RSI, name
 
 NON_CANONICAL = 0x8000_0000_0000_0000
@@ -35,7 +35,10 @@ class FaultSource:
 
     def _site(self, before: Piece, faulting: str) -> Piece:
         site, then = fresh_label(), fresh_label()
-        return (*before, f"{site}: {faulting}", f"{then}:", *_entry(site, then))
+        return (*before, f"{site}: {faulting}", f"{then}:", *self._flags(), *_entry(site, then))
+
+    def _flags(self) -> Piece:
+        return (f"push {self.random.getrandbits(12) & ARITHMETIC_FLAGS:#x}", "popfq")
 
     def _simple(self, kept: Kept) -> Piece:
         base = name(kept.base)
@@ -91,7 +94,6 @@ class FaultSource:
                 f"adc {name(other)}, [{wild}]",
                 f"call [{wild}]",
                 f"jmp [{wild}]",
-                f"call qword ptr gs:[{wild}]",
             )
         )
         if "gs:" in faulting:  # small offsets lie in the program's memory
@@ -110,7 +112,7 @@ class FaultSource:
                 (f"lea {register}, [rip+{back}]", f"push {register}", f"push {hole}", "ret", *resumed),
             )
         )
-        return (*jump, *_entry(str(hole), then))
+        return (*jump, *self._flags(), *_entry(str(hole), then))
 
     def _string(self, kept: Kept) -> Piece:
         """A repeated string instruction that runs into a page that may not be accessed."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.fuzz.operands import SCRATCH_BYTES, SEGMENT_BYTES
+from tests.fuzz.pieces import ARITHMETIC_FLAGS
 from tests.fuzz.program import Program, Variant
 from tests.fuzz.registers import GENERAL, name
 
@@ -121,9 +122,11 @@ def _timer_handler() -> list[str]:
 
 def _fault_handler(features: frozenset[str]) -> list[str]:
     lines = ["handler:", "mov r8, rdx", "mov rax, [rip+fault_hash]"]
-    places = [40 + 8 * number for number in (*range(18), 19, 20)]
+    # Arithmetic flags that the program overwrites before it reads them may be anything when a handler looks.
+    places = [40 + 8 * number for number in (*range(17), 19, 20)]
     for place in places:
         lines += ["mov rbx, rax", f"crc32 rax, qword ptr [r8+{place}]", "rol rbx, 32", "add rax, rbx"]
+    lines += [f"mov rbx, [r8+{_EFLAGS}]", f"and ebx, {~ARITHMETIC_FLAGS & 0xFFFFFFFF:#x}", "crc32 rax, rbx"]
     lines += [f"cmp qword ptr [r8+{_TRAPNO}], 14", "jne 1f", f"crc32 rax, qword ptr [r8+{_TRAPNO + 16}]", "1:"]
     lines += [f"mov r9, [r8+{_FPSTATE}]", "crc32 eax, dword ptr [r9+24]", "lea r10, [r9+160]", "mov ecx, 32"]
     lines += ["2: mov rbx, rax", "crc32 rax, qword ptr [r10]", "rol rbx, 32", "add rax, rbx", "lea r10, [r10+8]"]
@@ -143,7 +146,7 @@ def _main(program: Program) -> list[str]:
     lines += ["lea rax, [rip+patterns]", "mov ecx, [rip+index]", "imul ecx, ecx, 136", "mov edx, [rip+repetition]"]
     lines += ["imul edx, edx, 392", "add ecx, edx", "and ecx, 2047", "lea rax, [rax+rcx]"]
     lines += [f"lea rsp, [rip+stack_end-{ROOM_BYTES}]"]
-    lines += ["mov rbx, [rax+40]", "and ebx, 0x8d5", "push rbx", f"mov qword ptr [rip+fuel], {FUEL}"]
+    lines += ["mov rbx, [rax+40]", f"and ebx, {ARITHMETIC_FLAGS:#x}", "push rbx", f"mov qword ptr [rip+fuel], {FUEL}"]
     lines += ["ldmxcsr [rip+plain_mxcsr]", "fninit"]
     lines += ["mov ecx, [rip+index]", "lea rdx, [rip+functions]", "mov rcx, [rdx+rcx*8]", "mov [rip+callee], rcx"]
     lines += [*_load_state(program.features), "popfq", "call [rip+callee]"]

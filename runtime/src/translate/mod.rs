@@ -308,3 +308,6 @@ fn emit_gs_base(emitter: &mut Emitter, instruction: &Instruction) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

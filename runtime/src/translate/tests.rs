@@ -1,0 +1,512 @@
+//! Properties of mangling, checked on every instruction that the decoder knows: decoded again, what is emitted does the
+//! same to the same operands at the same address, and leaves all registers as they were.
+
+use super::*;
+use crate::decode::block::decoder_options;
+use iced_x86::{Decoder, DecoderError, FlowControl};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::format;
+use std::string::String;
+use std::vec::Vec;
+
+const APP_PC: u64 = 0x40_1234;
+const APP_GS_BASE: u64 = 0x7f12_3456_7000;
+const NEAR: u64 = 0x1000_0000;
+const FAR: u64 = 0x7f00_0000_0000;
+
+/// Small, fast and always the same.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn byte(&mut self) -> u8 {
+        (self.next() >> 24) as u8
+    }
+}
+
+/// An application instruction with its bytes.
+struct Sample {
+    instruction: Instruction,
+    offsets: ConstantOffsets,
+    bytes: Vec<u8>,
+}
+
+fn decode_at(bytes: &[u8], pc: u64) -> Option<Sample> {
+    let mut decoder = Decoder::with_ip(64, bytes, pc, decoder_options());
+    let instruction = decoder.decode();
+    if decoder.last_error() != DecoderError::None {
+        return None;
+    }
+    let offsets = decoder.get_constant_offsets(&instruction);
+    Some(Sample { instruction, offsets, bytes: bytes[..instruction.len()].to_vec() })
+}
+
+/// Everything before the ModRM byte, for every opcode of every map under every prefix that selects an instruction.
+fn openings() -> Vec<Vec<u8>> {
+    let mut openings = Vec::new();
+    for opcode in 0..=255u8 {
+        for prefix in [&[][..], &[0x66], &[0xf3], &[0xf2], &[0xf0], &[0x66, 0xf0]] {
+            for rex in [&[][..], &[0x48], &[0x44], &[0x4c]] {
+                for map in [&[][..], &[0x0f], &[0x0f, 0x38], &[0x0f, 0x3a]] {
+                    openings.push([prefix, rex, map, &[opcode]].concat());
+                }
+            }
+        }
+        for map in 1..=3u8 {
+            for pp in 0..4u8 {
+                for (w, length) in [(0u8, 0u8), (0, 1), (1, 0), (1, 1)] {
+                    // vvvv: 1111 (none) and 0101 (register 10).
+                    for vvvv in [0x0fu8, 0x05] {
+                        openings.push([0xc4, 0xe0 | map, (w << 7) | (vvvv << 3) | (length << 2) | pp, opcode].to_vec());
+                    }
+                }
+            }
+        }
+        for map in [1u8, 2, 3, 5, 6] {
+            for pp in 0..4u8 {
+                for w in 0..2u8 {
+                    // z, L'L, b, V', aaa
+                    for last in [0x08u8, 0x28, 0x48, 0x49, 0xc9, 0x58, 0x18, 0x41] {
+                        for vvvv in [0x0fu8, 0x05] {
+                            openings.push([0x62, 0xf0 | map, (w << 7) | (vvvv << 3) | 4 | pp, last, opcode].to_vec());
+                        }
+                    }
+                }
+            }
+        }
+    }
+    openings
+}
+
+/// The emitted code, interpreted as far as clew's own instructions go.
+struct Machine {
+    registers: [u64; 16],
+    slots: HashMap<u64, u64>,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let registers = core::array::from_fn(|_| random.next());
+        Machine { registers, slots: HashMap::from([(u64::from(GS_APP_GS_BASE), APP_GS_BASE)]) }
+    }
+
+    /// A register's value; `None` for vector registers.
+    fn read(&self, register: Register) -> Option<u64> {
+        let full = register.full_register();
+        if register == Register::None {
+            return Some(0);
+        }
+        if !full.is_gpr64() {
+            return None;
+        }
+        let value = self.registers[full.number()];
+        Some(if register.size() == 4 { value & 0xffff_ffff } else { value })
+    }
+
+    /// The offset that the memory operand names, without its segment.
+    fn address(&self, instruction: &Instruction) -> Option<u64> {
+        if instruction.is_ip_rel_memory_operand() {
+            return Some(instruction.ip_rel_memory_address());
+        }
+        let (base, index) = (instruction.memory_base(), instruction.memory_index());
+        let mut sum = self.read(base)?;
+        // pop computes its operand's address after it has moved rsp (Intel SDM, POP).
+        let is_pop = matches!(instruction.code(), Code::Pop_rm64 | Code::Pop_rm16);
+        if is_pop && base.full_register() == Register::RSP {
+            sum = sum.wrapping_add(instruction.stack_pointer_increment() as u64);
+        }
+        sum = sum.wrapping_add(self.read(index)?.wrapping_mul(u64::from(instruction.memory_index_scale())));
+        sum = sum.wrapping_add(instruction.memory_displacement64());
+        let is_narrow = base.size() == 4 || index.size() == 4;
+        Some(if is_narrow { sum & 0xffff_ffff } else { sum })
+    }
+
+    /// Does what a move or lea of clew's does; `false` where it is another instruction.
+    fn step(&mut self, instruction: &Instruction) -> bool {
+        let is_slot = instruction.segment_prefix() == Register::GS
+            && instruction.memory_base() == Register::None
+            && instruction.memory_index() == Register::None;
+        let slot = instruction.memory_displacement64();
+        let target = instruction.op0_register().full_register().number();
+        match instruction.code() {
+            Code::Mov_rm64_r64 if is_slot => {
+                let value = self.registers[instruction.op1_register().number()];
+                self.slots.insert(slot, value);
+            }
+            Code::Mov_r64_rm64 if is_slot => match self.slots.get(&slot) {
+                Some(value) => self.registers[target] = *value,
+                None => return false,
+            },
+            Code::Mov_r32_imm32 => self.registers[target] = u64::from(instruction.immediate32()),
+            Code::Mov_rm64_imm32 if instruction.op0_kind() == OpKind::Register => {
+                self.registers[target] = instruction.immediate32to64() as u64
+            }
+            Code::Mov_r64_imm64 => self.registers[target] = instruction.immediate64(),
+            Code::Lea_r64_m => match self.address(instruction) {
+                Some(address) => self.registers[target] = address,
+                None => return false,
+            },
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// The instruction without where its memory lies: two of them are equal if they do the same.
+fn without_address(instruction: &Instruction) -> Instruction {
+    let mut rest = *instruction;
+    rest.set_segment_prefix(Register::None);
+    rest.set_memory_base(Register::None);
+    rest.set_memory_index(Register::None);
+    rest.set_memory_index_scale(1);
+    rest.set_memory_displacement64(0);
+    rest.set_memory_displ_size(0);
+    rest
+}
+
+/// Instructions whose memory operand is an address only: they access none, whatever its segment.
+fn names_an_address_only(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), iced_x86::Mnemonic::Lea | iced_x86::Mnemonic::Nop)
+}
+
+enum Outcome {
+    Same,
+    Unsupported,
+}
+
+/// Mangles at `buffer_pc`; Err says what is wrong with what was emitted.
+fn check(mangler: &mut Mangler, sample: &Sample, buffer_pc: u64) -> Result<Outcome, String> {
+    let original = &sample.instruction;
+    let mut buffer = [0u8; 256];
+    let mut emitter = Emitter::new(&mut buffer, buffer_pc, &mut [], 0);
+    let mut marks = Vec::new();
+    let mut mark = |position: usize, state: SpillState| marks.push((position, state));
+    if mangler.emit(&mut emitter, original, &sample.bytes, &sample.offsets, &mut mark).is_err() {
+        return Ok(Outcome::Unsupported);
+    }
+    if emitter.overflowed() {
+        return Err("overflow".into());
+    }
+    let size = emitter.position();
+    let initial = Machine::new();
+    let mut machine = Machine::new();
+    let mut decoder = Decoder::with_ip(64, &buffer[..size], buffer_pc, decoder_options());
+    let mut has_run = false;
+    while decoder.can_decode() {
+        let position = decoder.position();
+        let emitted = decoder.decode();
+        let is_main = without_address(&emitted) == without_address(original)
+            && !has_run
+            && reaches_same(original, &emitted, &initial, &machine);
+        if !is_main {
+            if !machine.step(&emitted) {
+                return Err(format!("emitted {:?} at {position}", emitted.code()));
+            }
+            continue;
+        }
+        has_run = true;
+        let changed: Vec<usize> = (0..16).filter(|n| machine.registers[*n] != initial.registers[*n]).collect();
+        let mut info = InstructionInfoFactory::new();
+        for used in info.info(original).used_registers() {
+            let full = used.register().full_register();
+            if full.is_gpr64() && changed.contains(&full.number()) && !is_address_register(original, full) {
+                return Err(format!("{:?} is used and changed", full));
+            }
+        }
+        let is_marked = match changed[..] {
+            [] => marks.is_empty() || names_an_address_only(original),
+            [scratch] => marks == [(position, SpillState::of_register(scratch as u8))],
+            _ => false,
+        };
+        if !is_marked {
+            return Err(format!("marks {:?} with {:?} changed at {}", marks, changed, position));
+        }
+    }
+    let is_address_load = names_an_address_only(original) && original.op0_kind() == OpKind::Register;
+    if !has_run && is_address_load {
+        // lea became a load of the address itself.
+        let target = original.op0_register();
+        let mut expected = initial.registers;
+        let address = initial.address(original).ok_or("no address")?;
+        expected[target.full_register().number()] = if target.size() == 4 { address & 0xffff_ffff } else { address };
+        return if machine.registers == expected { Ok(Outcome::Same) } else { Err("lea of another address".into()) };
+    }
+    if !has_run {
+        return Err("the instruction itself is missing".into());
+    }
+    match machine.registers == initial.registers {
+        true => Ok(Outcome::Same),
+        false => Err("registers changed".into()),
+    }
+}
+
+/// Whether a register is named by the operand's address and nothing else.
+fn is_address_register(instruction: &Instruction, register: Register) -> bool {
+    let is_operand = (0..instruction.op_count()).any(|operand| {
+        instruction.op_kind(operand) == OpKind::Register && instruction.op_register(operand).full_register() == register
+    });
+    let is_in_address =
+        instruction.memory_base().full_register() == register || instruction.memory_index().full_register() == register;
+    is_in_address && !is_operand
+}
+
+/// Whether `emitted` accesses, with the registers of `now`, what `original` accesses with those of `before`.
+fn reaches_same(original: &Instruction, emitted: &Instruction, before: &Machine, now: &Machine) -> bool {
+    let has_memory = (0..original.op_count()).any(|operand| original.op_kind(operand) == OpKind::Memory);
+    if !has_memory {
+        return true;
+    }
+    let is_gs = original.memory_segment() == Register::GS && !names_an_address_only(original);
+    let base = if is_gs { APP_GS_BASE } else { 0 };
+    let expected = before.address(original).map(|address| address.wrapping_add(base));
+    let is_segment_kept = (original.memory_segment() == Register::FS) == (emitted.memory_segment() == Register::FS);
+    let is_gs_gone = names_an_address_only(original) || emitted.memory_segment() != Register::GS;
+    expected.is_some() && expected == now.address(emitted) && is_segment_kept && is_gs_gone
+}
+
+/// What is given up for good: loads of gs, and addresses of 32 bits with gs or in instructions that imply their size.
+fn is_given_up(instruction: &Instruction) -> bool {
+    let loads_gs = matches!(instruction.mnemonic(), iced_x86::Mnemonic::Lgs)
+        || (instruction.mnemonic() == iced_x86::Mnemonic::Mov && instruction.op0_register() == Register::GS);
+    let is_narrow = instruction.memory_base().is_gpr32() || instruction.memory_index().is_gpr32();
+    let implies_size =
+        matches!(instruction.code(), Code::Movdir64b_r32_m512 | Code::Enqcmd_r32_m512 | Code::Enqcmds_r32_m512);
+    loads_gs || implies_size || (is_narrow && uses_gs_memory(instruction))
+}
+
+/// Checks samples in a buffer near the code and in one far away; gives what is not supported and should be.
+fn check_all(samples: impl Iterator<Item = Sample>) -> (usize, BTreeSet<String>) {
+    let mut mangler = Mangler::new(false);
+    let mut n_checked = 0;
+    let mut unsupported = BTreeSet::new();
+    let mut failures: BTreeMap<String, String> = BTreeMap::new();
+    for sample in samples {
+        for buffer_pc in [NEAR, FAR] {
+            n_checked += 1;
+            let name = format!("{:?}", sample.instruction.code());
+            match check(&mut mangler, &sample, buffer_pc) {
+                Ok(Outcome::Same) => {}
+                Ok(Outcome::Unsupported) => {
+                    if !is_given_up(&sample.instruction) {
+                        unsupported.insert(name);
+                    }
+                }
+                Err(error) => {
+                    failures.entry(name).or_insert(format!("{:02x?} at {:#x}: {}", sample.bytes, buffer_pc, error));
+                }
+            }
+        }
+    }
+    assert!(
+        failures.is_empty(),
+        "{} instructions: {:#?}",
+        failures.len(),
+        failures.iter().take(30).collect::<Vec<_>>()
+    );
+    (n_checked, unsupported)
+}
+
+fn is_mangled_here(instruction: &Instruction) -> bool {
+    // 66 0F 1C is a no-op; without the 66, which the encoder leaves out, a hint.
+    instruction.mnemonic() != iced_x86::Mnemonic::Reservednop
+        && matches!(instruction.flow_control(), FlowControl::Next | FlowControl::Interrupt)
+}
+
+/// pop with an operand on the stack: its address counts from rsp as it is afterwards.
+fn is_pop_to_stack(instruction: &Instruction) -> bool {
+    instruction.mnemonic() == iced_x86::Mnemonic::Pop && instruction.memory_base().full_register() == Register::RSP
+}
+
+/// Every instruction with an operand at rip + displacement.
+fn rip_samples(prefixes: &[u8]) -> impl Iterator<Item = Sample> + '_ {
+    let mut random = Random(1);
+    openings().into_iter().flat_map(move |opening| {
+        let mut samples = Vec::new();
+        for register in [0u8, 1, 3, 6, 7] {
+            let mut bytes = [prefixes, &opening, &[(register << 3) | 5]].concat();
+            bytes.extend_from_slice(&((random.next() as i32) >> 4).to_le_bytes());
+            bytes.extend((0..8).map(|_| random.byte()));
+            bytes.truncate(15);
+            samples.extend(decode_at(&bytes, APP_PC).filter(|sample| {
+                sample.instruction.is_ip_rel_memory_operand() && is_mangled_here(&sample.instruction)
+            }));
+        }
+        samples
+    })
+}
+
+#[test]
+fn operands_relative_to_rip_keep_their_meaning() {
+    let (n_checked, unsupported) = check_all(rip_samples(&[]));
+    assert!(n_checked > 50_000, "{n_checked}");
+    assert!(unsupported.is_empty(), "{unsupported:?}");
+}
+
+#[test]
+fn operands_relative_to_eip_and_with_fs_keep_their_meaning() {
+    let (n_checked, unsupported) = check_all(rip_samples(&[0x67]));
+    assert!(n_checked > 20_000, "{n_checked}");
+    assert!(unsupported.is_empty(), "{unsupported:?}");
+    let (_, unsupported) = check_all(rip_samples(&[0x64]));
+    assert!(unsupported.is_empty(), "{unsupported:?}");
+}
+
+/// Every instruction with a gs operand, with several forms of address for each.
+fn gs_samples() -> impl Iterator<Item = Sample> {
+    let mut random = Random(2);
+    openings().into_iter().flat_map(move |opening| {
+        let mut samples = Vec::new();
+        // ModRM without its register field, and SIB: [rax], [rsp+d8], [base+index*s+d32], [d32], [rip+d32], [rbp+d8], [r+d32]
+        let forms = [(0x00u8, 0u8), (0x44, 0x24), (0x84, random.byte()), (0x04, 0x25), (0x05, 0), (0x45, 0), (0x86, 0)];
+        for (form, sib) in forms {
+            let register = random.byte() & 7;
+            let mut bytes = [&[0x65], &opening[..], &[form | (register << 3)]].concat();
+            if form & 7 == 4 {
+                bytes.push(sib);
+            }
+            bytes.extend_from_slice(&((random.next() as i32) >> 4).to_le_bytes());
+            bytes.extend((0..8).map(|_| random.byte()));
+            bytes.truncate(15);
+            samples.extend(
+                decode_at(&bytes, APP_PC)
+                    .filter(|sample| is_mangled_here(&sample.instruction) && uses_gs_memory(&sample.instruction)),
+            );
+        }
+        samples
+    })
+}
+
+#[test]
+fn gs_operands_keep_their_meaning() {
+    let (n_checked, unsupported) = check_all(gs_samples().filter(|sample| !is_pop_to_stack(&sample.instruction)));
+    assert!(n_checked > 50_000, "{n_checked}");
+    // Given up, and known: implied operands, absolute 64-bit addresses, indexes in vector registers.
+    let is_known = |name: &String| {
+        ["movs", "cmps", "lods", "outs", "scas", "stos", "moffs", "xlat", "gather", "scatter", "maskmov", "vm"]
+            .iter()
+            .any(|part| name.to_lowercase().contains(part))
+    };
+    let unknown: Vec<_> = unsupported.iter().filter(|name| !is_known(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+#[ignore = "pop gs:[rsp+n] goes to where rsp was before the pop"]
+fn pop_through_gs_counts_from_the_raised_stack_pointer() {
+    check_all(gs_samples().filter(|sample| is_pop_to_stack(&sample.instruction)));
+}
+
+#[test]
+fn other_instructions_are_copied() {
+    let mut mangler = Mangler::new(false);
+    for bytes in [&[0x48, 0x89, 0xd8][..], &[0xf3, 0xa4], &[0x0f, 0xa2], &[0xff, 0x30], &[0x64, 0x48, 0x8b, 0x03]] {
+        let sample = decode_at(bytes, APP_PC).expect("decodes");
+        let mut buffer = [0u8; 64];
+        let mut emitter = Emitter::new(&mut buffer, FAR, &mut [], 0);
+        let result =
+            mangler.emit(&mut emitter, &sample.instruction, bytes, &sample.offsets, &mut |_, _| panic!("marked"));
+        assert_eq!(result, Ok(()));
+        let size = emitter.position();
+        assert_eq!(&buffer[..size], bytes);
+    }
+}
+
+#[test]
+fn loads_of_gs_are_refused() {
+    let mut mangler = Mangler::new(true);
+    for bytes in [&[0x8e, 0xe8][..], &[0x0f, 0xa9], &[0x0f, 0xb5, 0x03]] {
+        let sample = decode_at(bytes, APP_PC).expect("decodes");
+        let mut buffer = [0u8; 64];
+        let mut emitter = Emitter::new(&mut buffer, FAR, &mut [], 0);
+        let result = mangler.emit(&mut emitter, &sample.instruction, bytes, &sample.offsets, &mut |_, _| {});
+        assert_eq!(result, Err(Unsupported), "{bytes:02x?}");
+    }
+}
+
+/// jmp and call with every form of operand, from every register.
+fn branch_samples() -> Vec<Sample> {
+    let mut random = Random(3);
+    let mut samples = Vec::new();
+    for prefixes in [&[][..], &[0x64], &[0x65], &[0x67], &[0x65, 0x67], &[0x3e], &[0xf2], &[0x64, 0x67]] {
+        for rex in 0x40..=0x4fu8 {
+            for operation in [2u8, 4] {
+                for form in 0..=255u8 {
+                    let mut bytes = [prefixes, &[rex, 0xff, (form & 0xc7) | (operation << 3), random.byte()]].concat();
+                    bytes.extend_from_slice(&((random.next() as i32) >> 4).to_le_bytes());
+                    bytes.extend([0; 4]);
+                    bytes.truncate(15);
+                    samples.extend(
+                        decode_at(&bytes, APP_PC)
+                            .filter(|sample| matches!(sample.instruction.code(), Code::Jmp_rm64 | Code::Call_rm64)),
+                    );
+                }
+            }
+        }
+    }
+    samples
+}
+
+/// Runs what `emit_target` gave; Err says what it does instead of loading the branch's target into r11.
+fn check_target(branch: &Instruction, code: &[u8], code_pc: u64) -> Result<(), String> {
+    let initial = Machine::new();
+    let mut machine = Machine::new();
+    let mut decoder = Decoder::with_ip(64, code, code_pc, decoder_options());
+    while decoder.can_decode() {
+        let emitted = decoder.decode();
+        let is_last = !decoder.can_decode();
+        if !is_last {
+            if !machine.step(&emitted) {
+                return Err(format!("emitted {:?}", emitted.code()));
+            }
+            continue;
+        }
+        if emitted.code() != Code::Mov_r64_rm64 || emitted.op0_register() != Register::R11 {
+            return Err(format!("ends with {:?}", emitted.code()));
+        }
+        if branch.op0_kind() == OpKind::Register {
+            if emitted.op1_kind() != OpKind::Register || emitted.op1_register() != branch.op0_register() {
+                return Err("another register".into());
+            }
+        } else if !reaches_same(branch, &emitted, &initial, &machine) {
+            return Err("another address".into());
+        }
+        for number in (0..16).filter(|number| *number != usize::from(TARGET.0)) {
+            if machine.registers[number] != initial.registers[number] {
+                return Err(format!("register {number} changed"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn targets_of_indirect_branches_are_loaded() {
+    let mut mangler = Mangler::new(true);
+    let samples = branch_samples();
+    assert!(samples.len() > 20_000, "{}", samples.len());
+    let mut n_refused = 0;
+    for sample in &samples {
+        for buffer_pc in [NEAR, FAR] {
+            let mut buffer = [0u8; 128];
+            let mut emitter = Emitter::new(&mut buffer, buffer_pc, &mut [], 0);
+            if mangler.emit_target(&mut emitter, &sample.instruction).is_err() {
+                // gs with a 32-bit address is given up.
+                assert_eq!(sample.instruction.memory_segment(), Register::GS, "{:02x?}", sample.bytes);
+                n_refused += 1;
+                continue;
+            }
+            let size = emitter.position();
+            if let Err(error) = check_target(&sample.instruction, &buffer[..size], buffer_pc) {
+                panic!("{:02x?} at {buffer_pc:#x}: {error}; emitted {:02x?}", sample.bytes, &buffer[..size]);
+            }
+        }
+    }
+    assert!(n_refused < samples.len() / 4, "{n_refused}");
+}
