@@ -5,10 +5,11 @@
 
 use crate::arch::x86_64::context::{gs_counter, GS_SPILL_INDEX};
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::INDEX;
+use crate::arch::x86_64::{Gpr, INDEX};
 use crate::cache::NONE;
 use crate::decode::flags::{flag_use, INC_FLAGS};
 use crate::decode::Block;
+use iced_x86::{Code, Instruction, OpKind, Register};
 
 /// Emits `counter += 1`; nothing for `NONE`.
 pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool) {
@@ -27,15 +28,92 @@ pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool) {
 
 /// Emits `counter += 1` where r10 may be lost; flags are kept.
 pub fn emit_count_through_index(emitter: &mut Emitter, counter: u32) {
+    emit_count_through(emitter, counter, INDEX);
+}
+
+/// Emits `counter += 1` where `register` may be lost; flags are kept.
+pub fn emit_count_through(emitter: &mut Emitter, counter: u32, register: Gpr) {
     let displacement = gs_counter(counter);
-    emitter.load_gs(INDEX, displacement);
-    emitter.add_immediate(INDEX, 1);
-    emitter.store_gs(displacement, INDEX);
+    emitter.load_gs(register, displacement);
+    emitter.add_immediate(register, 1);
+    emitter.store_gs(displacement, register);
+}
+
+/// Where a block's counter is incremented, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CountPlace {
+    /// Before this instruction.
+    pub before: usize,
+    pub way: CountWay,
+}
+
+/// How a counter is incremented at its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CountWay {
+    /// By `inc`: its flags are dead.
+    Flags,
+    /// Through this register, which is dead.
+    Register(Gpr),
+    /// Through a register that is spilled for it.
+    Spill,
+}
+
+impl CountPlace {
+    /// The best place among the first `n` instructions and right after them.
+    pub fn find(block: &Block, n: usize, are_dead_at_end: bool) -> CountPlace {
+        if let Some(before) = find_dead_place(block, n, are_dead_at_end) {
+            return CountPlace { before, way: CountWay::Flags };
+        }
+        let overwritten = |index: usize| Some((index, overwritten_register(&block.instructions[index])?));
+        match (0..n).rev().find_map(overwritten) {
+            Some((before, register)) => CountPlace { before, way: CountWay::Register(register) },
+            None => CountPlace { before: n, way: CountWay::Spill },
+        }
+    }
+
+    pub fn emit(&self, emitter: &mut Emitter, counter: u32) {
+        match self.way {
+            CountWay::Flags => emit_count(emitter, counter, true),
+            CountWay::Register(register) => emit_count_through(emitter, counter, register),
+            CountWay::Spill => emit_count(emitter, counter, false),
+        }
+    }
+}
+
+/// The register that an instruction overwrites without reading it and without a chance to fault: dead before it.
+fn overwritten_register(instruction: &Instruction) -> Option<Gpr> {
+    let is_move = matches!(
+        instruction.code(),
+        Code::Mov_r64_rm64
+            | Code::Mov_rm64_r64
+            | Code::Mov_r32_rm32
+            | Code::Mov_rm32_r32
+            | Code::Mov_r64_imm64
+            | Code::Mov_r32_imm32
+            | Code::Mov_rm64_imm32
+            | Code::Mov_rm32_imm32
+            | Code::Lea_r64_m
+            | Code::Lea_r32_m
+    );
+    if !is_move || instruction.op0_kind() != OpKind::Register {
+        return None;
+    }
+    let target = instruction.op0_register().full_register();
+    let reads_memory = instruction.op1_kind() == OpKind::Memory;
+    let is_lea = matches!(instruction.code(), Code::Lea_r64_m | Code::Lea_r32_m);
+    let is_read = if reads_memory {
+        !is_lea
+            || instruction.memory_base().full_register() == target
+            || instruction.memory_index().full_register() == target
+    } else {
+        instruction.op1_kind() == OpKind::Register && instruction.op1_register().full_register() == target
+    };
+    (!is_read && target != Register::RSP).then(|| Gpr(target.number() as u8))
 }
 
 /// The last of the first `n` instructions before which the flags of `inc` are dead, given what is live at the end.
 /// `n` itself stands for the end. The last place is the best one: fewer faults can come after it.
-pub fn find_dead_place(block: &Block, n: usize, are_dead_at_end: bool) -> Option<usize> {
+fn find_dead_place(block: &Block, n: usize, are_dead_at_end: bool) -> Option<usize> {
     if are_dead_at_end {
         return Some(n);
     }
@@ -48,4 +126,33 @@ pub fn find_dead_place(block: &Block, n: usize, are_dead_at_end: bool) -> Option
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions};
+
+    fn overwritten(code: &[u8]) -> Option<u8> {
+        overwritten_register(&Decoder::new(64, code, DecoderOptions::NONE).decode()).map(|register| register.0)
+    }
+
+    #[test]
+    fn plain_moves_leave_their_target_dead() {
+        assert_eq!(overwritten(&[0x48, 0x89, 0xc7]), Some(7), "mov rdi, rax");
+        assert_eq!(overwritten(&[0x41, 0xb8, 1, 0, 0, 0]), Some(8), "mov r8d, 1");
+        assert_eq!(overwritten(&[0x48, 0x8d, 0x43, 0x08]), Some(0), "lea rax, [rbx + 8]");
+    }
+
+    #[test]
+    fn whatever_reads_or_may_fault_does_not() {
+        assert_eq!(overwritten(&[0x48, 0x8b, 0x07]), None, "mov rax, [rdi] may fault");
+        assert_eq!(overwritten(&[0x48, 0x8d, 0x40, 0x08]), None, "lea rax, [rax + 8]");
+        assert_eq!(overwritten(&[0x48, 0x89, 0xc0]), None, "mov rax, rax");
+        assert_eq!(overwritten(&[0x88, 0xc7]), None, "mov bh, al keeps the rest of rbx");
+        assert_eq!(overwritten(&[0x66, 0x89, 0xc7]), None, "mov di, ax keeps the rest of rdi");
+        assert_eq!(overwritten(&[0x48, 0x89, 0xc4]), None, "mov rsp, rax");
+        assert_eq!(overwritten(&[0x48, 0x89, 0x07]), None, "mov [rdi], rax");
+        assert_eq!(overwritten(&[0x5b]), None, "pop rbx may fault");
+    }
 }

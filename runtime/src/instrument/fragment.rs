@@ -1,6 +1,6 @@
 //! From a decoded block to a fragment in the cache, and its record.
 
-use super::counting::{emit_count, find_dead_place};
+use super::counting::CountPlace;
 use super::exits::ExitList;
 use super::staleness::emit_check;
 use super::way_out::WayOut;
@@ -81,7 +81,7 @@ impl Engine {
         };
         let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
-        let place = if counts_in_body { find_dead_place(block, n_copied, are_dead_at_end) } else { None };
+        let place = counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end));
         if self.is_writable(block.pc) {
             let id = exits.add_stub_only(ExitType::Stale, block.pc);
             let are_dead = flags::dead_at(&self.ranges, block.pc);
@@ -90,8 +90,8 @@ impl Engine {
         let mut is_unsupported = ending == Ending::Unsupported;
         let mut n_done = n_copied;
         for index in 0..n_copied {
-            if place == Some(index) {
-                emit_count(&mut emitter, counters.main, true);
+            if let Some(place) = place.filter(|place| place.before == index) {
+                place.emit(&mut emitter, counters.main);
             }
             let instruction = &block.instructions[index];
             let app_offset = instruction.ip() - block.pc;
@@ -115,10 +115,8 @@ impl Engine {
             Some(instruction) => instruction.ip() - block.pc,
             None => 0,
         };
-        if counts_in_body && !is_unsupported && place == Some(n_copied) {
-            emit_count(&mut emitter, counters.main, true);
-        } else if counts_in_body && !is_unsupported && place.is_none() {
-            emit_count(&mut emitter, counters.main, false);
+        if let Some(place) = place.filter(|place| place.before == n_copied && !is_unsupported) {
+            place.emit(&mut emitter, counters.main);
         }
         let exit_offset = emitter.position();
         let has_exit_instruction = n_done < block.instructions.len();
@@ -174,7 +172,7 @@ impl Engine {
             last_offset: last_offset as u16,
             exit_kind: kind,
             is_valid: true,
-            count_before: if counts_in_body { place.map_or(n_copied, |p| p) as u16 } else { COUNTED_AT_EXITS },
+            count_before: place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
             code_version,
             counter: counters.main,
             first_exit: first_exit.unwrap_or(0) as u32,
