@@ -6,6 +6,7 @@ SHELL := /bin/bash -o pipefail
 MAKEFLAGS += --no-builtin-rules
 
 JOBS ?= 2
+FUZZ_SECONDS ?= 600
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 IMAGE := src/clew/_runtime/clew-runtime-x86_64
@@ -73,8 +74,9 @@ test-runtime:
 stress: build ## whole programs, long runs
 	$(PYTHON) -m pytest -m stress $(PYTEST)
 
-fuzz: build ## property tests with many more examples
+fuzz: build ## property tests with many more examples, then random programs for FUZZ_SECONDS
 	$(PYTHON) -m pytest -n $(JOBS) -p checks.fuzz_profile --timeout 3600 tests/unit $(PYTEST)
+	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
 
 # -------------------------------------------------------------------------------------------------------------- checks
 
