@@ -27,7 +27,7 @@ def to_numpy(column: pa.ChunkedArray | pa.Array, missing: int = -1) -> Array:
     if pa.types.is_boolean(array.type):
         values = _bits(data, offset, n)
     else:
-        values = np.frombuffer(data or b"", array.type.to_pandas_dtype(), n, offset * array.type.bit_width // 8)
+        values = np.frombuffer(data or b"", np.dtype(str(array.type)), n, offset * array.type.bit_width // 8)
     if validity is not None and array.null_count:
         values = np.where(_bits(validity, offset, n), values, np.array(missing).astype(values.dtype))
     return values

@@ -13,6 +13,7 @@ The runtime counts exits. Three things follow from its counters by arithmetic, a
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -146,15 +147,18 @@ def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> Process
         edge_total[flow.edge] += flow.edge_count
         path_total[flow.path] += flow.path_count
         missing[flow.return_place] += flow.return_count
+    # A system call that never came back is no edge.
+    taken = np.flatnonzero(edge_total > 0)
+    renumbered = np.cumsum(edge_total > 0) - 1
     return ProcessFlow(
-        edges=edges,
+        edges=edges.take(taken),
         paths=paths,
-        threads=flows,
-        edge_total=edge_total,
+        threads=[dataclasses.replace(flow, edge=renumbered[flow.edge]) for flow in flows],
+        edge_total=edge_total[taken],
         path_total=path_total,
         places=accounting.places,
         n_starts=accounting.n_starts,
-        edge_place=accounting.edge_place,
+        edge_place=accounting.edge_place[taken],
         inflow_missing=missing,
         damaged_counters=damaged_counters,
     )

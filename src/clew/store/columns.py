@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 def numbers(values: Array | Sequence[int], kind: pa.DataType, is_null: Array | None = None) -> pa.Array:
     """A column of integers of type `kind`; null where `is_null`."""
-    data = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
+    data = np.ascontiguousarray(values, dtype=np.dtype(str(kind)))
     return pa.Array.from_buffers(kind, len(data), [_validity(is_null), pa.py_buffer(data)])
 
 

@@ -91,6 +91,7 @@ def check_counts(program: Program, truth: Truth, trace: Trace) -> None:
     expected = expect(program, truth)
     names = name_blocks(program, trace, expected)
     edges = {row["edge_id"]: edge_of(row, trace) for row in trace.edges.to_pylist()}
+    assert set(trace.counts["edge_id"].to_pylist()) >= edges.keys()
     executions: defaultdict[int, Counter[int]] = defaultdict(Counter)
     taken: defaultdict[int, Counter[Edge]] = defaultdict(Counter)
     for row in trace.counts.to_pylist():
