@@ -36,7 +36,7 @@ WIDTH_WITHOUT_TERMINAL: Final = 120
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. Numbers stand right; one of names may be shortened, `min_width` keeps it readable."""
+    """A column of a table. Numbers stand right. One with a `min_width` may be shortened to that, others never are."""
 
     title: str
     is_number: bool = False
@@ -54,13 +54,14 @@ def make_console(file: IO[str] | None = None) -> Console:
 def make_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> Table:
     """A table without borders."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", border_style="dim")
-    for column in columns:
+    for index, column in enumerate(columns):
+        widest = max((len(row[index]) for row in rows), default=0)
         table.add_column(
             column.title,
             justify="right" if column.is_number else "left",
             no_wrap=True,
             overflow="ellipsis",
-            min_width=column.min_width,
+            min_width=max(widest, len(column.title)) if column.min_width is None else min(column.min_width, widest),
             style=column.style,
         )
     for row in rows:

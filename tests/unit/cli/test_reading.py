@@ -172,7 +172,23 @@ def test_truncated_trace(capsys: Captured, words: list[str], trace: str, kept: i
     assert err.count("\n") == 1
 
 
-def test_names_cannot_drive_the_terminal(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_numbers_are_never_shortened(
+    capsys: Captured, make_trace: MakeTrace, rows: Rows, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for block in rows["blocks"]:
+        block["symbol"] = "a_function_with_a_long_name_" * 5
+    path = str(make_trace(rows).path)
+    for by, cells in (("function", ["73.0 %", "27"]), ("edge", ["5", "not_taken"]), ("image", ["100.0 %", "37"])):
+        _, out, _ = run(capsys, "report", "--by", by, path)
+        assert all(cell in out for cell in cells)
+        assert all(len(line) <= width for line in out.splitlines())
+
+
+def test_names_cannot_drive_the_terminal(
+    capsys: Captured, make_trace: MakeTrace, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     evil = "\x1b]0;owned\x07\x1b[2Jname\u202e[bold]\r\n"
     for block in rows["blocks"]:
         block["symbol"] = evil
@@ -180,6 +196,7 @@ def test_names_cannot_drive_the_terminal(capsys: Captured, make_trace: MakeTrace
     rows["threads"][0]["name"] = evil
     rows["processes"][0]["executable"] = evil
     path = str(make_trace(rows, command=[evil], warnings=[evil]).path)
+    monkeypatch.setenv("COLUMNS", "200")
     subjects = [["report", "--by", by] for by in ("function", "block", "edge", "line", "image", "thread")]
     for words in [["info"], *subjects]:
         status, out, _ = run(capsys, *words, path)
