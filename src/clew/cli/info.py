@@ -73,7 +73,7 @@ def _print_totals(console: Console, summary: dict[str, Any]) -> None:
 
 
 def _print_process(console: Console, process: dict[str, Any], mode: str) -> None:
-    from clew.cli.tables import Column, escaped, format_count, make_table
+    from clew.cli.tables import Column, escaped, format_count, print_table
 
     console.print()
     console.print(
@@ -102,7 +102,7 @@ def _print_process(console: Console, process: dict[str, Any], mode: str) -> None
             Column("end"),
         ]
         console.print()
-        console.print(make_table(columns, rows))
+        print_table(console, columns, rows)
     images = sorted(process["images"], key=lambda row: (-row["instructions"], -row["blocks"]))
     rows = [
         [row["base"], format_count(row["blocks"]), format_count(row["instructions"]) if is_counted else "", row["path"]]
@@ -115,7 +115,7 @@ def _print_process(console: Console, process: dict[str, Any], mode: str) -> None
         Column("image", min_width=16),
     ]
     console.print()
-    console.print(make_table(columns, rows))
+    print_table(console, columns, rows)
 
 
 def _format_exit(exit_: dict[str, int | None]) -> str:

@@ -23,7 +23,7 @@ from clew.cli.tables import (
     function_name,
     image_name,
     make_console,
-    make_table,
+    print_table,
 )
 
 __all__ = ["print_report"]
@@ -43,7 +43,7 @@ def print_report(arrays: TraceArrays, by: str, rows: list[Row]) -> None:
         _print_blocks(console, arrays, rows)
     else:
         columns, cells = _COLUMNS[by], [_CELLS[by](row) for row in rows]
-        console.print(make_table(columns, cells))
+        print_table(console, columns, cells)
 
 
 def _function_cells(row: Row) -> list[str]:

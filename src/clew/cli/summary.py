@@ -18,7 +18,7 @@ from clew.cli.tables import (
     function_name,
     image_name,
     make_console,
-    make_table,
+    print_table,
 )
 from clew.store.trace import Trace
 
@@ -53,7 +53,7 @@ def print_summary(trace: Trace) -> None:
         ]
         if rows:
             console.print()
-            console.print(make_table(columns, rows))
+            print_table(console, columns, rows)
             console.print()
     n_threads = trace.threads.num_rows
     line = f"{format_count(totals['blocks'])} blocks, {format_count(totals['edges'])} edges"

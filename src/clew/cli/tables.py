@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Final
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from clew.binary.demangle import demangle
@@ -28,10 +26,11 @@ __all__ = [
     "function_name",
     "image_name",
     "make_console",
-    "make_table",
+    "print_table",
 ]
 
 WIDTH_WITHOUT_TERMINAL: Final = 120
+_GAP: Final = 2
 
 
 @dataclass(frozen=True)
@@ -51,22 +50,35 @@ def make_console(file: IO[str] | None = None) -> Console:
     return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
-def make_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Text]]) -> Table:
-    """A table without borders."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", border_style="dim")
-    for index, column in enumerate(columns):
-        widest = max((len(row[index]) for row in rows), default=0)
-        table.add_column(
-            column.title,
-            justify="right" if column.is_number else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            min_width=max(widest, len(column.title)) if column.min_width is None else min(column.min_width, widest),
-            style=column.style,
-        )
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else escaped(cell) for cell in row))
-    return table
+def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table without borders that fits the console's width."""
+    cells = [[escaped(cell, column.style) for cell, column in zip(row, columns, strict=True)] for row in rows]
+    widths = _fit(console.width - _GAP * (len(columns) - 1), columns, cells)
+    titles = [Text(column.title, style="bold") for column in columns]
+    for row in [titles, [Text("─" * width, style="dim") for width in widths], *cells]:
+        line = Text(no_wrap=True)
+        for index, (cell, column, width) in enumerate(zip(row, columns, widths, strict=True)):
+            cell.truncate(width, overflow="ellipsis")
+            padding = " " * (width - cell.cell_len)
+            is_last = index == len(columns) - 1
+            line.append(padding if column.is_number else "").append_text(cell)
+            line.append("" if is_last else " " * _GAP if column.is_number else padding + " " * _GAP)
+        console.print(line, overflow="crop")
+
+
+def _fit(available: int, columns: Sequence[Column], cells: Sequence[Sequence[Text]]) -> list[int]:
+    """Widths of columns; where there is too little room those that may be shortened are, the widest first."""
+    widths = [max([len(column.title), *(row[index].cell_len for row in cells)]) for index, column in enumerate(columns)]
+    while sum(widths) > available:
+        spare = [
+            (widths[index], index)
+            for index, column in enumerate(columns)
+            if column.min_width is not None and widths[index] > max(column.min_width, len(column.title))
+        ]
+        if not spare:
+            break
+        widths[max(spare)[1]] -= 1
+    return widths
 
 
 def escaped(text: str, style: str = "") -> Text:
