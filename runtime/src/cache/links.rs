@@ -6,7 +6,11 @@
 use super::fragment::{ExitType, NONE};
 use super::slab::Unit;
 use super::Cache;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Signals that threads have taken and not yet delivered. While there are any, no exit is made to lead past the
+/// dispatcher: a thread may be on its way out of a fragment that others run, too.
+pub static UNDELIVERED: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the linkable jump with its displacement at `patch` lead to `target`; a jump to what follows it becomes a no-op.
 fn set_displacement(patch: u64, target: u64) {
@@ -22,7 +26,7 @@ fn set_displacement(patch: u64, target: u64) {
         bytes[3] = 0xe9;
         bytes[4..].copy_from_slice(&distance.to_le_bytes());
     }
-    word.store(u64::from_le_bytes(bytes), Ordering::Release);
+    word.store(u64::from_le_bytes(bytes), Ordering::SeqCst);
 }
 
 impl Cache {
@@ -41,6 +45,10 @@ impl Cache {
                 return false;
             };
             set_displacement(exit.patch, thunk);
+        }
+        // A signal handler counts itself first and then unlinks; asked after the store, one of both is seen.
+        if UNDELIVERED.load(Ordering::SeqCst) != 0 {
+            set_displacement(exit.patch, exit.stub);
         }
         let first = self.fragment(fragment_id).incoming;
         let exit = self.exit_mut(exit_id);
@@ -115,7 +123,7 @@ impl Cache {
         if fragment.interrupt_offset != 0 {
             let address = fragment.cache_start + u64::from(fragment.interrupt_offset);
             // SAFETY: eight aligned bytes of the fragment: a whole instruction starts there, before and after.
-            unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::Release);
+            unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::SeqCst);
         }
     }
 
@@ -126,6 +134,9 @@ impl Cache {
             self.restore_exit(exit_id);
         }
         self.set_interrupt_patch(fragment_id, fragment.interrupt_original);
+        if UNDELIVERED.load(Ordering::SeqCst) != 0 {
+            self.set_interrupt_patch(fragment_id, fragment.interrupt_patch);
+        }
     }
 
     /// Makes an exit's jump lead where the exit says.

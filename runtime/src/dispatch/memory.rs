@@ -48,14 +48,14 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    if replaces && size != 0 {
-        forget(&mut engine, &writer, address, page_end(address, size));
-    }
     // SAFETY: the program's own call.
     let result = unsafe { syscall(number::MMAP, arguments) };
     let Ok(start) = check(result) else {
         return result;
     };
+    if replaces && size != 0 {
+        forget(&mut engine, &writer, address, page_end(address, size));
+    }
     if is_executable {
         let end = page_end(start, size);
         engine.ranges.insert(start, end, protection, true);
@@ -127,12 +127,13 @@ fn descriptor_link(descriptor: u32) -> [u8; 32] {
 pub fn unmap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [start, size, ..] = arguments;
     let mut engine = ENGINE.lock();
-    if start % PAGE == 0 && size != 0 {
+    // SAFETY: the program's own call.
+    let result = unsafe { syscall(number::MUNMAP, arguments) };
+    if result == 0 {
         let writer = writer_of(context, engine.shared);
         forget(&mut engine, &writer, start, page_end(start, size));
     }
-    // SAFETY: the program's own call.
-    unsafe { syscall(number::MUNMAP, arguments) }
+    result
 }
 
 /// mprotect and pkey_mprotect: code that may be written may change; code that may not run is gone.
@@ -206,4 +207,66 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 pub fn attach_shared(arguments: [u64; 6]) -> i64 {
     // SAFETY: the program's own call.
     unsafe { syscall(number::SHMAT, arguments) }
+}
+
+/// Asks the kernel about the memory at the context's rip: `true` if it is executable there, and known from now on.
+pub fn learn_range(context: &ThreadContext) -> bool {
+    let Some((start, end, protection)) = find_mapping(context.rip) else {
+        return false;
+    };
+    let mut engine = ENGINE.lock();
+    if protection & PROT_EXEC == 0 || engine.ranges.find(context.rip).is_some() {
+        return false;
+    }
+    engine.ranges.insert(start, end, protection, true);
+    let writer = writer_of(context, engine.shared);
+    drop(engine);
+    tell_image(&writer, start, end, protection, None);
+    true
+}
+
+/// The mapping that holds `address`, as /proc/self/maps tells it: start, end, PROT_* bits.
+fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
+    const O_CLOEXEC: u64 = 0x8_0000;
+    let path = b"/proc/self/maps\0";
+    // SAFETY: reads the path.
+    let file = check(unsafe { syscall(number::OPEN, [path.as_ptr() as u64, O_CLOEXEC, 0, 0, 0, 0]) }).ok()?;
+    let mut text = alloc::vec![0u8; 0x1_0000];
+    let mut kept = 0;
+    let mut found = None;
+    while found.is_none() && kept < text.len() {
+        let room = (text.len() - kept) as u64;
+        // SAFETY: writes at most `room` bytes behind what is kept.
+        let read = unsafe { syscall(number::READ, [file, text.as_mut_ptr() as u64 + kept as u64, room, 0, 0, 0]) };
+        if read <= 0 {
+            break;
+        }
+        let length = kept + read as usize;
+        let whole = text[..length].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        found = text[..whole]
+            .split(|byte| *byte == b'\n')
+            .filter_map(parse_mapping)
+            .find(|(start, end, _)| (*start..*end).contains(&address));
+        text.copy_within(whole..length, 0);
+        kept = length - whole;
+    }
+    // SAFETY: closes the runtime's own descriptor.
+    unsafe { syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]) };
+    found
+}
+
+/// "start-end rwxp ..."
+fn parse_mapping(line: &[u8]) -> Option<(u64, u64, u64)> {
+    let (start, rest) = parse_hex(line)?;
+    let (end, rest) = parse_hex(rest.strip_prefix(b"-")?)?;
+    let rights = rest.strip_prefix(b" ")?.get(..3)?;
+    let bit = |index: usize, letter: u8, value: u64| if rights[index] == letter { value } else { 0 };
+    Some((start, end, bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC)))
+}
+
+/// The hexadecimal number at the start, and what follows it.
+fn parse_hex(text: &[u8]) -> Option<(u64, &[u8])> {
+    let n = text.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(text.len());
+    let digits = core::str::from_utf8(&text[..n]).ok()?;
+    Some((u64::from_str_radix(digits, 16).ok()?, &text[n..]))
 }

@@ -14,6 +14,7 @@ use crate::arch::x86_64::gate::{
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
+use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
@@ -21,9 +22,10 @@ use crate::protocol::{edge_kind, error_code, event_kind, exit_kind, release_reas
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{SigInfo, SIGTRAP};
+use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP};
 use crate::thread::registry::{write_event, writer_of};
 use crate::thread::THREADS;
+use core::sync::atomic::Ordering;
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
@@ -61,6 +63,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         REASON_SYSCALL_AGAIN => rewind_syscall(context),
         _ if context.restart == RESTART_DUE => {
             context.restart = 0;
+            SIGNALS.lock().pass_ignored(false);
             rewind_syscall(context);
         }
         _ => {}
@@ -83,7 +86,11 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let writer = writer_of(context, engine.shared);
     let id = match find_or_build(&mut engine, &writer, context.rip) {
         Ok(id) => id,
-        Err(BuildError::NotExecutable) => return context.rip,
+        Err(BuildError::NotExecutable) => {
+            drop(engine);
+            // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
+            return if memory::learn_range(context) { resume(context, NONE) } else { context.rip };
+        }
         Err(BuildError::OutOfMemory) => {
             drop(engine);
             release(context, release_reason::RUNTIME_ERROR);
@@ -141,7 +148,6 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
     match exit.kind {
         ExitType::Interrupted => {
             engine.cache.relink_after_interrupt(exit.fragment);
-            context.unlinked_fragment = NONE;
             uncount_block(&mut engine, context, exit.fragment, exit.target);
             NONE
         }
@@ -214,10 +220,42 @@ fn take_indirect(context: &mut ThreadContext) -> Option<u64> {
         // SAFETY: the fragment's return just read and wrote this slot.
         unsafe { (slot as *mut u64).write_unaligned(target) };
     }
-    if source != NONE {
+    if source != NONE && !is_canonical(target) {
+        fault_at_branch(context, source);
+    } else if source != NONE {
         follow_indirect(context, source, target);
     }
     None
+}
+
+/// Whether the processor takes an address for one: bits 47 to 63 are the same.
+fn is_canonical(address: u64) -> bool {
+    let high = address as i64 >> 47;
+    high == 0 || high == -1
+}
+
+/// A branch to what is no address faults at the branch, before it is made (Intel SDM, #GP for near branches).
+fn fault_at_branch(context: &mut ThreadContext, source: u32) {
+    const SI_KERNEL: i32 = 128;
+    const GENERAL_PROTECTION: u64 = 13;
+    let engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(source);
+    context.rip = fragment.app_pc + u64::from(fragment.last_offset);
+    if fragment.exit_kind == exit_kind::RETURN || fragment.exit_kind == exit_kind::INDIRECT_CALL {
+        let pushed = if fragment.exit_kind == exit_kind::RETURN { -8 } else { 8 };
+        context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
+    }
+    if let Some(counter) = engine.cache.counted_too_early(&fragment, context.rip) {
+        add_to_counter(context, counter, -1);
+    }
+    drop(engine);
+    if context.pending == 0 {
+        context.pending_mask = current_mask(true);
+    }
+    context.exit_id = source;
+    context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
+    context.fault_details = [0, GENERAL_PROTECTION, 0];
+    context.fault_pending = 1;
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
@@ -320,10 +358,6 @@ fn rewind_syscall(context: &mut ThreadContext) {
 
 /// Delivers a fault first, then an asynchronous signal; the context goes on in the handler.
 fn deliver_pending(context: &mut ThreadContext) {
-    if context.unlinked_fragment != NONE {
-        let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
-        ENGINE.lock().cache.relink_after_interrupt(id);
-    }
     if context.fault_pending != 0 {
         let kind = core::mem::replace(&mut context.fault_pending, 0);
         let id = context.exit_id;
@@ -344,8 +378,18 @@ fn deliver_pending(context: &mut ThreadContext) {
     if context.pending != 0 {
         let info = context.pending_info;
         let mask = context.pending_mask;
-        context.pending = 0;
+        take_pending(context);
         deliver_one(context, &info, mask, [0; 3], false);
+    }
+}
+
+/// The waiting signal is the caller's to deal with; what was unlinked for it is linked again.
+pub fn take_pending(context: &mut ThreadContext) {
+    context.pending = 0;
+    UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
+    if context.unlinked_fragment != NONE {
+        let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
+        ENGINE.lock().cache.relink_after_interrupt(id);
     }
 }
 
@@ -417,7 +461,7 @@ pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
     let mask = if context.pending != 0 { context.pending_mask } else { current_mask(false) };
     if context.pending != 0 {
         deliver::raise_again(&context.pending_info);
-        context.pending = 0;
+        take_pending(context);
     }
     deliver::release_native(context, mask)
 }

@@ -6,8 +6,9 @@ use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, end_kind, error_code, event_kind, release_reason};
 use crate::signal::deliver;
+use crate::signal::table::SIGNALS;
 use crate::sys::calls::{check, gettid, set_signal_mask, syscall, EAGAIN, EFAULT, EINVAL};
-use crate::sys::kernel::{CLONE_THREAD, CLONE_VM};
+use crate::sys::kernel::{CLONE_THREAD, CLONE_VFORK, CLONE_VM};
 use crate::sys::number;
 use crate::thread::block::{set_gs_base, set_signal_stack};
 use crate::thread::create::{
@@ -51,7 +52,7 @@ pub fn is_writable(address: u64, size: u64) -> bool {
 /// clone: arguments are flags, stack, parent tid, child tid, tls.
 pub fn clone(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let [flags, stack, parent_tid, child_tid, tls, _] = arguments;
-    if flags & CLONE_THREAD == 0 || flags & CLONE_VM == 0 {
+    if is_process(flags) {
         return start_process(context, stack, |context| {
             let entry = [parent_tid, child_tid, tls];
             create::clone(flags, entry, child_stack_top(context), context, released_child)
@@ -60,6 +61,12 @@ pub fn clone(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     start_thread(context, stack, |child| {
         create::clone(flags, [parent_tid, child_tid, tls], child.stack_top, child, started_thread)
     })
+}
+
+/// Whether a clone makes a process with memory of its own, or one that its parent waits for. Any other task shares the
+/// memory while both run, and is followed like a thread.
+fn is_process(flags: u64) -> bool {
+    flags & CLONE_VM == 0 || flags & (CLONE_VFORK | CLONE_THREAD) == CLONE_VFORK
 }
 
 /// clone3.
@@ -82,7 +89,7 @@ pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         return -i64::from(EINVAL);
     }
     let stack = base + length;
-    if flags & CLONE_THREAD == 0 || flags & CLONE_VM == 0 {
+    if is_process(flags) {
         return start_process(context, stack, |context| {
             create::clone3(words, size, child_stack_top(context), context, released_child)
         });
@@ -196,7 +203,9 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXECVE, context.rip, [0; 3]);
     describe_end(context, shared, end_kind::EXECVE);
+    SIGNALS.lock().pass_ignored(true);
     let result = call_restartable(context, call, arguments);
+    SIGNALS.lock().pass_ignored(false);
     begin_slot_again(context);
     write_event(&writer, event_kind::EXECVE_FAILED, context.rip, [-result as u64, 0, 0]);
     result

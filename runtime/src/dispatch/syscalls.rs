@@ -247,7 +247,10 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
         engine.shared
     };
     // No signal may find the thread once its slot is given away.
-    crate::sys::calls::set_signal_mask(u64::MAX);
+    set_signal_mask(u64::MAX);
+    if is_signal_waiting(context) {
+        super::take_pending(context);
+    }
     write_event(&writer_of(context, shared), event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
     describe_end(context, shared, end_kind::EXIT);
     end_slot(context, shared);

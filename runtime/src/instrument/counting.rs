@@ -61,6 +61,12 @@ pub enum CountWay {
 impl CountPlace {
     /// The best place among the first `n` instructions and right after them.
     pub fn find(block: &Block, n: usize, are_dead_at_end: bool) -> CountPlace {
+        // A trap is reported with the address behind its instruction: no counting may stand there.
+        let is_trap =
+            |index: usize| matches!(block.instructions[index].code(), Code::Int3 | Code::Int1 | Code::Int_imm8);
+        if let Some(trap) = (0..n).find(|index| is_trap(*index)) {
+            return CountPlace { before: trap, way: CountWay::Spill };
+        }
         if let Some(before) = find_dead_place(block, n, are_dead_at_end) {
             return CountPlace { before, way: CountWay::Flags };
         }

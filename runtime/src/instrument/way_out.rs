@@ -144,6 +144,7 @@ impl WayOut<'_, '_> {
         self.emitter.align(8, 0);
         self.interrupt_at = self.emitter.position();
         self.emitter.store_gs(GS_SPILL_TARGET, TARGET);
+        self.map.mark(self.emitter.position(), self.last_pc_offset(), SpillState::Target);
     }
 
     /// Emits r11 = target; `false` if the operand can't be had: the thread is released there.
@@ -197,7 +198,6 @@ impl WayOut<'_, '_> {
         if !self.load_target() {
             return;
         }
-        self.map.mark(self.emitter.position(), offset, SpillState::Target);
         self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
         self.map.mark(self.emitter.position(), offset, SpillState::Both);
         let site = self.take_site();
@@ -211,7 +211,6 @@ impl WayOut<'_, '_> {
         if !self.load_target() {
             return;
         }
-        self.map.mark(self.emitter.position(), offset, SpillState::Target);
         self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
         self.map.mark(self.emitter.position(), offset, SpillState::Both);
         let to_body = self.emitter.call();
@@ -242,7 +241,6 @@ impl WayOut<'_, '_> {
         let offset = self.last_pc_offset();
         self.begin_indirect();
         self.emitter.load_target_from_stack();
-        self.map.mark(self.emitter.position(), offset, SpillState::Target);
         self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
         self.map.mark(self.emitter.position(), offset, SpillState::Both);
         self.emitter.index_from_target();
@@ -259,7 +257,6 @@ impl WayOut<'_, '_> {
         let offset = self.last_pc_offset();
         self.begin_indirect();
         self.emitter.load_target_from_stack();
-        self.map.mark(self.emitter.position(), offset, SpillState::Target);
         self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
         self.map.mark(self.emitter.position(), offset, SpillState::Both);
         let site = self.take_site();

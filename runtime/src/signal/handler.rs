@@ -7,6 +7,7 @@ use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::arch::x86_64::gate;
+use crate::cache::links::UNDELIVERED;
 use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
 use crate::protocol::error_code;
@@ -133,6 +134,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
     context.pending_info.signo = signal as i32;
     context.pending_mask = ucontext.sigmask;
     context.pending = 1;
+    UNDELIVERED.fetch_add(1, Ordering::SeqCst);
     ucontext.sigmask |= ALL_BUT_FAULTS;
     // SAFETY: only arenas, slab headers and cache code are touched.
     let engine = unsafe { ENGINE.peek() };

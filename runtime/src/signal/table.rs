@@ -88,7 +88,7 @@ impl SignalTable {
             let given = if is_plain && !is_fault_signal(signal) { new } else { runtime_action(&new) };
             kernel_action(signal, Some(&given))?;
             // The kernel keeps no bits that it does not know, nor SIGKILL and SIGSTOP in the mask (sigaction(2)).
-            let known = SA_RESTORER | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND | 0xc03;
+            let known = SA_RESTORER | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND | 0x803;
             let unblockable = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1);
             self.actions[signal as usize] =
                 SigAction { flags: new.flags & known, mask: new.mask & !unblockable, ..new };
@@ -100,6 +100,17 @@ impl SignalTable {
     pub fn reset_handler(&mut self, signal: u32) {
         let old = self.action(signal);
         let _ = self.change(signal, Some(SigAction { handler: SIG_DFL, ..old }));
+    }
+
+    /// Before execve: what the program ignores, the next program ignores, too. `false` undoes it.
+    pub fn pass_ignored(&self, is_passed: bool) {
+        for signal in FAULT_SIGNALS {
+            let action = self.actions[signal as usize];
+            if action.handler == SIG_IGN {
+                let given = if is_passed { action } else { runtime_action(&action) };
+                let _ = kernel_action(signal, Some(&given));
+            }
+        }
     }
 
     /// Tells the kernel what the program asked for: this process is not followed any more.

@@ -196,15 +196,16 @@ impl Mangler {
         } else if !is_wide(base) || !is_wide(index) {
             return Err(Unsupported);
         } else {
-            let operand = MemoryOperand::new(
-                base,
-                index,
-                instruction.memory_index_scale(),
-                instruction.memory_displacement64() as i64,
-                instruction.memory_displ_size(),
-                false,
-                Register::None,
-            );
+            // pop counts its operand's address from the stack pointer it leaves (Intel SDM, POP).
+            let raised = match instruction.code() {
+                Code::Pop_rm64 if base == Register::RSP => 8,
+                Code::Pop_rm16 if base == Register::RSP => 2,
+                _ => 0,
+            };
+            let displacement = (instruction.memory_displacement64() as i64).wrapping_add(raised);
+            let size = if displacement == 0 { instruction.memory_displ_size() } else { 8 };
+            let scale = instruction.memory_index_scale();
+            let operand = MemoryOperand::new(base, index, scale, displacement, size, false, Register::None);
             let lea = Instruction::with2(Code::Lea_r64_m, gpr64(scratch), operand).map_err(|_| Unsupported)?;
             self.encode(emitter, &lea)?;
         }
