@@ -238,4 +238,4 @@ def _read_function_starts(elf: ElfFile) -> Array:
     count = min(struct.unpack_from("<I", data, 8)[0], (len(data) - 12) // 8)
     pairs = np.frombuffer(data, "<i4", count * 2, 12).reshape(-1, 2)
     starts = pairs[:, 0].astype(np.int64) + np.int64(header.address)
-    return np.unique(starts[starts > 0]).astype(np.uint64)
+    return np.sort(starts[starts > 0], kind="stable").astype(np.uint64)

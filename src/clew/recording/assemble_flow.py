@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_records import NO_INDEX, Fragments, ParsedRecords
+from clew.recording.blocks_keys import sorted_unique
 from clew.recording.raw import RawThread
 
 __all__ = ["FragmentEdges", "FragmentPaths", "ProcessFlow", "ThreadFlow", "compute_flow", "compute_seen_flow"]
@@ -223,7 +224,7 @@ class _Accounting:
     def __init__(self, fragments: Fragments, edges: FragmentEdges, paths: FragmentPaths) -> None:
         self.edges, self.paths = edges, paths
         recorded = fragments.app_pc[~fragments.is_excluded]
-        starts = np.unique(recorded)
+        starts = sorted_unique(recorded)
         self.n_starts = len(starts)
         # What was to run next and did not: a signal came before it, or it faulted. Execution came there by an edge, or
         # along a path that stops there.
@@ -233,8 +234,6 @@ class _Accounting:
             starts, edges.target_pc, edges.source_pc[self.waiting_edge], paths.stop_pc[self.stopping_path]
         )
         self.path_place = np.searchsorted(starts, fragments.app_pc[paths.fragment])
-        calls = (fragments.exit_kind == ExitKind.CALL) | (fragments.exit_kind == ExitKind.INDIRECT_CALL)
-        self.is_return_point = np.isin(self.places, fragments.end_pc[calls])
 
         # The edge after the system call that each sigreturn made.
         is_syscall = edges.kind == EdgeKind.SYSCALL
@@ -246,8 +245,8 @@ class _Accounting:
         self.is_syscall = is_syscall
         # A place in code that is not recorded says nothing about what is missing there.
         self.is_recorded_place = np.ones(len(self.places), bool)
-        excluded = np.isin(self.places, fragments.app_pc[fragments.is_excluded])
-        self.is_recorded_place[excluded] = False
+        if fragments.is_excluded.any():
+            self.is_recorded_place[np.isin(self.places, fragments.app_pc[fragments.is_excluded])] = False
 
     def follow(self, counters: npt.NDArray[np.uint64]) -> ThreadFlow:
         """Flow of one thread that left `counters`."""
