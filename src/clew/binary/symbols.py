@@ -199,10 +199,13 @@ def _name_stubs(elf: ElfFile, names: bytes) -> tuple[Array, bytes]:
 def _build_table(rows: Array, names: bytes, function_addresses: Array, lowest_address: int) -> SymbolTable:
     lowest = np.uint64(lowest_address)
     rows = rows[rows["value"] >= lowest]
-    text = np.frombuffer(names + b"\0\0", np.uint8)
+    text = np.frombuffer(names + bytes(4), np.uint8)
     kind, binding = rows["info"] & 15, rows["info"] >> 4
     underscores = (text[rows["name"]] == ord("_")).astype(np.int8)
-    underscores += (underscores > 0) & (text[rows["name"] + 1] == ord("_"))
+    second = rows["name"] + 1
+    underscores += (underscores > 0) & (text[second] == ord("_"))
+    # The C library calls its own functions by other names, __GI_ and the name.
+    underscores += (underscores == 2) & (text[second + 1] == ord("G")) & (text[second + 2] == ord("I"))
     # Of several names: a function before a label, one with a size, global before weak before local, the plainest.
     weight = np.where(binding == _STB_LOCAL, 2, np.where(binding == _STB_WEAK, 1, 0))
     order = np.lexsort((rows["name"], underscores, weight, rows["size"] == 0, kind == _STT_NOTYPE, rows["value"]))
