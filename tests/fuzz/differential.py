@@ -10,27 +10,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.fuzz.frame import assembly
 from tests.fuzz.program import Program
+from tests.oracle.compare import find_differences
+from tests.oracle.steps import single_step
+from tests.oracle.truth import Truth
 from tests.programs.build import processor_features
 
 MODES = ("counts", "coverage")
 _NEEDED = {
     "bmi": {"bmi1", "bmi2", "adx"},
     "avx": {"avx2", "fma", "f16c", "gfni", "vaes", "vpclmulqdq"},
-    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd", "avx512_vbmi2", "avx512_vnni", "avx512_vpopcntdq"}
+    "avx512": {
+        "avx512f",
+        "avx512bw",
+        "avx512dq",
+        "avx512vl",
+        "avx512cd",
+        "avx512_vbmi2",
+        "avx512_vnni",
+        "avx512_vpopcntdq",
+    }
     | {"avx512_bf16", "avx512ifma", "avx512vbmi"},
 }
 
 
-class BadProgram(Exception):
+class BadProgramError(Exception):
     """The program is wrong by itself: it does not assemble, or ends badly when nothing records it."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """`kind` is one of output, trace, hang; `details` say where."""
+    """`kind` is one of output, trace, hang, counts; `details` say where."""
 
     kind: str
     mode: str
@@ -43,7 +56,7 @@ def machine_features() -> frozenset[str]:
 
 
 def build(program: Program, folder: Path) -> Path:
-    """Assemble and link; BadProgram with the assembler's words."""
+    """Assemble and link; BadProgramError with the assembler's words."""
     source, binary = folder / "program.S", folder / "program"
     source.write_text(assembly(program))
     link = ("-static", "-no-pie") if program.is_fixed else ("-pie",)
@@ -51,7 +64,7 @@ def build(program: Program, folder: Path) -> Path:
         ["gcc", "-nostdlib", "-Wl,-z,noexecstack", *link, "-o", binary, source], capture_output=True, text=True
     )
     if done.returncode != 0:
-        raise BadProgram(done.stderr[:2000])
+        raise BadProgramError(done.stderr[:2000])
     return binary
 
 
@@ -66,14 +79,16 @@ def _compare(native: runs.Run, recorded: runs.Run) -> str:
 
 
 def find_failure(program: Program, folder: Path, modes: Sequence[str] = MODES) -> Failure | None:
-    """Build and run; the first failure, or None. BadProgram when the native run is not as it should be."""
+    """Build and run; the first failure, or None. BadProgramError when the native run is not as it should be."""
     binary = build(program, folder)
+    if program.is_stepped:
+        return _find_wrong_count(binary, folder)
     try:
         native = runs.run([*runs.FIXED_LAYOUT, binary], timeout_seconds=20)
     except TimeoutError as error:
-        raise BadProgram(str(error)) from None
+        raise BadProgramError(str(error)) from None
     if native.status != 0 or native.stderr:
-        raise BadProgram(f"status {native.status} natively, {len(native.stdout)} bytes")
+        raise BadProgramError(f"status {native.status} natively, {len(native.stdout)} bytes")
     for mode in modes:
         trace = folder / f"{mode}.clew"
         try:
@@ -83,10 +98,29 @@ def find_failure(program: Program, folder: Path, modes: Sequence[str] = MODES) -
         if recorded != native:
             again = runs.run([*runs.FIXED_LAYOUT, binary], timeout_seconds=20)
             if again != native:
-                raise BadProgram("two native runs differ")
+                raise BadProgramError("two native runs differ")
             return Failure("output", mode, _compare(native, recorded))
         try:
             runs.read(trace)
         except Exception as error:
             return Failure("trace", mode, f"{type(error).__name__}: {error}")
+    return None
+
+
+def _find_wrong_count(binary: Path, folder: Path) -> Failure | None:
+    """Record in mode counts and single-step."""
+    try:
+        stepped, steps = single_step([binary], folder, timeout_seconds=120)
+        truth = Truth(steps)
+    except (TimeoutError, ValueError) as error:
+        raise BadProgramError(f"single-stepping: {error}") from None
+    if stepped.status != 0:
+        raise BadProgramError(f"status {stepped.status} single-stepped")
+    path = folder / "stepped.clew"
+    recorded = runs.record([binary], path, fixed_layout=True)
+    if recorded != stepped:
+        return Failure("output", "counts", _compare(stepped, recorded))
+    differences = find_differences(truth, Trace(path))
+    if differences:
+        return Failure("counts", "counts", f"{len(differences)} differences: {'; '.join(differences[:6])}")
     return None

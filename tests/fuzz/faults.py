@@ -1,7 +1,7 @@
 """Instructions that fault, and branches to where no code is.
 
-Pure. Each site names where the program's handler lets it go on: an entry of the table `faults` (address that the handler
-sees, address to go on at), which frame.py's handler searches.
+Pure. Each site names where the program's handler lets it go on: an entry of the table `faults` (address that the
+handler sees, address to go on at), which frame.py's handler searches.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from itertools import count
 from random import Random
 
 from tests.fuzz.operands import Kept, OperandSource
-from tests.fuzz.pieces import ARITHMETIC_FLAGS, Piece, fresh_label
+from tests.fuzz.pieces import ARITHMETIC_FLAGS, Piece
 from tests.fuzz.registers import RAX, RCX, RDI, RDX, RSI, name
 
+AFTER_TRAP = ("nop",)
 NON_CANONICAL = 0x8000_0000_0000_0000
-_holes = count(0x10000, 16)  # addresses where nothing is mapped
+FIRST_HOLE = 0x10000  # nothing is mapped there, nor for some MiB behind
 
 
 def _entry(seen: str, then: str) -> Piece:
-    return (".pushsection .data.faults, \"aw\"", f".quad {seen}, {then}", ".popsection")
+    return ('.pushsection .data.faults, "aw"', f".quad {seen}, {then}", ".popsection")
 
 
 class FaultSource:
@@ -27,14 +28,17 @@ class FaultSource:
     def __init__(self, random: Random, operands: OperandSource) -> None:
         self.random = random
         self.operands = operands
+        self._holes = count(FIRST_HOLE, 16)
 
     def choose(self, kept: Kept) -> Piece:
         """A piece with one fault (or none, where the operands' values decide)."""
         random = self.random
-        return random.choice((self._simple, self._simple, self._address, self._address, self._branch, self._string))(kept)
+        return random.choice((self._simple, self._simple, self._address, self._address, self._branch, self._string))(
+            kept
+        )
 
     def _site(self, before: Piece, faulting: str) -> Piece:
-        site, then = fresh_label(), fresh_label()
+        site, then = self.operands.fresh_label(), self.operands.fresh_label()
         return (*before, f"{site}: {faulting}", f"{then}:", *self._flags(), *_entry(site, then))
 
     def _flags(self) -> Piece:
@@ -67,8 +71,9 @@ class FaultSource:
             return self._site((), f"{self.random.choice(('div', 'idiv'))} {self.operands.memory(kept, 32)}")
         if self.random.random() < 0.1:
             # A trap: seen behind the instruction.
-            then = fresh_label()
-            return ("int3", f"{then}:", *_entry(then, then))
+            then = self.operands.fresh_label()
+            # What follows must not fault itself: the two would look alike.
+            return ("int3", f"{then}: {self.random.choice(AFTER_TRAP)}", *_entry(then, then))
         return self._site((), faulting)
 
     def _address(self, kept: Kept) -> Piece:
@@ -103,12 +108,18 @@ class FaultSource:
     def _branch(self, kept: Kept) -> Piece:
         random = self.random
         register = name(self.operands.written(kept))
-        hole, then, back = next(_holes), fresh_label(), fresh_label()
+        hole, then, back = next(self._holes), self.operands.fresh_label(), self.operands.fresh_label()
         resumed = (f"{then}: ret", f"{back}:")
         jump = random.choice(
             (
                 (f"mov {register}, {hole}", f"call {register}", f"jmp {back}", *resumed),
-                (f"lea {register}, [rip+{back}]", f"push {register}", f"mov {register}, {hole}", f"jmp {register}", *resumed),
+                (
+                    f"lea {register}, [rip+{back}]",
+                    f"push {register}",
+                    f"mov {register}, {hole}",
+                    f"jmp {register}",
+                    *resumed,
+                ),
                 (f"lea {register}, [rip+{back}]", f"push {register}", f"push {hole}", "ret", *resumed),
             )
         )
@@ -122,5 +133,6 @@ class FaultSource:
         operation = self.random.choice(("rep movsb", "rep stosb", "repne scasb", "rep lodsb", "rep movsd"))
         register, other = ("rsi", "rdi") if operation == "rep lodsb" else ("rdi", "rsi")
         return self._site(
-            ("mov ecx, 200", f"lea {register}, [rip+guard-{inside}]", f"lea {other}, [rip+scratch+64]", "mov al, 0xa5"), operation
+            ("mov ecx, 200", f"lea {register}, [rip+guard-{inside}]", f"lea {other}, [rip+scratch+64]", "mov al, 0xa5"),
+            operation,
         )

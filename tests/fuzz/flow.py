@@ -11,7 +11,7 @@ from random import Random
 
 from tests.fuzz.instructions import CONDITIONS
 from tests.fuzz.operands import Kept, OperandSource
-from tests.fuzz.pieces import Piece, fresh_label
+from tests.fuzz.pieces import Piece
 from tests.fuzz.registers import GENERAL, R10, R11, RAX, RCX, name
 
 TABLE_ENTRIES = 8
@@ -27,21 +27,6 @@ class Surroundings:
     ahead: tuple[str, ...]
     behind: tuple[str, ...]
     callees: tuple[tuple[str, int], ...]
-
-
-def emit_fueled(transfer: Piece) -> Piece:
-    """`transfer`, if there is fuel. rcx and flags are there as before."""
-    empty = fresh_label()
-    return (
-        "mov [rip+kept_rcx], rcx",
-        "mov rcx, [rip+fuel]",
-        "lea rcx, [rcx-1]",
-        f"jrcxz {empty}",
-        "mov [rip+fuel], rcx",
-        "mov rcx, [rip+kept_rcx]",
-        *transfer,
-        f"{empty}: mov rcx, [rip+kept_rcx]",
-    )
 
 
 class FlowSource:
@@ -61,6 +46,20 @@ class FlowSource:
             makers += [self.call, self.call, self.indirect_call, self.indirect_call]
         return random.choice(makers)(around, kept)
 
+    def fueled(self, transfer: Piece) -> Piece:
+        """`transfer`, if there is fuel. rcx and flags are there as before."""
+        empty = self.operands.fresh_label()
+        return (
+            "mov [rip+kept_rcx], rcx",
+            "mov rcx, [rip+fuel]",
+            "lea rcx, [rcx-1]",
+            f"jrcxz {empty}",
+            "mov [rip+fuel], rcx",
+            "mov rcx, [rip+kept_rcx]",
+            *transfer,
+            f"{empty}: mov rcx, [rip+kept_rcx]",
+        )
+
     def _register(self) -> int:
         return self.random.choice((*_LIKELY, *GENERAL))
 
@@ -70,7 +69,7 @@ class FlowSource:
 
     def register_zero(self, around: Surroundings, kept: Kept) -> Piece:
         """jrcxz and the loop instructions, ahead; they reach only near, so there is a jump in between."""
-        label, out = fresh_label(), fresh_label()
+        label, out = self.operands.fresh_label(), self.operands.fresh_label()
         branch = self.random.choice(("jrcxz", "jecxz", "loop", "loope", "loopne"))
         return (f"{branch} {label}", f"jmp {out}", f"{label}: jmp {self.random.choice(around.ahead)}", f"{out}:")
 
@@ -79,12 +78,11 @@ class FlowSource:
         return (self.random.choice(("jmp ", "{disp32} jmp ")) + self.random.choice(around.ahead), *junk)
 
     def backward(self, around: Surroundings, kept: Kept) -> Piece:
-        out = fresh_label()
+        out = self.operands.fresh_label()
         target = self.random.choice(around.behind)
         condition = self.random.choice(CONDITIONS)
-        return emit_fueled(
-            self.random.choice(((f"jmp {target}",), (f"j{condition} {target}", f"jmp {out}")))
-        ) + (f"{out}:",)
+        transfer = self.random.choice(((f"jmp {target}",), (f"j{condition} {target}", f"jmp {out}")))
+        return (*self.fueled(transfer), f"{out}:")
 
     def _table(self, entries: tuple[str, ...]) -> str:
         label = f"table{len(self.tables)}"
@@ -140,7 +138,11 @@ class FlowSource:
         drop = self.random.choice((8, 16, 24))
         return self.random.choice(
             (
-                (f"lea {register}, [rip+{target}]", f"push {register}", self.random.choice(("ret", "rep ret", "bnd ret"))),
+                (
+                    f"lea {register}, [rip+{target}]",
+                    f"push {register}",
+                    self.random.choice(("ret", "rep ret", "bnd ret")),
+                ),
                 (f"lea rsp, [rsp-{drop}]", f"lea {register}, [rip+{target}]", f"push {register}", f"ret {drop}"),
                 (f"lea {register}, [rip+{target}]", f"push {register}", f"pop {register}", f"jmp {register}"),
                 (f"lea {register}, [rip+{target}]", f"push {register}", "lea rsp, [rsp+8]", "jmp [rsp-8]"),
@@ -154,20 +156,20 @@ class FlowSource:
         callee, drop = self.random.choice(around.callees)
         arguments = tuple(f"push {name(self.random.choice(GENERAL))}" for _ in range(drop // 8))
         plain = (f"{self.random.choice(('', '', 'bnd '))}call {callee}",)
-        through = fresh_label()
+        through = self.operands.fresh_label()
         register = name(self._register())
         tail = (f"call {through}", f"jmp {around.ahead[0]}", f"{through}: jmp {callee}")
-        back = fresh_label()
+        back = self.operands.fresh_label()
         made = (f"lea {register}, [rip+{back}]", f"push {register}", f"jmp {callee}", f"{back}:")
-        return emit_fueled((*arguments, *self.random.choice((plain, plain, tail, made)), *self._after_call(around)))
+        return self.fueled((*arguments, *self.random.choice((plain, plain, tail, made)), *self._after_call(around)))
 
     def indirect_call(self, around: Surroundings, kept: Kept) -> Piece:
         _, drop = self.random.choice(around.callees)
         callees = tuple(label for label, dropped in around.callees if dropped == drop)
         arguments = tuple(f"push {self.random.randrange(1 << 31)}" for _ in range(drop // 8))
         lines, operand = self._target(callees)
-        short = fresh_label()
+        short = self.operands.fresh_label()
         # The fuel's branch reaches only near: the call stands outside.
-        out = fresh_label()
-        guard = emit_fueled((f"jmp {short}",))
+        out = self.operands.fresh_label()
+        guard = self.fueled((f"jmp {short}",))
         return (*guard, f"jmp {out}", f"{short}:", *arguments, *lines, f"call {operand}", f"{out}:")

@@ -1,8 +1,9 @@
 """The frame around random functions: starts them from known states, and hashes all that they leave behind.
 
-Pure: gives assembly text. Every call of a function starts with all registers, flags and memory set from its index and the
-repetition; after it all general, vector and mask registers, the flags, the scratch memory and the stack go into one hash
-for each function. The program prints the hashes, 8 bytes each, then one of what its signal handlers saw, as one write.
+Pure: gives assembly text. Every call of a function starts with all registers, flags and memory set from its index and
+the repetition; after it all general, vector and mask registers, the flags, the scratch memory and the stack go into one
+hash for each function. The program prints the hashes, 8 bytes each, then one of what its signal handlers saw, in one
+write. A program that is to be single-stepped hashes nothing: its steps are compared.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from random import Random
 from tests.fuzz.operands import SCRATCH_BYTES, SEGMENT_BYTES
 from tests.fuzz.pieces import ARITHMETIC_FLAGS
 from tests.fuzz.program import Program, Variant
-from tests.fuzz.registers import GENERAL, name
+from tests.fuzz.registers import GENERAL, RBX, name
 
 FUEL = 60
 STACK_BYTES = 128 * 1024
@@ -90,13 +91,14 @@ def _set_handlers(program: Program) -> list[str]:
     return lines
 
 
-_SCRIBBLE = (
-    "xor ecx, ecx; xor edx, edx; xor esi, esi; xor r8d, r8d; xor r9d, r9d; xor r10d, r10d; xor r11d, r11d; xor ebp, ebp;"
-    " xor r12d, r12d; xor r13d, r13d; xor r14d, r14d; xor r15d, r15d; stc; sbb rdi, rdi"
-).split("; ")
+_SCRIBBLE = [
+    *(f"xor {name(number, 32)}, {name(number, 32)}" for number in GENERAL if number != RBX),
+    "stc",
+    "sbb rdi, rdi",
+]
 
-# ucontext: uc_mcontext.gregs at 40: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, selectors, err, trapno,
-# oldmask, cr2, then the pointer to the floating point state: mxcsr at 24, xmm0 to xmm15 from 160 on.
+# ucontext: uc_mcontext.gregs at 40: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags, selectors, err,
+# trapno, oldmask, cr2, then the pointer to the floating point state: mxcsr at 24, xmm0 to xmm15 from 160 on.
 _RIP, _EFLAGS, _TRAPNO, _FPSTATE = 40 + 16 * 8, 40 + 17 * 8, 40 + 20 * 8, 40 + 23 * 8
 
 
@@ -152,10 +154,10 @@ def _main(program: Program) -> list[str]:
     lines += [*_load_state(program.features), "popfq", "call [rip+callee]"]
     lines += [*_store_state(program.features), "ldmxcsr [rip+plain_mxcsr]"]
     lines += ["mov ebx, [rip+index]", "lea r8, [rip+hashes]", "lea r8, [r8+rbx*8]", "mov rax, [r8]"]
-    lines += [*_hash("dump", 256 + 64 * 32), *_hash("memory", _MEMORY_BYTES)]
-    is_visible = program.has_alternate_stack
-    below = HASHED_STACK_BYTES if is_visible else _SAFE_BYTES
-    lines += _hash(f"stack_end-{ROOM_BYTES + below}", ROOM_BYTES + below)
+    if not program.is_stepped:
+        below = HASHED_STACK_BYTES if program.has_alternate_stack else _SAFE_BYTES
+        lines += [*_hash("dump", 256 + 64 * 32), *_hash("memory", _MEMORY_BYTES)]
+        lines += _hash(f"stack_end-{ROOM_BYTES + below}", ROOM_BYTES + below)
     lines += ["mov [r8], rax", "mov ecx, [rip+index]", "inc ecx", f"cmp ecx, {len(program.functions)}", "jb 91f"]
     lines += ["xor ecx, ecx", "inc dword ptr [rip+repetition]", "91: mov [rip+index], ecx"]
     lines += [f"cmp dword ptr [rip+repetition], {program.repetitions}", "jb next"]
@@ -164,14 +166,14 @@ def _main(program: Program) -> list[str]:
 
 
 def _fill_memory() -> list[str]:
-    """Memory and stack as at the start."""
+    """Memory and stack as at the start. Single-stepping counts every repetition, so there are few."""
     return [
         "lea rsi, [rip+patterns]",
         "lea rdi, [rip+memory]",
         f"mov ecx, {_MEMORY_BYTES // 8}",
         "rep movsq",
-        f"lea rdi, [rip+stack_end-{STACK_BYTES // 4}]",
-        f"mov ecx, {STACK_BYTES // 4 // 8}",
+        f"lea rdi, [rip+stack_end-{2 * HASHED_STACK_BYTES}]",
+        f"mov ecx, {2 * HASHED_STACK_BYTES // 8}",
         "xor eax, eax",
         "rep stosq",
     ]
@@ -197,7 +199,7 @@ def _data(program: Program) -> list[str]:
     if program.variant is not Variant.PLAIN:
         lines += [f"action: .quad handler, {flags:#x}, restore, 0"]
     lines += ["signal_stack: .quad alternate, 0, 65536"]
-    lines += [".section .data.faults, \"aw\"", "faults:"]
+    lines += ['.section .data.faults, "aw"', "faults:"]
     return lines
 
 

@@ -35,13 +35,19 @@ def _each(names: str, *shapes: str) -> tuple[str, ...]:
 
 def _every_width(names: str, *shapes: str) -> tuple[str, ...]:
     return tuple(
-        f"{name} {shape.replace('#', width)}" for name in names.split() for shape in shapes for width in "8 16 32 64".split()
+        f"{name} {shape.replace('#', str(width))}"
+        for name in names.split()
+        for shape in shapes
+        for width in (8, 16, 32, 64)
     )
 
 
 def _wide(names: str, *shapes: str) -> tuple[str, ...]:
     return tuple(
-        f"{name} {shape.replace('#', width)}" for name in names.split() for shape in shapes for width in "16 32 64".split()
+        f"{name} {shape.replace('#', str(width))}"
+        for name in names.split()
+        for shape in shapes
+        for width in (16, 32, 64)
     )
 
 

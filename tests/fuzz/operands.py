@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import count
 from random import Random
 
 from tests.fuzz.instructions import CONDITIONS
@@ -22,7 +23,7 @@ _NO_OPERAND = frozenset({"1to2", "1to4", "1to8", "1to16"})  # EVEX decorations, 
 
 @dataclass(frozen=True)
 class Kept:
-    """Registers that a block leaves alone: base points into the scratch memory, index is a multiple of 16 from -16 to 48."""
+    """Registers that a block leaves alone: base points into the scratch memory, index is 16 times -1 to 3."""
 
     base: int
     index: int
@@ -36,14 +37,19 @@ class Kept:
 class OperandSource:
     """Chooses operands.
 
-    `is_fixed`: the program lies below 4 GiB, so that 32-bit addresses reach its memory. `has_quiet_stack`: nothing but the
-    program writes below the stack pointer, so that what is there may be read.
+    `is_fixed`: the program lies below 4 GiB, so that 32-bit addresses reach its memory. `has_quiet_stack`: nothing but
+    the program writes below the stack pointer, so that what is there may be read.
     """
 
     def __init__(self, random: Random, is_fixed: bool, has_quiet_stack: bool) -> None:
         self.random = random
         self.is_fixed = is_fixed
         self.has_quiet_stack = has_quiet_stack
+        self._labels = count()
+
+    def fresh_label(self) -> str:
+        """A label that nothing else in the program has."""
+        return f".L{next(self._labels)}"
 
     def written(self, kept: Kept, among: tuple[int, ...] = GENERAL) -> int:
         """A register that may be written."""
@@ -73,7 +79,9 @@ class OperandSource:
             inside = random.randrange(128, SEGMENT_BYTES - 512, step)
             return random.choice((f"{segment}:{inside}", f"{segment}:[{index}*{random.choice((1, 2, 4, 8))}+{inside}]"))
         if form == 11 and self.is_fixed:
-            low = random.choice((f"[{name(kept.base, 32)}{displacement:+d}]", f"[eip+scratch+{64 * random.randrange(30)}]"))
+            low = random.choice(
+                (f"[{name(kept.base, 32)}{displacement:+d}]", f"[eip+scratch+{64 * random.randrange(30)}]")
+            )
             return random.choice((low, f"ds:[scratch+{64 * random.randrange(30)}]"))
         return f"[{base}{displacement:+d}]"
 
@@ -110,7 +118,9 @@ class OperandSource:
             case "xa":
                 return self._either(f"xmm{random.randrange(16)}", self.memory(kept, 128, is_aligned=True))
             case "xu" | "yu":
-                return self._either(f"{letter}mm{random.randrange(16)}", self.memory(kept, 128 if letter == "x" else 256))
+                return self._either(
+                    f"{letter}mm{random.randrange(16)}", self.memory(kept, 128 if letter == "x" else 256)
+                )
             case "XU" | "YU" | "ZU":
                 bits = {"X": 128, "Y": 256, "Z": 512}[letter]
                 return self._either(f"{letter.lower()}mm{random.randrange(32)}", self.memory(kept, bits))

@@ -19,18 +19,14 @@ ARITHMETIC_FLAGS = 0x8D5  # CF PF AF ZF SF OF
 # Numbers of system calls that do the same in every process and change nothing: sched_yield, getuid, an unknown one.
 QUIET_SYSCALLS = (24, 102, 1000)
 
-_labels = iter(range(1 << 60))
-
-
-def fresh_label() -> str:
-    """A label that no other piece has."""
-    return f".L{next(_labels)}"
-
 
 class PieceSource:
-    """Chooses pieces for the processor features given ("bmi", "avx", "avx512")."""
+    """Chooses pieces for the processor features given ("bmi", "avx", "avx512").
 
-    def __init__(self, random: Random, operands: OperandSource, features: frozenset[str]) -> None:
+    `is_stepped`: none that shows all flags, because a single-stepped program sees the trap flag among them.
+    """
+
+    def __init__(self, random: Random, operands: OperandSource, features: frozenset[str], *, is_stepped: bool) -> None:
         self.random = random
         self.operands = operands
         vectors = [SSE, SSE]
@@ -42,7 +38,8 @@ class PieceSource:
         self.kinds: tuple[tuple[int, Callable[[Kept], Piece | None]], ...] = (
             (40, self.integer),
             (16, self.vector),
-            (4, self.flags_round_trip),
+            (4, self.flags_loaded),
+            (0 if is_stepped else 3, self.flags_stored),
             (6, self.push_pop),
             (2, self.division),
             (3, self.string),
@@ -53,7 +50,7 @@ class PieceSource:
             (1, self.mmx),
             (1, self.x87),
             (1, self.cpuid),
-            (1, self.syscall),
+            (0 if is_stepped else 1, self.syscall),  # leaves the flags in r11
             (1, self.enter_leave),
             (1, self.segment_base),
             (1, self.gather if "avx" in features else self.integer),
@@ -86,11 +83,13 @@ class PieceSource:
         store = self.random.choice(("fistp", "fstp")) + " " + self.operands.memory(kept, 32)
         return (load, middle, "fnstsw ax", store) if RAX not in kept.all else (load, middle, store)
 
-    def flags_round_trip(self, kept: Kept) -> Piece:
-        written = name(self.operands.written(kept))
+    def flags_loaded(self, kept: Kept) -> Piece:
         load = (f"push {self.random.getrandbits(12) & ARITHMETIC_FLAGS:#x}", "popfq")
-        store = ("pushfq", f"pop {written}")
-        return self.random.choice((load, store, (*load, f"set{self.random.choice(CONDITIONS)} {name(RAX, 8)}")[: 2 + (RAX not in kept.all)]))
+        used = self.operands.fill("set{cc} {D8}", kept)
+        return load if used is None or self.random.random() < 0.5 else (*load, used)
+
+    def flags_stored(self, kept: Kept) -> Piece:
+        return ("pushfq", f"pop {name(self.operands.written(kept))}")
 
     def push_pop(self, kept: Kept) -> Piece:
         random, operands = self.random, self.operands
@@ -149,14 +148,14 @@ class PieceSource:
 
     def skip(self, kept: Kept) -> Piece:
         """A branch over one instruction."""
-        label = fresh_label()
+        label = self.operands.fresh_label()
         branch = self.random.choice((f"j{self.random.choice(CONDITIONS)}", "jrcxz", "jecxz"))
         shape = "{disp32} " if branch not in ("jrcxz", "jecxz") and self.random.random() < 0.3 else ""
         inner = self.integer(kept) or ("nop",)
         return (f"{shape}{branch} {label}", *inner, f"{label}:")
 
     def call_pop(self, kept: Kept) -> Piece:
-        label = fresh_label()
+        label = self.operands.fresh_label()
         written = name(self.operands.written(kept))
         return self.random.choice(
             (
@@ -181,7 +180,11 @@ class PieceSource:
     def enter_leave(self, kept: Kept) -> Piece | None:
         if name(5) in {name(number) for number in kept.all}:
             return None
-        return (f"enter {self.random.randrange(0, 200)}, 0", f"mov qword ptr [rbp-{self.random.randrange(8, 64)}], rsp", "leave")
+        return (
+            f"enter {self.random.randrange(0, 200)}, 0",
+            f"mov qword ptr [rbp-{self.random.randrange(8, 64)}], rsp",
+            "leave",
+        )
 
     def cpuid(self, kept: Kept) -> Piece | None:
         if {RAX, RBX, RCX, RDX} & kept.all:

@@ -13,7 +13,7 @@ from random import Random
 from tests.fuzz.faults import FaultSource
 from tests.fuzz.flow import FlowSource, Surroundings
 from tests.fuzz.operands import Kept, OperandSource
-from tests.fuzz.pieces import Piece, PieceSource, fresh_label
+from tests.fuzz.pieces import Piece, PieceSource
 from tests.fuzz.registers import GENERAL, R10, R11, RCX, name
 
 FRAME_BYTES = 512  # of the stack, above the stack pointer, that a function's operands may name
@@ -67,12 +67,14 @@ class Function:
 
 @dataclass(frozen=True)
 class Program:
-    """A whole program. `is_fixed`: linked at a fixed low address; otherwise position independent."""
+    """A whole program. `is_fixed`: linked at a fixed low address; otherwise position independent. `is_stepped`: to be
+    single-stepped, so that it never looks at the trap flag."""
 
     seed: int
     variant: Variant
     is_fixed: bool
     has_alternate_stack: bool
+    is_stepped: bool
     repetitions: int
     features: frozenset[str]
     functions: tuple[Function, ...]
@@ -88,12 +90,19 @@ class Program:
 
 class _Maker:
     def __init__(
-        self, random: Random, variant: Variant, is_fixed: bool, has_alternate_stack: bool, features: frozenset[str]
+        self,
+        random: Random,
+        variant: Variant,
+        *,
+        is_fixed: bool,
+        has_alternate_stack: bool,
+        is_stepped: bool,
+        features: frozenset[str],
     ) -> None:
         self.random = random
         self.variant = variant
         self.operands = OperandSource(random, is_fixed, has_alternate_stack)
-        self.pieces = PieceSource(random, self.operands, features)
+        self.pieces = PieceSource(random, self.operands, features, is_stepped=is_stepped)
         self.faults = FaultSource(random, self.operands)
         self.tables: list[tuple[str, tuple[str, ...]]] = []
         self.flow = FlowSource(random, self.operands, self.tables)
@@ -120,13 +129,14 @@ class _Maker:
         setup = [f"lea {name(base)}, [rip+scratch+1024]", f"mov {name(index)}, {random.choice((-16, 0, 16, 32, 48))}"]
         random.shuffle(setup)
         is_loop = random.random() < 0.2
-        head, tail, end = (), (), ()
+        head: Piece = ()
+        tail: Piece = ()
         size = random.choice((0, 1, 2, 4, 8, 12, 30 if not is_loop else 5))
         if is_loop:
             head, tail, counter = self.loop(kept)
             kept = Kept(base, index, frozenset({counter}))
         body = tuple(self.piece(kept) for _ in range(size))
-        end = self.flow.choose(around, kept) if random.random() < 0.9 else ()
+        end: Piece = self.flow.choose(around, kept) if random.random() < 0.9 else ()
         return Block(label, tuple(setup), head, body, tail, end)
 
     def piece(self, kept: Kept) -> Piece:
@@ -137,7 +147,7 @@ class _Maker:
     def loop(self, kept: Kept) -> tuple[Piece, Piece, int]:
         """Counted by a register: what starts it, what ends it, and the register."""
         random = self.random
-        again, times = fresh_label(), random.choice((1, 2, 3, 10, 50))
+        again, times = self.operands.fresh_label(), random.choice((1, 2, 3, 10, 50))
         counter = self.operands.written(kept, (RCX, RCX, R10, R11, *GENERAL))
         count = name(counter)
         ways: list[Piece] = [
@@ -147,7 +157,7 @@ class _Maker:
             (f"lea {count}, [{count}-1]", f"test {count}, {count}", f"jg {again}"),
         ]
         if counter == RCX:
-            far, out = fresh_label(), fresh_label()
+            far, out = self.operands.fresh_label(), self.operands.fresh_label()
             ways += [
                 (f"loop{random.choice(('', 'e', 'ne'))} {far}", f"jmp {out}", f"{far}: jmp {again}", f"{out}:"),
                 ("lea rcx, [rcx-1]", f"jrcxz {out}", f"jmp {again}", f"{out}:"),
@@ -179,9 +189,36 @@ def make_program(seed: int, features: frozenset[str], n_functions: int = 40, var
     random = Random(seed)
     chosen = random.choices((Variant.PLAIN, Variant.TIMER, Variant.FAULTS), (5, 3, 3))[0]
     variant = variant or chosen
-    is_fixed = random.random() < 0.5
     has_alternate_stack = variant is not Variant.TIMER or random.random() < 0.5
-    maker = _Maker(random, variant, is_fixed, has_alternate_stack, features)
+    repetitions = 60 if variant is Variant.TIMER else random.choice((1, 3, 8))
+    return _make(random, seed, features, n_functions, variant, has_alternate_stack, repetitions, is_stepped=False)
+
+
+def make_stepped_program(seed: int, n_functions: int = 20) -> Program:
+    """The program of that seed for single-stepping: of integer instructions, which every decoder knows."""
+    return _make(Random(seed), seed, frozenset({"bmi"}), n_functions, Variant.PLAIN, True, 2, is_stepped=True)
+
+
+def _make(
+    random: Random,
+    seed: int,
+    features: frozenset[str],
+    n_functions: int,
+    variant: Variant,
+    has_alternate_stack: bool,
+    repetitions: int,
+    *,
+    is_stepped: bool,
+) -> Program:
+    is_fixed = random.random() < 0.5
+    maker = _Maker(
+        random,
+        variant,
+        is_fixed=is_fixed,
+        has_alternate_stack=has_alternate_stack,
+        is_stepped=is_stepped,
+        features=features,
+    )
     drops = [0] + [random.choice((0, 0, 0, 0, 8, 16, 24)) for _ in range(n_functions - 1)]
     functions = tuple(maker.function(index, drops) for index in range(n_functions))
     return Program(
@@ -189,7 +226,8 @@ def make_program(seed: int, features: frozenset[str], n_functions: int = 40, var
         variant=variant,
         is_fixed=is_fixed,
         has_alternate_stack=has_alternate_stack,
-        repetitions=60 if variant is Variant.TIMER else random.choice((1, 3, 8)),
+        is_stepped=is_stepped,
+        repetitions=repetitions,
         features=features,
         functions=functions,
         tables=tuple(maker.tables),

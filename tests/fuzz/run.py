@@ -12,19 +12,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.differential import MODES, BadProgram, Failure, find_failure, machine_features
+from tests.fuzz.differential import MODES, BadProgramError, Failure, find_failure, machine_features
 from tests.fuzz.frame import assembly
-from tests.fuzz.program import Program, Variant, make_program
+from tests.fuzz.program import Program, Variant, make_program, make_stepped_program
 from tests.fuzz.shrink import shrink
 
 DEFAULT_FAILURES = Path("build/fuzz")
 
 
-def fuzz_one(seed: int, variant: Variant | None = None, n_functions: int = 40) -> tuple[Program, Failure | None]:
-    """The program of a seed, and how it fails. BadProgram when the program itself is wrong."""
-    program = make_program(seed, machine_features(), n_functions, variant)
+def fuzz_one(program: Program) -> Failure | None:
+    """How a program fails. BadProgramError when the program itself is wrong."""
     with tempfile.TemporaryDirectory(prefix="clew-fuzz-") as folder:
-        return program, find_failure(program, Path(folder))
+        return find_failure(program, Path(folder))
 
 
 def shrink_failure(program: Program, failure: Failure, limit_seconds: float) -> Program:
@@ -34,7 +33,7 @@ def shrink_failure(program: Program, failure: Failure, limit_seconds: float) -> 
         with tempfile.TemporaryDirectory(prefix="clew-fuzz-") as folder:
             try:
                 found = find_failure(candidate, Path(folder), modes=(failure.mode,))
-            except BadProgram:
+            except BadProgramError:
                 return False
         return found is not None and found.kind == failure.kind
 
@@ -59,6 +58,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--functions", type=int, default=40, help="functions in each program")
     parser.add_argument("--variant", choices=[variant.value for variant in Variant], help="only this variant")
+    parser.add_argument("--stepped", action="store_true", help="compare counts with single-stepping, which takes long")
     parser.add_argument("--shrink-seconds", type=float, default=90, help="time to make one failure smaller; 0: none")
     parser.add_argument("--failures", type=Path, default=DEFAULT_FAILURES, help="folder for failing programs")
     arguments = parser.parse_args()
@@ -70,10 +70,15 @@ def main() -> int:
             break
         command = f"python -m tests.fuzz.run --count 1 --seed {seed} --functions {arguments.functions}"
         command += f" --variant {arguments.variant}" if arguments.variant else ""
+        command += " --stepped" if arguments.stepped else ""
+        if arguments.stepped:
+            program = make_stepped_program(seed, arguments.functions)
+        else:
+            program = make_program(seed, machine_features(), arguments.functions, variant)
         n_run += 1
         try:
-            program, failure = fuzz_one(seed, variant, arguments.functions)
-        except BadProgram as error:
+            failure = fuzz_one(program)
+        except BadProgramError as error:
             n_failures += 1
             print(f"seed {seed}: bad program: {error}\n    {command}", flush=True)
             continue
@@ -85,7 +90,8 @@ def main() -> int:
             program = shrink_failure(program, failure, arguments.shrink_seconds)
         path = save(program, failure, command, arguments.failures)
         print(f"    {program.n_pieces} pieces left in {path}\n    {command}", flush=True)
-    print(f"{n_run} programs of {arguments.functions} functions in modes {', '.join(MODES)}: {n_failures} failures")
+    against = "counts against single-stepping" if arguments.stepped else f"in modes {', '.join(MODES)}"
+    print(f"{n_run} programs of {arguments.functions} functions, {against}: {n_failures} failures")
     return 1 if n_failures else 0
 
 

@@ -50,7 +50,9 @@ def _fewer_repetitions(program: Program, n_parts: int) -> Iterator[Program]:
 
 
 def _empty(function: Function) -> Function:
-    return replace(function, enter=function.enter[:1], blocks=(), leave=EMPTY_LEAVE if not function.drop else function.leave)
+    return replace(
+        function, enter=function.enter[:1], blocks=(), leave=EMPTY_LEAVE if not function.drop else function.leave
+    )
 
 
 def _fewer_functions(program: Program, n_parts: int) -> Iterator[Program]:

@@ -1,0 +1,44 @@
+"""A few random programs of each kind, and what the fuzzer itself promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.differential import find_failure, machine_features
+from tests.fuzz.frame import assembly
+from tests.fuzz.program import Program, Variant, make_program, make_stepped_program
+from tests.fuzz.shrink import shrink
+
+SEEDS = (1,)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("variant", Variant, ids=lambda variant: variant.value)
+def test_random_program_recorded_like_native(variant: Variant, seed: int, tmp_path: Path) -> None:
+    assert find_failure(make_program(seed, machine_features(), 20, variant), tmp_path) is None
+
+
+def test_random_program_counted_like_stepped(tmp_path: Path) -> None:
+    assert find_failure(make_stepped_program(1, 10), tmp_path) is None
+
+
+@pytest.mark.parametrize("variant", Variant, ids=lambda variant: variant.value)
+def test_programs_come_from_their_seed(variant: Variant) -> None:
+    features = frozenset({"bmi", "avx", "avx512"})
+    first, again, other = (assembly(make_program(seed, features, 5, variant)) for seed in (7, 7, 8))
+    assert first == again != other
+
+
+def test_shrinking_leaves_what_fails() -> None:
+    program = make_program(3, frozenset(), 10, Variant.PLAIN)
+    wanted = next(piece for function in program.functions[5:] for block in function.blocks for piece in block.body)
+
+    def pieces(candidate: Program) -> list[tuple[str, ...]]:
+        return [piece for function in candidate.functions for block in function.blocks for piece in block.body]
+
+    small = shrink(program, lambda candidate: wanted in pieces(candidate), limit_seconds=10)
+    assert pieces(small) == [wanted]
+    assert small.repetitions == 1
+    assert all(label in assembly(small) for label in ("function5:", "function9:"))
