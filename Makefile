@@ -74,10 +74,10 @@ test-runtime:
 stress: build ## whole programs, long runs
 	$(PYTHON) -m pytest -m stress $(PYTEST)
 
-fuzz: build ## random programs natively and recorded, and property tests with many more examples
-	$(PYTHON) -m tests.fuzz.run --seed $${SEED:-1} --count 1000 --seconds 900
-	$(PYTHON) -m tests.fuzz.run --seed $${SEED:-1} --count 1000 --seconds 300 --stepped --functions 20
+fuzz: build ## property tests with many more examples, then random programs for FUZZ_SECONDS
 	$(PYTHON) -m pytest -n $(JOBS) -p checks.fuzz_profile --timeout 3600 tests/unit $(PYTEST)
+	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
+	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS) --functions 20 --stepped
 
 # -------------------------------------------------------------------------------------------------------------- checks
 
