@@ -169,7 +169,7 @@ fn ending_of(instruction: &Instruction) -> Option<Ending> {
         FlowControl::Call => match code {
             Code::Syscall => Some(Ending::Syscall),
             Code::Call_rel32_64 => Some(Ending::Call(instruction.near_branch_target())),
-            Code::Call_rel16 | Code::Call_ptr1616 | Code::Call_ptr1632 => Some(Ending::Unsupported),
+            Code::Sysenter | Code::Call_rel16 | Code::Call_ptr1616 | Code::Call_ptr1632 => Some(Ending::Unsupported),
             _ => None,
         },
         FlowControl::IndirectBranch => match code {
@@ -193,6 +193,10 @@ fn ending_of(instruction: &Instruction) -> Option<Ending> {
             _ => None,
         },
         FlowControl::Exception => Some(Ending::Fault),
+        // The 32-bit system calls have numbers of their own, which nothing here knows.
+        FlowControl::Interrupt if code == Code::Int_imm8 && instruction.immediate8() == 0x80 => {
+            Some(Ending::Unsupported)
+        }
         FlowControl::Interrupt => None,
     }
 }

@@ -4,6 +4,7 @@
 //! under the runtime's lock only.
 
 extern crate alloc;
+use crate::sys::kernel::PROT_WRITE;
 use alloc::vec::Vec;
 
 /// A range of executable memory.
@@ -74,12 +75,15 @@ impl Ranges {
         self.ranges.insert(index, Range { start, end, protection });
     }
 
-    /// The code bytes from `address` on, at most `limit`, over adjacent ranges; empty where nothing is executable.
+    /// The code bytes from `address` on, at most `limit`, over adjacent ranges of one kind (may the program write it?);
+    /// empty where nothing is executable.
     pub fn code_at(&self, address: u64, limit: usize) -> &'static [u8] {
         let mut end = address;
-        let mut index = self.ranges.partition_point(|range| range.end <= address);
+        let first = self.ranges.partition_point(|range| range.end <= address);
+        let mut index = first;
         while let Some(range) = self.ranges.get(index) {
-            if range.start > end || end - address >= limit as u64 {
+            let is_other_kind = (range.protection ^ self.ranges[first].protection) & PROT_WRITE != 0;
+            if range.start > end || end - address >= limit as u64 || is_other_kind {
                 break;
             }
             end = range.end;

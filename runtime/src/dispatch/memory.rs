@@ -159,6 +159,8 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
         if before & PROT_WRITE != 0 {
             engine.invalidate(&writer, start, end);
         }
+    } else if is_executable && was_executable {
+        engine.invalidate(&writer, start, end);
     } else {
         forget(&mut engine, &writer, start, end);
     }

@@ -370,9 +370,12 @@ fn deliver_pending(context: &mut ThreadContext) {
             let info = context.fault_info;
             let details = context.fault_details;
             let mask = context.pending_mask;
+            let was_waiting = context.pending != 0;
             deliver_one(context, &info, mask, details, true);
-            // The handler's mask is the program's now, should another signal wait.
-            context.pending_mask = current_mask(context.pending != 0);
+            if was_waiting {
+                // The fault's handler is interrupted at its first instruction: its mask is the program's now.
+                context.pending_mask = current_mask(true);
+            }
         }
     }
     if context.pending != 0 {

@@ -133,9 +133,8 @@ fn start_thread(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&Thr
     let slot = child.slot;
     core::hint::black_box(&raw mut *child);
     let result = start(child);
-    match check(result) {
-        Ok(tid) => THREADS.lock().set_tid(slot, tid as u32),
-        Err(_) => THREADS.lock().give_back(shared, slot),
+    if check(result).is_err() {
+        THREADS.lock().give_back(shared, slot);
     }
     set_signal_mask(mask);
     result
@@ -146,6 +145,7 @@ extern "C" fn started_thread(context: &mut ThreadContext) -> ! {
     set_gs_base(context.self_address);
     set_signal_stack(context);
     context.tid = gettid();
+    THREADS.lock().set_tid(context.slot, context.tid);
     begin(context, context.parent_tid);
     set_signal_mask(context.start_mask);
     create::enter(context)

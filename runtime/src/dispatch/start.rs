@@ -36,6 +36,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     set_image_range(block.image_base, block.image_base + block.image_bytes);
     gate::set_dispatch(dispatch);
     crate::decode::block::initialize();
+    crate::arch::x86_64::xsave::initialize();
     process::initialize();
     SIGNALS.lock().initialize();
     stamp_start(shared);

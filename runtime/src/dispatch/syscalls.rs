@@ -15,7 +15,8 @@ use crate::sys::{number, syscall};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 22] = [
+const HANDLED: [u64; 23] = [
+    number::MLOCKALL,
     number::MMAP,
     number::MPROTECT,
     number::MUNMAP,
@@ -62,13 +63,15 @@ pub enum Outcome {
 pub fn handle(context: &mut ThreadContext) -> Outcome {
     let r = &context.registers;
     let arguments = [r[7], r[6], r[2], r[10], r[8], r[9]];
-    let call = r[0];
+    // The kernel looks at eax alone.
+    let call = r[0] & 0xffff_ffff;
     let result = match call {
         number::MMAP => memory::map(context, arguments),
         number::MUNMAP => memory::unmap(context, arguments),
         number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
         number::MREMAP => memory::remap(context, arguments),
         number::SHMAT => memory::attach_shared(arguments),
+        number::MLOCKALL => lock_memory(arguments),
         number::RT_SIGACTION => set_action(arguments),
         number::SIGALTSTACK => set_stack(context, arguments),
         number::RT_SIGRETURN => return_from_handler(context),
@@ -81,7 +84,10 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::CLONE3 => process::clone3(context, arguments),
         number::FORK => process::fork(context, arguments, 0),
         number::VFORK => process::fork(context, arguments, 0x4100),
-        number::EXIT => exit_thread(context, arguments),
+        number::EXIT => {
+            exit_thread(context, arguments);
+            return Outcome::SignalFirst;
+        }
         number::EXIT_GROUP => exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
         number::SECCOMP => filter(context, arguments[0] == 0, call, arguments),
@@ -116,6 +122,13 @@ fn result_of(result: Result<(), Error>) -> i64 {
         Ok(()) => 0,
         Err(Error(number)) => -i64::from(number),
     }
+}
+
+/// mlockall: of the runtime's sparse memory only what is in use, or all of it would be made.
+fn lock_memory(arguments: [u64; 6]) -> i64 {
+    const MCL_ONFAULT: u64 = 4;
+    // SAFETY: the program's own call.
+    unsafe { syscall(number::MLOCKALL, [arguments[0] | MCL_ONFAULT, 0, 0, 0, 0, 0]) }
 }
 
 fn set_action(arguments: [u64; 6]) -> i64 {
@@ -241,15 +254,17 @@ fn return_from_handler(context: &mut ThreadContext) -> ! {
     deliver::return_from_handler(context)
 }
 
-fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
+/// Ends the thread. Comes back if a signal waits: the thread took it, so its handler runs first.
+fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
     let shared = {
         let engine = ENGINE.lock();
         engine.shared
     };
     // No signal may find the thread once its slot is given away.
-    set_signal_mask(u64::MAX);
+    let mask = set_signal_mask(u64::MAX);
     if is_signal_waiting(context) {
-        super::take_pending(context);
+        set_signal_mask(mask);
+        return;
     }
     write_event(&writer_of(context, shared), event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
     describe_end(context, shared, end_kind::EXIT);

@@ -84,8 +84,7 @@ impl Engine {
         let place = counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end));
         if self.is_writable(block.pc) {
             let id = exits.add_stub_only(ExitType::Stale, block.pc);
-            let are_dead = flags::dead_at(&self.ranges, block.pc);
-            emit_check(&mut emitter, block, are_dead, |emitter| ExitList::emit_stub_jump(emitter, id));
+            emit_check(&mut emitter, block, |emitter| ExitList::emit_stub_jump(emitter, id));
         }
         let mut is_unsupported = ending == Ending::Unsupported;
         let mut n_done = n_copied;

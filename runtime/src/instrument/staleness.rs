@@ -12,11 +12,11 @@ use crate::decode::Block;
 const STEP: usize = 4;
 
 /// Emits the comparison; where it fails, `emit_stale` puts flags and registers back and then what `stale` emits.
-pub fn emit_check(emitter: &mut Emitter, block: &Block, are_flags_dead: bool, stale: impl FnOnce(&mut Emitter)) {
-    if !are_flags_dead {
-        emitter.store_gs(GS_SPILL_OTHER, RAX);
-        emitter.save_flags_to_rax();
-    }
+///
+/// The flags are kept: what is there instead of the old code may need them.
+pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: impl FnOnce(&mut Emitter)) {
+    emitter.store_gs(GS_SPILL_OTHER, RAX);
+    emitter.save_flags_to_rax();
     let mut misses = alloc::vec::Vec::new();
     let mut address = block.pc;
     let mut rest = block.code.as_slice();
@@ -37,10 +37,8 @@ pub fn emit_check(emitter: &mut Emitter, block: &Block, are_flags_dead: bool, st
         misses.push(emitter.jump_condition(5));
     }
     let restore = |emitter: &mut Emitter| {
-        if !are_flags_dead {
-            emitter.restore_flags_from_rax();
-            emitter.load_gs(RAX, GS_SPILL_OTHER);
-        }
+        emitter.restore_flags_from_rax();
+        emitter.load_gs(RAX, GS_SPILL_OTHER);
     };
     restore(emitter);
     let over = emitter.jump();

@@ -49,6 +49,8 @@ pub fn shown_stack(context: &ThreadContext) -> SigStack {
 /// On the runtime's stack, no lock held.
 pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3]) -> Delivery {
     let signal = info.signo as u32;
+    let has_temporary_mask = core::mem::take(&mut context.has_temporary_mask) != 0;
+    let waiting_mask = if has_temporary_mask { context.temporary_mask } else { mask };
     let action = {
         let mut table = SIGNALS.lock();
         let action = table.action(signal);
@@ -93,8 +95,6 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     context.rflags &= !HANDLER_CLEARED_FLAGS;
     // A handler starts with the default control word and vector state (fpu__clear_user_states).
     reset_vector_state(context);
-    let waiting_mask = if context.has_temporary_mask != 0 { context.temporary_mask } else { mask };
-    context.has_temporary_mask = 0;
     let mut new_mask = waiting_mask | action.mask;
     if action.flags & SA_NODEFER == 0 {
         new_mask |= 1 << (signal - 1);
@@ -207,7 +207,8 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
 /// As `release_native`, for a task in another process or with its own dispositions: the program's alternate stack is the
 /// kernel's again, too.
 pub fn release_process(context: &mut ThreadContext, mask: u64) -> ! {
-    SIGNALS.lock().restore_native();
+    // SAFETY: plain data; after a fork nobody else runs here, and the lock's holder may be a thread that was not copied.
+    unsafe { SIGNALS.peek() }.restore_native();
     let stack = shown_stack(context);
     let place = frame::own_place(context);
     let content =

@@ -143,7 +143,8 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
         interrupt::in_cache(&engine.cache, context, &ucontext.mcontext)
     } else if context.restart == RESTART_ARMED {
         context.restart = RESTART_DUE;
-        redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+        // The context is complete, vector state included: what the processor holds is the runtime's.
+        redirect(context, ucontext, gate::clew_gate_redispatch as *const () as u64);
         return;
     } else if is_in_image(pc) {
         interrupt::in_runtime(pc)

@@ -24,6 +24,7 @@ pub const SHMDT: u64 = 67;
 pub const READLINK: u64 = 89;
 pub const RT_SIGSUSPEND: u64 = 130;
 pub const SIGALTSTACK: u64 = 131;
+pub const MLOCKALL: u64 = 151;
 pub const PRCTL: u64 = 157;
 pub const ARCH_PRCTL: u64 = 158;
 pub const GETTID: u64 = 186;

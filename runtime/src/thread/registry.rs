@@ -33,12 +33,16 @@ impl Threads {
     pub fn take(&mut self, shared: Shared) -> Option<&'static mut ThreadContext> {
         let max_threads = shared.header().max_threads;
         for index in 0..max_threads {
+            // SAFETY: the slot is mapped, the field aligned.
+            let state = unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(index)).state) };
+            if state.load(Ordering::Acquire) != slot_state::FREE {
+                continue;
+            }
+            // Its last thread said that it ended, and may still stand on the block's stack.
             let place = self.places.get(index as usize).copied();
             if place.is_some_and(|place| place.is_used && place.tid != 0 && thread_exists(place.tid)) {
                 continue;
             }
-            // SAFETY: the slot is mapped, the field aligned.
-            let state = unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(index)).state) };
             if state
                 .compare_exchange(slot_state::FREE, slot_state::RUNNING, Ordering::AcqRel, Ordering::Relaxed)
                 .is_err()

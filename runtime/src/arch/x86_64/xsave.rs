@@ -2,19 +2,27 @@
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
+use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Size of the standard-format XSAVE area for the features that the kernel enabled (CPUID.0DH.0:EBX); 512 without XSAVE.
-pub fn area_bytes() -> usize {
-    if has_xsave() {
-        __cpuid_count(0xd, 0).ebx as usize
-    } else {
-        512
+/// What the processor said at the start: asking again is slow under a hypervisor. 0: no XSAVE.
+static XSAVE_BYTES: AtomicU32 = AtomicU32::new(0);
+
+/// Asks the processor. Once, at the start.
+pub fn initialize() {
+    // CPUID.1:ECX.OSXSAVE
+    if __cpuid(1).ecx & (1 << 27) != 0 {
+        XSAVE_BYTES.store(__cpuid_count(0xd, 0).ebx, Ordering::Relaxed);
     }
 }
 
-/// Whether the kernel enabled XSAVE (CPUID.1:ECX.OSXSAVE).
+/// Size of the standard-format XSAVE area for the features that the kernel enabled (CPUID.0DH.0:EBX); 512 without XSAVE.
+pub fn area_bytes() -> usize {
+    (XSAVE_BYTES.load(Ordering::Relaxed) as usize).max(512)
+}
+
+/// Whether the kernel enabled XSAVE.
 pub fn has_xsave() -> bool {
-    __cpuid(1).ecx & (1 << 27) != 0
+    XSAVE_BYTES.load(Ordering::Relaxed) != 0
 }
 
 /// XCR0: the enabled features. Only where `has_xsave`.
