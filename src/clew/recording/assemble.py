@@ -85,6 +85,8 @@ def _assemble_process(
     losses["lost_threads"] += int(status["lost_threads"])
     losses["uncounted_fragments"] += int(status["uncounted_fragments"])
     warnings += process.warnings
+    if not images.is_complete:
+        warnings.append("mappings overlap beyond all measure: some code is told to be of the wrong image")
     if edges.shared_return_points:
         some = ", ".join(hex(pc) for pc in sorted(edges.shared_return_points)[:4])
         warnings.append(f"overlapping calls end at the same address ({some}); returns there are told of the lower one")

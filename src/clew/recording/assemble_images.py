@@ -56,13 +56,13 @@ class _Placed:
     image: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class ImageMap:
-    """Images of a process, and where each was mapped when."""
+    """Images of a process, and where each was mapped when. `is_complete` turns false when looking up was given up."""
 
     images: list[Image]
     placed: list[_Placed]
-    is_complete: bool
+    is_complete: bool = True
 
     def locate(self, pc: Array, tsc: Array) -> Array:
         """The image (index) at each address at a time stamp; -1 outside of images. `pc` must be sorted."""
@@ -72,6 +72,7 @@ class ImageMap:
             first, last = np.searchsorted(pc, np.array([place.start, place.end], np.uint64)).tolist()
             lookups += last - first
             if lookups > _MAX_LOOKUPS:
+                self.is_complete = False
                 break
             if place.tsc == 0:
                 found[first:last] = place.image
@@ -92,7 +93,7 @@ def build_image_map(initial: Sequence[RawImage], mappings: Sequence[ImageMapping
         )
     for row in unmaps:
         builder.unmap(int(row["start"]), int(row["start"]) + int(row["size_bytes"]), int(row["tsc"]))
-    return ImageMap(builder.images, builder.placed, True)
+    return ImageMap(builder.images, builder.placed)
 
 
 class _ImageMapBuilder:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +17,12 @@ import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol import _generated as protocol
-from clew.protocol._generated import EdgeKind, EndKind, EventKind, ExitKind, Mode, RecordKind
-from clew.recording.raw import RawImage, RawProcess, RawThread, SessionInfo
+from clew.protocol._generated import EdgeKind, EndKind, ExitKind, Mode, RecordKind
+from clew.recording.raw import RawImage, RawProcess, RawThread
 from tests.unit.recording.made_up_program import BASE, Instruction, Program
+from tests.unit.recording.made_up_records import record
 
-__all__ = ["PID", "Runtime", "Truth", "make_runtime", "record", "session_info"]
+__all__ = ["PID", "Runtime", "Truth", "make_runtime"]
 
 NO_INDEX = 0xFFFFFFFF
 PID = 4242
@@ -442,43 +442,6 @@ class Runtime:
                 child = Thread(PID + len(self.threads), thread.tid, last.end)
                 self.threads.append(child)
                 self._start(child)
-
-
-def session_info(mode: Mode = Mode.COUNTS) -> SessionInfo:
-    """A session that recorded a made-up program."""
-    return SessionInfo(
-        command=["made-up"],
-        mode=mode,
-        include=[],
-        exclude=[],
-        start_ns=1_700_000_000_000_000_000,
-        end_ns=1_700_000_001_000_000_000,
-        clew_version="0",
-        machine={"architecture": "x86_64"},
-        target_cpu_seconds=1.0,
-        controller_cpu_seconds=0.5,
-    )
-
-
-def record(dtype: np.dtype[np.void], payload: bytes = b"", /, **fields: int) -> bytes:
-    """A record with its continuations."""
-    row = np.zeros(1, dtype)
-    chunks = [payload[at : at + 60] for at in range(0, len(payload), 60)]
-    values: Mapping[str, int] = {"continuations": len(chunks)} | fields
-    for name, value in values.items():
-        row[name] = value
-    data = row.tobytes()
-    for index, chunk in enumerate(chunks):
-        more = np.zeros(1, protocol.CONTINUATION_RECORD)
-        more["kind"], more["index"] = RecordKind.CONTINUATION, index
-        more["payload"][0, : len(chunk)] = np.frombuffer(chunk, np.uint8)
-        data += more.tobytes()
-    return data
-
-
-def event(kind: EventKind, tid: int, **fields: int) -> bytes:
-    """An event record."""
-    return record(protocol.EVENT_RECORD, kind=RecordKind.EVENT, event_kind=kind, tid=tid, **fields)
 
 
 def _exit_kind(last: Instruction) -> ExitKind:

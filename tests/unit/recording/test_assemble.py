@@ -16,7 +16,8 @@ from clew.protocol._generated import Mode
 from clew.recording.assemble import assemble
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE, VERSION_SHIFT, Program
-from tests.unit.recording.simulate import Runtime, Truth, make_runtime, session_info
+from tests.unit.recording.made_up_records import session_info
+from tests.unit.recording.simulate import Runtime, Truth, make_runtime
 
 Edge = tuple[int, int, str]
 NEEDS_REAL_CODE = "an instruction lies in one block"

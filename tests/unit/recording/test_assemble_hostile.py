@@ -19,7 +19,8 @@ from clew.recording.assemble_records import parse_records
 from clew.recording.raw import RawProcess
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE
-from tests.unit.recording.simulate import make_runtime, record, session_info
+from tests.unit.recording.made_up_records import record, session_info
+from tests.unit.recording.simulate import make_runtime
 
 
 def make_process(seed: int, max_steps: int = 400) -> RawProcess:

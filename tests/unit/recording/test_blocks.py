@@ -16,7 +16,8 @@ from clew.recording.assemble_versions import assign_versions, find_ends
 from clew.recording.blocks_keys import VSYSCALL_START, KeySpace, spans
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE
-from tests.unit.recording.simulate import make_runtime, record, session_info
+from tests.unit.recording.made_up_records import record, session_info
+from tests.unit.recording.simulate import make_runtime
 
 NO_INDEX = 0xFFFFFFFF
 Recorded = tuple[dict[int, tuple[int, int]], dict[tuple[int, int, str], int]]
