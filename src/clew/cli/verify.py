@@ -23,7 +23,8 @@ def command(trace_path: Path, as_json: bool, quiet: bool) -> int:
     from clew.cli.console import escape_control
     from clew.store.trace import Trace
 
-    findings = check_invariants(Trace(trace_path))
+    trace = Trace(trace_path)
+    findings = check_invariants(trace)
     if as_json:
         rows = [
             {"invariant": finding.invariant, "places": finding.n_places, "examples": finding.examples}
@@ -35,6 +36,8 @@ def command(trace_path: Path, as_json: bool, quiet: bool) -> int:
             click.echo(f"does not hold: {finding.invariant} ({finding.n_places} places)")
             for example in finding.examples:
                 click.echo(f"  {escape_control(example)}")
+        if any(trace.manifest.losses.values()):
+            click.echo("records were lost, so counts may not balance; see `clew info`")
     elif not quiet:
         click.echo(f"{escape_control(str(trace_path))}: well-formed; {len(list_invariants())} invariants hold")
     return 1 if findings else 0

@@ -168,9 +168,12 @@ def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> Process
 def compute_seen_flow(parsed: ParsedRecords) -> ProcessFlow:
     """Flow of a process recorded in mode `coverage`: every total is 1, for "seen", or 0."""
     fragments = parsed.fragments
-    dynamic, paths = _collect(parsed)
-    dynamic = dynamic.take(np.flatnonzero(~np.isin(dynamic.kind, list(_DIRECT_EDGES.values()))))
-    dynamic = dynamic.take(np.flatnonzero(~np.isin(dynamic.kind, [EdgeKind.TAKEN, EdgeKind.NOT_TAKEN])))
+    possible, paths = _collect(parsed)
+    is_dynamic = ~np.isin(possible.kind, [*_DIRECT_EDGES.values(), EdgeKind.TAKEN, EdgeKind.NOT_TAKEN])
+    # Where a signal comes at the end of a system call, its exit is taken without ever being linked.
+    interrupted = possible.source_pc[possible.kind == EdgeKind.SIGNAL]
+    is_dynamic |= (possible.kind == EdgeKind.SYSCALL) & np.isin(possible.target_pc, interrupted)
+    dynamic = possible.take(np.flatnonzero(is_dynamic))
     links = parsed.links
     source = _find_fragments(fragments, links["source_fragment_id"])
     linked = np.flatnonzero((source >= 0) & ~np.isin(links["edge_kind"], [EdgeKind.RETURN, EdgeKind.PARTIAL]))

@@ -110,9 +110,17 @@ def test_verify_finds(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> No
     assert status == 1
     assert "does not hold: what comes into a block runs it" in out
     assert "block 0 at 0x400010" in out
+    assert "lost" not in out
     status, out, _ = run(capsys, "verify", "--json", path)
     assert status == 1
     assert not json.loads(out)["well_formed"]
+
+
+def test_verify_tells_that_records_were_lost(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
+    rows["counts"][0]["executions"] = 6
+    status, out, _ = run(capsys, "verify", str(make_trace(rows, losses={"dropped_records": 1}).path))
+    assert status == 1
+    assert "records were lost" in out
 
 
 def test_export(capsys: Captured, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
