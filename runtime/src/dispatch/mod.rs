@@ -56,6 +56,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         }
         REASON_SYSCALL_DONE => {
             syscalls::note_temporary_mask(context);
+            link = context.exit_id;
             let next = leave_syscall(context);
             context.registers[1] = next;
             context.rip = next;
@@ -75,6 +76,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
     if context.fault_pending != 0 || context.pending != 0 {
+        note_first_exit(context, link);
         link = NONE;
         deliver_pending(context);
     }
@@ -100,6 +102,18 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         link_exit(&mut engine, &writer, context, link, id);
     }
     engine.cache.fragment(id).cache_start
+}
+
+/// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
+fn note_first_exit(context: &ThreadContext, link: u32) {
+    let mut engine = ENGINE.lock();
+    if link == NONE || engine.is_counting() || engine.cache.exit(link).linked_to != NONE {
+        return;
+    }
+    let writer = writer_of(context, engine.shared);
+    if let Ok(id) = find_or_build(&mut engine, &writer, context.rip) {
+        link_exit(&mut engine, &writer, context, link, id);
+    }
 }
 
 /// The fragment at `pc`, its site known to all threads' branch tables.
