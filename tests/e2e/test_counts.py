@@ -88,18 +88,7 @@ def keys(recorded: runs.Recorded) -> tuple[set[tuple[int, bytes]], set[tuple[int
     )
 
 
-NO_LINK_AFTER_A_SIGNAL = pytest.mark.xfail(
-    strict=True, reason="coverage has no edge out of a system call at whose return a signal is delivered"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("calls", "exceptions", "switch_table", "overlapping", "code_made"),
-        pytest.param("signal_return", marks=NO_LINK_AFTER_A_SIGNAL),
-    ],
-)
+@pytest.mark.parametrize("name", ["calls", "exceptions", "switch_table", "overlapping", "signal_return", "code_made"])
 def test_coverage_sees_the_blocks_and_edges_of_counts(name: str, tmp_path: Path) -> None:
     counts_blocks, counts_edges = keys(record(name, tmp_path, trace="counts.clew"))
     coverage_blocks, coverage_edges = keys(record(name, tmp_path, "--mode", "coverage", trace="coverage.clew"))
