@@ -126,10 +126,20 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// The displacement of an operand `gs:[eip + x]` at the end of an instruction but for `behind` bytes.
+    ///
+    /// Relative to eip (prefix 67) instead of absolute, because processors pass a stored value on to a load of the same
+    /// operand at once (memory renaming; one cycle instead of seven) only where the operand has a base, and eip counts as
+    /// one. The sum is cut to 32 bits (Intel SDM, RIP-relative addressing), so it is `offset` wherever the code is.
+    fn gs_displacement(&mut self, offset: u32, behind: u32) {
+        let next = (self.address() as u32).wrapping_add(4 + behind);
+        self.dword(offset.wrapping_sub(next));
+    }
+
     fn gs_access(&mut self, opcode: u8, register: Gpr, wide: bool, displacement: u32) {
         let rex = 0x40 | (u8::from(wide) << 3) | ((register.0 >> 3) << 2);
-        self.bytes(&[0x65, rex, opcode, ((register.0 & 7) << 3) | 4, 0x25]);
-        self.dword(displacement);
+        self.bytes(&[0x65, 0x67, rex, opcode, ((register.0 & 7) << 3) | 5]);
+        self.gs_displacement(displacement, 0);
     }
 
     /// mov gs:[displacement], register
@@ -154,15 +164,15 @@ impl<'a> Emitter<'a> {
 
     /// mov dword gs:[displacement], immediate
     pub fn store_gs_immediate(&mut self, displacement: u32, immediate: u32) {
-        self.bytes(&[0x65, 0xc7, 0x04, 0x25]);
-        self.dword(displacement);
+        self.bytes(&[0x65, 0x67, 0xc7, 0x05]);
+        self.gs_displacement(displacement, 4);
         self.dword(immediate);
     }
 
     /// inc qword gs:[displacement]: all arithmetic flags but carry change
     pub fn increment_gs(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x48, 0xff, 0x04, 0x25]);
-        self.dword(displacement);
+        self.bytes(&[0x65, 0x67, 0x48, 0xff, 0x05]);
+        self.gs_displacement(displacement, 0);
     }
 
     /// mov register, immediate (64 bits, the shortest form)
