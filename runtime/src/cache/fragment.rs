@@ -43,6 +43,12 @@ pub struct Fragment {
     pub next_in_page: u32,
     /// Site index of its indirect branch.
     pub site: u32,
+    /// The exit by which its indirect branch jumps to the pad that is tried first.
+    pub first_try: u32,
+    /// That pad; `NONE`: the branch table decides alone.
+    pub first_pad: u32,
+    /// Targets that were tried first so far.
+    pub n_tries: u32,
     pub code_hash: u64,
 }
 
@@ -152,6 +158,8 @@ pub enum ExitType {
     Pad,
     /// An interrupted indirect exit: the branch at the fragment's end was not executed yet. Never linked.
     Interrupted,
+    /// From an indirect branch to the pad that is tried first, or straight on to the branch table. Linked to pads only.
+    FirstTry,
     /// The instruction at the fragment's end is not for translation: release the thread there. Never linked.
     Release,
     /// The code was written since it was translated. Never linked.

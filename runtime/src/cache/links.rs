@@ -33,7 +33,9 @@ impl Cache {
     /// Makes an exit lead straight to a fragment. `false` if that needed memory and there was none.
     pub fn link(&mut self, exit_id: u32, fragment_id: u32) -> bool {
         let exit = *self.exit(exit_id);
-        if exit.linked_to != NONE || matches!(exit.kind, ExitType::Interrupted | ExitType::Release | ExitType::Stale) {
+        if exit.linked_to != NONE
+            || matches!(exit.kind, ExitType::Interrupted | ExitType::FirstTry | ExitType::Release | ExitType::Stale)
+        {
             return true;
         }
         let start = self.fragment(fragment_id).cache_start;
@@ -71,6 +73,14 @@ impl Cache {
         Some(room.hot)
     }
 
+    /// Makes an indirect branch try `pad` first; `None`: it goes straight on to the branch table. No signal needs to undo
+    /// this: an indirect branch is interrupted in front of it, a pad at its end.
+    pub fn try_first(&mut self, fragment_id: u32, pad: Option<u32>) {
+        let exit = *self.exit(self.fragment(fragment_id).first_try);
+        set_displacement(exit.patch, pad.map_or(exit.stub, |id| self.pad(id).cache_start));
+        self.fragment_mut(fragment_id).first_pad = pad.unwrap_or(NONE);
+    }
+
     /// Makes an exit lead to its stub again.
     pub fn unlink_exit(&mut self, exit_id: u32) {
         let exit = *self.exit(exit_id);
@@ -105,7 +115,7 @@ impl Cache {
         let fragment = self.fragment(fragment_id);
         for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
             let exit = self.exit(exit_id);
-            if exit.patch != 0 {
+            if exit.patch != 0 && exit.kind != ExitType::FirstTry {
                 set_displacement(exit.patch, exit.stub);
             }
         }

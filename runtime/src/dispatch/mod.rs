@@ -287,6 +287,12 @@ fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
             return;
         }
     } else if is_executable && fragment.site != NONE {
+        let first = fragment.first_pad;
+        if first != NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
+            // Another thread made it meanwhile.
+            count_pad(&engine, context, first);
+            return;
+        }
         if let Some(entry) = engine.cache.pairs.find(fragment.site, target).filter(|entry| entry.pad != 0) {
             // Another thread made it meanwhile, or this thread's table held a dead pad.
             // SAFETY: the entry of a site that runs is inside this thread's branch table.
@@ -294,14 +300,19 @@ fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
             count_pad(&engine, context, entry.pad_id as u32);
             return;
         }
-        if let Ok(pad_id) = engine.build_pad(&writer, source, target) {
+        let is_first_try = is_tried_first(&mut engine, source, target);
+        if let Ok(pad_id) = engine.build_pad(&writer, source, target, is_first_try) {
             // The target comes right behind the pad if it is new, so that the pad runs straight into it.
             if let Ok(id) = find_or_build(&mut engine, &writer, target) {
                 let exit = engine.cache.pad(pad_id).exit;
                 engine.cache.link(exit, id);
             }
-            let address = engine.cache.pad(pad_id).cache_start;
-            insert_pair(&mut engine, context, fragment.site, target, address, pad_id);
+            if is_first_try {
+                engine.cache.try_first(source, Some(pad_id));
+            } else {
+                let address = engine.cache.pad(pad_id).cache_start;
+                insert_pair(&mut engine, context, fragment.site, target, address, pad_id);
+            }
             count_pad(&engine, context, pad_id);
             return;
         }
@@ -317,6 +328,32 @@ fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     }
     let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
     engine.count_edge(&writer, context, edge);
+}
+
+/// Whether the pad from `source` to `target` is to be tried before the branch table is asked.
+///
+/// Most indirect branches have one target, and a pad that is tried first costs them no indirect jump. A second target
+/// takes the place of the first, because the first may have been the dynamic linker's; with a third one the table decides.
+fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
+    const MAX_TRIES: u32 = 2;
+    const REACH: u64 = 0x7000_0000;
+    let fragment = *engine.cache.fragment(source);
+    let room = engine.cache.slabs.room_near(fragment.app_pc);
+    let is_in_reach = room.is_some_and(|room| room.hot.abs_diff(fragment.cache_start) < REACH);
+    if fragment.first_try == NONE || !is_in_reach {
+        return false;
+    }
+    let is_replaced = fragment.first_pad != NONE
+        && engine.cache.pad(fragment.first_pad).is_dead
+        && engine.cache.pad(fragment.first_pad).target == target;
+    if !is_replaced {
+        engine.cache.fragment_mut(source).n_tries += 1;
+    }
+    if engine.cache.fragment(source).n_tries > MAX_TRIES {
+        engine.cache.try_first(source, None);
+        return false;
+    }
+    true
 }
 
 /// The dispatcher goes to the target itself, so it counts what the pad would have.

@@ -43,6 +43,14 @@ impl ExitList {
         self.add(Exit { target, patch, kind, counter, ..BLANK });
     }
 
+    /// Emits the place of a jump that leads straight on until it is made to lead to a pad. Returns the exit's number.
+    pub fn emit_first_try(&mut self, emitter: &mut Emitter) -> u32 {
+        let patch = emitter.jump_linkable();
+        emitter.patch(patch - 1, &[0x0f, 0x1f, 0x44, 0x00, 0x00]);
+        self.add(Exit { patch, stub: emitter.address(), kind: ExitType::FirstTry, ..BLANK });
+        self.first + self.length as u32 - 1
+    }
+
     /// Adds an exit without a jump of its own: it is entered at its stub only. Returns its number.
     pub fn add_stub_only(&mut self, kind: ExitType, target: u64) -> u32 {
         self.add(Exit { target, kind, ..BLANK });
@@ -70,6 +78,9 @@ impl ExitList {
         emitter.set_cold(true);
         for index in 0..self.length {
             let exit = &mut self.exits[index];
+            if exit.kind == ExitType::FirstTry {
+                continue;
+            }
             exit.stub = emitter.address();
             if exit.patch != 0 {
                 emitter.bind(exit.patch);

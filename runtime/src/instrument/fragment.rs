@@ -132,6 +132,7 @@ impl Engine {
             interrupt_at: 0,
             is_broken: false,
             site: NONE,
+            first_try: NONE,
             fragment: id,
         };
         if is_unsupported {
@@ -139,7 +140,8 @@ impl Engine {
         } else {
             builder.emit(ending);
         }
-        let (interrupt_at, site, is_broken) = (builder.interrupt_at, builder.site, builder.is_broken);
+        let (interrupt_at, is_broken) = (builder.interrupt_at, builder.is_broken);
+        let (site, first_try) = (builder.site, builder.first_try);
         let interrupt_exit = exits.as_slice().iter().position(|exit| exit.kind == ExitType::Interrupted);
         exits.emit_stubs(&mut emitter);
         if is_broken || emitter.overflowed() || emitter.position() > u16::MAX as usize {
@@ -185,6 +187,9 @@ impl Engine {
             incoming: NONE,
             next_in_page: NONE,
             site,
+            first_try,
+            first_pad: NONE,
+            n_tries: 0,
             code_hash,
         };
         if map_start.is_none() || first_exit.is_none() || self.cache.fragments.push(fragment).is_none() {

@@ -25,8 +25,16 @@ pub struct DynamicEdge {
 
 impl Engine {
     /// Makes the pad from `source`'s indirect branch to `target`. Its exit is still to be linked. Returns its number.
-    pub fn build_pad(&mut self, writer: &RingWriter, source: u32, target: u64) -> Result<u32, BuildError> {
+    /// The pad that is tried first leads other targets to the branch table, all others to the gate.
+    pub fn build_pad(
+        &mut self,
+        writer: &RingWriter,
+        source: u32,
+        target: u64,
+        is_first_try: bool,
+    ) -> Result<u32, BuildError> {
         let fragment = *self.cache.fragment(source);
+        let table_way = is_first_try.then(|| self.cache.exit(fragment.first_try).stub);
         let is_return = fragment.exit_kind == exit_kind::RETURN;
         let is_announced = is_return && self.cache.landings.find(target).is_some();
         let kind = if fragment.exit_kind == exit_kind::INDIRECT_CALL {
@@ -37,14 +45,16 @@ impl Engine {
         let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
         let counter = if is_announced { NONE } else { self.take_edge(writer, edge, self.cache.by_pc.find(target)) };
 
-        let room = self.cache.slabs.room_near(target).ok_or(BuildError::OutOfMemory)?;
+        // The pad that is tried first is in reach of its branch, the others are where their target may follow.
+        let neighbour = if is_first_try { fragment.app_pc } else { target };
+        let room = self.cache.slabs.room_near(neighbour).ok_or(BuildError::OutOfMemory)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
         let mut exits = ExitList::new(self.cache.exits.len());
         // In front of the way that is taken, so that this can run straight on into the target.
-        let other_way = emit_other_way(&mut emitter);
+        let other_way = emit_other_way(&mut emitter, table_way);
         let start = emitter.address();
-        if let Some(miss) = emit_question(&mut emitter, self.has_fast_loop, target) {
+        if let Some(miss) = emit_question(&mut emitter, self.has_fast_loop, target, table_way) {
             emitter.bind_short_to(miss, other_way);
         }
         if counter != NONE && flags::dead_at(&self.ranges, target) {
@@ -124,7 +134,7 @@ impl Engine {
             ExitType::Call => edge_kind::CALL,
             ExitType::Syscall => edge_kind::SYSCALL,
             ExitType::Landing => edge_kind::RETURN,
-            ExitType::Pad | ExitType::Interrupted | ExitType::Release | ExitType::Stale => return,
+            ExitType::Pad | ExitType::Interrupted | ExitType::FirstTry | ExitType::Release | ExitType::Stale => return,
         };
         let source = self.cache.fragment(exit.fragment);
         let target = self.cache.fragment(target_fragment);

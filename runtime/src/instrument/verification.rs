@@ -10,11 +10,15 @@ use crate::arch::x86_64::context::GS_GATE_INDIRECT;
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, RCX, TARGET};
 
-/// Emits the way for other targets: on to the gate, which looks further. Returns where it starts.
-pub fn emit_other_way(emitter: &mut Emitter) -> u64 {
+/// Emits the way for other targets: to `table_way` or, if there is none, to the gate, which looks further. Returns where
+/// it starts.
+pub fn emit_other_way(emitter: &mut Emitter, table_way: Option<u64>) -> u64 {
     let start = emitter.address();
     emitter.copy_register(RCX, INDEX);
-    emitter.jump_gs(GS_GATE_INDIRECT);
+    match table_way {
+        Some(address) => emitter.jump_to(address),
+        None => emitter.jump_gs(GS_GATE_INDIRECT),
+    }
     start
 }
 
@@ -22,7 +26,7 @@ pub fn emit_other_way(emitter: &mut Emitter) -> u64 {
 /// still the target. Returns the short branch to the other way, which `bind_short_to` or `bind_short` must bind; `None`
 /// where none is needed.
 #[must_use]
-pub fn emit_question(emitter: &mut Emitter, has_fast_loop: bool, target: u64) -> Option<u64> {
+pub fn emit_question(emitter: &mut Emitter, has_fast_loop: bool, target: u64, table_way: Option<u64>) -> Option<u64> {
     emitter.copy_register(INDEX, RCX);
     let literal = emitter.load_literal(RCX);
     emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
@@ -35,7 +39,7 @@ pub fn emit_question(emitter: &mut Emitter, has_fast_loop: bool, target: u64) ->
     }
     emitter.literal(literal, target.wrapping_neg());
     let hit = emitter.jump_rcx_zero();
-    emit_other_way(emitter);
+    emit_other_way(emitter, table_way);
     emitter.bind_short(hit);
     emitter.copy_register(RCX, INDEX);
     None

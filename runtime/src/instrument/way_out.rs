@@ -27,6 +27,8 @@ pub struct WayOut<'a, 'b> {
     /// A short branch did not reach: the fragment is not to be used.
     pub is_broken: bool,
     pub site: u32,
+    /// The exit to the pad that is tried first.
+    pub first_try: u32,
     pub fragment: u32,
 }
 
@@ -102,7 +104,7 @@ impl WayOut<'_, '_> {
 
     /// Where a paired return comes back to. r11 holds the return address that was looked up.
     fn landing(&mut self, return_pc: u64) {
-        let miss = emit_question(self.emitter, self.engine.has_fast_loop, return_pc);
+        let miss = emit_question(self.emitter, self.engine.has_fast_loop, return_pc, None);
         // The application sees the return address below its stack pointer, as after a real return.
         self.emitter.bytes(&[0x4c, 0x89, 0x5c, 0x24, 0xf8]); // mov [rsp - 8], r11
         self.emitter.load_gs(INDEX, GS_SPILL_INDEX);
@@ -110,7 +112,7 @@ impl WayOut<'_, '_> {
         self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
         if let Some(miss) = miss {
             self.is_broken |= !self.emitter.bind_short(miss);
-            emit_other_way(self.emitter);
+            emit_other_way(self.emitter, None);
         }
     }
 
@@ -179,6 +181,7 @@ impl WayOut<'_, '_> {
         match site {
             Some(site) => {
                 self.site = site;
+                self.first_try = self.exits.emit_first_try(self.emitter);
                 self.emitter.store_gs_immediate(GS_SITE, site);
                 self.emitter.index_from_target();
                 self.emitter.jump_gs_table(gs_branch_table(site));

@@ -311,4 +311,6 @@ fn emit_gs_base(emitter: &mut Emitter, instruction: &Instruction) {
 }
 
 #[cfg(test)]
+mod machine;
+#[cfg(test)]
 mod tests;

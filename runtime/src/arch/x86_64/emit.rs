@@ -254,6 +254,12 @@ impl<'a> Emitter<'a> {
         place
     }
 
+    /// jmp rel32 to `target`, which must be within 2 GiB.
+    pub fn jump_to(&mut self, target: u64) {
+        let place = self.jump();
+        self.patch(place, &(target.wrapping_sub(place + 4) as u32).to_le_bytes());
+    }
+
     /// call rel32; returns the displacement's address for `bind`.
     pub fn call(&mut self) -> u64 {
         self.bytes(&[0xe8]);
