@@ -28,6 +28,14 @@ static void emit_loop(unsigned char *at, int value)
     memcpy(at + 8, &value, 4);
 }
 
+/* push rbx; mov rbx, rdi; mov edi, esi; call rbx; add eax, value; pop rbx; ret: calls its first argument. */
+static void emit_caller(unsigned char *at, int value)
+{
+    static const unsigned char code[] = {0x53, 0x48, 0x89, 0xfb, 0x89, 0xf7, 0xff, 0xd3, 0x05, 0, 0, 0, 0, 0x5b, 0xc3};
+    memcpy(at, code, sizeof code);
+    memcpy(at + 9, &value, 4);
+}
+
 int main(void)
 {
     long sum = 0;
@@ -39,8 +47,9 @@ int main(void)
             emit(code + 16, i);
         else
             emit_loop(code + 16, i);
+        emit_caller(code + 256, i);
         for (int j = 0; j < 5; j++)
-            sum = sum * 3 + ((function *)(code + 16))(j);
+            sum = sum * 3 + ((function *)(code + 16))(j) + ((int (*)(function *, int))(code + 256))((function *)(code + 16), j);
         munmap(code, 8192);
         address = code;                       /* the same place again */
     }

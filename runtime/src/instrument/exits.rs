@@ -4,11 +4,11 @@ use crate::arch::x86_64::context::{GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
 use crate::cache::fragment::{Exit, ExitType, NONE};
 
-/// Exits of a fragment or pad under construction: at most three.
+/// Exits of a fragment or pad under construction: at most four (code that may be written, a call through a register).
 pub struct ExitList {
     /// Number that the first one will have.
     first: u32,
-    exits: [Exit; 3],
+    exits: [Exit; 4],
     length: usize,
 }
 
@@ -26,7 +26,7 @@ const BLANK: Exit = Exit {
 
 impl ExitList {
     pub fn new(first: usize) -> ExitList {
-        ExitList { first: first as u32, exits: [BLANK; 3], length: 0 }
+        ExitList { first: first as u32, exits: [BLANK; 4], length: 0 }
     }
 
     pub fn as_slice(&self) -> &[Exit] {
