@@ -1,6 +1,6 @@
 //! From a decoded block to a fragment in the cache, and its record.
 
-use super::counting::{is_taken_straight, CountPlace};
+use super::counting::CountPlace;
 use super::exits::ExitList;
 use super::staleness::emit_check;
 use super::way_out::WayOut;
@@ -18,8 +18,6 @@ const FLAG_EXCLUDED: u8 = 1;
 const FLAG_LIMIT: u8 = 2;
 const FLAG_FIRST_EDGE: u8 = 4;
 const FLAG_SECOND_EDGE: u8 = 8;
-const FLAG_FIRST_COUNTS_BOTH: u8 = 16;
-const FLAG_SECOND_COUNTS_BOTH: u8 = 32;
 
 /// Where the instructions went, while they are emitted.
 pub struct MapBuilder {
@@ -72,7 +70,7 @@ impl Engine {
         let start = room.hot;
         let id = self.cache.fragments.len() as u32;
         let kind = kind_of(ending, self.has_rtm);
-        let mut counters = self.plan_counters(block, ending, kind);
+        let counters = self.plan_counters(block, ending, kind);
         let mut exits = ExitList::new(self.cache.exits.len());
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8) };
 
@@ -83,15 +81,7 @@ impl Engine {
         };
         let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
-        let straight_place = self.find_straight_place(block, ending, &counters);
-        let place =
-            straight_place.or_else(|| counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)));
-        let mut body_counter = counters.main;
-        if straight_place.is_some() {
-            let is_taken = is_taken_straight(block) == Some(true);
-            body_counter = if is_taken { counters.main } else { counters.second };
-            counters.flags |= if is_taken { FLAG_FIRST_COUNTS_BOTH } else { FLAG_SECOND_COUNTS_BOTH };
-        }
+        let place = counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end));
         if self.is_writable(block.pc) {
             let id = exits.add_stub_only(ExitType::Stale, block.pc);
             emit_check(&mut emitter, block, |emitter| ExitList::emit_stub_jump(emitter, id));
@@ -100,7 +90,7 @@ impl Engine {
         let mut n_done = n_copied;
         for index in 0..n_copied {
             if let Some(place) = place.filter(|place| place.before == index) {
-                place.emit(&mut emitter, body_counter);
+                place.emit(&mut emitter, counters.main);
             }
             let instruction = &block.instructions[index];
             let app_offset = instruction.ip() - block.pc;
@@ -125,7 +115,7 @@ impl Engine {
             None => 0,
         };
         if let Some(place) = place.filter(|place| place.before == n_copied && !is_unsupported) {
-            place.emit(&mut emitter, body_counter);
+            place.emit(&mut emitter, counters.main);
         }
         let exit_offset = emitter.position();
         let has_exit_instruction = n_done < block.instructions.len();
@@ -139,7 +129,6 @@ impl Engine {
             exits: &mut exits,
             map: &mut map,
             counters: &counters,
-            is_straight_counted: straight_place.is_some(),
             interrupt_at: 0,
             is_broken: false,
             site: NONE,
@@ -186,7 +175,7 @@ impl Engine {
             is_valid: true,
             count_before: place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
             code_version,
-            counter: body_counter,
+            counter: counters.main,
             first_exit: first_exit.unwrap_or(0) as u32,
             n_exits: exits.as_slice().len() as u8,
             is_included,
@@ -300,22 +289,6 @@ impl Engine {
         let main = if is_included || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
         let second = if n == 2 && (is_included || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
         Counters { first, main, second, flags }
-    }
-
-    /// Where both ways of a conditional branch are counted with the straight one's counter, if that is better than counting
-    /// each on its own: `inc` is possible in the block, but perhaps not on the straight way.
-    fn find_straight_place(&self, block: &Block, ending: Ending, counters: &Counters) -> Option<CountPlace> {
-        let Ending::Conditional(target) = ending else {
-            return None;
-        };
-        if counters.main == NONE || counters.second == NONE {
-            return None;
-        }
-        let straight = if is_taken_straight(block)? { target } else { block.end() };
-        if flags::dead_at(&self.ranges, straight) {
-            return None;
-        }
-        CountPlace::find_for_flags(block, block.instructions.len() - 1)
     }
 
     /// Whether the flags of `inc` are dead once the block's last copied instruction is done.

@@ -1,6 +1,6 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
-use super::counting::{emit_count, is_taken_straight};
+use super::counting::emit_count;
 use super::exits::ExitList;
 use super::fragment::{Counters, MapBuilder};
 use super::verification::{emit_other_way, emit_question};
@@ -23,8 +23,6 @@ pub struct WayOut<'a, 'b> {
     pub exits: &'a mut ExitList,
     pub map: &'a mut MapBuilder,
     pub counters: &'a Counters,
-    /// The straight way of a conditional branch is counted in the block, for both ways.
-    pub is_straight_counted: bool,
     pub interrupt_at: usize,
     /// A short branch did not reach: the fragment is not to be used.
     pub is_broken: bool,
@@ -74,7 +72,8 @@ impl WayOut<'_, '_> {
         let taken = (ExitType::Taken, target, self.counters.main, is_taken_dead);
         let not_taken = (ExitType::NotTaken, next, self.counters.second, is_next_dead);
         let mut condition = branch.condition_code();
-        let Some(is_taken_straight) = is_taken_straight(self.block) else {
+        let is_loop = !(branch.is_jcc_short() || branch.is_jcc_near());
+        if is_loop {
             // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
             let bytes = self.block.bytes_of(self.block.instructions.len() - 1);
             self.emitter.bytes(&bytes[..bytes.len() - 1]);
@@ -84,13 +83,11 @@ impl WayOut<'_, '_> {
             self.emitter.bind_short(short);
             self.edge(taken);
             return;
-        };
-        let (mut straight, aside) = if is_taken_straight { (taken, not_taken) } else { (not_taken, taken) };
-        if is_taken_straight {
-            condition = invert(condition);
         }
-        if self.is_straight_counted {
-            straight.2 = NONE;
+        // The likelier way straight on: loops go backwards.
+        let (straight, aside) = if target <= branch.ip() { (taken, not_taken) } else { (not_taken, taken) };
+        if target <= branch.ip() {
+            condition = invert(condition);
         }
         let place = self.emitter.jump_condition(condition as u8 - ConditionCode::o as u8);
         self.edge(straight);
