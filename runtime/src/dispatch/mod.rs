@@ -2,6 +2,7 @@
 //!
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
+pub mod delivery;
 pub mod memory;
 pub mod process;
 pub mod start;
@@ -14,18 +15,13 @@ use crate::arch::x86_64::gate::{
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
-use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
-use crate::protocol::{edge_kind, error_code, event_kind, exit_kind, release_reason};
-use crate::signal::deliver::{self, Delivery};
+use crate::protocol::{edge_kind, error_code, exit_kind, release_reason};
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP};
-use crate::thread::registry::{write_event, writer_of};
+use crate::thread::registry::writer_of;
 use crate::thread::THREADS;
-use core::sync::atomic::Ordering;
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
@@ -78,7 +74,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     if context.fault_pending != 0 || context.pending != 0 {
         note_first_exit(context, link);
         link = NONE;
-        deliver_pending(context);
+        delivery::deliver_pending(context);
     }
     if vsyscall::is_in_page(context.rip) {
         link = NONE;
@@ -95,7 +91,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         }
         Err(BuildError::OutOfMemory) => {
             drop(engine);
-            release(context, release_reason::RUNTIME_ERROR);
+            delivery::release(context, release_reason::RUNTIME_ERROR);
         }
     };
     if link != NONE {
@@ -168,7 +164,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
         ExitType::Release => {
             uncount_block(&mut engine, context, exit.fragment, exit.target);
             drop(engine);
-            release(context, release_reason::FAR_BRANCH);
+            delivery::release(context, release_reason::FAR_BRANCH);
         }
         ExitType::Stale => {
             let writer = writer_of(context, engine.shared);
@@ -198,7 +194,7 @@ fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_
 }
 
 /// Counts the instructions of a fragment before `stopped_at`.
-fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
+pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
     if stopped_at == fragment.app_pc || !fragment.is_included {
         return;
@@ -263,13 +259,8 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
         add_to_counter(context, counter, -1);
     }
     drop(engine);
-    if context.pending == 0 {
-        context.pending_mask = current_mask(true);
-    }
     context.exit_id = source;
-    context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
-    context.fault_details = [0, GENERAL_PROTECTION, 0];
-    context.fault_pending = 1;
+    delivery::raise_fault(context, SI_KERNEL, [0, GENERAL_PROTECTION, 0]);
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
@@ -368,117 +359,4 @@ fn rewind_syscall(context: &mut ThreadContext) {
     context.rip = fragment.app_pc + u64::from(fragment.last_offset);
     let stopped_at = context.rip;
     uncount_block(&mut engine, context, exit.fragment, stopped_at);
-}
-
-/// Delivers a fault first, then an asynchronous signal; the context goes on in the handler.
-fn deliver_pending(context: &mut ThreadContext) {
-    if context.fault_pending != 0 {
-        let kind = core::mem::replace(&mut context.fault_pending, 0);
-        let id = context.exit_id;
-        if id != NONE {
-            let mut engine = ENGINE.lock();
-            let stopped_at = context.rip;
-            count_part(&mut engine, context, id, stopped_at);
-        }
-        if kind == 1 {
-            let info = context.fault_info;
-            let details = context.fault_details;
-            let mask = context.pending_mask;
-            let was_waiting = context.pending != 0;
-            deliver_one(context, &info, mask, details, true);
-            if was_waiting {
-                // The fault's handler is interrupted at its first instruction: its mask is the program's now.
-                context.pending_mask = current_mask(true);
-            }
-        }
-    }
-    if context.pending != 0 {
-        let info = context.pending_info;
-        let mask = context.pending_mask;
-        take_pending(context);
-        deliver_one(context, &info, mask, [0; 3], false);
-    }
-}
-
-/// The waiting signal is the caller's to deal with; what was unlinked for it is linked again.
-pub fn take_pending(context: &mut ThreadContext) {
-    context.pending = 0;
-    UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
-    if context.unlinked_fragment != NONE {
-        let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
-        ENGINE.lock().cache.relink_after_interrupt(id);
-    }
-}
-
-/// The thread's present mask; everything stays blocked while another signal waits.
-fn current_mask(is_waiting: bool) -> u64 {
-    let mask = set_signal_mask(crate::signal::table::ALL_BUT_FAULTS);
-    if !is_waiting {
-        set_signal_mask(mask);
-    }
-    mask
-}
-
-fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3], is_fault: bool) {
-    let interrupted_pc = context.rip;
-    let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
-    {
-        let engine = ENGINE.lock();
-        engine.shared.add(crate::status_field!(entries_signal), 1);
-        let writer = writer_of(context, engine.shared);
-        write_event(&writer, event, interrupted_pc, [info.signo as u64, info.code as u64, info.address]);
-    }
-    match deliver::deliver(context, info, mask, details) {
-        Delivery::Handler => {
-            let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
-            let edge = DynamicEdge { kind, source_fragment: NONE, source_pc: interrupted_pc, target_pc: context.rip };
-            let mut engine = ENGINE.lock();
-            let writer = writer_of(context, engine.shared);
-            engine.count_edge(&writer, context, edge);
-        }
-        Delivery::Ignored if !is_fault => {
-            set_signal_mask(mask);
-        }
-        Delivery::Ignored | Delivery::Default => {
-            SIGNALS.lock().restore_default(info.signo as u32);
-            if is_fault && info.signo as u32 == SIGTRAP {
-                // A trap comes after its instruction, which is not executed again: the signal is sent instead.
-                deliver::raise_again(info);
-            }
-            if is_fault {
-                // The instruction faults again, natively and with the program's own state.
-                end_by_default(context, mask);
-            }
-            deliver::raise_again(info);
-            set_signal_mask(mask);
-        }
-    }
-}
-
-/// Lets the program's default action come: the fault is repeated natively.
-fn end_by_default(context: &mut ThreadContext, mask: u64) -> ! {
-    {
-        let engine = ENGINE.lock();
-        let shared = engine.shared;
-        let reason = u64::from(release_reason::FATAL_FAULT);
-        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [reason, 0, 0]);
-        crate::thread::registry::describe_end(context, shared, crate::protocol::end_kind::UNKNOWN);
-    }
-    deliver::release_native(context, mask)
-}
-
-/// The thread goes on natively from the context's rip, for ever.
-pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
-    {
-        let engine = ENGINE.lock();
-        let shared = engine.shared;
-        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);
-        crate::thread::registry::describe_end(context, shared, crate::protocol::end_kind::RELEASED);
-    }
-    let mask = if context.pending != 0 { context.pending_mask } else { current_mask(false) };
-    if context.pending != 0 {
-        deliver::raise_again(&context.pending_info);
-        take_pending(context);
-    }
-    deliver::release_native(context, mask)
 }

@@ -249,7 +249,7 @@ fn begin_slot_again(context: &ThreadContext) {
 
 /// Releases the calling thread because the runtime cannot go on with it.
 pub fn give_up(context: &mut ThreadContext) -> ! {
-    super::release(context, release_reason::RUNTIME_ERROR)
+    super::delivery::release(context, release_reason::RUNTIME_ERROR)
 }
 
 /// Prepares the gate for the calls that come here.

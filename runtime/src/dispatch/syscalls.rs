@@ -1,6 +1,7 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{memory, process, release};
+use super::delivery::release;
+use super::{memory, process};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;

@@ -18,8 +18,8 @@ const HANDLER_CLEARED_FLAGS: u64 = 0x100 | 0x400 | 0x10000;
 /// What became of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivery {
-    /// The context goes on in the handler.
-    Handler,
+    /// The context goes on in the handler, with this mask.
+    Handler(u64),
     /// The program ignores it.
     Ignored,
     /// The kernel's default action is due.
@@ -44,7 +44,8 @@ pub fn shown_stack(context: &ThreadContext) -> SigStack {
     SigStack { flags: flags | (stack.flags & SS_AUTODISARM), ..stack }
 }
 
-/// Makes the context go on in the handler of `info`'s signal. `mask` is the program's mask when the signal came.
+/// Makes the context go on in the handler of `info`'s signal. `mask` is the program's mask when the signal came; what it
+/// is in the handler is returned, not set: another signal must not come before its edge is counted and what waits is done.
 ///
 /// On the runtime's stack, no lock held.
 pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3]) -> Delivery {
@@ -99,8 +100,7 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     if action.flags & SA_NODEFER == 0 {
         new_mask |= 1 << (signal - 1);
     }
-    set_signal_mask(new_mask);
-    Delivery::Handler
+    Delivery::Handler(new_mask)
 }
 
 /// xmm and MXCSR as a handler finds them; the rest of the state the kernel would clear, too.
@@ -187,6 +187,8 @@ unsafe fn sigreturn(frame: u64) -> ! {
 
 /// The thread goes on natively at the context's rip, with the program's mask `mask`. Does not come back.
 pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
+    // From the mark below on, a signal's frame goes where the stack pointer is, which is still the runtime's.
+    set_signal_mask(u64::MAX);
     let place = frame::own_place(context);
     let content = FrameContent {
         rip: context.rip,

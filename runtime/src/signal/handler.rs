@@ -11,7 +11,7 @@ use crate::cache::links::UNDELIVERED;
 use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
 use crate::protocol::error_code;
-use crate::sys::calls::{getpid, gettid, syscall};
+use crate::sys::calls::syscall;
 use crate::sys::kernel::{SigAction, SigInfo, UContext, FAULT_SIGNALS};
 use crate::sys::number;
 use core::arch::global_asm;
@@ -119,15 +119,8 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
 }
 
 fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
-    if context.pending != 0 {
-        // Only a fault signal that somebody sent comes here. Let it wait in the kernel.
-        let mut info = *info;
-        info.signo = signal as i32;
-        ucontext.sigmask |= 1 << (signal - 1);
-        let target =
-            [u64::from(getpid()), u64::from(gettid()), u64::from(signal), &info as *const SigInfo as u64, 0, 0];
-        // SAFETY: reads `info`.
-        unsafe { syscall(number::RT_TGSIGQUEUEINFO, target) };
+    if context.pending != 0 || context.fault_pending != 0 || context.holds_mask != 0 {
+        hold(context, signal, info);
         return;
     }
     context.pending_info = *info;
@@ -167,6 +160,17 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
             context.fault_pending = 2;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
+    }
+}
+
+/// Keeps back a signal that was sent while the mask here is not the program's: only those that an instruction can cause
+/// as well come then. A second one of a kind is lost, as it is where the kernel keeps it (signal(7), standard signals).
+fn hold(context: &mut ThreadContext, signal: u32, info: &SigInfo) {
+    let Some(index) = FAULT_SIGNALS.iter().position(|number| *number == signal) else {
+        return;
+    };
+    if context.held[index].signo == 0 {
+        context.held[index] = SigInfo { signo: signal as i32, ..*info };
     }
 }
 

@@ -14,7 +14,7 @@
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
 use crate::protocol;
-use crate::sys::kernel::{SigInfo, SigStack};
+use crate::sys::kernel::{SigInfo, SigStack, FAULT_SIGNALS};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -120,6 +120,11 @@ pub struct ThreadContext {
     pub syscall_number: u64,
     /// err, trapno and cr2 of the fault, for its frame.
     pub fault_details: [u64; 3],
+    /// The program's mask is in the dispatcher's hands, the thread's own is not the program's.
+    pub holds_mask: u32,
+    pub reserved: u32,
+    /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
+    pub held: [SigInfo; FAULT_SIGNALS.len()],
 }
 
 static PRIVATE_BASE: AtomicU64 = AtomicU64::new(0);
