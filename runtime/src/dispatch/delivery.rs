@@ -74,7 +74,37 @@ fn give_mask(context: &mut ThreadContext, mask: u64) {
     raise_held(context);
     // SAFETY: as in `take_mask`.
     unsafe { (&raw mut context.holds_mask).write_volatile(0) };
+    context.note_mask(mask);
     set_signal_mask(mask);
+}
+
+/// Runs what may read the program's memory by a guarded copy, whose faults must not be blocked.
+pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&ThreadContext) -> T) -> T {
+    if context.blocks_faults == 0 || context.holds_mask != 0 {
+        return read(context);
+    }
+    let mask = set_signal_mask(u64::MAX);
+    // SAFETY: as in `take_mask`.
+    unsafe { (&raw mut context.holds_mask).write_volatile(1) };
+    set_signal_mask(ALL_BUT_FAULTS);
+    let result = read(context);
+    set_signal_mask(u64::MAX);
+    raise_held(context);
+    // SAFETY: as above.
+    unsafe { (&raw mut context.holds_mask).write_volatile(0) };
+    set_signal_mask(mask);
+    result
+}
+
+/// Lets the processor execute at the context's rip, where it cannot: the fault comes from there. Comes back only if a
+/// signal goes before.
+pub fn fault_natively(context: &mut ThreadContext) {
+    let mask = set_signal_mask(u64::MAX);
+    if syscalls::is_signal_waiting(context) {
+        set_signal_mask(mask);
+        return;
+    }
+    deliver::step_native(context, mask)
 }
 
 /// Sends again what was held back. Everything is blocked.

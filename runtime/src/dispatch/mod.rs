@@ -69,41 +69,52 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 }
 
 /// Delivers what waits, then finds the fragment at the context's rip. `link` is the exit that may be linked to it.
+///
+/// Never gives an address of the program's own: where it has no code, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
-    if context.fault_pending != 0 || context.pending != 0 {
-        note_first_exit(context, link);
+    loop {
+        if context.fault_pending != 0 || syscalls::is_signal_waiting(context) {
+            note_first_exit(context, link);
+            link = NONE;
+            delivery::deliver_pending(context);
+        }
+        if vsyscall::is_in_page(context.rip) {
+            link = NONE;
+            vsyscall::emulate(context);
+        }
+        match delivery::with_faults(context, |context| find_to_resume(context, link)) {
+            Ok(address) => return address,
+            // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
+            Err(BuildError::NotExecutable(address)) if memory::learn_range(context, address) => {}
+            Err(BuildError::NotExecutable(_)) => delivery::fault_natively(context),
+            Err(BuildError::OutOfMemory) => delivery::release(context, release_reason::RUNTIME_ERROR),
+        }
         link = NONE;
-        delivery::deliver_pending(context);
     }
-    if vsyscall::is_in_page(context.rip) {
-        link = NONE;
-        vsyscall::emulate(context);
-    }
+}
+
+/// Where the fragment at the context's rip starts.
+fn find_to_resume(context: &ThreadContext, link: u32) -> Result<u64, BuildError> {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    let id = match find_or_build(&mut engine, &writer, context.rip) {
-        Ok(id) => id,
-        Err(BuildError::NotExecutable) => {
-            drop(engine);
-            // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
-            return if memory::learn_range(context) { resume(context, NONE) } else { context.rip };
-        }
-        Err(BuildError::OutOfMemory) => {
-            drop(engine);
-            delivery::release(context, release_reason::RUNTIME_ERROR);
-        }
-    };
+    let id = find_or_build(&mut engine, &writer, context.rip)?;
     if link != NONE {
         link_exit(&mut engine, &writer, context, link, id);
     }
-    engine.cache.fragment(id).cache_start
+    Ok(engine.cache.fragment(id).cache_start)
 }
 
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
-fn note_first_exit(context: &ThreadContext, link: u32) {
+fn note_first_exit(context: &mut ThreadContext, link: u32) {
+    if link != NONE {
+        delivery::with_faults(context, |context| note_exit(context, link));
+    }
+}
+
+fn note_exit(context: &ThreadContext, link: u32) {
     let mut engine = ENGINE.lock();
-    if link == NONE || engine.is_counting() || engine.cache.exit(link).linked_to != NONE {
+    if engine.is_counting() || engine.cache.exit(link).linked_to != NONE {
         return;
     }
     let writer = writer_of(context, engine.shared);
@@ -177,7 +188,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
                 add_to_counter(context, exit.counter, -1);
             }
             drop(engine);
-            follow_indirect(context, exit.fragment, exit.target);
+            delivery::with_faults(context, |context| follow_indirect(context, exit.fragment, exit.target));
             NONE
         }
         _ => exit_id,
@@ -233,7 +244,7 @@ fn take_indirect(context: &mut ThreadContext) -> Option<u64> {
     if source != NONE && !is_canonical(target) {
         fault_at_branch(context, source);
     } else if source != NONE {
-        follow_indirect(context, source, target);
+        delivery::with_faults(context, |context| follow_indirect(context, source, target));
     }
     None
 }
@@ -264,7 +275,7 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
-fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
+fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let fragment = *engine.cache.fragment(source);
@@ -328,7 +339,7 @@ fn landing_address(engine: &Engine, caller: u32) -> u64 {
 }
 
 /// Puts a way into the pair table and this thread's branch table.
-fn insert_pair(engine: &mut Engine, context: &mut ThreadContext, site: u32, target: u64, address: u64, pad_id: u32) {
+fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u32) {
     if address == 0 || target == 0 {
         return;
     }

@@ -147,6 +147,7 @@ extern "C" fn started_thread(context: &mut ThreadContext) -> ! {
     context.tid = gettid();
     THREADS.lock().set_tid(context.slot, context.tid);
     begin(context, context.parent_tid);
+    context.note_mask(context.start_mask);
     set_signal_mask(context.start_mask);
     create::enter(context)
 }

@@ -176,6 +176,7 @@ fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
         }
         Ok(())
     })());
+    context.note_mask(new_mask);
     set_signal_mask(new_mask);
     Some(result)
 }

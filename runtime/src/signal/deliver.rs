@@ -7,7 +7,7 @@ use crate::arch::x86_64::gate;
 use crate::sys::calls::{set_signal_mask, syscall};
 use crate::sys::kernel::{
     SigContext, SigFrame, SigInfo, SigStack, UContext, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SIG_DFL, SIG_IGN,
-    SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
+    SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
 };
 use crate::sys::number;
 use core::arch::asm;
@@ -136,6 +136,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> ! {
     const SETTABLE: u64 = 0x5_0dd5;
     context.rflags = (machine.rflags & SETTABLE) | 0x202;
     restore_stack(context, &frame.ucontext.stack);
+    context.note_mask(frame.ucontext.sigmask);
     let mut own = frame;
     // A signal that waits is delivered next, and comes back to the mask that this return restores.
     set_signal_mask(u64::MAX);
@@ -202,6 +203,27 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
     unsafe { frame::write(place, context, &content) };
     context.is_released = 1;
     crate::thread::block::set_gs_base(context.app_gs_base);
+    // SAFETY: the frame is complete; nothing on the present stack is needed any more.
+    unsafe { sigreturn(place.frame) }
+}
+
+/// The thread executes natively at the context's rip, where nothing can be executed: the fault that comes has all that the
+/// processor and the kernel say of it. If something can be executed there after all, because another thread or process
+/// just put it there, the trap behind it brings the thread back. All signals are blocked. Does not come back.
+pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
+    let place = frame::own_place(context);
+    let content = FrameContent {
+        rip: context.rip,
+        return_address: 0,
+        info: SigInfo::ZERO,
+        mask,
+        stack: crate::thread::block::signal_stack(context),
+        details: [0; 3],
+    };
+    context.rflags |= TRAP_FLAG;
+    // SAFETY: the frame area is the thread's own.
+    unsafe { frame::write(place, context, &content) };
+    context.is_stepping = 1;
     // SAFETY: the frame is complete; nothing on the present stack is needed any more.
     unsafe { sigreturn(place.frame) }
 }

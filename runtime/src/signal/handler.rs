@@ -6,13 +6,13 @@
 use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE};
-use crate::arch::x86_64::gate;
+use crate::arch::x86_64::{gate, guarded};
 use crate::cache::links::UNDELIVERED;
 use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
 use crate::protocol::error_code;
 use crate::sys::calls::syscall;
-use crate::sys::kernel::{SigAction, SigInfo, UContext, FAULT_SIGNALS};
+use crate::sys::kernel::{SigAction, SigInfo, UContext, FAULT_SIGNALS, SIGTRAP, TRAP_FLAG, TRAP_TRACE};
 use crate::sys::number;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -80,6 +80,10 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
     // SAFETY: only arenas and slab headers are read.
     let engine = unsafe { ENGINE.peek() };
     let pc = ucontext.mcontext.rip;
+    if let Some(landing) = guarded::landing_of(pc) {
+        ucontext.mcontext.rip = landing;
+        return;
+    }
     let mut info = *info;
     if engine.cache.slabs.contains(pc) {
         let Some((id, offset)) = interrupt::fragment_at(&engine.cache, pc) else {
@@ -101,11 +105,19 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         fail(context, signal, pc, info.address);
         return;
     } else {
-        // The program was let run where nothing can be executed.
+        // The program was let run where nothing can be executed (signal/deliver.rs, step_native).
         context.registers = ucontext.mcontext.registers();
         context.rflags = ucontext.mcontext.rflags;
         context.rip = pc;
         context.exit_id = crate::cache::NONE;
+        if core::mem::take(&mut context.is_stepping) != 0 {
+            context.rflags &= !TRAP_FLAG;
+            if signal == SIGTRAP && info.code == TRAP_TRACE {
+                // It could be executed after all, by now: the thread comes back.
+                redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+                return;
+            }
+        }
     }
     if context.pending == 0 {
         context.pending_mask = ucontext.sigmask;
