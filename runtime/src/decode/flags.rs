@@ -58,7 +58,8 @@ pub fn flag_use(instruction: &Instruction) -> FlagUse {
 /// Instructions looked at beyond a branch, at most.
 const LOOK_AHEAD: usize = 12;
 
-/// Whether the flags that `inc` changes are dead at `pc`.
+/// Whether the flags that `inc` changes are dead at `pc`. Code that the program may write is not looked at: nothing tells
+/// when it changes, and another block relies on it.
 pub fn dead_at(ranges: &Ranges, pc: u64) -> bool {
     let mut killed = 0;
     let mut pc = pc;
@@ -67,6 +68,9 @@ pub fn dead_at(ranges: &Ranges, pc: u64) -> bool {
         let mut buffer = [0; LOOK_AHEAD * MAX_INSTRUCTION_BYTES];
         let mut window = CodeWindow::open(&mut buffer, ranges, pc);
         window.keep_to_kind();
+        if window.is_writable {
+            return false;
+        }
         match look(&mut window, pc, &mut left, &mut killed) {
             Outlook::Dead => return true,
             Outlook::Unknown => return false,
