@@ -14,9 +14,14 @@ use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::{ALL_BUT_FAULTS, SIGNALS};
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP};
+use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN};
 use crate::thread::registry::{describe_end, write_event, writer_of};
 use core::sync::atomic::Ordering;
+
+/// `fault_pending`: the kernel itself would force a SIGSEGV, with no instruction to blame.
+const FORCED: u32 = 3;
+/// si_code of what the kernel sends.
+const SI_KERNEL: i32 = 128;
 
 /// Delivers a fault first, then an asynchronous signal; the context goes on in the handler.
 pub fn deliver_pending(context: &mut ThreadContext) {
@@ -35,6 +40,9 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             let info = context.fault_info;
             let details = context.fault_details;
             mask = deliver_one(context, &info, mask, details, true);
+            is_after_fault = true;
+        } else if kind == FORCED {
+            mask = force_segv(context, mask);
             is_after_fault = true;
         }
     }
@@ -117,13 +125,48 @@ fn raise_held(context: &mut ThreadContext) {
     }
 }
 
-/// Makes a SIGSEGV wait to be delivered that the program's instruction at the context's rip causes.
-pub fn raise_fault(context: &mut ThreadContext, code: i32, details: [u64; 3]) {
+/// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's rip causes.
+pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
     let mask = take_mask(context);
     context.pending_mask = mask;
-    context.fault_info = SigInfo { signo: SIGSEGV as i32, code, ..SigInfo::ZERO };
+    context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
     context.fault_details = details;
     context.fault_pending = 1;
+}
+
+/// Makes a SIGSEGV wait to be delivered that the kernel sends by itself.
+pub fn raise_forced(context: &mut ThreadContext) {
+    context.exit_id = NONE;
+    raise_fault(context, [0; 3]);
+    context.fault_pending = FORCED;
+}
+
+/// What the kernel does where a frame can't be written or read: SIGSEGV, which can't be blocked or ignored then
+/// (kernel/signal.c, force_sig). Returns the program's mask after it.
+fn force_segv(context: &mut ThreadContext, mask: u64) -> u64 {
+    let info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
+    let handler = SIGNALS.lock().action(SIGSEGV).handler;
+    if mask & 1 << (SIGSEGV - 1) != 0 || handler == SIG_DFL || handler == SIG_IGN {
+        end_by_segv(context, &info);
+    }
+    deliver_one(context, &info, mask, [0; 3], false)
+}
+
+/// Ends the process by SIGSEGV, whatever the program asked for.
+fn end_by_segv(context: &mut ThreadContext, info: &SigInfo) -> ! {
+    {
+        let engine = ENGINE.lock();
+        let shared = engine.shared;
+        let reason = u64::from(release_reason::FATAL_FAULT);
+        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [reason, 0, 0]);
+        describe_end(context, shared, end_kind::UNKNOWN);
+    }
+    SIGNALS.lock().restore_default(SIGSEGV);
+    loop {
+        deliver::raise_again(info);
+        // SIGSEGV is not blocked by this, and its default action is in place.
+        set_signal_mask(ALL_BUT_FAULTS);
+    }
 }
 
 /// The waiting signal is the caller's to deal with; what was unlinked for it is linked again.
@@ -138,7 +181,10 @@ fn take_pending(context: &mut ThreadContext) {
 
 /// Delivers one signal; returns the program's mask after it.
 fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3], is_fault: bool) -> u64 {
-    let interrupted_pc = context.rip;
+    let interrupted_pc = match core::mem::take(&mut context.fault_origin) {
+        0 => context.rip,
+        origin => origin,
+    };
     let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
     {
         let engine = ENGINE.lock();
@@ -155,6 +201,9 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             engine.count_edge(&writer, context, edge);
             new_mask
         }
+        // The frame of a SIGSEGV itself: the process ends (kernel/signal.c, force_sigsegv).
+        Delivery::NoRoom if info.signo as u32 == SIGSEGV => end_by_segv(context, info),
+        Delivery::NoRoom => force_segv(context, mask),
         Delivery::Ignored if !is_fault => mask,
         Delivery::Ignored | Delivery::Default => {
             SIGNALS.lock().restore_default(info.signo as u32);

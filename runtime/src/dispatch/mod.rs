@@ -13,13 +13,15 @@ use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE, SITE_OVERFLOW, SI
 use crate::arch::x86_64::gate::{
     REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
 };
+use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
-use crate::cache::NONE;
+use crate::cache::{Fragment, NONE};
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, exit_kind, release_reason};
 use crate::signal::table::SIGNALS;
+use crate::sys::kernel::USER_END;
 use crate::thread::registry::writer_of;
 use crate::thread::THREADS;
 
@@ -243,6 +245,8 @@ fn take_indirect(context: &mut ThreadContext) -> Option<u64> {
     }
     if source != NONE && !is_canonical(target) {
         fault_at_branch(context, source);
+    } else if source != NONE && is_beyond(target) {
+        blame_branch(context, source);
     } else if source != NONE {
         delivery::with_faults(context, |context| follow_indirect(context, source, target));
     }
@@ -255,15 +259,29 @@ fn is_canonical(address: u64) -> bool {
     high == 0 || high == -1
 }
 
+/// Whether no program can have code there, so that records cannot name it: what is no address, or the kernel's.
+fn is_beyond(address: u64) -> bool {
+    address >= USER_END && !vsyscall::is_in_page(address)
+}
+
+/// The branch or signal return at the end of `source` led to where no program has code. The fault is to come at the target,
+/// but for the records it is this instruction that was not executed.
+fn blame_branch(context: &mut ThreadContext, source: u32) {
+    let mut engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(source);
+    let branch = fragment.app_pc + u64::from(fragment.last_offset);
+    uncount_block(&mut engine, context, source, branch);
+    context.fault_origin = branch;
+}
+
 /// A branch to what is no address faults at the branch, before it is made (Intel SDM, #GP for near branches).
 fn fault_at_branch(context: &mut ThreadContext, source: u32) {
-    const SI_KERNEL: i32 = 128;
     const GENERAL_PROTECTION: u64 = 13;
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     context.rip = fragment.app_pc + u64::from(fragment.last_offset);
     if fragment.exit_kind == exit_kind::RETURN || fragment.exit_kind == exit_kind::INDIRECT_CALL {
-        let pushed = if fragment.exit_kind == exit_kind::RETURN { -8 } else { 8 };
+        let pushed = if fragment.exit_kind == exit_kind::RETURN { -8 - dropped_bytes(context, &fragment) } else { 8 };
         context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
     }
     if let Some(counter) = engine.cache.counted_too_early(&fragment, context.rip) {
@@ -271,7 +289,19 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
     }
     drop(engine);
     context.exit_id = source;
-    delivery::raise_fault(context, SI_KERNEL, [0, GENERAL_PROTECTION, 0]);
+    delivery::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+}
+
+/// How much more than its address the return dropped that is under way.
+fn dropped_bytes(context: &mut ThreadContext, fragment: &Fragment) -> i64 {
+    if context.site & SITE_RETURN != 0 {
+        return 0;
+    }
+    // A return of another kind, whose last two bytes say it (Intel SDM, RET imm16).
+    let mut operand = [0; 2];
+    let place = fragment.app_pc + u64::from(fragment.app_size) - operand.len() as u64;
+    delivery::with_faults(context, |_| guarded::read_program(&mut operand, place));
+    i64::from(u16::from_le_bytes(operand))
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.

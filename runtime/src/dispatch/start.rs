@@ -71,6 +71,9 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     context.rflags = block.rflags;
     context.app_gs_base = block.gs_base;
     context.tid = gettid();
+    // exec leaves no alternate stack, but does not say SS_DISABLE in frames, as a new thread's do (fs/exec.c,
+    // setup_new_exec; include/linux/signal.h, sas_ss_reset).
+    context.app_signal_stack.flags = 0;
     let (table, table_mask) = ENGINE.lock().cache.pairs.location();
     context.pair_table = table;
     context.pair_mask = table_mask;

@@ -127,6 +127,8 @@ pub struct ThreadContext {
     /// The processor was sent to where nothing could be executed, with the trap flag set.
     pub is_stepping: u32,
     pub reserved: u32,
+    /// The branch or return that led to what is no place for code, so that records name it instead; 0: none.
+    pub fault_origin: u64,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
     pub held: [SigInfo; FAULT_SIGNALS.len()],
 }
