@@ -19,11 +19,13 @@ pub struct Range {
 /// Sorted, disjoint ranges.
 pub struct Ranges {
     ranges: Vec<Range>,
+    /// How often they changed.
+    pub n_changes: u64,
 }
 
 impl Ranges {
     pub const fn new() -> Ranges {
-        Ranges { ranges: Vec::new() }
+        Ranges { ranges: Vec::new(), n_changes: 0 }
     }
 
     /// The range that holds `address`.
@@ -49,6 +51,7 @@ impl Ranges {
         if start >= end || !self.intersects(start, end) {
             return;
         }
+        self.n_changes += 1;
         let mut kept = Vec::with_capacity(self.ranges.len() + 1);
         for range in &self.ranges {
             if range.end <= start || range.start >= end {
@@ -71,6 +74,7 @@ impl Ranges {
         if !is_executable || start >= end {
             return;
         }
+        self.n_changes += 1;
         let index = self.ranges.partition_point(|range| range.start < start);
         self.ranges.insert(index, Range { start, end, protection });
     }

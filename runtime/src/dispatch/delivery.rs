@@ -105,13 +105,17 @@ pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&ThreadCont
 }
 
 /// Lets the processor execute at the context's rip, where it cannot: the fault comes from there. Comes back only if a
-/// signal goes before.
-pub fn fault_natively(context: &mut ThreadContext) {
+/// signal goes before, or if code came or went since the ranges had changed `n_changes` times.
+pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     let mask = set_signal_mask(u64::MAX);
-    if syscalls::is_signal_waiting(context) {
+    let engine = ENGINE.lock();
+    if syscalls::is_signal_waiting(context) || engine.ranges.n_changes != n_changes {
+        drop(engine);
         set_signal_mask(mask);
         return;
     }
+    // Kept until the fault is there (signal/handler.rs): no other thread puts code there before.
+    core::mem::forget(engine);
     deliver::step_native(context, mask)
 }
 

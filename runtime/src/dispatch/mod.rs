@@ -85,20 +85,22 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             link = NONE;
             vsyscall::emulate(context);
         }
-        match delivery::with_faults(context, |context| find_to_resume(context, link)) {
+        let mut n_changes = 0;
+        match delivery::with_faults(context, |context| find_to_resume(context, link, &mut n_changes)) {
             Ok(address) => return address,
             // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
             Err(BuildError::NotExecutable(address)) if memory::learn_range(context, address) => {}
-            Err(BuildError::NotExecutable(_)) => delivery::fault_natively(context),
+            Err(BuildError::NotExecutable(_)) => delivery::fault_natively(context, n_changes),
             Err(BuildError::OutOfMemory) => delivery::release(context, release_reason::RUNTIME_ERROR),
         }
         link = NONE;
     }
 }
 
-/// Where the fragment at the context's rip starts.
-fn find_to_resume(context: &ThreadContext, link: u32) -> Result<u64, BuildError> {
+/// Where the fragment at the context's rip starts; and how often the ranges had changed that it was looked for in.
+fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Result<u64, BuildError> {
     let mut engine = ENGINE.lock();
+    *n_changes = engine.ranges.n_changes;
     let writer = writer_of(context, engine.shared);
     let id = find_or_build(&mut engine, &writer, context.rip)?;
     if link != NONE {

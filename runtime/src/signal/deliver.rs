@@ -229,8 +229,9 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
 }
 
 /// The thread executes natively at the context's rip, where nothing can be executed: the fault that comes has all that the
-/// processor and the kernel say of it. If something can be executed there after all, because another thread or process
-/// just put it there, the trap behind it brings the thread back. All signals are blocked. Does not come back.
+/// processor and the kernel say of it. If something can be executed there after all, because another process just put it
+/// there, the trap behind it brings the thread back. All signals are blocked, and the engine's lock is held, which the
+/// signal handler gives up. Does not come back.
 pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
     let place = frame::own_place(context);
     let content = FrameContent {

@@ -111,9 +111,12 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         context.rip = pc;
         context.exit_id = crate::cache::NONE;
         if core::mem::take(&mut context.is_stepping) != 0 {
+            // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/delivery.rs, fault_natively).
+            unsafe { ENGINE.give_up() };
             context.rflags &= !TRAP_FLAG;
             if signal == SIGTRAP && info.code == TRAP_TRACE {
-                // It could be executed after all, by now: the thread comes back.
+                // It could be executed after all, because a file grew or another process had its hand in this: the thread
+                // comes back. The one instruction is not counted.
                 redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
                 return;
             }
