@@ -84,6 +84,9 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         if vsyscall::is_in_page(context.rip) {
             link = NONE;
             vsyscall::emulate(context);
+            if context.fault_pending != 0 {
+                continue;
+            }
         }
         let mut n_changes = 0;
         match delivery::with_faults(context, |context| find_to_resume(context, link, &mut n_changes)) {
