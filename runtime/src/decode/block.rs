@@ -2,8 +2,8 @@
 
 extern crate alloc;
 use super::ranges::Ranges;
+use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
 use crate::protocol::{MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
-use crate::sys::kernel::PROT_WRITE;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use iced_x86::{Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
@@ -60,9 +60,28 @@ pub struct Block {
     pub instructions: Vec<Instruction>,
     pub offsets: Vec<ConstantOffsets>,
     pub code: Vec<u8>,
+    /// Whether the program may write some of the code.
+    pub is_writable: bool,
+    /// Where code is copied to.
+    buffer: Vec<u8>,
 }
 
+/// There is no whole instruction: this is the first address that can't be executed, or can't be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoCode(pub u64);
+
 impl Block {
+    pub const fn new() -> Block {
+        Block {
+            pc: 0,
+            instructions: Vec::new(),
+            offsets: Vec::new(),
+            code: Vec::new(),
+            is_writable: false,
+            buffer: Vec::new(),
+        }
+    }
+
     pub fn size_bytes(&self) -> u64 {
         self.code.len() as u64
     }
@@ -79,47 +98,81 @@ impl Block {
     }
 }
 
-/// Decodes from `pc` into `block`; `None` where no code can be read.
-pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Option<Ending> {
+/// Decodes from `pc` into `block`.
+pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Result<Ending, NoCode> {
     block.pc = pc;
     block.instructions.clear();
     block.offsets.clear();
     block.code.clear();
-    let code = ranges.code_at(pc, MAX_FRAGMENT_BYTES as usize);
-    if code.is_empty() {
-        return None;
+    let mut buffer = core::mem::take(&mut block.buffer);
+    buffer.resize(MAX_FRAGMENT_BYTES as usize, 0);
+    let mut window = CodeWindow::open(&mut buffer, ranges, pc);
+    block.is_writable = window.is_writable;
+    let ending = decode_window(block, &mut window);
+    block.buffer = buffer;
+    ending
+}
+
+fn decode_window(block: &mut Block, window: &mut CodeWindow) -> Result<Ending, NoCode> {
+    loop {
+        window.extend();
+        // Decodes up to where an instruction may be cut by what was read so far.
+        let start = block.code.len();
+        let code = &window.bytes()[start..];
+        let mut decoder = Decoder::with_ip(64, code, block.pc + start as u64, decoder_options());
+        loop {
+            let left = code.len() - decoder.position();
+            if block.instructions.len() as u64 == MAX_FRAGMENT_INSTRUCTIONS {
+                return Ok(Ending::Limit);
+            }
+            if left < MAX_INSTRUCTION_BYTES && window.is_open() {
+                break;
+            }
+            if left == 0 && !block.instructions.is_empty() {
+                return Ok(Ending::Limit);
+            }
+            if left == 0 {
+                return Err(NoCode(window.end()));
+            }
+            if let Some(ending) = decode_one(block, window, &mut decoder, code)? {
+                return Ok(ending);
+            }
+        }
     }
-    let is_writable = ranges.find(pc).is_some_and(|range| range.protection & PROT_WRITE != 0);
-    let mut decoder = Decoder::with_ip(64, code, pc, decoder_options());
+}
+
+/// Decodes one instruction; how it ends the block, if it does.
+fn decode_one(
+    block: &mut Block,
+    window: &CodeWindow,
+    decoder: &mut Decoder,
+    code: &[u8],
+) -> Result<Option<Ending>, NoCode> {
+    let is_first = block.instructions.is_empty();
+    let start = decoder.position();
     let mut instruction = Instruction::default();
-    let ending = loop {
-        if block.instructions.len() as u64 == MAX_FRAGMENT_INSTRUCTIONS || !decoder.can_decode() {
-            break Ending::Limit;
+    decoder.decode_out(&mut instruction);
+    if instruction.code() == Code::INVALID {
+        if !is_first {
+            return Ok(Some(Ending::Limit));
         }
-        let start = decoder.position();
-        decoder.decode_out(&mut instruction);
-        if instruction.code() == Code::INVALID {
-            if !block.instructions.is_empty() {
-                break Ending::Limit;
-            }
-            if decoder.last_error() == iced_x86::DecoderError::NoMoreBytes && code.len() < 15 {
-                return None;
-            }
-            // One byte stands for what the decoder does not know; the processor would refuse it too.
-            block.code.push(code[0]);
-            return Some(Ending::Fault);
+        if decoder.last_error() == iced_x86::DecoderError::NoMoreBytes {
+            return Err(NoCode(window.end()));
         }
-        block.offsets.push(decoder.get_constant_offsets(&instruction));
-        block.instructions.push(instruction);
-        block.code.extend_from_slice(&code[start..decoder.position()]);
-        if let Some(ending) = ending_of(&instruction) {
-            break ending;
-        }
-        if is_writable && may_write_memory(&instruction) {
-            break Ending::Limit;
-        }
-    };
-    Some(ending)
+        // One byte stands for what the decoder does not know; the processor would refuse it too.
+        block.code.push(code[0]);
+        return Ok(Some(Ending::Fault));
+    }
+    let is_over_border = block.code.len() + instruction.len() > window.same_kind;
+    if is_over_border && !is_first {
+        return Ok(Some(Ending::Limit));
+    }
+    block.is_writable |= is_over_border;
+    block.offsets.push(decoder.get_constant_offsets(&instruction));
+    block.instructions.push(instruction);
+    block.code.extend_from_slice(&code[start..decoder.position()]);
+    let is_last = is_over_border || block.is_writable && may_write_memory(&instruction);
+    Ok(ending_of(&instruction).or(is_last.then_some(Ending::Limit)))
 }
 
 /// Whether an instruction may write what comes after it: anything that names memory, but for mere addresses.
@@ -205,7 +258,7 @@ fn ending_of(instruction: &Instruction) -> Option<Ending> {
 mod tests {
     use super::*;
 
-    fn ending(code: &[u8]) -> (usize, Option<Ending>) {
+    fn ending(code: &[u8]) -> (usize, Result<Ending, NoCode>) {
         let base = code.as_ptr() as u64;
         let mut ranges = Ranges::new();
         ranges.insert(base, base + code.len() as u64, 5, true);
@@ -216,32 +269,59 @@ mod tests {
 
     #[test]
     fn branches_end_blocks() {
-        assert_eq!(ending(&[0x90, 0xc3]), (2, Some(Ending::Return(0))));
-        assert_eq!(ending(&[0xc2, 8, 0]), (1, Some(Ending::Return(8))));
-        assert_eq!(ending(&[0x0f, 0x05]), (1, Some(Ending::Syscall)));
-        assert_eq!(ending(&[0xff, 0xe0]), (1, Some(Ending::IndirectJump)));
-        assert_eq!(ending(&[0xff, 0xd0]), (1, Some(Ending::IndirectCall)));
-        assert_eq!(ending(&[0xff, 0x28]), (1, Some(Ending::Unsupported)), "far jump");
-        assert_eq!(ending(&[0xcb]), (1, Some(Ending::Unsupported)), "far return");
-        assert_eq!(ending(&[0x0f, 0x0b]), (1, Some(Ending::Fault)), "ud2");
-        assert_eq!(ending(&[0x66, 0xe9, 0, 0, 0, 0]).1, Some(Ending::Unsupported), "16-bit jump");
+        assert_eq!(ending(&[0x90, 0xc3]), (2, Ok(Ending::Return(0))));
+        assert_eq!(ending(&[0xc2, 8, 0]), (1, Ok(Ending::Return(8))));
+        assert_eq!(ending(&[0x0f, 0x05]), (1, Ok(Ending::Syscall)));
+        assert_eq!(ending(&[0xff, 0xe0]), (1, Ok(Ending::IndirectJump)));
+        assert_eq!(ending(&[0xff, 0xd0]), (1, Ok(Ending::IndirectCall)));
+        assert_eq!(ending(&[0xff, 0x28]), (1, Ok(Ending::Unsupported)), "far jump");
+        assert_eq!(ending(&[0xcb]), (1, Ok(Ending::Unsupported)), "far return");
+        assert_eq!(ending(&[0x0f, 0x0b]), (1, Ok(Ending::Fault)), "ud2");
+        assert_eq!(ending(&[0x66, 0xe9, 0, 0, 0, 0]).1, Ok(Ending::Unsupported), "16-bit jump");
     }
 
     #[test]
     fn data16_tls_call_is_near() {
         let (n, end) = ending(&[0x66, 0x66, 0x48, 0xe8, 0, 0, 0, 0]);
         assert_eq!(n, 1);
-        assert!(matches!(end, Some(Ending::Call(_))));
+        assert!(matches!(end, Ok(Ending::Call(_))));
     }
 
     #[test]
     fn unknown_bytes_fault_alone() {
-        assert_eq!(ending(&[0x06; 16]), (0, Some(Ending::Fault)));
-        assert_eq!(ending(&[0x90, 0x06]), (1, Some(Ending::Limit)));
+        assert_eq!(ending(&[0x06; 16]), (0, Ok(Ending::Fault)));
+        assert_eq!(ending(&[0x90, 0x06]), (1, Ok(Ending::Limit)));
+    }
+
+    #[test]
+    fn long_blocks_are_read_piece_by_piece() {
+        let mut code = [0x90u8; 300];
+        code[299] = 0xc3;
+        let (n, end) = ending(&code);
+        assert_eq!((n, end), (256, Ok(Ending::Limit)));
+        assert_eq!(ending(&code[150..]), (150, Ok(Ending::Return(0))));
+    }
+
+    #[test]
+    fn instructions_over_a_border_stand_alone() {
+        // Read by machine code, which the compiler does not see.
+        let code = core::hint::black_box(&[0x90u8, 0x48, 0x89, 0xc3, 0x90, 0xc3]);
+        let base = code.as_ptr() as u64;
+        let mut ranges = Ranges::new();
+        ranges.insert(base, base + 2, 5, true);
+        ranges.insert(base + 2, base + 6, 7, true);
+        let mut block = Block::default();
+        assert_eq!(decode_block(&mut block, &ranges, base), Ok(Ending::Limit));
+        assert_eq!((block.code.len(), block.is_writable), (1, false));
+        assert_eq!(decode_block(&mut block, &ranges, base + 1), Ok(Ending::Limit));
+        assert_eq!((block.code.len(), block.is_writable), (3, true));
+        assert_eq!(decode_block(&mut block, &ranges, base + 4), Ok(Ending::Return(0)));
+        assert_eq!((block.code.len(), block.is_writable), (2, true));
     }
 
     #[test]
     fn cut_instructions_are_not_code() {
-        assert_eq!(ending(&[0xe8, 0]), (0, None));
+        let code = [0xe8, 0];
+        assert_eq!(ending(&code), (0, Err(NoCode(code.as_ptr() as u64 + 2))));
     }
 }

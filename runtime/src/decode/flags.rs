@@ -5,6 +5,7 @@
 
 use super::block::decoder_options;
 use super::ranges::Ranges;
+use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
 use iced_x86::{Code, Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
 /// What `inc` changes.
@@ -57,47 +58,75 @@ pub fn flag_use(instruction: &Instruction) -> FlagUse {
 /// Instructions looked at beyond a branch, at most.
 const LOOK_AHEAD: usize = 12;
 
-/// Whether the flags that `inc` changes are dead at `pc`.
+/// Whether the flags that `inc` changes are dead at `pc`. Code that the program may write is not looked at: nothing tells
+/// when it changes, and another block relies on it.
 pub fn dead_at(ranges: &Ranges, pc: u64) -> bool {
     let mut killed = 0;
     let mut pc = pc;
     let mut left = LOOK_AHEAD;
     for _ in 0..3 {
-        let code = ranges.code_at(pc, LOOK_AHEAD * 15);
-        let mut decoder = Decoder::with_ip(64, code, pc, decoder_options());
-        let mut instruction = Instruction::default();
-        loop {
-            if left == 0 || !decoder.can_decode() {
-                return false;
-            }
-            left -= 1;
-            decoder.decode_out(&mut instruction);
-            if instruction.code() == Code::INVALID {
-                return false;
-            }
-            let flags = flag_use(&instruction);
-            if flags.reads & INC_FLAGS & !killed != 0 {
-                return false;
-            }
-            killed |= flags.kills & INC_FLAGS;
-            if killed == INC_FLAGS {
-                return true;
-            }
-            match instruction.flow_control() {
-                FlowControl::Next => {}
-                FlowControl::UnconditionalBranch => {
-                    pc = instruction.near_branch_target();
-                    break;
-                }
-                FlowControl::Call if instruction.is_call_near() => {
-                    pc = instruction.near_branch_target();
-                    break;
-                }
-                _ => return false,
-            }
+        let mut buffer = [0; LOOK_AHEAD * MAX_INSTRUCTION_BYTES];
+        let mut window = CodeWindow::open(&mut buffer, ranges, pc);
+        window.keep_to_kind();
+        if window.is_writable {
+            return false;
+        }
+        match look(&mut window, pc, &mut left, &mut killed) {
+            Outlook::Dead => return true,
+            Outlook::Unknown => return false,
+            Outlook::At(target) => pc = target,
         }
     }
     false
+}
+
+/// What a straight run of code says about the flags.
+enum Outlook {
+    Dead,
+    Unknown,
+    /// It goes on there.
+    At(u64),
+}
+
+fn look(window: &mut CodeWindow, pc: u64, left: &mut usize, killed: &mut u32) -> Outlook {
+    let mut start = 0;
+    let mut instruction = Instruction::default();
+    loop {
+        window.extend();
+        let code = &window.bytes()[start..];
+        let mut decoder = Decoder::with_ip(64, code, pc + start as u64, decoder_options());
+        loop {
+            let cut = code.len() - decoder.position() < MAX_INSTRUCTION_BYTES;
+            if cut && window.is_open() {
+                start += decoder.position();
+                break;
+            }
+            if *left == 0 || !decoder.can_decode() {
+                return Outlook::Unknown;
+            }
+            *left -= 1;
+            decoder.decode_out(&mut instruction);
+            if instruction.code() == Code::INVALID {
+                return Outlook::Unknown;
+            }
+            let flags = flag_use(&instruction);
+            if flags.reads & INC_FLAGS & !*killed != 0 {
+                return Outlook::Unknown;
+            }
+            *killed |= flags.kills & INC_FLAGS;
+            if *killed == INC_FLAGS {
+                return Outlook::Dead;
+            }
+            match instruction.flow_control() {
+                FlowControl::Next => {}
+                FlowControl::UnconditionalBranch => return Outlook::At(instruction.near_branch_target()),
+                FlowControl::Call if instruction.is_call_near() => {
+                    return Outlook::At(instruction.near_branch_target());
+                }
+                _ => return Outlook::Unknown,
+            }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 pub mod block;
 pub mod flags;
 pub mod ranges;
+pub mod window;
 
-pub use block::{decode_block, Block, Ending};
+pub use block::{decode_block, Block, Ending, NoCode};
 pub use ranges::Ranges;

@@ -19,11 +19,13 @@ pub struct Range {
 /// Sorted, disjoint ranges.
 pub struct Ranges {
     ranges: Vec<Range>,
+    /// How often they changed.
+    pub n_changes: u64,
 }
 
 impl Ranges {
     pub const fn new() -> Ranges {
-        Ranges { ranges: Vec::new() }
+        Ranges { ranges: Vec::new(), n_changes: 0 }
     }
 
     /// The range that holds `address`.
@@ -49,6 +51,7 @@ impl Ranges {
         if start >= end || !self.intersects(start, end) {
             return;
         }
+        self.n_changes += 1;
         let mut kept = Vec::with_capacity(self.ranges.len() + 1);
         for range in &self.ranges {
             if range.end <= start || range.start >= end {
@@ -71,33 +74,40 @@ impl Ranges {
         if !is_executable || start >= end {
             return;
         }
+        self.n_changes += 1;
         let index = self.ranges.partition_point(|range| range.start < start);
         self.ranges.insert(index, Range { start, end, protection });
     }
 
-    /// The code bytes from `address` on, at most `limit`, over adjacent ranges of one kind (may the program write it?);
-    /// empty where nothing is executable.
-    pub fn code_at(&self, address: u64, limit: usize) -> &'static [u8] {
-        let mut end = address;
+    /// How much code there is from `address` on, at most `limit` bytes, over adjacent ranges.
+    pub fn run_at(&self, address: u64, limit: usize) -> Run {
         let first = self.ranges.partition_point(|range| range.end <= address);
-        let mut index = first;
-        while let Some(range) = self.ranges.get(index) {
-            let is_other_kind = (range.protection ^ self.ranges[first].protection) & PROT_WRITE != 0;
-            if range.start > end || end - address >= limit as u64 || is_other_kind {
+        let is_writable = self.ranges.get(first).is_some_and(|range| range.protection & PROT_WRITE != 0);
+        let (mut end, mut same_end) = (address, address);
+        for range in &self.ranges[first..] {
+            if range.start > end || end - address >= limit as u64 {
                 break;
             }
+            let is_same = (range.protection & PROT_WRITE != 0) == is_writable;
+            if is_same && same_end == end {
+                same_end = range.end;
+            }
             end = range.end;
-            index += 1;
         }
-        let size = ((end - address) as usize).min(limit);
-        if size == 0 {
-            return &[];
-        }
-        // SAFETY: the bytes are mapped and executable, hence readable; they stay so while the runtime's lock is held,
-        // which is as long as any caller keeps the slice. Another thread may write them: a torn read decodes other
-        // instructions, never out of bounds.
-        unsafe { core::slice::from_raw_parts(address as *const u8, size) }
+        let clamp = |end: u64| (end - address).min(limit as u64) as usize;
+        Run { size: clamp(end), same_kind: clamp(same_end), is_writable }
     }
+}
+
+/// Code that lies in one piece.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Bytes in all; 0 where nothing is executable.
+    pub size: usize,
+    /// Bytes at the start that are all writable by the program, or all not.
+    pub same_kind: usize,
+    /// Whether those are writable.
+    pub is_writable: bool,
 }
 
 #[cfg(test)]
@@ -121,13 +131,19 @@ mod tests {
 
     #[test]
     fn code_runs_over_adjacent_ranges() {
-        let bytes = [0x90u8; 64];
-        let base = bytes.as_ptr() as u64;
         let mut ranges = Ranges::new();
-        ranges.insert(base, base + 16, 5, true);
-        ranges.insert(base + 16, base + 32, 4, true);
-        assert_eq!(ranges.code_at(base + 8, 100).len(), 24);
-        assert_eq!(ranges.code_at(base + 8, 4).len(), 4);
-        assert_eq!(ranges.code_at(base + 32, 4).len(), 0);
+        ranges.insert(0x1000, 0x2000, 5, true);
+        ranges.insert(0x2000, 0x3000, 4, true);
+        ranges.insert(0x3000, 0x4000, 7, true);
+        ranges.insert(0x5000, 0x6000, 5, true);
+        let run = |address, limit| {
+            let run = ranges.run_at(address, limit);
+            (run.size, run.same_kind, run.is_writable)
+        };
+        assert_eq!(run(0x1f00, 0x10000), (0x2100, 0x1100, false));
+        assert_eq!(run(0x1f00, 0x10), (0x10, 0x10, false));
+        assert_eq!(run(0x3ff8, 0x10), (8, 8, true));
+        assert_eq!(run(0x4000, 0x10), (0, 0, false));
+        assert_eq!(run(0x4fff, 0x10), (0, 0, false));
     }
 }

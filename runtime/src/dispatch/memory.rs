@@ -8,7 +8,7 @@ use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
 use crate::sys::calls::{check, rdtsc, syscall};
-use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE};
+use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
 use crate::sys::number;
 use crate::thread::registry::{write_event, writer_of};
 
@@ -211,13 +211,17 @@ pub fn attach_shared(arguments: [u64; 6]) -> i64 {
     unsafe { syscall(number::SHMAT, arguments) }
 }
 
-/// Asks the kernel about the memory at the context's rip: `true` if it is executable there, and known from now on.
-pub fn learn_range(context: &ThreadContext) -> bool {
-    let Some((start, end, protection)) = find_mapping(context.rip) else {
+/// Asks the kernel about the memory at `address`: `true` if it is executable there, and known from now on.
+pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
+    if address >= USER_END {
+        // The vsyscall page is no memory.
+        return false;
+    }
+    let Some((start, end, protection)) = find_mapping(address) else {
         return false;
     };
     let mut engine = ENGINE.lock();
-    if protection & PROT_EXEC == 0 || engine.ranges.find(context.rip).is_some() {
+    if protection & PROT_EXEC == 0 || engine.ranges.find(address).is_some() {
         return false;
     }
     engine.ranges.insert(start, end, protection, true);

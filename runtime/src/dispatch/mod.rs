@@ -2,6 +2,7 @@
 //!
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
+pub mod delivery;
 pub mod memory;
 pub mod process;
 pub mod start;
@@ -12,20 +13,17 @@ use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE, SITE_OVERFLOW, SI
 use crate::arch::x86_64::gate::{
     REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
 };
+use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
-use crate::cache::links::UNDELIVERED;
-use crate::cache::NONE;
+use crate::cache::{Fragment, NONE};
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
-use crate::protocol::{edge_kind, error_code, event_kind, exit_kind, release_reason};
-use crate::signal::deliver::{self, Delivery};
+use crate::protocol::{edge_kind, error_code, exit_kind, release_reason};
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP};
-use crate::thread::registry::{write_event, writer_of};
+use crate::sys::kernel::USER_END;
+use crate::thread::registry::writer_of;
 use crate::thread::THREADS;
-use core::sync::atomic::Ordering;
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
@@ -73,41 +71,57 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 }
 
 /// Delivers what waits, then finds the fragment at the context's rip. `link` is the exit that may be linked to it.
+///
+/// Never gives an address of the program's own: where it has no code, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
-    if context.fault_pending != 0 || context.pending != 0 {
-        note_first_exit(context, link);
-        link = NONE;
-        deliver_pending(context);
-    }
-    if vsyscall::is_in_page(context.rip) {
-        link = NONE;
-        vsyscall::emulate(context);
-    }
-    let mut engine = ENGINE.lock();
-    let writer = writer_of(context, engine.shared);
-    let id = match find_or_build(&mut engine, &writer, context.rip) {
-        Ok(id) => id,
-        Err(BuildError::NotExecutable) => {
-            drop(engine);
+    loop {
+        if context.fault_pending != 0 || syscalls::is_signal_waiting(context) {
+            note_first_exit(context, link);
+            link = NONE;
+            delivery::deliver_pending(context);
+        }
+        if vsyscall::is_in_page(context.rip) {
+            link = NONE;
+            vsyscall::emulate(context);
+            if context.fault_pending != 0 {
+                continue;
+            }
+        }
+        let mut n_changes = 0;
+        match delivery::with_faults(context, |context| find_to_resume(context, link, &mut n_changes)) {
+            Ok(address) => return address,
             // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
-            return if memory::learn_range(context) { resume(context, NONE) } else { context.rip };
+            Err(BuildError::NotExecutable(address)) if memory::learn_range(context, address) => {}
+            Err(BuildError::NotExecutable(_)) => delivery::fault_natively(context, n_changes),
+            Err(BuildError::OutOfMemory) => delivery::release(context, release_reason::RUNTIME_ERROR),
         }
-        Err(BuildError::OutOfMemory) => {
-            drop(engine);
-            release(context, release_reason::RUNTIME_ERROR);
-        }
-    };
+        link = NONE;
+    }
+}
+
+/// Where the fragment at the context's rip starts; and how often the ranges had changed that it was looked for in.
+fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Result<u64, BuildError> {
+    let mut engine = ENGINE.lock();
+    *n_changes = engine.ranges.n_changes;
+    let writer = writer_of(context, engine.shared);
+    let id = find_or_build(&mut engine, &writer, context.rip)?;
     if link != NONE {
         link_exit(&mut engine, &writer, context, link, id);
     }
-    engine.cache.fragment(id).cache_start
+    Ok(engine.cache.fragment(id).cache_start)
 }
 
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
-fn note_first_exit(context: &ThreadContext, link: u32) {
+fn note_first_exit(context: &mut ThreadContext, link: u32) {
+    if link != NONE {
+        delivery::with_faults(context, |context| note_exit(context, link));
+    }
+}
+
+fn note_exit(context: &ThreadContext, link: u32) {
     let mut engine = ENGINE.lock();
-    if link == NONE || engine.is_counting() || engine.cache.exit(link).linked_to != NONE {
+    if engine.is_counting() || engine.cache.exit(link).linked_to != NONE {
         return;
     }
     let writer = writer_of(context, engine.shared);
@@ -168,7 +182,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
         ExitType::Release => {
             uncount_block(&mut engine, context, exit.fragment, exit.target);
             drop(engine);
-            release(context, release_reason::FAR_BRANCH);
+            delivery::release(context, release_reason::FAR_BRANCH);
         }
         ExitType::Stale => {
             let writer = writer_of(context, engine.shared);
@@ -181,7 +195,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
                 add_to_counter(context, exit.counter, -1);
             }
             drop(engine);
-            follow_indirect(context, exit.fragment, exit.target);
+            delivery::with_faults(context, |context| follow_indirect(context, exit.fragment, exit.target));
             NONE
         }
         _ => exit_id,
@@ -198,7 +212,7 @@ fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_
 }
 
 /// Counts the instructions of a fragment before `stopped_at`.
-fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
+pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
     if stopped_at == fragment.app_pc || !fragment.is_included {
         return;
@@ -236,8 +250,10 @@ fn take_indirect(context: &mut ThreadContext) -> Option<u64> {
     }
     if source != NONE && !is_canonical(target) {
         fault_at_branch(context, source);
+    } else if source != NONE && is_beyond(target) {
+        blame_branch(context, source);
     } else if source != NONE {
-        follow_indirect(context, source, target);
+        delivery::with_faults(context, |context| follow_indirect(context, source, target));
     }
     None
 }
@@ -248,32 +264,53 @@ fn is_canonical(address: u64) -> bool {
     high == 0 || high == -1
 }
 
+/// Whether no program can have code there, so that records cannot name it: what is no address, or the kernel's.
+fn is_beyond(address: u64) -> bool {
+    address >= USER_END && !vsyscall::is_in_page(address)
+}
+
+/// The branch or signal return at the end of `source` led to where no program has code. The fault is to come at the target,
+/// but for the records it is this instruction that was not executed.
+fn blame_branch(context: &mut ThreadContext, source: u32) {
+    let mut engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(source);
+    let branch = fragment.app_pc + u64::from(fragment.last_offset);
+    uncount_block(&mut engine, context, source, branch);
+    context.fault_origin = branch;
+}
+
 /// A branch to what is no address faults at the branch, before it is made (Intel SDM, #GP for near branches).
 fn fault_at_branch(context: &mut ThreadContext, source: u32) {
-    const SI_KERNEL: i32 = 128;
     const GENERAL_PROTECTION: u64 = 13;
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     context.rip = fragment.app_pc + u64::from(fragment.last_offset);
     if fragment.exit_kind == exit_kind::RETURN || fragment.exit_kind == exit_kind::INDIRECT_CALL {
-        let pushed = if fragment.exit_kind == exit_kind::RETURN { -8 } else { 8 };
+        let pushed = if fragment.exit_kind == exit_kind::RETURN { -8 - dropped_bytes(context, &fragment) } else { 8 };
         context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
     }
     if let Some(counter) = engine.cache.counted_too_early(&fragment, context.rip) {
         add_to_counter(context, counter, -1);
     }
     drop(engine);
-    if context.pending == 0 {
-        context.pending_mask = current_mask(true);
-    }
     context.exit_id = source;
-    context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
-    context.fault_details = [0, GENERAL_PROTECTION, 0];
-    context.fault_pending = 1;
+    delivery::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+}
+
+/// How much more than its address the return dropped that is under way.
+fn dropped_bytes(context: &mut ThreadContext, fragment: &Fragment) -> i64 {
+    if context.site & SITE_RETURN != 0 {
+        return 0;
+    }
+    // A return of another kind, whose last two bytes say it (Intel SDM, RET imm16).
+    let mut operand = [0; 2];
+    let place = fragment.app_pc + u64::from(fragment.app_size) - operand.len() as u64;
+    delivery::with_faults(context, |_| guarded::read_program(&mut operand, place));
+    i64::from(u16::from_le_bytes(operand))
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
-fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
+fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let fragment = *engine.cache.fragment(source);
@@ -374,7 +411,7 @@ fn landing_address(engine: &Engine, caller: u32) -> u64 {
 }
 
 /// Puts a way into the pair table and this thread's branch table.
-fn insert_pair(engine: &mut Engine, context: &mut ThreadContext, site: u32, target: u64, address: u64, pad_id: u32) {
+fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u32) {
     if address == 0 || target == 0 {
         return;
     }
@@ -405,117 +442,4 @@ fn rewind_syscall(context: &mut ThreadContext) {
     context.rip = fragment.app_pc + u64::from(fragment.last_offset);
     let stopped_at = context.rip;
     uncount_block(&mut engine, context, exit.fragment, stopped_at);
-}
-
-/// Delivers a fault first, then an asynchronous signal; the context goes on in the handler.
-fn deliver_pending(context: &mut ThreadContext) {
-    if context.fault_pending != 0 {
-        let kind = core::mem::replace(&mut context.fault_pending, 0);
-        let id = context.exit_id;
-        if id != NONE {
-            let mut engine = ENGINE.lock();
-            let stopped_at = context.rip;
-            count_part(&mut engine, context, id, stopped_at);
-        }
-        if kind == 1 {
-            let info = context.fault_info;
-            let details = context.fault_details;
-            let mask = context.pending_mask;
-            let was_waiting = context.pending != 0;
-            deliver_one(context, &info, mask, details, true);
-            if was_waiting {
-                // The fault's handler is interrupted at its first instruction: its mask is the program's now.
-                context.pending_mask = current_mask(true);
-            }
-        }
-    }
-    if context.pending != 0 {
-        let info = context.pending_info;
-        let mask = context.pending_mask;
-        take_pending(context);
-        deliver_one(context, &info, mask, [0; 3], false);
-    }
-}
-
-/// The waiting signal is the caller's to deal with; what was unlinked for it is linked again.
-pub fn take_pending(context: &mut ThreadContext) {
-    context.pending = 0;
-    UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
-    if context.unlinked_fragment != NONE {
-        let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
-        ENGINE.lock().cache.relink_after_interrupt(id);
-    }
-}
-
-/// The thread's present mask; everything stays blocked while another signal waits.
-fn current_mask(is_waiting: bool) -> u64 {
-    let mask = set_signal_mask(crate::signal::table::ALL_BUT_FAULTS);
-    if !is_waiting {
-        set_signal_mask(mask);
-    }
-    mask
-}
-
-fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3], is_fault: bool) {
-    let interrupted_pc = context.rip;
-    let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
-    {
-        let engine = ENGINE.lock();
-        engine.shared.add(crate::status_field!(entries_signal), 1);
-        let writer = writer_of(context, engine.shared);
-        write_event(&writer, event, interrupted_pc, [info.signo as u64, info.code as u64, info.address]);
-    }
-    match deliver::deliver(context, info, mask, details) {
-        Delivery::Handler => {
-            let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
-            let edge = DynamicEdge { kind, source_fragment: NONE, source_pc: interrupted_pc, target_pc: context.rip };
-            let mut engine = ENGINE.lock();
-            let writer = writer_of(context, engine.shared);
-            engine.count_edge(&writer, context, edge);
-        }
-        Delivery::Ignored if !is_fault => {
-            set_signal_mask(mask);
-        }
-        Delivery::Ignored | Delivery::Default => {
-            SIGNALS.lock().restore_default(info.signo as u32);
-            if is_fault && info.signo as u32 == SIGTRAP {
-                // A trap comes after its instruction, which is not executed again: the signal is sent instead.
-                deliver::raise_again(info);
-            }
-            if is_fault {
-                // The instruction faults again, natively and with the program's own state.
-                end_by_default(context, mask);
-            }
-            deliver::raise_again(info);
-            set_signal_mask(mask);
-        }
-    }
-}
-
-/// Lets the program's default action come: the fault is repeated natively.
-fn end_by_default(context: &mut ThreadContext, mask: u64) -> ! {
-    {
-        let engine = ENGINE.lock();
-        let shared = engine.shared;
-        let reason = u64::from(release_reason::FATAL_FAULT);
-        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [reason, 0, 0]);
-        crate::thread::registry::describe_end(context, shared, crate::protocol::end_kind::UNKNOWN);
-    }
-    deliver::release_native(context, mask)
-}
-
-/// The thread goes on natively from the context's rip, for ever.
-pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
-    {
-        let engine = ENGINE.lock();
-        let shared = engine.shared;
-        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);
-        crate::thread::registry::describe_end(context, shared, crate::protocol::end_kind::RELEASED);
-    }
-    let mask = if context.pending != 0 { context.pending_mask } else { current_mask(false) };
-    if context.pending != 0 {
-        deliver::raise_again(&context.pending_info);
-        take_pending(context);
-    }
-    deliver::release_native(context, mask)
 }

@@ -147,6 +147,7 @@ extern "C" fn started_thread(context: &mut ThreadContext) -> ! {
     context.tid = gettid();
     THREADS.lock().set_tid(context.slot, context.tid);
     begin(context, context.parent_tid);
+    context.note_mask(context.start_mask);
     set_signal_mask(context.start_mask);
     create::enter(context)
 }
@@ -249,7 +250,7 @@ fn begin_slot_again(context: &ThreadContext) {
 
 /// Releases the calling thread because the runtime cannot go on with it.
 pub fn give_up(context: &mut ThreadContext) -> ! {
-    super::release(context, release_reason::RUNTIME_ERROR)
+    super::delivery::release(context, release_reason::RUNTIME_ERROR)
 }
 
 /// Prepares the gate for the calls that come here.

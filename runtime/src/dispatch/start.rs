@@ -10,15 +10,13 @@ use crate::signal::handler::set_image_range;
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, gettid, monotonic_ns, rdtsc, set_signal_mask, syscall};
 use crate::sys::heap;
+use crate::sys::kernel::USER_END;
 use crate::sys::number;
 use crate::thread::block::{set_gs_base, set_signal_stack};
 use crate::thread::create;
 use crate::thread::THREADS;
 use crate::translate::Mangler;
 use core::sync::atomic::{AtomicU32, Ordering};
-
-/// The highest address of a user program's mappings; above it only the vsyscall page.
-const USER_END: u64 = 0x7fff_ffff_f000;
 
 /// Takes the process over. Called once, on the image's boot stack.
 ///
@@ -37,6 +35,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     gate::set_dispatch(dispatch);
     crate::decode::block::initialize();
     crate::arch::x86_64::xsave::initialize();
+    crate::arch::x86_64::guarded::initialize();
     process::initialize();
     SIGNALS.lock().initialize();
     stamp_start(shared);
@@ -51,6 +50,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         for index in 0..(block.range_count as usize).min(160) {
             let [start, end, protection] =
                 [block.ranges[index * 3], block.ranges[index * 3 + 1], block.ranges[index * 3 + 2]];
+            // The vsyscall page.
             if end > USER_END {
                 continue;
             }
@@ -71,6 +71,9 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     context.rflags = block.rflags;
     context.app_gs_base = block.gs_base;
     context.tid = gettid();
+    // exec leaves no alternate stack, but does not say SS_DISABLE in frames, as a new thread's do (fs/exec.c,
+    // setup_new_exec; include/linux/signal.h, sas_ss_reset).
+    context.app_signal_stack.flags = 0;
     let (table, table_mask) = ENGINE.lock().cache.pairs.location();
     context.pair_table = table;
     context.pair_mask = table_mask;
@@ -81,6 +84,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     wait_for_debugger(shared);
     // SAFETY: the status page is mapped; the field is an aligned u32.
     unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::RUNNING, Ordering::Release);
+    context.note_mask(mask);
     set_signal_mask(mask);
     create::enter(context)
 }

@@ -1,16 +1,15 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{memory, process, release};
+use super::delivery::{self, release};
+use super::{memory, process};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::{set_signal_mask, Error, EFAULT, EINVAL, ENOMEM, EPERM};
-use crate::sys::kernel::{
-    SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS, MINSIGSTKSZ, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
-};
+use crate::sys::calls::{set_signal_mask, Error, EFAULT, EINVAL, EPERM};
+use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::{number, syscall};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
@@ -175,6 +174,7 @@ fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
         }
         Ok(())
     })());
+    context.note_mask(new_mask);
     set_signal_mask(new_mask);
     Some(result)
 }
@@ -215,17 +215,7 @@ fn set_stack(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let shown = deliver::shown_stack(context);
     result_of((|| {
         if new != 0 {
-            let new = read_program::<SigStack>(new)?;
-            if shown.flags & SS_ONSTACK != 0 {
-                return Err(Error(EPERM));
-            }
-            let mode = new.flags & !SS_AUTODISARM;
-            context.app_signal_stack = match mode {
-                SS_DISABLE => SigStack { sp: 0, size: 0, flags: new.flags & SS_AUTODISARM, padding: 0 },
-                0 | SS_ONSTACK if new.size < MINSIGSTKSZ => return Err(Error(ENOMEM)),
-                0 | SS_ONSTACK => SigStack { flags: new.flags & SS_AUTODISARM, ..new },
-                _ => return Err(Error(EINVAL)),
-            };
+            deliver::change_stack(context, &read_program::<SigStack>(new)?)?;
         }
         if old != 0 {
             write_program(old, shown)?;
@@ -234,13 +224,20 @@ fn set_stack(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     })())
 }
 
-fn return_from_handler(context: &mut ThreadContext) -> ! {
-    {
+/// rt_sigreturn. Comes back if there is no frame: the call returns, and the kernel sends SIGSEGV (signal_fault in
+/// arch/x86/kernel/signal.c).
+fn return_from_handler(context: &mut ThreadContext) -> i64 {
+    let Some(frame) = delivery::with_faults(context, deliver::read_frame) else {
+        delivery::raise_forced(context);
+        return 0;
+    };
+    let target = frame.ucontext.mcontext.rip;
+    if super::is_beyond(target) {
+        let source = ENGINE.lock().cache.exit(context.exit_id).fragment;
+        super::blame_branch(context, source);
+    } else {
         let mut engine = ENGINE.lock();
         let writer = writer_of(context, engine.shared);
-        let frame = context.registers[4].wrapping_sub(8);
-        let offset = core::mem::offset_of!(crate::sys::kernel::SigFrame, ucontext.mcontext.rip) as u64;
-        let target = read_program::<u64>(frame + offset).unwrap_or(0);
         let exit = *engine.cache.exit(context.exit_id);
         let fragment = *engine.cache.fragment(exit.fragment);
         let edge = crate::instrument::pads::DynamicEdge {
@@ -251,7 +248,7 @@ fn return_from_handler(context: &mut ThreadContext) -> ! {
         };
         engine.count_edge(&writer, context, edge);
     }
-    deliver::return_from_handler(context)
+    deliver::return_from_handler(context, frame)
 }
 
 /// Ends the thread. Comes back if a signal waits: the thread took it, so its handler runs first.

@@ -3,7 +3,9 @@
 //! The page cannot be read, and the kernel emulates what would run there (arch/x86/entry/vsyscall/vsyscall_64.c). If the
 //! program called it natively, it would come back natively; so the runtime emulates it the same way.
 
+use super::delivery;
 use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::guarded;
 use crate::sys::syscall;
 
 const PAGE: u64 = 0xffff_ffff_ff60_0000;
@@ -13,7 +15,8 @@ pub fn is_in_page(pc: u64) -> bool {
     pc & !0xfff == PAGE
 }
 
-/// Does what the call at the context's rip does, and returns from it. Addresses that are no call fault natively.
+/// Does what the call at the context's rip does, and returns from it. Addresses that are no call fault natively. Without a
+/// stack to return from, a SIGSEGV waits to be delivered (emulate_vsyscall).
 pub fn emulate(context: &mut ThreadContext) {
     // gettimeofday, time, getcpu
     let number = match context.rip - PAGE {
@@ -23,9 +26,14 @@ pub fn emulate(context: &mut ThreadContext) {
         _ => return,
     };
     let r = context.registers;
+    let mut slot = [0; 8];
+    let read = delivery::with_faults(context, |_| guarded::read_program(&mut slot, r[4]));
+    if read != slot.len() {
+        delivery::raise_forced(context);
+        return;
+    }
     // SAFETY: the program's own call.
     context.registers[0] = unsafe { syscall(number, [r[7], r[6], r[2], 0, 0, 0]) } as u64;
-    // SAFETY: the program's call just pushed the return address there.
-    context.rip = unsafe { (r[4] as *const u64).read_unaligned() };
+    context.rip = u64::from_le_bytes(slot);
     context.registers[4] = r[4].wrapping_add(8);
 }

@@ -8,10 +8,9 @@ use super::{BuildError, Engine};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Fragment, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;
-use crate::decode::{decode_block, flags, Block, Ending};
+use crate::decode::{decode_block, flags, Block, Ending, NoCode};
 use crate::protocol::{error_code, exit_kind, record_kind, FragmentRecord};
 use crate::sys::calls::rdtsc;
-use crate::sys::kernel::PROT_WRITE;
 
 /// Bits of FragmentRecord.flags.
 const FLAG_EXCLUDED: u8 = 1;
@@ -53,8 +52,8 @@ impl Engine {
     pub fn build(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
         let mut block = core::mem::take(&mut self.block);
         let result = match decode_block(&mut block, &self.ranges, pc) {
-            Some(ending) => self.build_block(writer, &block, ending),
-            None => Err(BuildError::NotExecutable),
+            Ok(ending) => self.build_block(writer, &block, ending),
+            Err(NoCode(address)) => Err(BuildError::NotExecutable(address)),
         };
         self.block = block;
         result
@@ -82,7 +81,7 @@ impl Engine {
         let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
         let place = counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end));
-        if self.is_writable(block.pc) {
+        if block.is_writable {
             let id = exits.add_stub_only(ExitType::Stale, block.pc);
             emit_check(&mut emitter, block, |emitter| ExitList::emit_stub_jump(emitter, id));
         }
@@ -298,11 +297,6 @@ impl Engine {
             Ending::Limit => flags::dead_at(&self.ranges, block.end()),
             _ => false,
         }
-    }
-
-    /// Whether the program may write the code at `pc` without a system call.
-    fn is_writable(&self, pc: u64) -> bool {
-        self.ranges.find(pc).is_some_and(|range| range.protection & PROT_WRITE != 0)
     }
 
     /// How often the code at `pc` had changed, given what it is now.

@@ -27,8 +27,8 @@ pub static ENGINE: Lock<Engine> = Lock::new(Engine::new());
 /// Why no fragment could be made.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub enum BuildError {
-    /// Nothing executable lies there: running it natively shows the program the fault.
-    NotExecutable,
+    /// There is no instruction that could be executed: the first address that is not executable, or can't be read.
+    NotExecutable(u64),
     /// Memory of the runtime is used up; reported on the status page.
     OutOfMemory,
 }
@@ -57,12 +57,7 @@ impl Engine {
             ranges: Ranges::new(),
             shared: Shared::NONE,
             mangler: None,
-            block: Block {
-                pc: 0,
-                instructions: alloc::vec::Vec::new(),
-                offsets: alloc::vec::Vec::new(),
-                code: alloc::vec::Vec::new(),
-            },
+            block: Block::new(),
             edges: BTreeMap::new(),
             counters_used: 0,
             instructions_translated: 0,

@@ -3,11 +3,11 @@
 use super::frame::{self, FrameContent};
 use super::table::{ALL_BUT_FAULTS, SIGNALS};
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::gate;
-use crate::sys::calls::{set_signal_mask, syscall};
+use crate::arch::x86_64::{gate, guarded};
+use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
-    SigContext, SigFrame, SigInfo, SigStack, UContext, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SIG_DFL, SIG_IGN,
-    SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
+    SigContext, SigFrame, SigInfo, SigStack, UContext, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SIG_DFL,
+    SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
 };
 use crate::sys::number;
 use core::arch::asm;
@@ -18,20 +18,27 @@ const HANDLER_CLEARED_FLAGS: u64 = 0x100 | 0x400 | 0x10000;
 /// What became of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivery {
-    /// The context goes on in the handler.
-    Handler,
+    /// The context goes on in the handler, with this mask.
+    Handler(u64),
     /// The program ignores it.
     Ignored,
     /// The kernel's default action is due.
     Default,
+    /// The frame can't be written; nothing was changed.
+    NoRoom,
 }
 
 /// Whether `sp` is on the program's alternate stack.
 fn is_on_stack(stack: &SigStack, sp: u64) -> bool {
-    stack.flags & SS_AUTODISARM == 0 && sp > stack.sp && sp - stack.sp <= stack.size
+    stack.flags & SS_AUTODISARM == 0 && is_inside(stack, sp)
 }
 
-/// The program's alternate stack as `sigaltstack` and frames show it.
+/// As the kernel's __on_sig_stack (include/linux/sched/signal.h).
+fn is_inside(stack: &SigStack, sp: u64) -> bool {
+    sp > stack.sp && sp - stack.sp <= stack.size
+}
+
+/// The program's alternate stack as `sigaltstack` shows it. Frames show it as it was set.
 pub fn shown_stack(context: &ThreadContext) -> SigStack {
     let stack = context.app_signal_stack;
     let flags = if stack.size == 0 {
@@ -44,19 +51,35 @@ pub fn shown_stack(context: &ThreadContext) -> SigStack {
     SigStack { flags: flags | (stack.flags & SS_AUTODISARM), ..stack }
 }
 
-/// Makes the context go on in the handler of `info`'s signal. `mask` is the program's mask when the signal came.
+/// Changes the program's alternate stack, as the kernel's do_sigaltstack (kernel/signal.c).
+pub fn change_stack(context: &mut ThreadContext, new: &SigStack) -> Result<(), Error> {
+    if is_on_stack(&context.app_signal_stack, context.registers[4]) {
+        return Err(Error(EPERM));
+    }
+    context.app_signal_stack = match new.flags & !SS_AUTODISARM {
+        SS_DISABLE => SigStack { sp: 0, size: 0, ..*new },
+        0 | SS_ONSTACK if new.size < MINSIGSTKSZ => return Err(Error(ENOMEM)),
+        0 | SS_ONSTACK => *new,
+        _ => return Err(Error(EINVAL)),
+    };
+    Ok(())
+}
+
+/// Makes the context go on in the handler of `info`'s signal. `mask` is the program's mask when the signal came; what it
+/// is in the handler is returned, not set: another signal must not come before its edge is counted and what waits is done.
 ///
 /// On the runtime's stack, no lock held.
 pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3]) -> Delivery {
     let signal = info.signo as u32;
-    let has_temporary_mask = core::mem::take(&mut context.has_temporary_mask) != 0;
-    let waiting_mask = if has_temporary_mask { context.temporary_mask } else { mask };
+    let waiting_mask = if context.has_temporary_mask != 0 { context.temporary_mask } else { mask };
     let action = {
         let mut table = SIGNALS.lock();
         let action = table.action(signal);
         match action.handler {
-            SIG_DFL => return Delivery::Default,
-            SIG_IGN => return Delivery::Ignored,
+            SIG_DFL | SIG_IGN => {
+                context.has_temporary_mask = 0;
+                return if action.handler == SIG_DFL { Delivery::Default } else { Delivery::Ignored };
+            }
             _ => {}
         }
         if action.flags & SA_RESETHAND != 0 {
@@ -66,26 +89,24 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     };
     let stack = context.app_signal_stack;
     let sp = context.registers[4];
-    let top = if action.flags & SA_ONSTACK != 0 && stack.size != 0 && !is_on_stack(&stack, sp) {
-        stack.sp + stack.size
-    } else {
-        sp.wrapping_sub(128)
-    };
+    // The red zone counts for whether the handler is to change stacks, not for whether it was on it already
+    // (arch/x86/kernel/signal.c, get_sigframe).
+    let below = sp.wrapping_sub(128);
+    let is_entering = action.flags & SA_ONSTACK != 0 && stack.size != 0 && !is_on_stack(&stack, below);
+    let top = if is_entering { stack.sp.wrapping_add(stack.size) } else { below };
     let place = frame::place_below(top);
-    let content = FrameContent {
-        rip: context.rip,
-        return_address: action.restorer,
-        info: *info,
-        mask,
-        stack: shown_stack(context),
-        details,
-    };
+    // Neither does the kernel write beyond the end of an alternate stack.
+    if (is_entering || is_on_stack(&stack, sp)) && !is_inside(&stack, place.frame) {
+        return Delivery::NoRoom;
+    }
+    let content = FrameContent { rip: context.rip, return_address: action.restorer, info: *info, mask, stack, details };
+    if !frame::write_to_program(place, context, &content) {
+        return Delivery::NoRoom;
+    }
+    context.has_temporary_mask = 0;
     if stack.flags & SS_AUTODISARM != 0 {
         context.app_signal_stack = SigStack::DISABLED;
     }
-    // SAFETY: the kernel would write the same bytes to the program's stack; where it cannot, the program is killed as by
-    // the kernel.
-    unsafe { frame::write(place, context, &content) };
     context.registers[4] = place.frame;
     context.registers[7] = u64::from(signal);
     context.registers[6] = place.frame + core::mem::offset_of!(SigFrame, info) as u64;
@@ -99,8 +120,7 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     if action.flags & SA_NODEFER == 0 {
         new_mask |= 1 << (signal - 1);
     }
-    set_signal_mask(new_mask);
-    Delivery::Handler
+    Delivery::Handler(new_mask)
 }
 
 /// xmm and MXCSR as a handler finds them; the rest of the state the kernel would clear, too.
@@ -123,19 +143,29 @@ fn reset_vector_state(context: &mut ThreadContext) {
     }
 }
 
-/// The program's rt_sigreturn: its stack pointer leads to the frame. Loads the vector state from there by a real
-/// rt_sigreturn, which lands in the gate. Does not come back.
-pub fn return_from_handler(context: &mut ThreadContext) -> ! {
-    let frame_address = context.registers[4].wrapping_sub(8);
-    // SAFETY: the kernel would read the same memory; a bad frame ends the process here as there.
-    let frame = unsafe { (frame_address as *const SigFrame).read_unaligned() };
+/// The frame that the program's rt_sigreturn returns from, if it can be read. Guarded copies may fault.
+pub fn read_frame(context: &ThreadContext) -> Option<SigFrame> {
+    let mut bytes = [0; size_of::<SigFrame>()];
+    let address = context.registers[4].wrapping_sub(8);
+    if guarded::read_program(&mut bytes, address) != bytes.len() {
+        return None;
+    }
+    // SAFETY: as many bytes, and any bytes are a frame.
+    Some(unsafe { bytes.as_ptr().cast::<SigFrame>().read_unaligned() })
+}
+
+/// The program's rt_sigreturn from `frame`. Loads the vector state from there by a real rt_sigreturn, which lands in the
+/// gate. Does not come back.
+pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> ! {
     let machine = frame.ucontext.mcontext;
     context.registers = machine.registers();
     context.rip = machine.rip;
     // Only these flags can be set by the program (arch/x86/kernel/signal_64.c, FIX_EFLAGS).
     const SETTABLE: u64 = 0x5_0dd5;
     context.rflags = (machine.rflags & SETTABLE) | 0x202;
-    restore_stack(context, &frame.ucontext.stack);
+    // What is refused is left as it is (kernel/signal.c, restore_altstack).
+    let _ = change_stack(context, &frame.ucontext.stack);
+    context.note_mask(frame.ucontext.sigmask);
     let mut own = frame;
     // A signal that waits is delivered next, and comes back to the mask that this return restores.
     set_signal_mask(u64::MAX);
@@ -147,14 +177,6 @@ pub fn return_from_handler(context: &mut ThreadContext) -> ! {
     let fpstate = machine.fpstate;
     let landing = gate::clew_gate_landing as *const () as u64;
     return_to(context, own.ucontext, landing, fpstate)
-}
-
-fn restore_stack(context: &mut ThreadContext, stack: &SigStack) {
-    if stack.flags & SS_DISABLE != 0 {
-        context.app_signal_stack = SigStack::DISABLED;
-    } else {
-        context.app_signal_stack = SigStack { flags: stack.flags & SS_AUTODISARM, ..*stack };
-    }
 }
 
 /// A real rt_sigreturn on a frame in the private block: to `rip` on the runtime's stack, with the frame's mask.
@@ -187,6 +209,8 @@ unsafe fn sigreturn(frame: u64) -> ! {
 
 /// The thread goes on natively at the context's rip, with the program's mask `mask`. Does not come back.
 pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
+    // From the mark below on, a signal's frame goes where the stack pointer is, which is still the runtime's.
+    set_signal_mask(u64::MAX);
     let place = frame::own_place(context);
     let content = FrameContent {
         rip: context.rip,
@@ -200,6 +224,28 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
     unsafe { frame::write(place, context, &content) };
     context.is_released = 1;
     crate::thread::block::set_gs_base(context.app_gs_base);
+    // SAFETY: the frame is complete; nothing on the present stack is needed any more.
+    unsafe { sigreturn(place.frame) }
+}
+
+/// The thread executes natively at the context's rip, where nothing can be executed: the fault that comes has all that the
+/// processor and the kernel say of it. If something can be executed there after all, because another process just put it
+/// there, the trap behind it brings the thread back. All signals are blocked, and the engine's lock is held, which the
+/// signal handler gives up. Does not come back.
+pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
+    let place = frame::own_place(context);
+    let content = FrameContent {
+        rip: context.rip,
+        return_address: 0,
+        info: SigInfo::ZERO,
+        mask,
+        stack: crate::thread::block::signal_stack(context),
+        details: [0; 3],
+    };
+    context.rflags |= TRAP_FLAG;
+    // SAFETY: the frame area is the thread's own.
+    unsafe { frame::write(place, context, &content) };
+    context.is_stepping = 1;
     // SAFETY: the frame is complete; nothing on the present stack is needed any more.
     unsafe { sigreturn(place.frame) }
 }

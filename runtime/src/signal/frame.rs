@@ -1,7 +1,7 @@
 //! Signal frames as the kernel builds them, built by the runtime.
 
 use crate::arch::x86_64::context::{ThreadContext, FRAME_BYTES, FRAME_OFFSET};
-use crate::arch::x86_64::xsave;
+use crate::arch::x86_64::{guarded, xsave};
 use crate::sys::kernel::{
     SigContext, SigFrame, SigInfo, SigStack, UContext, FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FX_SW_BYTES_OFFSET,
     UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
@@ -29,11 +29,6 @@ pub fn place_below(stack: u64) -> FramePlace {
     FramePlace { frame, fpstate }
 }
 
-/// Lowest address that a frame below `stack` touches.
-pub fn lowest_below(stack: u64) -> u64 {
-    place_below(stack).frame
-}
-
 fn fpstate_bytes() -> usize {
     xsave::area_bytes() + if xsave::has_xsave() { 4 } else { 0 }
 }
@@ -55,6 +50,29 @@ pub struct FrameContent {
 /// # Safety
 /// The memory from the frame up to the stack pointer it was placed below must be writable.
 pub unsafe fn write(place: FramePlace, context: &ThreadContext, content: &FrameContent) {
+    // SAFETY: forwarded.
+    unsafe { write_for(place, place, context, content) }
+}
+
+/// Writes a frame to the program's stack, at `place`; `false` where that can't be written. Guarded copies may fault.
+pub fn write_to_program(place: FramePlace, context: &ThreadContext, content: &FrameContent) -> bool {
+    let own = own_place(context);
+    // SAFETY: the frame area is the thread's own; what is written below lies in it, and the kernel would write the same
+    // bytes to the program's stack.
+    unsafe {
+        write_for(own, place, context, content);
+        let frame = core::slice::from_raw_parts(own.frame as *const u8, size_of::<SigFrame>());
+        let state = core::slice::from_raw_parts(own.fpstate as *const u8, fpstate_bytes());
+        guarded::write_program(place.frame, frame) == frame.len()
+            && guarded::write_program(place.fpstate, state) == state.len()
+    }
+}
+
+/// Writes at `place` a frame that is to lie at `shown`.
+///
+/// # Safety
+/// As `write`, for `place`.
+unsafe fn write_for(place: FramePlace, shown: FramePlace, context: &ThreadContext, content: &FrameContent) {
     let mut machine = SigContext {
         r8: 0,
         r9: 0,
@@ -82,7 +100,7 @@ pub unsafe fn write(place: FramePlace, context: &ThreadContext, content: &FrameC
         trapno: content.details[1],
         oldmask: content.mask,
         cr2: content.details[2],
-        fpstate: place.fpstate,
+        fpstate: shown.fpstate,
         reserved: [0; 8],
     };
     machine.set_registers(&context.registers);

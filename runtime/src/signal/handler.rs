@@ -6,13 +6,13 @@
 use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE};
-use crate::arch::x86_64::gate;
+use crate::arch::x86_64::{gate, guarded};
 use crate::cache::links::UNDELIVERED;
 use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
 use crate::protocol::error_code;
-use crate::sys::calls::{getpid, gettid, syscall};
-use crate::sys::kernel::{SigAction, SigInfo, UContext, FAULT_SIGNALS};
+use crate::sys::calls::syscall;
+use crate::sys::kernel::{SigAction, SigInfo, UContext, FAULT_SIGNALS, SIGTRAP, TRAP_FLAG, TRAP_TRACE};
 use crate::sys::number;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -80,6 +80,10 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
     // SAFETY: only arenas and slab headers are read.
     let engine = unsafe { ENGINE.peek() };
     let pc = ucontext.mcontext.rip;
+    if let Some(landing) = guarded::landing_of(pc) {
+        ucontext.mcontext.rip = landing;
+        return;
+    }
     let mut info = *info;
     if engine.cache.slabs.contains(pc) {
         let Some((id, offset)) = interrupt::fragment_at(&engine.cache, pc) else {
@@ -101,11 +105,22 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         fail(context, signal, pc, info.address);
         return;
     } else {
-        // The program was let run where nothing can be executed.
+        // The program was let run where nothing can be executed (signal/deliver.rs, step_native).
         context.registers = ucontext.mcontext.registers();
         context.rflags = ucontext.mcontext.rflags;
         context.rip = pc;
         context.exit_id = crate::cache::NONE;
+        if core::mem::take(&mut context.is_stepping) != 0 {
+            // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/delivery.rs, fault_natively).
+            unsafe { ENGINE.give_up() };
+            context.rflags &= !TRAP_FLAG;
+            if signal == SIGTRAP && info.code == TRAP_TRACE {
+                // It could be executed after all, because a file grew or another process had its hand in this: the thread
+                // comes back. The one instruction is not counted.
+                redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+                return;
+            }
+        }
     }
     if context.pending == 0 {
         context.pending_mask = ucontext.sigmask;
@@ -119,15 +134,8 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
 }
 
 fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
-    if context.pending != 0 {
-        // Only a fault signal that somebody sent comes here. Let it wait in the kernel.
-        let mut info = *info;
-        info.signo = signal as i32;
-        ucontext.sigmask |= 1 << (signal - 1);
-        let target =
-            [u64::from(getpid()), u64::from(gettid()), u64::from(signal), &info as *const SigInfo as u64, 0, 0];
-        // SAFETY: reads `info`.
-        unsafe { syscall(number::RT_TGSIGQUEUEINFO, target) };
+    if context.pending != 0 || context.fault_pending != 0 || context.holds_mask != 0 {
+        hold(context, signal, info);
         return;
     }
     context.pending_info = *info;
@@ -167,6 +175,17 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
             context.fault_pending = 2;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
+    }
+}
+
+/// Keeps back a signal that was sent while the mask here is not the program's: only those that an instruction can cause
+/// as well come then. A second one of a kind is lost, as it is where the kernel keeps it (signal(7), standard signals).
+fn hold(context: &mut ThreadContext, signal: u32, info: &SigInfo) {
+    let Some(index) = FAULT_SIGNALS.iter().position(|number| *number == signal) else {
+        return;
+    };
+    if context.held[index].signo == 0 {
+        context.held[index] = SigInfo { signo: signal as i32, ..*info };
     }
 }
 

@@ -4,6 +4,8 @@ pub const PROT_NONE: u64 = 0;
 pub const PROT_READ: u64 = 1;
 pub const PROT_WRITE: u64 = 2;
 pub const PROT_EXEC: u64 = 4;
+/// The end of what a program can map (arch/x86/include/asm/page_64_types.h, TASK_SIZE_MAX).
+pub const USER_END: u64 = 0x7fff_ffff_f000;
 pub const MAP_SHARED: u64 = 1;
 pub const MAP_PRIVATE: u64 = 2;
 pub const MAP_FIXED: u64 = 0x10;
@@ -41,6 +43,11 @@ pub const SA_NODEFER: u64 = 0x4000_0000;
 pub const SA_RESETHAND: u64 = 0x8000_0000;
 pub const SIG_DFL: u64 = 0;
 pub const SIG_IGN: u64 = 1;
+
+/// si_code of a single step's trap.
+pub const TRAP_TRACE: i32 = 2;
+/// The trap flag in rflags: a trap behind each instruction.
+pub const TRAP_FLAG: u64 = 0x100;
 
 pub const SS_ONSTACK: u32 = 1;
 pub const SS_DISABLE: u32 = 2;

@@ -30,6 +30,14 @@ impl<T> Lock<T> {
         unsafe { &*self.value.get() }
     }
 
+    /// Gives up a lock whose guard was forgotten. Reachable from the signal handler: it never waits.
+    ///
+    /// # Safety
+    /// The calling thread holds the lock by a guard that it gave to `core::mem::forget`.
+    pub unsafe fn give_up(&self) {
+        drop(Guard { lock: self });
+    }
+
     pub fn lock(&self) -> Guard<'_, T> {
         if self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             while self.word.swap(2, Ordering::Acquire) != 0 {

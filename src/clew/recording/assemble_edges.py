@@ -18,7 +18,7 @@ import numpy.typing as npt
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_flow import ProcessFlow, ThreadFlow
 from clew.recording.blocks import NO_BLOCK, Blocks
-from clew.recording.blocks_keys import VSYSCALL_START, spans
+from clew.recording.blocks_keys import is_vsyscall, spans
 
 __all__ = ["Edges", "ThreadCounts", "build_edges"]
 
@@ -101,7 +101,7 @@ class _EdgeBuilder:
         # Edges worked out by thread: (source, target, kind, callee) -> its number, counted from after all others.
         self.derived: dict[tuple[int, int, int, int], int] = {}
         self.shared_return_points: list[int] = []
-        self.into_vsyscall = np.flatnonzero(blocks.app_pc[self.target] >= np.uint64(VSYSCALL_START))
+        self.into_vsyscall = np.flatnonzero(is_vsyscall(blocks.app_pc[self.target]))
         self._find_callees()
         self._find_return_points()
         self._add_simple_returns()

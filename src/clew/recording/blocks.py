@@ -27,7 +27,7 @@ from clew.recording.assemble_flow import ProcessFlow
 from clew.recording.assemble_records import Fragments
 from clew.recording.blocks_cut import NONE, CutCode, cut_fragments
 from clew.recording.blocks_entries import Entries, find_entries
-from clew.recording.blocks_keys import VSYSCALL_START, KeySpace, sorted_unique
+from clew.recording.blocks_keys import KeySpace, is_vsyscall, sorted_unique
 
 __all__ = ["INSIDE_BLOCK", "NO_BLOCK", "Blocks", "build_blocks"]
 
@@ -117,7 +117,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     leaves = code.end_pc[last_part] == fragments.end_pc[code.fragment[last_part]]
     exit_kind[has_code] = np.where(leaves, fragments.exit_kind[code.fragment[last_part]], ExitKind.FALL_THROUGH)
 
-    exit_kind[pc[order] >= np.uint64(VSYSCALL_START)] = ExitKind.RETURN
+    exit_kind[is_vsyscall(pc[order])] = ExitKind.RETURN
 
     alive = np.flatnonzero(code.is_alive)
     owner = block_of_segment[code.segment[alive]]

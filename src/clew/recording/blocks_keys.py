@@ -10,13 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["VSYSCALL_END", "VSYSCALL_START", "KeySpace", "sorted_unique", "spans"]
+__all__ = ["VSYSCALL_END", "VSYSCALL_START", "KeySpace", "is_vsyscall", "sorted_unique", "spans"]
 
 Array = npt.NDArray[Any]
 
 VSYSCALL_START = 0xFFFFFFFFFF600000
 VSYSCALL_END = VSYSCALL_START + 0x1000
 """The page of old system calls that the kernel runs by itself, at an address of its own."""
+
+
+def is_vsyscall(pc: Array) -> Array:
+    """Whether a call of `pc` is one of the old system calls; any other address of their page faults."""
+    entries: Array = np.isin(pc, np.uint64(VSYSCALL_START) + np.array([0, 0x400, 0x800], np.uint64))
+    return entries
 
 
 class KeySpace:

@@ -14,7 +14,7 @@
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
 use crate::protocol;
-use crate::sys::kernel::{SigInfo, SigStack};
+use crate::sys::kernel::{SigInfo, SigStack, FAULT_SIGNALS, SIGBUS, SIGSEGV};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -120,6 +120,17 @@ pub struct ThreadContext {
     pub syscall_number: u64,
     /// err, trapno and cr2 of the fault, for its frame.
     pub fault_details: [u64; 3],
+    /// The program's mask is in the dispatcher's hands, the thread's own is not the program's.
+    pub holds_mask: u32,
+    /// The program's mask blocks a signal that reading its memory can cause, which the kernel answers by killing.
+    pub blocks_faults: u32,
+    /// The processor was sent to where nothing could be executed, with the trap flag set.
+    pub is_stepping: u32,
+    pub reserved: u32,
+    /// The branch or return that led to what is no place for code, so that records name it instead; 0: none.
+    pub fault_origin: u64,
+    /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
+    pub held: [SigInfo; FAULT_SIGNALS.len()],
 }
 
 static PRIVATE_BASE: AtomicU64 = AtomicU64::new(0);
@@ -180,6 +191,12 @@ pub fn gs_branch_table(site_index: u32) -> u32 {
 }
 
 impl ThreadContext {
+    /// Notes what the program's mask is from now on. Every place that gives the program a mask says so here.
+    pub fn note_mask(&mut self, mask: u64) {
+        let faults = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
+        self.blocks_faults = u32::from(mask & faults != 0);
+    }
+
     /// The counter's address in this thread's window.
     pub fn counter(&self, index: u32) -> *mut u64 {
         (self.self_address + gs_counter(index) as u64) as *mut u64

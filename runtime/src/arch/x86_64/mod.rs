@@ -4,6 +4,7 @@ pub mod context;
 pub mod emit;
 #[cfg(not(test))]
 pub mod gate;
+pub mod guarded;
 pub mod xsave;
 
 /// A general register by the processor's number (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15).

@@ -1,0 +1,109 @@
+//! Copying from and to the program's memory, where it may fault: it need not be there any more.
+//!
+//! Runs on the runtime's stack. The signal handler knows the instruction that may fault and makes it go on behind itself,
+//! as a copy that ended early. Signals that an instruction can cause must not be blocked: the kernel would kill.
+
+use core::arch::asm;
+use core::arch::global_asm;
+use core::arch::x86_64::{__cpuid, __cpuid_count};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+global_asm!(
+    ".pushsection .text.clew_guarded,\"ax\",@progbits",
+    // u64 clew_guarded_copy(rdi target, rsi source, rdx size): the bytes that were not copied. Clobbers rcx, rsi, rdi.
+    ".globl clew_guarded_copy",
+    "clew_guarded_copy:",
+    "mov rcx, rdx",
+    ".globl clew_guarded_instruction",
+    "clew_guarded_instruction:",
+    "rep movsb",
+    // A fault in the middle leaves the rest in rcx (Intel SDM, REP).
+    ".globl clew_guarded_landing",
+    "clew_guarded_landing:",
+    "mov rax, rcx",
+    "ret",
+    ".popsection",
+);
+
+extern "C" {
+    fn clew_guarded_copy(target: *mut u8, source: *const u8, size: usize) -> usize;
+    fn clew_guarded_instruction();
+    fn clew_guarded_landing();
+}
+
+/// Where a fault at `pc` goes on, if that is a guarded copy. Called by the signal handler: reads no memory.
+pub fn landing_of(pc: u64) -> Option<u64> {
+    (pc == clew_guarded_instruction as *const () as u64).then_some(clew_guarded_landing as *const () as u64)
+}
+
+/// Whether the kernel enabled protection keys, which make code that only may be executed unreadable.
+static HAS_KEYS: AtomicBool = AtomicBool::new(false);
+
+/// Asks the processor. Once, at the start.
+pub fn initialize() {
+    // CPUID.7.0:ECX.OSPKE
+    let has_keys = __cpuid(0).eax >= 7 && __cpuid_count(7, 0).ecx & (1 << 4) != 0;
+    HAS_KEYS.store(has_keys, Ordering::Relaxed);
+}
+
+/// Copies code from `source` on; how many bytes there were to be had.
+pub fn read_code(target: &mut [u8], source: u64) -> usize {
+    let size = target.len();
+    // SAFETY: writes inside `target`; what can't be read there ends the copy.
+    let mut left = unsafe { clew_guarded_copy(target.as_mut_ptr(), source as *const u8, size) };
+    if left != 0 && HAS_KEYS.load(Ordering::Relaxed) {
+        // Keys hold for reading, not for executing (Intel SDM, protection keys): the processor has no trouble here.
+        let keys = open_keys();
+        let done = size - left;
+        // SAFETY: as above, for the rest.
+        left =
+            unsafe { clew_guarded_copy(target.as_mut_ptr().add(done), (source as *const u8).wrapping_add(done), left) };
+        write_keys(keys);
+    }
+    size - left
+}
+
+/// Copies to the program's memory; how many bytes could be written.
+///
+/// # Safety
+/// The program must expect the bytes there: as from the kernel.
+pub unsafe fn write_program(target: u64, source: &[u8]) -> usize {
+    // SAFETY: the caller promises that the bytes are the program's to lose; what can't be written ends the copy.
+    source.len() - unsafe { clew_guarded_copy(target as *mut u8, source.as_ptr(), source.len()) }
+}
+
+/// Copies from the program's memory; how many bytes could be read.
+pub fn read_program(target: &mut [u8], source: u64) -> usize {
+    // SAFETY: writes inside `target`; what can't be read ends the copy.
+    target.len() - unsafe { clew_guarded_copy(target.as_mut_ptr(), source as *const u8, target.len()) }
+}
+
+/// Gives all keys all rights; returns what they had.
+fn open_keys() -> u32 {
+    let keys: u32;
+    // SAFETY: rdpkru reads the thread's rights of keys; OSPKE is set.
+    unsafe { asm!("rdpkru", in("ecx") 0, out("eax") keys, out("edx") _, options(nomem, nostack)) };
+    write_keys(0);
+    keys
+}
+
+fn write_keys(keys: u32) {
+    // SAFETY: OSPKE is set; a signal in between finds these rights in its frame and puts them back. Orders memory accesses.
+    unsafe { asm!("wrpkru", in("ecx") 0, in("edx") 0, in("eax") keys, options(nostack)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_copied() {
+        let source = [1u8, 2, 3, 4, 5, 6, 7];
+        let mut target = [0u8; 5];
+        assert_eq!(read_code(&mut target, source.as_ptr() as u64 + 1), 5);
+        assert_eq!(target, [2, 3, 4, 5, 6]);
+        // SAFETY: the target is this test's own.
+        assert_eq!(unsafe { write_program(target.as_ptr() as u64, &[9, 8]) }, 2);
+        assert_eq!(target, [9, 8, 4, 5, 6]);
+    }
+}

@@ -1,0 +1,64 @@
+//! Code, copied from the program's memory piece by piece as it is needed.
+//!
+//! Copied, because it may go while it is looked at: a file's end moves, and what may be executed need not be readable.
+
+use super::ranges::Ranges;
+use crate::arch::x86_64::guarded;
+
+/// Bytes read at a time: few blocks are longer, and what lies behind is not touched for nothing.
+const STEP: usize = 64;
+/// The longest instruction (Intel SDM, 2.3.11).
+pub const MAX_INSTRUCTION_BYTES: usize = 15;
+
+/// A copy of the code from `start` on, over adjacent executable ranges.
+pub struct CodeWindow<'a> {
+    buffer: &'a mut [u8],
+    start: u64,
+    filled: usize,
+    /// What may be read at most.
+    limit: usize,
+    /// Bytes of one kind (may the program write them?) at the start.
+    pub same_kind: usize,
+    /// Whether the program may write the first kind.
+    pub is_writable: bool,
+}
+
+impl<'a> CodeWindow<'a> {
+    /// The code at `start`, at most as much as `buffer` holds.
+    pub fn open(buffer: &'a mut [u8], ranges: &Ranges, start: u64) -> CodeWindow<'a> {
+        let run = ranges.run_at(start, buffer.len());
+        CodeWindow { buffer, start, filled: 0, limit: run.size, same_kind: run.same_kind, is_writable: run.is_writable }
+    }
+
+    /// Leaves out what is of another kind than the start.
+    pub fn keep_to_kind(&mut self) {
+        self.limit = self.limit.min(self.same_kind);
+    }
+
+    /// What was read so far.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
+
+    /// Whether there may be more than was read.
+    pub fn is_open(&self) -> bool {
+        self.filled < self.limit
+    }
+
+    /// Reads on. What can't be read ends the window.
+    pub fn extend(&mut self) {
+        let end = (self.filled + STEP).min(self.limit);
+        let target = &mut self.buffer[self.filled..end];
+        let wanted = target.len();
+        let read = guarded::read_code(target, self.start.wrapping_add(self.filled as u64));
+        self.filled += read;
+        if read < wanted {
+            self.limit = self.filled;
+        }
+    }
+
+    /// The first address that was not read.
+    pub fn end(&self) -> u64 {
+        self.start.wrapping_add(self.filled as u64)
+    }
+}

@@ -1,0 +1,256 @@
+//! Handing signals over to the program, and with them its mask.
+//!
+//! Runs on the runtime's stack, no lock held. While anything waits to be delivered the program's mask is in
+//! `pending_mask` and the thread's own blocks everything but what an instruction can cause; it becomes the program's
+//! again once, at the very end, so that no signal sees one that is neither.
+
+use super::{count_part, syscalls};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::cache::links::UNDELIVERED;
+use crate::cache::NONE;
+use crate::instrument::pads::DynamicEdge;
+use crate::instrument::ENGINE;
+use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
+use crate::signal::deliver::{self, Delivery};
+use crate::signal::table::{ALL_BUT_FAULTS, SIGNALS};
+use crate::sys::calls::set_signal_mask;
+use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN};
+use crate::thread::registry::{describe_end, write_event, writer_of};
+use core::sync::atomic::Ordering;
+
+/// `fault_pending`: the kernel itself would force a SIGSEGV, with no instruction to blame.
+const FORCED: u32 = 3;
+/// si_code of what the kernel sends.
+const SI_KERNEL: i32 = 128;
+
+/// Delivers a fault first, then an asynchronous signal; the context goes on in the handler.
+pub fn deliver_pending(context: &mut ThreadContext) {
+    let mut mask = take_mask(context);
+    // Before that, the mask in place when the signal came is not always the one that let it in (sigsuspend).
+    let mut is_after_fault = false;
+    if context.fault_pending != 0 {
+        let kind = core::mem::replace(&mut context.fault_pending, 0);
+        let id = context.exit_id;
+        if id != NONE {
+            let mut engine = ENGINE.lock();
+            let stopped_at = context.rip;
+            count_part(&mut engine, context, id, stopped_at);
+        }
+        if kind == 1 {
+            let info = context.fault_info;
+            let details = context.fault_details;
+            mask = deliver_one(context, &info, mask, details, true);
+            is_after_fault = true;
+        } else if kind == FORCED {
+            mask = force_segv(context, mask);
+            is_after_fault = true;
+        }
+    }
+    if syscalls::is_signal_waiting(context) {
+        let info = context.pending_info;
+        take_pending(context);
+        if is_after_fault && mask & 1 << (info.signo - 1) != 0 {
+            // The fault's handler blocks it: it waits in the kernel, as if it had come just after the fault.
+            deliver::raise_again(&info);
+        } else {
+            // A fault's handler is interrupted at its first instruction: its mask is the program's now.
+            mask = deliver_one(context, &info, mask, [0; 3], false);
+        }
+    }
+    give_mask(context, mask);
+}
+
+/// Takes the program's mask into the runtime's hands: what is sent from now on waits, until `give_mask`.
+fn take_mask(context: &mut ThreadContext) -> u64 {
+    let mask = set_signal_mask(u64::MAX);
+    // Nothing can come now, so what was there a moment ago is decided.
+    let is_kept = syscalls::is_signal_waiting(context) || context.fault_pending != 0;
+    // SAFETY: a field of a live context, which the signal handler reads.
+    unsafe { (&raw mut context.holds_mask).write_volatile(1) };
+    // Writing to the program's stack may fault, and a fault that is blocked kills.
+    set_signal_mask(ALL_BUT_FAULTS);
+    if is_kept {
+        context.pending_mask
+    } else {
+        mask
+    }
+}
+
+/// The thread's mask is the program's again, and what was held back comes if that lets it.
+fn give_mask(context: &mut ThreadContext, mask: u64) {
+    set_signal_mask(u64::MAX);
+    raise_held(context);
+    // SAFETY: as in `take_mask`.
+    unsafe { (&raw mut context.holds_mask).write_volatile(0) };
+    context.note_mask(mask);
+    set_signal_mask(mask);
+}
+
+/// Runs what may read the program's memory by a guarded copy, whose faults must not be blocked.
+pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&ThreadContext) -> T) -> T {
+    if context.blocks_faults == 0 || context.holds_mask != 0 {
+        return read(context);
+    }
+    let mask = set_signal_mask(u64::MAX);
+    // SAFETY: as in `take_mask`.
+    unsafe { (&raw mut context.holds_mask).write_volatile(1) };
+    set_signal_mask(ALL_BUT_FAULTS);
+    let result = read(context);
+    set_signal_mask(u64::MAX);
+    raise_held(context);
+    // SAFETY: as above.
+    unsafe { (&raw mut context.holds_mask).write_volatile(0) };
+    set_signal_mask(mask);
+    result
+}
+
+/// Lets the processor execute at the context's rip, where it cannot: the fault comes from there. Comes back only if a
+/// signal goes before, or if code came or went since the ranges had changed `n_changes` times.
+pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
+    let mask = set_signal_mask(u64::MAX);
+    let engine = ENGINE.lock();
+    if syscalls::is_signal_waiting(context) || engine.ranges.n_changes != n_changes {
+        drop(engine);
+        set_signal_mask(mask);
+        return;
+    }
+    // Kept until the fault is there (signal/handler.rs): no other thread puts code there before.
+    core::mem::forget(engine);
+    deliver::step_native(context, mask)
+}
+
+/// Sends again what was held back. Everything is blocked.
+fn raise_held(context: &mut ThreadContext) {
+    for info in &mut context.held {
+        if info.signo != 0 {
+            deliver::raise_again(info);
+            info.signo = 0;
+        }
+    }
+}
+
+/// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's rip causes.
+pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
+    let mask = take_mask(context);
+    context.pending_mask = mask;
+    context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
+    context.fault_details = details;
+    context.fault_pending = 1;
+}
+
+/// Makes a SIGSEGV wait to be delivered that the kernel sends by itself.
+pub fn raise_forced(context: &mut ThreadContext) {
+    context.exit_id = NONE;
+    raise_fault(context, [0; 3]);
+    context.fault_pending = FORCED;
+}
+
+/// What the kernel does where a frame can't be written or read: SIGSEGV, which can't be blocked or ignored then
+/// (kernel/signal.c, force_sig). Returns the program's mask after it.
+fn force_segv(context: &mut ThreadContext, mask: u64) -> u64 {
+    let info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
+    let handler = SIGNALS.lock().action(SIGSEGV).handler;
+    if mask & 1 << (SIGSEGV - 1) != 0 || handler == SIG_DFL || handler == SIG_IGN {
+        end_by_segv(context, &info);
+    }
+    deliver_one(context, &info, mask, [0; 3], false)
+}
+
+/// Ends the process by SIGSEGV, whatever the program asked for.
+fn end_by_segv(context: &mut ThreadContext, info: &SigInfo) -> ! {
+    {
+        let engine = ENGINE.lock();
+        let shared = engine.shared;
+        let reason = u64::from(release_reason::FATAL_FAULT);
+        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [reason, 0, 0]);
+        describe_end(context, shared, end_kind::UNKNOWN);
+    }
+    SIGNALS.lock().restore_default(SIGSEGV);
+    loop {
+        deliver::raise_again(info);
+        // SIGSEGV is not blocked by this, and its default action is in place.
+        set_signal_mask(ALL_BUT_FAULTS);
+    }
+}
+
+/// The waiting signal is the caller's to deal with; what was unlinked for it is linked again.
+fn take_pending(context: &mut ThreadContext) {
+    context.pending = 0;
+    UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
+    if context.unlinked_fragment != NONE {
+        let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
+        ENGINE.lock().cache.relink_after_interrupt(id);
+    }
+}
+
+/// Delivers one signal; returns the program's mask after it.
+fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3], is_fault: bool) -> u64 {
+    let interrupted_pc = match core::mem::take(&mut context.fault_origin) {
+        0 => context.rip,
+        origin => origin,
+    };
+    let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
+    {
+        let engine = ENGINE.lock();
+        engine.shared.add(crate::status_field!(entries_signal), 1);
+        let writer = writer_of(context, engine.shared);
+        write_event(&writer, event, interrupted_pc, [info.signo as u64, info.code as u64, info.address]);
+    }
+    match deliver::deliver(context, info, mask, details) {
+        Delivery::Handler(new_mask) => {
+            let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
+            let edge = DynamicEdge { kind, source_fragment: NONE, source_pc: interrupted_pc, target_pc: context.rip };
+            let mut engine = ENGINE.lock();
+            let writer = writer_of(context, engine.shared);
+            engine.count_edge(&writer, context, edge);
+            new_mask
+        }
+        // The frame of a SIGSEGV itself: the process ends (kernel/signal.c, force_sigsegv).
+        Delivery::NoRoom if info.signo as u32 == SIGSEGV => end_by_segv(context, info),
+        Delivery::NoRoom => force_segv(context, mask),
+        Delivery::Ignored if !is_fault => mask,
+        Delivery::Ignored | Delivery::Default => {
+            SIGNALS.lock().restore_default(info.signo as u32);
+            if is_fault && info.signo as u32 == SIGTRAP {
+                // A trap comes after its instruction, which is not executed again: the signal is sent instead.
+                deliver::raise_again(info);
+            }
+            if is_fault {
+                // The instruction faults again, natively and with the program's own state.
+                end_by_default(context, mask);
+            }
+            deliver::raise_again(info);
+            mask
+        }
+    }
+}
+
+/// Lets the program's default action come: the fault is repeated natively.
+fn end_by_default(context: &mut ThreadContext, mask: u64) -> ! {
+    {
+        let engine = ENGINE.lock();
+        let shared = engine.shared;
+        let reason = u64::from(release_reason::FATAL_FAULT);
+        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [reason, 0, 0]);
+        describe_end(context, shared, end_kind::UNKNOWN);
+    }
+    deliver::release_native(context, mask)
+}
+
+/// The thread goes on natively from the context's rip, for ever.
+pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
+    {
+        let engine = ENGINE.lock();
+        let shared = engine.shared;
+        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);
+        describe_end(context, shared, end_kind::RELEASED);
+    }
+    let mask = take_mask(context);
+    set_signal_mask(u64::MAX);
+    if syscalls::is_signal_waiting(context) {
+        deliver::raise_again(&context.pending_info);
+        take_pending(context);
+    }
+    raise_held(context);
+    deliver::release_native(context, mask)
+}
