@@ -20,7 +20,9 @@ from clew.errors import ClewError
 if TYPE_CHECKING:
     from clew.store.trace import Trace
 
-__all__ = ["ClewError", "Trace", "record"]
+__all__ = ["ClewError", "Trace", "__version__", "record"]
+
+__version__ = "0.1.0"
 
 
 def record(
@@ -78,8 +80,4 @@ def __getattr__(name: str) -> Any:
         from clew.store.trace import Trace
 
         return Trace
-    if name == "__version__":
-        from importlib import metadata
-
-        return metadata.version("clew")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

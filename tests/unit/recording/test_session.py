@@ -335,12 +335,6 @@ def test_the_default_name_is_the_programs(runtimes: Path, tmp_path: Path) -> Non
 
 
 def test_the_target_starts_soon(start: Start, tmp_path: Path) -> None:
-    """Nothing heavy may be imported in front of the target: it would show as seconds on a busy machine."""
-    heavy = "{'numpy', 'pyarrow', 'rich', 'importlib.metadata'}"
-    script = f"import sys, clew.cli.main, clew.cli.record; print(sorted({heavy} & set(sys.modules)))"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    output = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert output.stdout == "[]\n"
     begun = time.monotonic()
     assert finish(start("-q", "true"))[0] == 0
     assert time.monotonic() - begun < 20
