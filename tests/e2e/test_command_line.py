@@ -173,6 +173,17 @@ def test_version() -> None:
     assert (run.status, run.stdout, run.stderr) == (0, f"clew {__version__}\n".encode(), b"")
 
 
+@pytest.mark.parametrize("words", [["-q", "record"], ["record", "-q"], ["--quiet", "record", "--quiet"]])
+def test_quiet_before_and_after_the_subcommand(words: list[str], tmp_path: Path) -> None:
+    run = clew(*words, "-o", tmp_path / "out.clew", "--", "echo", "-q")
+    assert (run.status, run.stdout, run.stderr) == (0, b"-q\n", b"")
+
+
+def test_quiet_export(trace: Path, tmp_path: Path) -> None:
+    run = clew("-q", "export", trace, "--to", "drcov", "-o", tmp_path / "out.drcov")
+    assert (run.status, run.stdout, run.stderr) == (0, b"", b"")
+
+
 def test_record_over_a_trace(trace: Path) -> None:
     assert_error(clew("record", "-o", trace, "--", "true"), 2, trace.name)
 

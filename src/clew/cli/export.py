@@ -27,7 +27,7 @@ def command(trace_path: Path, format_name: str, output: Path | None, quiet: bool
 
     drcov is what coverage viewers such as Lighthouse load. Without -o the file is named after the trace.
     """
-    from clew.cli.console import say
+    from clew.cli.console import is_quiet, say
     from clew.errors import OutputError, UsageError
     from clew.export.formats import EXPORTERS
     from clew.store.trace import Trace
@@ -52,5 +52,5 @@ def command(trace_path: Path, format_name: str, output: Path | None, quiet: bool
             raise
     except OSError as error:
         raise OutputError.from_os_error(path, error) from error
-    if not quiet:
+    if not (quiet or is_quiet()):
         say(f"wrote {path}: {n:,} blocks")

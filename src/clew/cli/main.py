@@ -62,7 +62,8 @@ def _print_version(context: click.Context, _parameter: click.Parameter, is_wante
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
 )
-def cli() -> None:
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+def cli(quiet: bool) -> None:
     """Follow every thread of a native Linux program and record what really ran: every block, edge and call, exactly."""
 
 
