@@ -135,7 +135,8 @@ class RecordingSession:
             undo.callback(self._shared.close)
             self._start_ns = time.time_ns()
             arguments = [os.fsencode(word) for word in options.command]
-            with launch_stopped(program, arguments, environment, self._guard.set_aside) as process:
+            guard = self._guard
+            with launch_stopped(program, arguments, environment, guard.set_aside, guard.commit) as process:
                 self.pid = process.pid
                 mappings = read_maps(process.pid)
                 executable = os.readlink(f"/proc/{process.pid}/exe")
@@ -145,8 +146,8 @@ class RecordingSession:
                     self._filters.address_rows() + [row for mapping in mappings for row in self._rows_for(mapping)]
                 )
                 self._pidfd = os.pidfd_open(process.pid)
-                self._guard.target_pidfd = self._pidfd
                 process.detach()
+                self._guard.follow(self._pidfd)
             undo.pop_all()
         self._journal.write_json(FrameKind.PROCESS, self._process_row(executable, mappings))
         return self.pid
