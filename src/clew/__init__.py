@@ -10,14 +10,14 @@ Importing it is cheap: what is heavy is imported when it is used.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from clew.errors import ClewError
-
+# Not from `typing`: an interrupt while that is imported could not be told in one line yet.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from clew.errors import ClewError
     from clew.store.trace import Trace
 
 __all__ = ["ClewError", "Trace", "__version__", "record"]
@@ -43,7 +43,9 @@ def record(
     How the command ended is in the trace, not raised. What went wrong short of failure becomes a warning, unless
     `quiet`. Raises ClewError.
     """
+    import os
     import warnings
+    from pathlib import Path
 
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
@@ -80,4 +82,8 @@ def __getattr__(name: str) -> Any:
         from clew.store.trace import Trace
 
         return Trace
+    if name == "ClewError":
+        from clew.errors import ClewError
+
+        return ClewError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
