@@ -10,17 +10,19 @@ Importing it is cheap: what is heavy is imported when it is used.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from clew.errors import ClewError
-
+# Not from `typing`: an interrupt while that is imported could not be told in one line yet.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from clew.errors import ClewError
     from clew.store.trace import Trace
 
-__all__ = ["ClewError", "Trace", "record"]
+__all__ = ["ClewError", "Trace", "__version__", "record"]
+
+__version__ = "0.1.0"
 
 
 def record(
@@ -41,7 +43,9 @@ def record(
     How the command ended is in the trace, not raised. What went wrong short of failure becomes a warning, unless
     `quiet`. Raises ClewError.
     """
+    import os
     import warnings
+    from pathlib import Path
 
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
@@ -78,8 +82,8 @@ def __getattr__(name: str) -> Any:
         from clew.store.trace import Trace
 
         return Trace
-    if name == "__version__":
-        from importlib import metadata
+    if name == "ClewError":
+        from clew.errors import ClewError
 
-        return metadata.version("clew")
+        return ClewError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,39 @@
-"""`python -m clew` is `clew`."""
+"""The command: `python -m clew` is `clew`.
+
+Runs in the controller. Imports nothing by itself, so that an interrupt while anything is imported is told in one line.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
-from clew.cli.main import main
+__all__ = ["run"]
+
+
+def run() -> None:
+    """Run the command line and end the process with its exit status.
+
+    At once: Python would take apart numpy and pyarrow first, a tenth of what recording a short program costs.
+    """
+    status = 130
+    try:
+        from clew.cli.main import main
+
+        status = main()
+        # One that was closed from the start is None; one that can't be written was told of by `main`.
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Interrupted while a class is made, Python makes another error of it.
+        if isinstance(error, RuntimeError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        os.write(2, b"clew: interrupted\n")
+    except (OSError, ValueError):
+        pass
+    os._exit(status)
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -29,7 +29,10 @@ from __future__ import annotations
 
 import errno as errno_module
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = [
     "BinaryError",

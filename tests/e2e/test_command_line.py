@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from clew import __version__
 from tests.e2e import runs
 from tests.programs.build import find
 
@@ -157,6 +158,30 @@ def test_record_of_a_script_runs_its_interpreter(tmp_path: Path) -> None:
     run = runs.record([script], tmp_path / "out.clew")
     assert (run.status, run.stdout, run.stderr) == (3, b"from a script\n", b"")
     runs.read(tmp_path / "out.clew")
+
+
+def test_record_imports_only_what_it_needs(tmp_path: Path) -> None:
+    environ = runs.environment() | {"PYTHONPROFILEIMPORTTIME": "1"}
+    run = runs.record(["true"], tmp_path / "out.clew", environ=environ)
+    imported = {line.rpartition(b"|")[2].strip().decode() for line in run.stderr.splitlines()}
+    assert {"clew.recording.assemble", "numpy", "pyarrow"} <= imported
+    assert not imported & {"capstone", "drgn", "importlib.metadata", "numpy.ma", "pyarrow.dataset", "rich"}
+
+
+def test_version() -> None:
+    run = clew("--version")
+    assert (run.status, run.stdout, run.stderr) == (0, f"clew {__version__}\n".encode(), b"")
+
+
+@pytest.mark.parametrize("words", [["-q", "record"], ["record", "-q"], ["--quiet", "record", "--quiet"]])
+def test_quiet_before_and_after_the_subcommand(words: list[str], tmp_path: Path) -> None:
+    run = clew(*words, "-o", tmp_path / "out.clew", "--", "echo", "-q")
+    assert (run.status, run.stdout, run.stderr) == (0, b"-q\n", b"")
+
+
+def test_quiet_export(trace: Path, tmp_path: Path) -> None:
+    run = clew("-q", "export", trace, "--to", "drcov", "-o", tmp_path / "out.drcov")
+    assert (run.status, run.stdout, run.stderr) == (0, b"", b"")
 
 
 def test_record_over_a_trace(trace: Path) -> None:

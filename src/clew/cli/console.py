@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["escape_control", "say"]
+import click
+
+__all__ = ["escape_control", "is_quiet", "say"]
 
 
 def escape_control(text: str) -> str:
@@ -18,6 +20,12 @@ def escape_control(text: str) -> str:
         character if character.isprintable() else character.encode("unicode_escape", "surrogatepass").decode("ascii")
         for character in text
     )
+
+
+def is_quiet() -> bool:
+    """Whether the command line has -q in front of the subcommand."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().params.get("quiet"))
 
 
 def say(message: str) -> None:

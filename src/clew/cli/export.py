@@ -6,9 +6,12 @@ Runs in the controller.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -27,7 +30,7 @@ def command(trace_path: Path, format_name: str, output: Path | None, quiet: bool
 
     drcov is what coverage viewers such as Lighthouse load. Without -o the file is named after the trace.
     """
-    from clew.cli.console import say
+    from clew.cli.console import is_quiet, say
     from clew.errors import OutputError, UsageError
     from clew.export.formats import EXPORTERS
     from clew.store.trace import Trace
@@ -39,18 +42,34 @@ def command(trace_path: Path, format_name: str, output: Path | None, quiet: bool
     if output is not None and str(output) == "-":
         exporter.export(trace, sys.stdout.buffer)
         return
-    path = output or Path(trace_path.name.removesuffix(".clew") + exporter.suffix)
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    path = output or Path(trace_path.resolve().name.removesuffix(".clew") + exporter.suffix)
     try:
-        try:
-            with unfinished.open("wb") as file:
-                n = exporter.export(trace, file)
-            os.replace(unfinished, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
-            raise
+        with _open_output(path) as file:
+            n = exporter.export(trace, file)
     except OSError as error:
         raise OutputError.from_os_error(path, error) from error
-    if not quiet:
+    if not (quiet or is_quiet()):
         say(f"wrote {path}: {n:,} blocks")
+
+
+@contextlib.contextmanager
+def _open_output(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that becomes `path` when all of it is there. Raises OSError."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if path.exists() and not path.is_file():
+        # A device or a pipe: a rename would put a file in its place.
+        with path.open("wb") as file:
+            yield file
+        return
+    # What a link leads to is replaced, not the link.
+    whole = path.resolve()
+    unfinished = whole.with_name(f".{whole.name}.unfinished")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        os.replace(unfinished, whole)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise

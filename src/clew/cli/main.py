@@ -6,6 +6,7 @@ measured. Exit status: 2 for usage, 1 for failures, otherwise the subcommand's o
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -13,6 +14,7 @@ from typing import Final
 
 import click
 
+from clew import __version__
 from clew.cli.console import say
 from clew.errors import ClewError
 
@@ -30,6 +32,8 @@ SUBCOMMANDS: Final = {
 
 EXIT_STATUS_INTERRUPTED: Final = 130
 EXIT_STATUS_BROKEN_PIPE: Final = 141
+
+_OUTPUT_ERRORS: Final = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 class SubcommandGroup(click.Group):
@@ -52,9 +56,7 @@ class SubcommandGroup(click.Group):
 
 def _print_version(context: click.Context, _parameter: click.Parameter, is_wanted: bool) -> None:
     if is_wanted and not context.resilient_parsing:
-        from importlib import metadata
-
-        click.echo(f"clew {metadata.version('clew')}")
+        click.echo(f"clew {__version__}")
         context.exit()
 
 
@@ -62,12 +64,16 @@ def _print_version(context: click.Context, _parameter: click.Parameter, is_wante
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
 )
-def cli() -> None:
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+def cli(quiet: bool) -> None:
     """Follow every thread of a native Linux program and record what really ran: every block, edge and call, exactly."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit status."""
+    if sys.stdout is None:
+        # It was closed from the start. What is written to this fails as it would there.
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
     try:
         # Not `cli.main`: it has a way of its own with interrupts and broken pipes.
         context = cli.make_context("clew", list(sys.argv[1:] if arguments is None else arguments))
@@ -89,18 +95,32 @@ def main(arguments: list[str] | None = None) -> int:
         say(error.format_message().rstrip(".") + way_out)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        say("interrupted")
-        return EXIT_STATUS_INTERRUPTED
+        return _end_interrupted()
     except BrokenPipeError:
-        # Who read our output has gone, `head` for example. Python would complain once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Who read our output has gone, `head` for example.
+        _drop_output()
         return EXIT_STATUS_BROKEN_PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OUTPUT_ERRORS and error.filename is None:
+            _drop_output()
+            say(f"standard output can't be written: {error.strerror}")
+            return 1
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            # Python makes another error of it while a class is made, in the middle of an import.
+            return _end_interrupted()
         if os.environ.get("CLEW_DEBUG"):
             raise
         say(f"internal error: {type(error).__name__}: {error}; CLEW_DEBUG=1 shows where, please report it")
         return 1
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _end_interrupted() -> int:
+    # Objects that were cut off half made complain when they are dropped.
+    sys.unraisablehook = lambda _: None
+    say("interrupted")
+    return EXIT_STATUS_INTERRUPTED
+
+
+def _drop_output() -> None:
+    """Forget what could not be written to stdout: Python would complain once more at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from clew.cli.console import say
+from clew.cli.console import is_quiet, say
 from clew.errors import ClewError
 from clew.process.launch import original_environment
 from clew.protocol._constants import Mode
@@ -81,6 +81,7 @@ def command(
     CMD's input, output, terminal and exit status are its own; killed by signal N, the status is 128+N.
     Child processes run unrecorded for now; --no-follow is accepted and changes nothing.
     """
+    quiet = quiet or is_quiet()
     options = RecordOptions(
         command=words,
         output=output if output is not None else default_output(words[0]),

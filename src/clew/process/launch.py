@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from clew.address import Pid
@@ -40,10 +40,12 @@ def launch_stopped(
     arguments: Sequence[bytes],
     environment: Sequence[bytes],
     ignored_signals: Collection[signal.Signals] = (),
+    before_fork: Callable[[], None] = lambda: None,
 ) -> StoppedProcess:
     """Execute `program` in a new child, stopped before its first instruction (which is ld.so's, if it has one).
 
     `arguments` begins with argv[0]. `ignored_signals` are ignored in the child, whatever they are here.
+    `before_fork` is called at the last moment at which nothing has happened yet: signals from then on reach the child.
     Raises NotExecutableError if the kernel refuses to execute it, LaunchError if it can't be traced.
     """
     path = os.fsencode(program.path)
@@ -51,16 +53,26 @@ def launch_stopped(
     # The child waits until it is seized; a pipe, not a signal, since signals could be blocked or ignored.
     go_read, go_write = os.pipe()
     failure_read, failure_write = os.pipe()
-    pid = Pid(os.fork())
+    # Up to execve the child has Python's handlers, which would swallow what is meant for the program: a terminal's
+    # interrupt, say. It is blocked until the tracer is there to keep it.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        before_fork()
+        pid = Pid(os.fork())
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        raise
     if pid == 0:
         try:
             os.close(go_write)
             _restore_signals(ignored_signals)
             if os.read(go_read, 1):
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 failure = execve(path, argument_array, environment_array)
                 os.write(failure_write, (failure.errno or 0).to_bytes(4, "little"))
         finally:
             os._exit(EXIT_STATUS_NOT_STARTED)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.close(go_read)
     os.close(failure_write)
     try:
@@ -73,13 +85,13 @@ def launch_stopped(
             os.waitpid(pid, 0)
             raise LaunchError(pid, _explain_refused_ptrace(error)) from error
         os.write(go_write, b"g")
-        _wait_for_exec(pid, program, failure_read)
+        early_signals = _wait_for_exec(pid, program, failure_read)
     finally:
         for fd in (go_write, failure_read):
             if fd >= 0:
                 os.close(fd)
     try:
-        process = StoppedProcess(pid)
+        process = StoppedProcess(pid, early_signals)
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -92,14 +104,19 @@ def launch_stopped(
 
 
 def _restore_signals(ignored_signals: Collection[signal.Signals]) -> None:
-    """Undo what Python did at its start; handlers are reset by execve itself."""
+    """Undo what Python and clew did. Handlers would be reset by execve only."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
     for number in ignored_signals:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _wait_for_exec(pid: Pid, program: Program, failure_read: int) -> None:
+def _wait_for_exec(pid: Pid, program: Program, failure_read: int) -> list[int]:
+    """Wait until the child has executed `program`; the signals that came before."""
+    early_signals: list[int] = []
     while True:
         status = ptrace.wait_stop(pid)
         if not os.WIFSTOPPED(status):
@@ -108,9 +125,10 @@ def _wait_for_exec(pid: Pid, program: Program, failure_read: int) -> None:
                 raise LaunchError(pid, f"{program.path}: ended before it was executed")
             raise NotExecutableError(program.path, _explain_refused_exec(number))
         if status >> 8 == signal.SIGTRAP | ptrace.EVENT_EXEC << 8:
-            return
-        is_signal = status >> 16 == 0
-        ptrace.cont(pid, os.WSTOPSIG(status) if is_signal else 0)
+            return early_signals
+        if status >> 16 == 0:
+            early_signals.append(os.WSTOPSIG(status))
+        ptrace.cont(pid)
 
 
 def _explain_refused_exec(number: int) -> str:

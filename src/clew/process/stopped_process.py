@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
@@ -32,14 +33,15 @@ class StoppedProcess:
     is written to; where there is none, two bytes at its pc are replaced and put back.
     """
 
-    def __init__(self, pid: Pid) -> None:
+    def __init__(self, pid: Pid, held_signals: Sequence[int] = ()) -> None:
+        """`held_signals` came already, and reach it when it is left by `detach`."""
         self.pid = pid
         self.registers = ptrace.get_registers(pid)
         """The application's registers; set in the process when it is left."""
         if self.registers.cs != _CODE_SEGMENT_64:
             raise TargetError(pid, f"process {pid}: a 32-bit program; clew follows 64-bit programs")
         self._memory_fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
-        self._held_signals: list[int] = []
+        self._held_signals = list(held_signals)
         self._syscall_address: RemoteAddress | None = None
 
     def __enter__(self) -> StoppedProcess:

@@ -9,6 +9,7 @@ is missing of the inflow at each version.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,36 @@ class Edges:
 def build_edges(flow: ProcessFlow, blocks: Blocks) -> Edges:
     """Edges between `blocks`, with counts by thread where the flow has threads."""
     return _EdgeBuilder(flow, blocks).build()
+
+
+class _Missing:
+    """How many executions of each block no edge was found for yet, in one thread."""
+
+    def __init__(self, missing: Array, blocks: Blocks) -> None:
+        self._missing, self._blocks = missing, blocks
+        # By address, the blocks there that may miss some, in reverse. What misses none is not asked again: every edge
+        # to a place that had many versions would ask all of them.
+        self._lacking: dict[int, list[int]] = {}
+
+    def take(self, block: int, count: int) -> int:
+        """Find edges for at most `count` executions of `block`; for how many."""
+        part = max(min(count, int(self._missing[block])), 0)
+        self._missing[block] -= part
+        return part
+
+    def iter_shares(self, pc: int, count: int) -> Iterator[tuple[int, int]]:
+        """Blocks at `pc` and a part of `count` for each, by what it is missing; the last one gets what is left over."""
+        if pc not in self._lacking:
+            self._lacking[pc] = self._blocks.at(pc)[::-1].tolist()
+        lacking = self._lacking[pc]
+        while count and lacking:
+            block = lacking[-1]
+            part = self.take(block, count) if len(lacking) > 1 else count
+            count -= part
+            if part:
+                yield block, part
+            if count:
+                lacking.pop()
 
 
 class _EdgeBuilder:
@@ -192,7 +223,7 @@ class _EdgeBuilder:
         derived: dict[int, int] = {}
         missing = None
         if len(self.shared_out) or _SEVERAL_VERSIONS in self.block_of_place[thread.return_place]:
-            missing = self._find_missing(block_count, edge_count)
+            missing = _Missing(self._count_missing(block_count, edge_count), blocks)
             self._share_edges(derived, row_count, missing)
         self._add_returns(derived, thread, edge_count, missing)
         all_count = np.concatenate([edge_count, np.zeros(len(self.derived), np.int64)])
@@ -201,7 +232,7 @@ class _EdgeBuilder:
         block, edge = np.flatnonzero(block_count), np.flatnonzero(all_count)
         return ThreadCounts(block, block_count[block], edge, all_count[edge])
 
-    def _find_missing(self, block_count: Array, edge_count: Array) -> Array:
+    def _count_missing(self, block_count: Array, edge_count: Array) -> Array:
         """How many executions of each block no plain edge leads to."""
         missing = block_count.copy()
         before = (self.kind == EdgeKind.SIGNAL) | (self.kind == EdgeKind.FAULT)
@@ -210,32 +241,28 @@ class _EdgeBuilder:
         np.subtract.at(missing, self.target, edge_count)
         return missing
 
-    def _share_edges(self, derived: dict[int, int], row_count: Array, missing: Array) -> None:
+    def _share_edges(self, derived: dict[int, int], row_count: Array, missing: _Missing) -> None:
         """Share out the edges to where code of several versions starts: first to the likeliest, as far as it misses."""
         flow, blocks = self.flow, self.blocks
         left = []
         for row in self.shared_out[row_count[self.shared_out] > 0].tolist():
             source, target = int(blocks.edge_source[row]), int(blocks.edge_target[row])
             kind, count = int(flow.edges.kind[row]), int(row_count[row])
-            part = max(min(count, int(missing[target])), 0)
+            part = missing.take(target, count)
             if part:
                 self._add(derived, (source, target, kind, NO_BLOCK), part)
-                missing[target] -= part
             if count > part:
                 left.append(((source, int(flow.edges.target_pc[row]), kind, NO_BLOCK), count - part))
         for key, count in left:
             self._share_out(derived, key, count, missing)
 
-    def _share_out(self, derived: dict[int, int], key: tuple[int, int, int, int], count: int, missing: Array) -> None:
+    def _share_out(
+        self, derived: dict[int, int], key: tuple[int, int, int, int], count: int, missing: _Missing
+    ) -> None:
         """Add `count` of an edge to the versions at its target, by what each is missing; `key` has its address."""
         source, pc, kind, callee = key
-        versions = self.blocks.at(pc).tolist()
-        for target in versions:
-            part = count if target == versions[-1] else max(min(count, int(missing[target])), 0)
-            if part:
-                self._add(derived, (source, target, kind, callee), part)
-                missing[target] -= part
-                count -= part
+        for target, part in missing.iter_shares(pc, count):
+            self._add(derived, (source, target, kind, callee), part)
 
     def _add(self, derived: dict[int, int], key: tuple[int, int, int, int], count: int) -> None:
         number = self._find_plain(key)
@@ -253,7 +280,7 @@ class _EdgeBuilder:
         return at if int(self.packed[at]) == packed else -1
 
     def _add_returns(
-        self, derived: dict[int, int], thread: ThreadFlow, edge_count: Array, missing: Array | None
+        self, derived: dict[int, int], thread: ThreadFlow, edge_count: Array, missing: _Missing | None
     ) -> None:
         # What is missing elsewhere than after a call is lost; verifying the trace will show it.
         others = (self.return_edge[thread.return_place] < 0) & (self.call_of_place[thread.return_place] >= 0)
@@ -283,13 +310,26 @@ class _EdgeBuilder:
         return [(NO_BLOCK, count)]
 
     def _see_all(self) -> None:
-        """Edges worked out, where nothing was counted: each possible one, seen."""
+        """Edges worked out, where nothing was counted: to the likeliest version.
+
+        One to which no edge leads then was come to by an edge that had been told of before, when code there was of
+        another version: by one of these, were there several. All of them to each would be the square of what happened.
+        """
         seen: dict[int, int] = {}
+        flow, blocks = self.flow, self.blocks
+        is_reached = np.zeros(len(blocks) + 1, bool)
+        is_reached[self.target] = True
+        is_reached[blocks.edge_target[self.shared_out]] = True
+        told_before: dict[int, tuple[int, int]] = {}
         for row in self.shared_out.tolist():
-            for target in self.blocks.at(int(self.flow.edges.target_pc[row])).tolist():
-                self._add(
-                    seen, (int(self.blocks.edge_source[row]), target, int(self.flow.edges.kind[row]), NO_BLOCK), 1
-                )
+            source, kind = int(blocks.edge_source[row]), int(flow.edges.kind[row])
+            self._add(seen, (source, int(blocks.edge_target[row]), kind, NO_BLOCK), 1)
+            if flow.edges.target[row] < 0:
+                told_before[int(flow.edges.target_pc[row])] = source, kind
+        for pc, (source, kind) in told_before.items():
+            for target in blocks.at(pc).tolist():
+                if not is_reached[target]:
+                    self._add(seen, (source, target, kind, NO_BLOCK), 1)
         for place in np.flatnonzero((self.call_of_place >= 0) & (self.return_edge < 0)).tolist():
             source = int(self.call_of_place[place])
             callee = self._divide(source, 1, None)[0][0]

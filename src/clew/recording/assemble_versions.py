@@ -10,6 +10,8 @@ has the very same bytes, or of a new one.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ Array = npt.NDArray[Any]
 
 _MAX_TRIES = 16
 """How many versions, the newest first, a fragment is compared with before it gets a new one."""
+_PAGE_BYTES = 256
 _NEVER = np.iinfo(np.uint64).max
 
 
@@ -68,45 +71,81 @@ def _assign_in_cluster(fragments: Fragments, begin: int, end: int, max_versions:
     """Versions of the fragments `begin` up to `end`, which overlap each other and nothing else."""
     versions = np.zeros(end - begin, np.int64)
     base = int(fragments.app_pc[begin])
-    size = int(fragments.end_pc[begin:end].max()) - base
-    known = [_Version(size)]
+    newest = 0
+    # The newest first. Older ones are never asked again: a program that rewrites one place for hours has many.
+    known = deque([_Version()], _MAX_TRIES)
     for member in np.argsort(fragments.tsc[begin:end], kind="stable").tolist():
         index = begin + member
         at = int(fragments.app_pc[index]) - base
         length = int(fragments.end_pc[index]) - int(fragments.app_pc[index])
-        code = fragments.code[int(fragments.code_at[index]) :][:length]
-        newest = len(known) - 1
-        if known[newest].agrees(at, code):
-            version = newest
-        else:
+        code_at = int(fragments.code_at[index])
+        parts = list(_iter_parts(at, fragments.code[code_at : code_at + length].tobytes()))
+        age = 0
+        if not known[0].agrees(parts):
             # What was there before may be there again.
-            older = range(newest - 1, max(newest - _MAX_TRIES, -1), -1)
-            version = next((number for number in older if known[number].holds(at, code)), newest + 1)
-        version = min(version, max_versions - 1)
-        if version == len(known):
-            known.append(_Version(size))
-        known[version].learn(at, code)
-        versions[member] = version
+            age = next((age for age in range(1, len(known)) if known[age].holds(parts)), -1)
+        if age < 0 and newest < max_versions - 1:
+            newest += 1
+            known.appendleft(_Version())
+        age = max(age, 0)
+        known[age].learn(parts)
+        versions[member] = newest - age
     return versions
 
 
+_Part = tuple[int, int, bytes]
+"""Code inside one page: the page's number, where in the page, and the code."""
+
+
+def _iter_parts(at: int, code: bytes) -> Iterator[_Part]:
+    """`code`, which is at `at`, by page."""
+    done = 0
+    while done < len(code):
+        page, inside = divmod(at + done, _PAGE_BYTES)
+        part = code[done : done + _PAGE_BYTES - inside]
+        yield page, inside, part
+        done += len(part)
+
+
 class _Version:
-    """What is known of a cluster's code in one version. Places count from the cluster's start, in bytes."""
+    """What is known of a cluster's code in one version. Places count from the cluster's start, in bytes.
 
-    def __init__(self, size_bytes: int) -> None:
-        self._code = np.zeros(size_bytes, np.uint8)
-        self._is_known = np.zeros(size_bytes, bool)
+    Only pages of which something is known take room: a cluster may be large, and each of its versions small.
+    """
 
-    def learn(self, at: int, code: Array) -> None:
-        """`code` is at `at`."""
-        self._code[at : at + len(code)] = code
-        self._is_known[at : at + len(code)] = True
+    def __init__(self) -> None:
+        # The code of a page, and 1 for each byte of it that is known.
+        self._pages: dict[int, tuple[bytearray, bytearray]] = {}
 
-    def agrees(self, at: int, code: Array) -> bool:
-        """Whether `code` may be at `at`: nothing is known that contradicts it."""
-        differs = self._is_known[at : at + len(code)] & (self._code[at : at + len(code)] != code)
-        return not differs.any()
+    def learn(self, parts: list[_Part]) -> None:
+        """The code of `parts` is there."""
+        for page, at, code in parts:
+            if page not in self._pages:
+                self._pages[page] = bytearray(_PAGE_BYTES), bytearray(_PAGE_BYTES)
+            known_code, is_known = self._pages[page]
+            known_code[at : at + len(code)] = code
+            is_known[at : at + len(code)] = b"\1" * len(code)
 
-    def holds(self, at: int, code: Array) -> bool:
-        """Whether `code` is at `at`, every byte."""
-        return bool(self._is_known[at : at + len(code)].all()) and self.agrees(at, code)
+    def agrees(self, parts: list[_Part]) -> bool:
+        """Whether the code of `parts` may be there: nothing is known that contradicts it."""
+        for page, at, code in parts:
+            if page not in self._pages:
+                continue
+            known_code, is_known = self._pages[page]
+            there = known_code[at : at + len(code)]
+            if there != code and any(
+                known and one != other
+                for known, one, other in zip(is_known[at : at + len(code)], there, code, strict=True)
+            ):
+                return False
+        return True
+
+    def holds(self, parts: list[_Part]) -> bool:
+        """Whether the code of `parts` is there, every byte."""
+        for page, at, code in parts:
+            if page not in self._pages:
+                return False
+            known_code, is_known = self._pages[page]
+            if known_code[at : at + len(code)] != code or is_known.find(0, at, at + len(code)) >= 0:
+                return False
+        return True

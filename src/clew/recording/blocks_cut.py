@@ -69,12 +69,15 @@ def cut_fragments(
         bad = cutter.find_contradictions()
         if len(bad):
             damaged.append(bad)
-            used = np.setdiff1d(used, bad)
+            is_used = np.zeros(len(fragments), bool)
+            is_used[used] = True
+            is_used[bad] = False
+            used = np.flatnonzero(is_used)
             continue
         converging = cutter.find_converging()
         if not len(converging):
             break
-        entries = np.union1d(entries, converging)
+        entries = sorted_unique(entries, converging)
     return cutter.join(np.concatenate(damaged) if damaged else np.zeros(0, np.int64))
 
 
@@ -142,7 +145,7 @@ class _Cutter:
         alive = np.flatnonzero(self.is_alive)
         expected = self.end_pc[self.copy[self.segment[alive]]]
         differing = self.fragment[alive[self.end_pc[alive] != expected]]
-        contradicting: Array = np.union1d(self.overflowing, differing)
+        contradicting: Array = sorted_unique(self.overflowing, differing)
         return contradicting
 
     def find_converging(self) -> Array:
@@ -171,7 +174,7 @@ class _Cutter:
         order = np.lexsort((before, key))
         key, before = key[order], before[order]
         again = (key[1:] == key[:-1]) & (before[1:] != before[:-1])
-        return np.unique(key[1:][again])
+        return sorted_unique(key[1:][again])
 
     def join(self, damaged: Array) -> CutCode:
         """Pieces and segments, with each segment's block."""

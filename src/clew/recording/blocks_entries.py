@@ -5,6 +5,8 @@ Runs in the controller, after the target ended. Pure.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,9 @@ from clew.recording.blocks_keys import KeySpace, sorted_unique, spans
 __all__ = ["Entries", "find_entries"]
 
 Array = npt.NDArray[Any]
+
+_MAX_CANDIDATES = 64
+"""How many versions an edge is tried with: those around the time at which it was taken come first."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +118,35 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     onward_key[edges.source[falls]] = target_key[falls]
     if has_versions:
         keys[1] = keys[1][_come_to(flow, key, onward_key, keys[1])]
-        shared = starts.all_at(edges.target_pc[makes_entry & is_ambiguous])
+        shared = starts.all_at(sorted_unique(edges.target_pc[makes_entry & is_ambiguous]))
         keys.append(shared[_come_to(flow, key, onward_key, shared)])
     return Entries(sorted_unique(*keys), used, target_key, is_ambiguous, waiting, waiting_key, onward_key)
+
+
+class _Place:
+    """The fragments that start at one address: `first` up to `last`, in the order in which they were made.
+
+    Asked once for each edge to the address: were all of them gone through each time, code that is rewritten in one
+    place again and again would take the square of that.
+    """
+
+    def __init__(self, tsc: Array, ends: Array, first: int, last: int) -> None:
+        order = np.argsort(tsc[first:last], kind="stable")
+        self._made = tsc[first:last][order]
+        # The first one that was in use after a time is also the first at which this is later.
+        self._latest_end = np.maximum.accumulate(ends[first:last][order])
+        self._order: list[int] = (first + order).tolist()
+
+    def find_in_use(self, tsc: np.uint64) -> int:
+        """The fragment that was in use at `tsc`, or was made next."""
+        at = int(np.searchsorted(self._latest_end, tsc, "right"))
+        return self._order[min(at, len(self._order) - 1)]
+
+    def iter_before(self, tsc: np.uint64) -> Iterator[int]:
+        """The latest fragment made before `tsc`, those made after it, then those made before, the latest first."""
+        latest = max(int(np.searchsorted(self._made, tsc)) - 1, 0)
+        for at in itertools.chain(range(latest, len(self._order)), range(latest - 1, -1, -1)):
+            yield self._order[at]
 
 
 class _Versions:
@@ -124,6 +155,7 @@ class _Versions:
     def __init__(self, fragments: Fragments, flow: ProcessFlow, key: Array, ends: Array) -> None:
         self._fragments, self._edges, self._key, self._ends = fragments, flow.edges, key, ends
         self._edge_total = flow.edge_total
+        self._places: dict[int, _Place] = {}
         # Executions of each fragment that no edge was chosen for yet.
         self._left = np.zeros(len(fragments), np.int64)
         np.add.at(self._left, flow.paths.fragment, flow.path_total)
@@ -140,36 +172,37 @@ class _Versions:
         target_key[said] = self._key[edges.target[said]]
         is_direct = ((edges.kind <= EdgeKind.CALL) | (edges.kind == EdgeKind.SYSCALL)) & (edges.source >= 0)
         for row in np.flatnonzero(is_ambiguous & ~said).tolist():
-            first, last = self._all_at(edges.target_pc[row])
+            place = self._place_at(*self._all_at(edges.target_pc[row]))
             if is_direct[row]:
-                order = first + np.argsort(self._fragments.tsc[first:last], kind="stable")
-                n_in_time = np.searchsorted(self._fragments.tsc[order], self._ends[edges.source[row]])
-                candidates = [*order[max(n_in_time - 1, 0) :].tolist(), *order[: max(n_in_time - 1, 0)][::-1].tolist()]
-                taken = int(self._edge_total[row])
-                chosen = next((index for index in candidates if self._left[index] >= taken), candidates[0])
-                self._left[chosen] -= taken
-                target_key[row] = self._key[chosen]
+                chosen = self._choose(place.iter_before(self._ends[edges.source[row]]), int(self._edge_total[row]))
             else:
-                target_key[row] = self._choose_at(first, last, edges.tsc[row])
+                chosen = place.find_in_use(edges.tsc[row])
+            target_key[row] = self._key[chosen]
+
+    def _choose(self, candidates: Iterator[int], taken: int) -> int:
+        """The first of the fragments `candidates` that ran so much oftener than edges lead to it; else the first."""
+        likeliest = next(candidates)
+        tried = itertools.chain([likeliest], itertools.islice(candidates, _MAX_CANDIDATES - 1))
+        chosen = next((index for index in tried if self._left[index] >= taken), likeliest)
+        self._left[chosen] -= taken
+        return chosen
 
     def choose_sources(self, rows: Array, source_key: Array) -> None:
         """Set `source_key` of the edges `rows` that come from an address, by when the runtime first told of them."""
         for index, row in enumerate(rows.tolist()):
             first, last = self._all_at(self._edges.source_pc[row])
             if last - first > 1:
-                source_key[index] = self._choose_at(first, last, self._edges.tsc[row])
+                source_key[index] = self._key[self._place_at(first, last).find_in_use(self._edges.tsc[row])]
 
     def _all_at(self, pc: np.uint64) -> tuple[int, int]:
         app_pc = self._fragments.app_pc
         return int(np.searchsorted(app_pc, pc)), int(np.searchsorted(app_pc, pc, "right"))
 
-    def _choose_at(self, first: int, last: int, tsc: np.uint64) -> np.uint64:
-        """Key of the fragment, of `first` up to `last`, that was in use at `tsc`, or was made next."""
-        made, gone = self._fragments.tsc[first:last], self._ends[first:last]
-        order = np.argsort(made, kind="stable")
-        later = order[gone[order] > tsc]
-        chosen: np.uint64 = self._key[first + (later[0] if len(later) else order[-1])]
-        return chosen
+    def _place_at(self, first: int, last: int) -> _Place:
+        """The place whose fragments are `first` up to `last`."""
+        if first not in self._places:
+            self._places[first] = _Place(self._fragments.tsc, self._ends, first, last)
+        return self._places[first]
 
 
 def _come_to(flow: ProcessFlow, key: Array, onward_key: Array, wanted: Array) -> Array:

@@ -66,7 +66,10 @@ def spans(start: Array, length: Array) -> Array:
 
 
 def sorted_unique(*values: Array) -> Array:
-    """The different ones of `values`, sorted. Sorting beats the hashing of np.unique on what is nearly sorted."""
+    """The different ones of `values`, sorted.
+
+    Sorting beats the hashing of np.unique on what is nearly sorted; and np.unique imports numpy.ma, for 10 ms.
+    """
     together = np.sort(np.concatenate(values), kind="stable")
     if not len(together):
         return together

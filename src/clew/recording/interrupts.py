@@ -21,10 +21,12 @@ _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 class InterruptGuard:
     """While `held`: signals of the terminal are counted and otherwise nothing; SIGTERM goes to `target_pidfd`.
 
-    A second SIGTERM sets `wants_to_leave`: the trace is finished without waiting for the target, which goes on.
+    Until `commit` there is no target that could decide: they raise KeyboardInterrupt. A second SIGTERM sets
+    `wants_to_leave`: the trace is finished without waiting for the target, which goes on.
     """
 
     def __init__(self) -> None:
+        self.is_committed = False
         self.interrupts = 0
         self.terminations = 0
         self.target_pidfd: int | None = None
@@ -34,6 +36,16 @@ class InterruptGuard:
     @property
     def wants_to_leave(self) -> bool:
         return self.terminations > 1
+
+    def commit(self) -> None:
+        """The target is about to be: from now on signals are its business."""
+        self.is_committed = True
+
+    def follow(self, target_pidfd: int) -> None:
+        """From now on SIGTERM goes to the target; one that came while it was started goes there, too."""
+        self.target_pidfd = target_pidfd
+        if self.terminations:
+            self._hand_on()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[InterruptGuard]:
@@ -57,10 +69,15 @@ class InterruptGuard:
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if not self.is_committed:
+            raise KeyboardInterrupt
         if number != signal.SIGTERM:
             self.interrupts += 1
             return
         self.terminations += 1
+        self._hand_on()
+
+    def _hand_on(self) -> None:
         if self.target_pidfd is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.target_pidfd, signal.SIGTERM)

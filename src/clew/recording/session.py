@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import select
-import shutil
 import signal
 import time
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from clew import __version__
 from clew.address import FileOffset, Pid, RemoteAddress
 from clew.errors import OutputError, OutputExistsError, UsageError
 from clew.process.inject import inject, layout_for_limits
@@ -121,7 +121,7 @@ class RecordingSession:
             environment = [name + b"=" + value for name, value in os.environb.items()]
         with contextlib.ExitStack() as undo:
             _make_directory(options.output)
-            undo.callback(shutil.rmtree, options.output, ignore_errors=True)
+            undo.callback(_remove_directory, options.output)
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
             undo.callback(self._journal.close)
             self._shared = SharedMemory(
@@ -135,7 +135,8 @@ class RecordingSession:
             undo.callback(self._shared.close)
             self._start_ns = time.time_ns()
             arguments = [os.fsencode(word) for word in options.command]
-            with launch_stopped(program, arguments, environment, self._guard.set_aside) as process:
+            guard = self._guard
+            with launch_stopped(program, arguments, environment, guard.set_aside, guard.commit) as process:
                 self.pid = process.pid
                 mappings = read_maps(process.pid)
                 executable = os.readlink(f"/proc/{process.pid}/exe")
@@ -145,8 +146,8 @@ class RecordingSession:
                     self._filters.address_rows() + [row for mapping in mappings for row in self._rows_for(mapping)]
                 )
                 self._pidfd = os.pidfd_open(process.pid)
-                self._guard.target_pidfd = self._pidfd
                 process.detach()
+                self._guard.follow(self._pidfd)
             undo.pop_all()
         self._journal.write_json(FrameKind.PROCESS, self._process_row(executable, mappings))
         return self.pid
@@ -196,7 +197,7 @@ class RecordingSession:
                 self._assemble(process)
             except OutputError:
                 # Neither tables nor journal find room: half a trace would only be taken for one.
-                shutil.rmtree(self.options.output, ignore_errors=True)
+                _remove_directory(self.options.output)
                 raise
         self._journal.path.unlink(missing_ok=True)
         statistics = {
@@ -341,7 +342,7 @@ class RecordingSession:
             exclude=list(self.options.exclude),
             start_ns=self._start_ns,
             end_ns=process.end_ns,
-            clew_version=_clew_version(),
+            clew_version=__version__,
             machine=machine_facts(),
             target_cpu_seconds=self._target_cpu_seconds,
             controller_cpu_seconds=time.process_time(),
@@ -371,11 +372,8 @@ def _make_directory(path: Path) -> None:
         raise OutputError.from_os_error(path, error) from error
 
 
-def _clew_version() -> str:
-    # Late: it takes a fifth of the time that clew needs to start the target.
-    from importlib import metadata
+def _remove_directory(path: Path) -> None:
+    # Late: it brings three libraries for compression along, and is needed where something failed only.
+    import shutil
 
-    try:
-        return metadata.version("clew")
-    except metadata.PackageNotFoundError:
-        return "unknown"
+    shutil.rmtree(path, ignore_errors=True)

@@ -15,6 +15,7 @@ from clew.cli.console import escape_control
 from clew.errors import ClewError, UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
+HEAVY = {"capstone", "cxxfilt", "drgn", "importlib.metadata", "numpy", "pyarrow", "rich", "rust_demangler", "shutil"}
 
 
 def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -65,6 +66,13 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert process.stderr is not None
     assert process.stderr.read() == b""
     assert process.wait(60) == main_module.EXIT_STATUS_BROKEN_PIPE
+
+
+@pytest.mark.parametrize("modules", ["clew", "clew.cli.main", "clew.cli.main, clew.cli.record"])
+def test_nothing_heavy_is_imported_in_front_of_the_target(modules: str) -> None:
+    script = f"import sys; sys.path.insert(0, 'src'); import {modules}; print(sorted({HEAVY} & set(sys.modules)))"
+    process = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
 
 
 def test_help_names_every_subcommand(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,15 +1,24 @@
 """`clew` with an assembler that only notes what it was given: for tests of everything in front of it.
 
-Run as a program: its arguments are clew's. The trace then holds one file, `raw.json`.
+Run as a program: its arguments are clew's. The trace then holds one file, `raw.json`. With SIGNAL_AT in the
+environment, `STAGE NUMBER`, its process group is sent a signal at a certain stage of its start; with SIGNAL_ALONE, only
+itself.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import clew.process.launch
+import clew.process.ptrace
+import clew.recording.journal
+import clew.recording.session
 from clew.cli.main import main
 from clew.recording.raw import RawProcess, SessionInfo
 
@@ -50,6 +59,38 @@ def stub_modules() -> dict[str, types.ModuleType]:
     return modules
 
 
+STAGES = {
+    "before the fork": (clew.process.launch, "string_array"),
+    "before the tracer": (clew.process.ptrace, "seize"),
+    "before execve": (clew.process.launch, "_wait_for_exec"),
+    "after execve": (clew.recording.session, "read_maps"),
+    "before injection": (clew.recording.session, "inject"),
+    "before leaving": (clew.process.ptrace, "detach"),
+    "after leaving": (clew.recording.journal.JournalWriter, "write_json"),
+}
+"""What is called just after each."""
+
+
+def signal_at(stage: str, number: int, *, is_alone: bool) -> None:
+    """Have a signal sent when `stage` is reached first."""
+    place: Any
+    place, name = STAGES[stage]
+    original: Callable[..., Any] = getattr(place, name)
+
+    def send_and_go_on(*arguments: Any, **options: Any) -> Any:
+        setattr(place, name, original)
+        if is_alone:
+            os.kill(os.getpid(), number)
+        else:
+            os.killpg(0, number)
+        return original(*arguments, **options)
+
+    setattr(place, name, send_and_go_on)
+
+
 if __name__ == "__main__":
+    if "SIGNAL_AT" in os.environ:
+        wanted, _, number_text = os.environ["SIGNAL_AT"].rpartition(" ")
+        signal_at(wanted, int(number_text), is_alone="SIGNAL_ALONE" in os.environ)
     sys.modules |= stub_modules()
     sys.exit(main(sys.argv[1:]))

@@ -1,8 +1,8 @@
 """A made-up program run by an interpreter that knows the truth, and recorded as the runtime records.
 
-The interpreter keeps what really happened, instruction by instruction (`Truth`), and at the same time plays the
-runtime: it translates fragments where execution comes to, with size limits, counts exits, and writes records. What the
-assembler makes of the records can then be compared with the truth, which never heard of fragments.
+The interpreter keeps what really happened, instruction by instruction (`Truth`), and at the same time tells a stand-in
+for the runtime where execution goes. What the assembler makes of its records can then be compared with the truth, which
+never heard of fragments.
 """
 
 from __future__ import annotations
@@ -12,24 +12,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from clew.address import FileOffset, Pid, RemoteAddress, Tid
-from clew.protocol import _generated as protocol
-from clew.protocol._generated import EdgeKind, EndKind, ExitKind, Mode, RecordKind
-from clew.recording.raw import RawImage, RawProcess, RawThread
-from tests.unit.recording.made_up_program import BASE, Instruction, Program
-from tests.unit.recording.made_up_records import record
+from clew.protocol._generated import EdgeKind, EndKind, Mode
+from clew.recording.raw import RawProcess
+from tests.unit.recording.made_up_program import Instruction, Program
+from tests.unit.recording.made_up_recorder import NO_INDEX, PID, Fragment, Recorder, Return, Step, Thread
 
 __all__ = ["PID", "Runtime", "Truth", "make_runtime"]
-
-NO_INDEX = 0xFFFFFFFF
-PID = 4242
-MAX_COUNTERS = 40_000
-
-Step = tuple[int, int, str]
-Return = tuple[int, int, int]
 
 
 @dataclass
@@ -48,35 +36,6 @@ class Truth:
     pending: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass
-class Fragment:
-    number: int
-    instructions: list[Instruction]
-    counter: int
-    app_pc: int
-    end_pc: int
-    # Numbers of the fragments whose exits were linked to it.
-    incoming: set[int] = field(default_factory=set)
-    is_valid: bool = True
-
-
-@dataclass
-class Thread:
-    tid: int
-    parent_tid: int
-    pc: int
-    counters: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(MAX_COUNTERS, np.uint64))
-    stack: list[Return] = field(default_factory=list)
-    # Frames of signal handlers: where to resume, and how deep the stack was.
-    frames: list[tuple[int, int]] = field(default_factory=list)
-    records: list[bytes] = field(default_factory=list)
-    end_kind: int = EndKind.UNKNOWN
-    is_over: bool = False
-    has_faulted: bool = False
-    # What the truth has of how it came to `pc`, where nothing but what follows tells of it.
-    arrival: Return | Step | None = None
-
-
 def make_runtime(seed: int, **options: Any) -> Runtime:
     """A run of the program that `seed` stands for."""
     rng = random.Random(seed)
@@ -84,7 +43,7 @@ def make_runtime(seed: int, **options: Any) -> Runtime:
 
 
 class Runtime:
-    """Runs `program` as the runtime does and keeps the truth beside it."""
+    """Runs `program`, has it recorded, and keeps the truth beside it."""
 
     def __init__(
         self,
@@ -98,18 +57,11 @@ class Runtime:
         mode: Mode = Mode.COUNTS,
     ) -> None:
         self.program, self.rng, self.mode = program, rng, mode
-        self.with_signals, self.max_threads, self.with_rewriting = with_signals, max_threads, with_rewriting
+        self.with_signals, self.max_threads = with_signals, max_threads
         self.truth = Truth()
-        self.fragments: dict[int, Fragment] = {}
-        self.by_number: list[Fragment] = []
-        self.edges: dict[tuple[int, int, int, int], int] = {}
-        self.links: set[tuple[int, int, int]] = set()
-        # By return point, the number of a fragment whose call ends there.
-        self.announced: dict[int, int] = {}
-        self.n_counters = 0
-        self.tsc = 1000
-        self.limit = rng.choice([3, 5, 200])
-        self.threads = [Thread(PID, 0, program.entry)]
+        self.recorder = Recorder(program, mode, rng.choice([3, 5, 200]))
+        self.threads = self.recorder.threads
+        self.threads.append(Thread(PID, 0, program.entry))
         self._start(self.threads[0])
         steps = 0
         while steps < max_steps and not all(thread.is_over for thread in self.threads):
@@ -119,193 +71,23 @@ class Runtime:
             steps += self._run(thread)
         for thread in self.threads:
             self._settle(thread)
-            thread.counters = thread.counters[: self.n_counters]
+            thread.counters = thread.counters[: self.recorder.n_counters]
 
     def raw_process(self) -> RawProcess:
         """What a session would hand over."""
-        records = b"".join(b"".join(thread.records) for thread in self.threads)
-        status = np.zeros(1, protocol.STATUS_PAGE)
-        status["start_tsc"], status["last_tsc"] = 1000, self.tsc + 1000
-        status["start_ns"], status["last_ns"] = 5_000, 5_000 + self.tsc * 3
-        threads = [
-            RawThread(
-                slot=index,
-                tid=Tid(thread.tid),
-                parent_tid=Tid(thread.parent_tid),
-                name=f"thread {index}",
-                start_tsc=1000,
-                end_tsc=self.tsc if thread.end_kind else 0,
-                end_kind=thread.end_kind,
-                lost_records=0,
-                counters=thread.counters,
-            )
-            for index, thread in enumerate(self.threads)
-        ]
-        image = RawImage("/made/up", RemoteAddress(BASE), RemoteAddress(BASE + (1 << 16)), FileOffset(0), 5, 0, 0)
-        return RawProcess(
-            pid=Pid(PID),
-            parent_pid=Pid(1),
-            executable="/made/up",
-            command=["made-up"],
-            start_ns=1_700_000_000_000_000_000,
-            end_ns=1_700_000_001_000_000_000,
-            exit_code=0,
-            signal=None,
-            mode=self.mode,
-            initial_images=[image],
-            records=np.frombuffer(records, np.uint8).reshape(-1, 64),
-            threads=threads,
-            status=status[0],
-        )
-
-    # What the runtime does.
-
-    def _translate(self, thread: Thread, pc: int) -> Fragment:
-        if pc in self.fragments:
-            return self.fragments[pc]
-        instructions: list[Instruction] = []
-        at = pc
-        while len(instructions) < self.limit and at in self.program.code:
-            instructions.append(self.program.code[at])
-            at = instructions[-1].end
-            if instructions[-1].kind != "plain":
-                break
-        kind = _exit_kind(instructions[-1])
-        counter = NO_INDEX
-        if self.mode == Mode.COUNTS and kind not in (ExitKind.INDIRECT_JUMP, ExitKind.INDIRECT_CALL):
-            counter = self._take_counters(2 if kind == ExitKind.CONDITIONAL else 1)
-        fragment = Fragment(len(self.by_number), instructions, counter, pc, at)
-        if kind in (ExitKind.CALL, ExitKind.INDIRECT_CALL):
-            self.announced[at] = fragment.number
-        self.fragments[pc] = fragment
-        self.by_number.append(fragment)
-        self._write_fragment(thread, fragment, kind)
-        return fragment
-
-    def _write_fragment(self, thread: Thread, fragment: Fragment, kind: ExitKind) -> None:
-        size = fragment.end_pc - fragment.app_pc
-        bits = np.zeros((size + 7) // 8 * 8, np.uint8)
-        bits[[instruction.pc - fragment.app_pc for instruction in fragment.instructions]] = 1
-        offset = fragment.app_pc - BASE
-        payload = bytes(self.program.memory[offset : offset + size]) + np.packbits(bits, bitorder="little").tobytes()
-        last = fragment.instructions[-1]
-        has_target = kind in (ExitKind.JUMP, ExitKind.CONDITIONAL, ExitKind.CALL)
-        thread.records.append(
-            record(
-                protocol.FRAGMENT_RECORD,
-                payload,
-                kind=RecordKind.FRAGMENT,
-                tid=thread.tid,
-                app_pc=fragment.app_pc,
-                target_pc=last.targets[0] if has_target else 0,
-                tsc=self._now(),
-                fragment_id=fragment.number,
-                counter_index=fragment.counter,
-                size_bytes=size,
-                n_instructions=len(fragment.instructions),
-                exit_kind=kind,
-                flags=2 if last.kind == "plain" else 0,
-            )
-        )
-
-    def _now(self) -> int:
-        self.tsc += 10
-        return self.tsc
-
-    def _take_counters(self, n: int) -> int:
-        first = self.n_counters
-        self.n_counters += n
-        assert self.n_counters <= MAX_COUNTERS
-        return first
-
-    def _count_edge(self, thread: Thread, kind: EdgeKind, fragment: int, source: int, target: int) -> None:
-        """Count an edge that is found at run time."""
-        if kind in (EdgeKind.INDIRECT_CALL, EdgeKind.INDIRECT_JUMP) and target in self.program.code:
-            self._translate(thread, target)
-        key = (kind, fragment, source, target)
-        if key not in self.edges:
-            self.edges[key] = self._take_counters(1) if self.mode == Mode.COUNTS else NO_INDEX
-            known = self.fragments.get(target)
-            thread.records.append(
-                record(
-                    protocol.DYNAMIC_EDGE_RECORD,
-                    kind=RecordKind.DYNAMIC_EDGE,
-                    tid=thread.tid,
-                    source_pc=source,
-                    target_pc=target,
-                    tsc=self._now(),
-                    source_fragment_id=fragment,
-                    target_fragment_id=NO_INDEX if known is None else known.number,
-                    counter_index=self.edges[key],
-                    edge_kind=kind,
-                )
-            )
-        if self.mode == Mode.COUNTS:
-            thread.counters[self.edges[key]] += 1
-
-    def _take_exit(self, thread: Thread, fragment: Fragment, kind: EdgeKind, target: int) -> None:
-        """Go out of a fragment by a direct exit, or by its return to a call's landing."""
-        if self.mode == Mode.COUNTS and kind != EdgeKind.RETURN:
-            thread.counters[fragment.counter + (kind == EdgeKind.NOT_TAKEN)] += 1
-        if target not in self.program.code:
-            return
-        reached = self._translate(thread, target)
-        if kind != EdgeKind.RETURN:
-            reached.incoming.add(fragment.number)
-        key = (fragment.number, kind, reached.number)
-        if self.mode == Mode.COVERAGE and key not in self.links:
-            self.links.add(key)
-            thread.records.append(
-                record(
-                    protocol.LINK_RECORD,
-                    kind=RecordKind.LINK,
-                    tid=thread.tid,
-                    source_pc=fragment.app_pc,
-                    target_pc=target,
-                    tsc=self._now(),
-                    source_fragment_id=fragment.number,
-                    target_fragment_id=reached.number,
-                    edge_kind=kind,
-                )
-            )
+        return self.recorder.raw_process()
 
     def _rewrite(self, thread: Thread) -> None:
-        """The program rewrites a function: all that holds its code is dropped, and what was linked to that."""
+        """The program rewrites a function."""
         number = self.rng.randrange(len(self.program.rows) - 1)
         start, end = self.program.span(number)
         if any(start <= other.pc < end for other in self.threads):
             return
         self.program.rewrite(number)
-        for fragment in list(self.fragments.values()):
-            if fragment.app_pc < end and fragment.end_pc > start:
-                self._drop(thread, fragment)
-                for source in fragment.incoming:
-                    self._drop(thread, self.by_number[source])
-
-    def _drop(self, thread: Thread, fragment: Fragment) -> None:
-        if not fragment.is_valid:
-            return
-        fragment.is_valid = False
-        del self.fragments[fragment.app_pc]
-        # Pads to it are taken out; what the dispatcher counts by itself stays.
-        for key in [key for key in self.edges if key[3] == fragment.app_pc]:
-            if key[0] in (EdgeKind.INDIRECT_CALL, EdgeKind.INDIRECT_JUMP):
-                del self.edges[key]
-        thread.records.append(
-            record(
-                protocol.INVALIDATE_RECORD,
-                kind=RecordKind.INVALIDATE,
-                tid=thread.tid,
-                app_pc=fragment.app_pc,
-                tsc=self._now(),
-                fragment_id=fragment.number,
-            )
-        )
-
-    # What the program does.
+        self.recorder.drop_code(thread, start, end)
 
     def _start(self, thread: Thread) -> None:
-        self._count_edge(thread, EdgeKind.START, NO_INDEX, 0, thread.pc)
+        self.recorder.count_edge(thread, EdgeKind.START, NO_INDEX, 0, thread.pc)
         self._step(thread, 0, EdgeKind.START)
 
     def _step(self, thread: Thread, source: int, kind: EdgeKind) -> None:
@@ -332,13 +114,13 @@ class Runtime:
         if self.with_signals and len(thread.frames) < 2 and rng.random() < 0.02:
             self._enter_handler(thread, EdgeKind.SIGNAL, thread.pc)
             return 1
-        fragment = self._translate(thread, thread.pc)
+        fragment = self.recorder.translate(thread, thread.pc)
         for instruction in fragment.instructions:
             name = program.name(instruction.pc)
             if instruction.may_fault and self.with_signals and len(thread.frames) < 2 and rng.random() < 0.1:
                 is_first = instruction.pc == fragment.app_pc
                 if not is_first:
-                    self._count_edge(thread, EdgeKind.PARTIAL, fragment.number, fragment.app_pc, instruction.pc)
+                    self.recorder.count_edge(thread, EdgeKind.PARTIAL, fragment.number, fragment.app_pc, instruction.pc)
                 if rng.random() < 0.02:
                     thread.is_over = True  # Nothing handles it.
                     if is_first:
@@ -356,7 +138,7 @@ class Runtime:
         return len(fragment.instructions)
 
     def _enter_handler(self, thread: Thread, kind: EdgeKind, pc: int) -> None:
-        self._count_edge(thread, kind, NO_INDEX, pc, self.program.handler)
+        self.recorder.count_edge(thread, kind, NO_INDEX, pc, self.program.handler)
         thread.frames.append((pc, len(thread.stack)))
         thread.pc = self.program.handler
         self._step(thread, self.program.name(pc), kind)
@@ -366,7 +148,7 @@ class Runtime:
         name = self.program.name(last.pc)
         if last.kind == "plain":
             thread.pc = last.end
-            self._take_exit(thread, fragment, EdgeKind.FALL_THROUGH, last.end)
+            self.recorder.take_exit(thread, fragment, EdgeKind.FALL_THROUGH, last.end)
             if last.end in self.program.code:
                 self.truth.steps[thread.tid][name, self.program.name(last.end), "next"] += 1
             else:
@@ -379,13 +161,13 @@ class Runtime:
             )
             if last.kind == "conditional" and rng.random() < 0.5:
                 kind, thread.pc = EdgeKind.NOT_TAKEN, last.end
-            self._take_exit(thread, fragment, kind, thread.pc)
+            self.recorder.take_exit(thread, fragment, kind, thread.pc)
             self._step(thread, name, kind)
             if kind == EdgeKind.CALL:
                 self._push(thread, name, last.end)
         elif last.kind in ("indirect_call", "indirect_jump"):
             kind, thread.pc = EdgeKind[last.kind.upper()], rng.choice(last.targets)
-            self._count_edge(thread, kind, fragment.number, fragment.app_pc, thread.pc)
+            self.recorder.count_edge(thread, kind, fragment.number, fragment.app_pc, thread.pc)
             self._step(thread, name, kind)
             if kind == EdgeKind.INDIRECT_CALL:
                 self._push(thread, name, last.end)
@@ -411,11 +193,13 @@ class Runtime:
         else:
             call, thread.pc, callee = thread.stack.pop()
         key = (EdgeKind.INDIRECT_JUMP, fragment.number, fragment.app_pc, thread.pc)
-        if thread.pc not in self.announced or key in self.edges:
-            self._count_edge(thread, EdgeKind.INDIRECT_JUMP, fragment.number, fragment.app_pc, thread.pc)
+        if thread.pc not in self.recorder.announced or key in self.recorder.edges:
+            self.recorder.count_edge(thread, EdgeKind.INDIRECT_JUMP, fragment.number, fragment.app_pc, thread.pc)
             self._step(thread, name, EdgeKind.INDIRECT_JUMP)
             return
-        self._take_exit(thread, self.by_number[self.announced[thread.pc]], EdgeKind.RETURN, thread.pc)
+        self.recorder.take_exit(
+            thread, self.recorder.by_number[self.recorder.announced[thread.pc]], EdgeKind.RETURN, thread.pc
+        )
         thread.arrival = (call, self.program.name(thread.pc), callee)
         self.truth.returns[thread.tid][thread.arrival] += 1
 
@@ -426,7 +210,7 @@ class Runtime:
                 thread.counters[fragment.counter] += 1
             thread.pc, depth = thread.frames.pop()
             del thread.stack[depth:]
-            self._count_edge(thread, EdgeKind.SIGRETURN, fragment.number, last.pc, thread.pc)
+            self.recorder.count_edge(thread, EdgeKind.SIGRETURN, fragment.number, last.pc, thread.pc)
             self._step(thread, name, EdgeKind.SIGRETURN)
         elif (last.kind == "exit" and not thread.frames) or last.end not in self.program.code:
             if self.mode == Mode.COUNTS:
@@ -434,7 +218,7 @@ class Runtime:
             thread.end_kind = EndKind.EXIT
             thread.is_over = True
         else:
-            self._take_exit(thread, fragment, EdgeKind.SYSCALL, last.end)
+            self.recorder.take_exit(thread, fragment, EdgeKind.SYSCALL, last.end)
             thread.pc = last.end
             self._step(thread, name, EdgeKind.SYSCALL)
             thread.arrival = (name, self.program.name(last.end), "syscall")
@@ -442,14 +226,3 @@ class Runtime:
                 child = Thread(PID + len(self.threads), thread.tid, last.end)
                 self.threads.append(child)
                 self._start(child)
-
-
-def _exit_kind(last: Instruction) -> ExitKind:
-    kinds = {
-        "plain": ExitKind.FALL_THROUGH,
-        "return_": ExitKind.RETURN,
-        "push_ret": ExitKind.RETURN,
-        "exit": ExitKind.SYSCALL,
-        "sigreturn": ExitKind.SYSCALL,
-    }
-    return kinds[last.kind] if last.kind in kinds else ExitKind[last.kind.upper()]

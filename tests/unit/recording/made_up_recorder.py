@@ -1,0 +1,263 @@
+"""A stand-in for the runtime: records of a made-up program, written as the runtime writes them.
+
+It translates fragments where execution comes to, with size limits, counts exits, and drops what is rewritten. What the
+program does, and what is true of it, it is not told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.address import FileOffset, Pid, RemoteAddress, Tid
+from clew.protocol import _generated as protocol
+from clew.protocol._generated import EdgeKind, EndKind, ExitKind, Mode, RecordKind
+from clew.recording.raw import RawImage, RawProcess, RawThread
+from tests.unit.recording.made_up_program import BASE, Instruction, Program
+from tests.unit.recording.made_up_records import record
+
+__all__ = ["NO_INDEX", "PID", "Fragment", "Recorder", "Return", "Step", "Thread"]
+
+NO_INDEX = 0xFFFFFFFF
+PID = 4242
+MAX_COUNTERS = 40_000
+
+Step = tuple[int, int, str]
+Return = tuple[int, int, int]
+
+
+@dataclass
+class Fragment:
+    """A translated run of instructions."""
+
+    number: int
+    instructions: list[Instruction]
+    counter: int
+    app_pc: int
+    end_pc: int
+    # Numbers of the fragments whose exits were linked to it.
+    incoming: set[int] = field(default_factory=set)
+    is_valid: bool = True
+
+
+@dataclass
+class Thread:
+    """Where a thread is, and what is recorded of it."""
+
+    tid: int
+    parent_tid: int
+    pc: int
+    counters: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(MAX_COUNTERS, np.uint64))
+    stack: list[Return] = field(default_factory=list)
+    # Frames of signal handlers: where to resume, and how deep the stack was.
+    frames: list[tuple[int, int]] = field(default_factory=list)
+    records: list[bytes] = field(default_factory=list)
+    end_kind: int = EndKind.UNKNOWN
+    is_over: bool = False
+    has_faulted: bool = False
+    # What the truth has of how it came to `pc`, where nothing but what follows tells of it.
+    arrival: Return | Step | None = None
+
+
+class Recorder:
+    """Records threads that run `program`; no fragment has more than `limit` instructions."""
+
+    def __init__(self, program: Program, mode: Mode, limit: int) -> None:
+        self.program, self.mode, self.limit = program, mode, limit
+        self.threads: list[Thread] = []
+        self.fragments: dict[int, Fragment] = {}
+        self.by_number: list[Fragment] = []
+        self.edges: dict[tuple[int, int, int, int], int] = {}
+        self.links: set[tuple[int, int, int]] = set()
+        # By return point, the number of a fragment whose call ends there.
+        self.announced: dict[int, int] = {}
+        self.n_counters = 0
+        self.tsc = 1000
+
+    def raw_process(self) -> RawProcess:
+        """What a session would hand over."""
+        records = b"".join(b"".join(thread.records) for thread in self.threads)
+        status = np.zeros(1, protocol.STATUS_PAGE)
+        status["start_tsc"], status["last_tsc"] = 1000, self.tsc + 1000
+        status["start_ns"], status["last_ns"] = 5_000, 5_000 + self.tsc * 3
+        threads = [
+            RawThread(
+                slot=index,
+                tid=Tid(thread.tid),
+                parent_tid=Tid(thread.parent_tid),
+                name=f"thread {index}",
+                start_tsc=1000,
+                end_tsc=self.tsc if thread.end_kind else 0,
+                end_kind=thread.end_kind,
+                lost_records=0,
+                counters=thread.counters,
+            )
+            for index, thread in enumerate(self.threads)
+        ]
+        image = RawImage("/made/up", RemoteAddress(BASE), RemoteAddress(BASE + (1 << 16)), FileOffset(0), 5, 0, 0)
+        return RawProcess(
+            pid=Pid(PID),
+            parent_pid=Pid(1),
+            executable="/made/up",
+            command=["made-up"],
+            start_ns=1_700_000_000_000_000_000,
+            end_ns=1_700_000_001_000_000_000,
+            exit_code=0,
+            signal=None,
+            mode=self.mode,
+            initial_images=[image],
+            records=np.frombuffer(records, np.uint8).reshape(-1, 64),
+            threads=threads,
+            status=status[0],
+        )
+
+    def translate(self, thread: Thread, pc: int) -> Fragment:
+        """The fragment at `pc`, made if there is none."""
+        if pc in self.fragments:
+            return self.fragments[pc]
+        instructions: list[Instruction] = []
+        at = pc
+        while len(instructions) < self.limit and at in self.program.code:
+            instructions.append(self.program.code[at])
+            at = instructions[-1].end
+            if instructions[-1].kind != "plain":
+                break
+        kind = _exit_kind(instructions[-1])
+        counter = NO_INDEX
+        if self.mode == Mode.COUNTS and kind not in (ExitKind.INDIRECT_JUMP, ExitKind.INDIRECT_CALL):
+            counter = self._take_counters(2 if kind == ExitKind.CONDITIONAL else 1)
+        fragment = Fragment(len(self.by_number), instructions, counter, pc, at)
+        if kind in (ExitKind.CALL, ExitKind.INDIRECT_CALL):
+            self.announced[at] = fragment.number
+        self.fragments[pc] = fragment
+        self.by_number.append(fragment)
+        self._write_fragment(thread, fragment, kind)
+        return fragment
+
+    def _write_fragment(self, thread: Thread, fragment: Fragment, kind: ExitKind) -> None:
+        size = fragment.end_pc - fragment.app_pc
+        bits = np.zeros((size + 7) // 8 * 8, np.uint8)
+        bits[[instruction.pc - fragment.app_pc for instruction in fragment.instructions]] = 1
+        offset = fragment.app_pc - BASE
+        payload = bytes(self.program.memory[offset : offset + size]) + np.packbits(bits, bitorder="little").tobytes()
+        last = fragment.instructions[-1]
+        has_target = kind in (ExitKind.JUMP, ExitKind.CONDITIONAL, ExitKind.CALL)
+        thread.records.append(
+            record(
+                protocol.FRAGMENT_RECORD,
+                payload,
+                kind=RecordKind.FRAGMENT,
+                tid=thread.tid,
+                app_pc=fragment.app_pc,
+                target_pc=last.targets[0] if has_target else 0,
+                tsc=self._now(),
+                fragment_id=fragment.number,
+                counter_index=fragment.counter,
+                size_bytes=size,
+                n_instructions=len(fragment.instructions),
+                exit_kind=kind,
+                flags=2 if last.kind == "plain" else 0,
+            )
+        )
+
+    def _now(self) -> int:
+        self.tsc += 10
+        return self.tsc
+
+    def _take_counters(self, n: int) -> int:
+        first = self.n_counters
+        self.n_counters += n
+        assert self.n_counters <= MAX_COUNTERS
+        return first
+
+    def count_edge(self, thread: Thread, kind: EdgeKind, fragment: int, source: int, target: int) -> None:
+        """Count an edge that is found at run time."""
+        if kind in (EdgeKind.INDIRECT_CALL, EdgeKind.INDIRECT_JUMP) and target in self.program.code:
+            self.translate(thread, target)
+        key = (kind, fragment, source, target)
+        if key not in self.edges:
+            self.edges[key] = self._take_counters(1) if self.mode == Mode.COUNTS else NO_INDEX
+            known = self.fragments.get(target)
+            thread.records.append(
+                record(
+                    protocol.DYNAMIC_EDGE_RECORD,
+                    kind=RecordKind.DYNAMIC_EDGE,
+                    tid=thread.tid,
+                    source_pc=source,
+                    target_pc=target,
+                    tsc=self._now(),
+                    source_fragment_id=fragment,
+                    target_fragment_id=NO_INDEX if known is None else known.number,
+                    counter_index=self.edges[key],
+                    edge_kind=kind,
+                )
+            )
+        if self.mode == Mode.COUNTS:
+            thread.counters[self.edges[key]] += 1
+
+    def take_exit(self, thread: Thread, fragment: Fragment, kind: EdgeKind, target: int) -> None:
+        """Go out of a fragment by a direct exit, or by its return to a call's landing."""
+        if self.mode == Mode.COUNTS and kind != EdgeKind.RETURN:
+            thread.counters[fragment.counter + (kind == EdgeKind.NOT_TAKEN)] += 1
+        if target not in self.program.code:
+            return
+        reached = self.translate(thread, target)
+        if kind != EdgeKind.RETURN:
+            reached.incoming.add(fragment.number)
+        key = (fragment.number, kind, reached.number)
+        if self.mode == Mode.COVERAGE and key not in self.links:
+            self.links.add(key)
+            thread.records.append(
+                record(
+                    protocol.LINK_RECORD,
+                    kind=RecordKind.LINK,
+                    tid=thread.tid,
+                    source_pc=fragment.app_pc,
+                    target_pc=target,
+                    tsc=self._now(),
+                    source_fragment_id=fragment.number,
+                    target_fragment_id=reached.number,
+                    edge_kind=kind,
+                )
+            )
+
+    def drop_code(self, thread: Thread, start: int, end: int) -> None:
+        """The program changed code: all that holds some of it is dropped, and what was linked to that."""
+        for fragment in list(self.fragments.values()):
+            if fragment.app_pc < end and fragment.end_pc > start:
+                self._drop(thread, fragment)
+                for source in fragment.incoming:
+                    self._drop(thread, self.by_number[source])
+
+    def _drop(self, thread: Thread, fragment: Fragment) -> None:
+        if not fragment.is_valid:
+            return
+        fragment.is_valid = False
+        del self.fragments[fragment.app_pc]
+        # Pads to it are taken out; what the dispatcher counts by itself stays.
+        for key in [key for key in self.edges if key[3] == fragment.app_pc]:
+            if key[0] in (EdgeKind.INDIRECT_CALL, EdgeKind.INDIRECT_JUMP):
+                del self.edges[key]
+        thread.records.append(
+            record(
+                protocol.INVALIDATE_RECORD,
+                kind=RecordKind.INVALIDATE,
+                tid=thread.tid,
+                app_pc=fragment.app_pc,
+                tsc=self._now(),
+                fragment_id=fragment.number,
+            )
+        )
+
+
+def _exit_kind(last: Instruction) -> ExitKind:
+    kinds = {
+        "plain": ExitKind.FALL_THROUGH,
+        "return_": ExitKind.RETURN,
+        "push_ret": ExitKind.RETURN,
+        "exit": ExitKind.SYSCALL,
+        "sigreturn": ExitKind.SYSCALL,
+    }
+    return kinds[last.kind] if last.kind in kinds else ExitKind[last.kind.upper()]
