@@ -1,4 +1,4 @@
-/* what: code beyond its file's end, cut off before it ran, put there later, that may only be executed
+/* what: code beyond its file's end, cut off, put there later, that may only be executed
  * build: -O1 -fno-stack-protector
  */
 #define _GNU_SOURCE
@@ -83,6 +83,14 @@ int main(void)
         pwrite(file, later, sizeof later, PAGE + 100);
         ftruncate(file, PAGE);
         run("cut off before it ran", (uintptr_t)pages + PAGE + 100);
+        if (protections[i] & PROT_WRITE) {
+            ftruncate(file, 0);
+            run("cut off after it ran", code);
+            run("cut off after it ran", code);
+            ftruncate(file, PAGE);
+            pwrite(file, later, sizeof later, PAGE - 6);
+            run("put there again", code);
+        }
         munmap(pages, 2 * PAGE);
         close(file);
         pages = map_file(&file, -3, protections[i]);

@@ -245,8 +245,8 @@ fn take_indirect(context: &mut ThreadContext) -> Option<u64> {
     if site & SITE_RETURN != 0 {
         // The return slot, just popped, shows what the program put there.
         let slot = context.registers[4].wrapping_sub(8);
-        // SAFETY: the fragment's return just read and wrote this slot.
-        unsafe { (slot as *mut u64).write_unaligned(target) };
+        // SAFETY: the fragment's return just read and wrote this slot, unless another thread took it away meanwhile.
+        delivery::with_faults(context, |_| unsafe { guarded::write_program(slot, &target.to_le_bytes()) });
     }
     if source != NONE && !is_canonical(target) {
         fault_at_branch(context, source);

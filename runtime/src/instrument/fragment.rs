@@ -83,7 +83,9 @@ impl Engine {
         let place = counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end));
         if block.is_writable {
             let id = exits.add_stub_only(ExitType::Stale, block.pc);
-            emit_check(&mut emitter, block, |emitter| ExitList::emit_stub_jump(emitter, id));
+            let failed = emit_check(&mut emitter, block, |emitter| ExitList::emit_stub_jump(emitter, id));
+            // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/handler.rs).
+            map.mark(failed, 0, SpillState::None);
         }
         let mut is_unsupported = ending == Ending::Unsupported;
         let mut n_done = n_copied;

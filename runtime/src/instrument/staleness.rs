@@ -13,8 +13,8 @@ const STEP: usize = 4;
 
 /// Emits the comparison; where it fails, `emit_stale` puts flags and registers back and then what `stale` emits.
 ///
-/// The flags are kept: what is there instead of the old code may need them.
-pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: impl FnOnce(&mut Emitter)) {
+/// The flags are kept: what is there instead of the old code may need them. Returns where it goes on that fails.
+pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: impl FnOnce(&mut Emitter)) -> usize {
     emitter.store_gs(GS_SPILL_OTHER, RAX);
     emitter.save_flags_to_rax();
     let mut misses = alloc::vec::Vec::new();
@@ -45,9 +45,11 @@ pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: impl FnOnce(&mut 
     for miss in misses {
         emitter.bind(miss);
     }
+    let failed = emitter.position();
     restore(emitter);
     stale(emitter);
     emitter.bind(over);
+    failed
 }
 
 extern crate alloc;

@@ -8,6 +8,7 @@ use super::table::ALL_BUT_FAULTS;
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::arch::x86_64::{gate, guarded};
 use crate::cache::links::UNDELIVERED;
+use crate::cache::{Cache, Fragment};
 use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
 use crate::protocol::error_code;
@@ -91,6 +92,10 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             return;
         };
         let fragment = *engine.cache.fragment(id);
+        if let Some(failed) = failed_comparison(&engine.cache, &fragment, offset) {
+            ucontext.mcontext.rip = failed;
+            return;
+        }
         let app_pc = interrupt::take_back(&engine.cache, context, &ucontext.mcontext, &fragment, offset);
         // The address of the instruction is the fault's address for these (sigaction(2)).
         if info.address == pc {
@@ -131,6 +136,14 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
     context.fault_pending = 1;
     ucontext.sigmask |= ALL_BUT_FAULTS;
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+}
+
+/// Where a fragment goes on whose code differs, if it is comparing at `offset`: code that can't be read any more is not
+/// what was translated. Reachable from the signal handler: reads arenas only.
+fn failed_comparison(cache: &Cache, fragment: &Fragment, offset: u64) -> Option<u64> {
+    let first = cache.map.as_slice().get(fragment.map_start as usize)?;
+    let failed = u64::from(first.cache_offset);
+    (offset < failed).then_some(fragment.cache_start + failed)
 }
 
 fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
