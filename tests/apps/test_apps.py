@@ -75,8 +75,9 @@ def test_python(script: str, argument: str, mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_python_start(mode: str, tmp_path: Path) -> None:
-    check([sys.executable, "-c", "import json, re, threading; print(json.dumps({'a': 1}))"], tmp_path, mode)
+@pytest.mark.parametrize("program", ["python3", sys.executable], ids=["found", "own"])
+def test_python_start(program: str, mode: str, tmp_path: Path) -> None:
+    check([tool(program), "-c", "import json, re, threading; print(json.dumps({'a': 1}))"], tmp_path, mode)
 
 
 def test_python_threads(tmp_path: Path) -> None:
@@ -118,13 +119,18 @@ def test_compiler_proper(mode: str, c_source: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_threads(mode: str, tmp_path: Path) -> None:
-    check([compile_program("threads"), "100000"], tmp_path, mode)
+    recorded = check([compile_program("threads"), "100000"], tmp_path, mode)
+    threads = recorded.summary["processes"][0]["threads"]
+    assert [thread["end"] for thread in threads] == ["exit"] * 5
+    if mode == "counts":
+        assert all(thread["instructions"] > 100_000 for thread in threads[1:])
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["calls.static", "calls.nopie", "exceptions.static", "threads_mutex.static"])
-def test_static_and_fixed_address_programs(name: str, tmp_path: Path) -> None:
-    check([find(name).path], tmp_path, "counts")
+def test_static_and_fixed_address_programs(name: str, mode: str, tmp_path: Path) -> None:
+    check([find(name).path], tmp_path, mode)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ block that it did not run to its end; a system call that did not come back has n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -144,10 +145,11 @@ def check_starts(arrays: TraceArrays) -> list[str]:
     key = to_numpy(threads["pid"]).astype(np.int64) << 32 | (to_numpy(threads["tid"]).astype(np.int64) & 0xFFFFFFFF)
     manifest = arrays.trace.manifest
     is_whole = not manifest.include and not manifest.exclude
+    n_rows = Counter(key.tolist())
     return [
         f"thread {int(tid) & 0xFFFFFFFF}: it started {n} times"
         for tid, n in zip(arrays.tids.tolist(), total.tolist(), strict=True)
-        if n > np.count_nonzero(key == tid) or (is_whole and n < np.count_nonzero(key == tid))
+        if n > n_rows[tid] or (is_whole and n < n_rows[tid])
     ]
 
 

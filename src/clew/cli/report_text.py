@@ -165,8 +165,9 @@ def _print_listing(console: Console, row: Row, lines: list[SourceLine | None]) -
     for index, instruction in enumerate(instructions[:_MAX_LISTED]):
         line = lines[index] if index < len(lines) else None
         text = Text(f"{instruction.address:>18x}  ", style="dim")
-        text.append_text(escaped(f"{instruction.text:<48}", "default"))
+        text.append_text(escaped(instruction.text, "default"))
         if line is not None and line != shown:
+            text.append(" " * max(48 - len(instruction.text), 0))
             text.append_text(escaped(f"  {line.file.rsplit('/', 1)[-1]}:{line.line}", "dim"))
             shown = line
         console.print(text, no_wrap=True, overflow="ellipsis")

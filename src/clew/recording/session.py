@@ -313,7 +313,7 @@ class RecordingSession:
         elif state == RuntimeState.INJECTED:
             self._warnings.append("the target ended before the runtime began; nothing was recorded")
         if lost_threads:
-            self._warnings.append(f"{lost_threads} threads ran uncounted: no slot was free")
+            self._warnings.append(f"{lost_threads} threads could not be created (EAGAIN): no slot was free")
 
     def _note_losses(self) -> None:
         self._warnings += self._filters.warnings

@@ -86,6 +86,12 @@ def test_blocks_are_disassembled(capsys: Captured, trace: str) -> None:
     assert "5 × 4 instructions = 20" in out
 
 
+@pytest.mark.parametrize("words", [["info"], *(["report", "--by", by] for by in ("function", "block", "edge", "line"))])
+def test_no_line_ends_in_blanks(capsys: Captured, trace: str, words: list[str]) -> None:
+    _, out, _ = run(capsys, *words, trace)
+    assert [line for line in out.splitlines() if line != line.rstrip()] == []
+
+
 def test_number_of_rows(capsys: Captured, trace: str) -> None:
     assert len(run_json(capsys, "report", "-n", "1", "--json", trace)["rows"]) == 1
     assert run(capsys, "report", "-n", "0", trace)[0] == 2
