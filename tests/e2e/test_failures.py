@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -114,35 +113,28 @@ def test_the_target_goes_on_when_clew_is_killed(tmp_path: Path) -> None:
     assert b"its recording was cut off" in run.stderr
 
 
-def interrupt_at(module: str, *words: str | Path) -> tuple[int, bytes, bytes]:
-    """Run clew, and send its process group SIGINT when it has imported `module`: status, stdout, stderr."""
-    environ = runs.environment() | {"PYTHONPROFILEIMPORTTIME": "1"}
+def interrupt_at(folder: Path, module: str, *words: str | Path) -> tuple[int, bytes, bytes]:
+    """Run clew, whose process group gets SIGINT when it is about to import `module`: status, stdout, stderr."""
+    note = folder / "interrupted"
+    environ = runs.environment() | {"INTERRUPT_AT": module, "INTERRUPT_NOTE": str(note)}
+    environ["PYTHONPATH"] += f":{Path(__file__).with_name('at_import')}"
     command = [os.fspath(word) for word in runs.clew_command(*words)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environ, start_new_session=True) as process:
-        assert process.stderr is not None
-        assert process.stdout is not None
-        was_sent, told = False, []
-        for line in process.stderr:
-            if not line.startswith(b"import time:"):
-                told.append(line)
-            elif not was_sent and line.rpartition(b"|")[2].strip() == module.encode():
-                os.killpg(process.pid, signal.SIGINT)
-                was_sent = True
-        output = process.stdout.read()
-        process.wait(60)
-    assert was_sent, "never imported"
-    return process.returncode, output, b"".join(told)
+    run = subprocess.run(command, capture_output=True, env=environ, start_new_session=True, timeout=60)
+    assert note.exists(), "never imported"
+    note.unlink()
+    return run.returncode, run.stdout, run.stderr
 
 
 @pytest.mark.parametrize("module", ["click.core", "clew.cli.main", "clew.store.trace", "numpy.linalg", "pyarrow.lib"])
-def test_a_report_that_is_interrupted(module: str, trace: Path) -> None:
-    assert interrupt_at(module, "report", trace) == (130, b"", b"clew: interrupted\n")
+def test_a_report_that_is_interrupted(module: str, trace: Path, tmp_path: Path) -> None:
+    assert interrupt_at(tmp_path, module, "report", trace) == (130, b"", b"clew: interrupted\n")
 
 
 @pytest.mark.parametrize("module", ["click.core", "clew.cli.main", "clew.recording.session"])
 def test_a_recording_that_is_interrupted_before_it_began(module: str, tmp_path: Path) -> None:
-    status, output, errors = interrupt_at(module, "record", "-o", tmp_path / "out.clew", "--", "echo", "output")
+    status, output, errors = interrupt_at(
+        tmp_path, module, "record", "-o", tmp_path / "out.clew", "--", "echo", "output"
+    )
     assert (status, output, errors) == (130, b"", b"clew: interrupted\n")
     assert not list(tmp_path.iterdir())
 
@@ -150,14 +142,14 @@ def test_a_recording_that_is_interrupted_before_it_began(module: str, tmp_path: 
 @pytest.mark.parametrize("module", ["numpy.linalg", "clew.recording.drain"])
 def test_a_recording_that_is_interrupted_with_its_target(module: str, tmp_path: Path) -> None:
     trace = tmp_path / "out.clew"
-    assert interrupt_at(module, "record", "-q", "-o", trace, "--", "sleep", "100") == (130, b"", b"")
+    assert interrupt_at(tmp_path, module, "record", "-q", "-o", trace, "--", "sleep", "100") == (130, b"", b"")
     runs.read(trace)
 
 
 @pytest.mark.parametrize("module", ["pyarrow.lib", "clew.store.writer"])
 def test_an_interrupt_when_the_target_has_ended_costs_nothing(module: str, tmp_path: Path) -> None:
     trace = tmp_path / "out.clew"
-    assert interrupt_at(module, "record", "-q", "-o", trace, "--", "echo", "output") == (0, b"output\n", b"")
+    assert interrupt_at(tmp_path, module, "record", "-q", "-o", trace, "--", "echo", "output") == (0, b"output\n", b"")
     runs.read(trace)
 
 
