@@ -5,6 +5,7 @@ pub mod emit;
 #[cfg(not(test))]
 pub mod gate;
 pub mod guarded;
+mod instructions;
 pub mod xsave;
 
 /// A general register by the processor's number (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15).

@@ -1,0 +1,299 @@
+//! The few instructions that clew itself puts into the code cache.
+//!
+//! None of them but `inc` and `cmp` touches the flags.
+
+use super::emit::Emitter;
+use super::Gpr;
+
+impl Emitter<'_> {
+    /// The displacement of an operand `gs:[eip + x]` at the end of an instruction but for `behind` bytes.
+    ///
+    /// Relative to eip (prefix 67) instead of absolute, because processors pass a stored value on to a load of the same
+    /// operand at once (memory renaming; one cycle instead of seven) only where the operand has a base, and eip counts as
+    /// one. The sum is cut to 32 bits (Intel SDM, RIP-relative addressing), so it is `offset` wherever the code is.
+    fn gs_displacement(&mut self, offset: u32, behind: u32) {
+        let next = (self.address() as u32).wrapping_add(4 + behind);
+        self.dword(offset.wrapping_sub(next));
+    }
+
+    fn gs_access(&mut self, opcode: u8, register: Gpr, wide: bool, displacement: u32) {
+        let rex = 0x40 | (u8::from(wide) << 3) | ((register.0 >> 3) << 2);
+        self.bytes(&[0x65, 0x67, rex, opcode, ((register.0 & 7) << 3) | 5]);
+        self.gs_displacement(displacement, 0);
+    }
+
+    /// mov gs:[displacement], register
+    pub fn store_gs(&mut self, displacement: u32, register: Gpr) {
+        self.gs_access(0x89, register, true, displacement);
+    }
+
+    /// mov register, gs:[displacement]
+    pub fn load_gs(&mut self, register: Gpr, displacement: u32) {
+        self.gs_access(0x8b, register, true, displacement);
+    }
+
+    /// mov dword gs:[displacement], register (32 bits)
+    pub fn store_gs32(&mut self, displacement: u32, register: Gpr) {
+        self.gs_access(0x89, register, false, displacement);
+    }
+
+    /// mov register (32 bits), dword gs:[displacement]
+    pub fn load_gs32(&mut self, register: Gpr, displacement: u32) {
+        self.gs_access(0x8b, register, false, displacement);
+    }
+
+    /// mov dword gs:[displacement], immediate
+    pub fn store_gs_immediate(&mut self, displacement: u32, immediate: u32) {
+        self.bytes(&[0x65, 0x67, 0xc7, 0x05]);
+        self.gs_displacement(displacement, 4);
+        self.dword(immediate);
+    }
+
+    /// inc qword gs:[displacement]: all arithmetic flags but carry change
+    pub fn increment_gs(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x67, 0x48, 0xff, 0x05]);
+        self.gs_displacement(displacement, 0);
+    }
+
+    /// mov register, immediate (64 bits, the shortest form)
+    pub fn load_immediate(&mut self, register: Gpr, immediate: u64) {
+        let high = register.0 >> 3;
+        let low = register.0 & 7;
+        if immediate <= u32::MAX as u64 {
+            if high != 0 {
+                self.bytes(&[0x41]);
+            }
+            self.bytes(&[0xb8 | low]);
+            self.dword(immediate as u32);
+        } else if immediate as i64 == immediate as i32 as i64 {
+            self.bytes(&[0x48 | high, 0xc7, 0xc0 | low]);
+            self.dword(immediate as u32);
+        } else {
+            self.bytes(&[0x48 | high, 0xb8 | low]);
+            self.qword(immediate);
+        }
+    }
+
+    /// lea register, [register + displacement]
+    pub fn add_immediate(&mut self, register: Gpr, displacement: i32) {
+        self.add_registers(register, register, None, 1, displacement);
+    }
+
+    /// lea target, [base + index * scale + displacement]; the index must not be rsp
+    pub fn add_registers(&mut self, target: Gpr, base: Gpr, index: Option<Gpr>, scale: u32, displacement: i32) {
+        let index_code = index.map_or(4, |r| r.0);
+        let rex = 0x48 | ((target.0 >> 3) << 2) | ((index_code >> 3) << 1) | (base.0 >> 3);
+        let scale_code = scale.trailing_zeros() as u8;
+        self.bytes(&[
+            rex,
+            0x8d,
+            0x84 | ((target.0 & 7) << 3),
+            (scale_code << 6) | ((index_code & 7) << 3) | (base.0 & 7),
+        ]);
+        self.dword(displacement as u32);
+    }
+
+    /// mov target, source
+    pub fn copy_register(&mut self, target: Gpr, source: Gpr) {
+        self.bytes(&[
+            0x48 | ((source.0 >> 3) << 2) | (target.0 >> 3),
+            0x89,
+            0xc0 | ((source.0 & 7) << 3) | (target.0 & 7),
+        ]);
+    }
+
+    /// jmp gs:[displacement]
+    pub fn jump_gs(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0xff, 0x24, 0x25]);
+        self.dword(displacement);
+    }
+
+    /// jmp rel32 that can be changed by one store: opcode and displacement are the last five bytes of an aligned eight.
+    /// Returns the displacement's address.
+    pub fn jump_linkable(&mut self) -> u64 {
+        self.align(8, 5);
+        self.bytes(&[0xe9]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+
+    /// jcc rel32 forward; returns the displacement's address for `bind`.
+    pub fn jump_condition(&mut self, condition: u8) -> u64 {
+        self.bytes(&[0x0f, 0x80 | condition]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+
+    /// jmp rel32; returns the displacement's address for `bind`.
+    pub fn jump(&mut self) -> u64 {
+        self.bytes(&[0xe9]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+
+    /// jmp rel32 to `target`, which must be within 2 GiB.
+    pub fn jump_to(&mut self, target: u64) {
+        let place = self.jump();
+        self.patch(place, &(target.wrapping_sub(place + 4) as u32).to_le_bytes());
+    }
+
+    /// call rel32; returns the displacement's address for `bind`.
+    pub fn call(&mut self) -> u64 {
+        self.bytes(&[0xe8]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+
+    /// jrcxz rel8; returns the displacement's address for `bind_short`.
+    pub fn jump_rcx_zero(&mut self) -> u64 {
+        self.bytes(&[0xe3]);
+        let place = self.address();
+        self.bytes(&[0]);
+        place
+    }
+
+    /// loop rel8: rcx -= 1, and a jump unless it is zero then; returns the displacement's address for `bind_short`.
+    pub fn jump_loop(&mut self) -> u64 {
+        self.bytes(&[0xe2]);
+        let place = self.address();
+        self.bytes(&[0]);
+        place
+    }
+
+    /// movzx r10d, r11w: the index from the target
+    pub fn index_from_target(&mut self) {
+        self.bytes(&[0x45, 0x0f, 0xb7, 0xd3]);
+    }
+
+    /// jmp gs:[displacement + r10 * 8]
+    pub fn jump_gs_table(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x42, 0xff, 0x24, 0xd5]);
+        self.dword(displacement);
+    }
+
+    /// mov r10, gs:[displacement + r10 * 8]
+    pub fn load_index_gs_table(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x4e, 0x8b, 0x14, 0xd5]);
+        self.dword(displacement);
+    }
+
+    /// mov r11, [rsp]
+    pub fn load_target_from_stack(&mut self) {
+        self.bytes(&[0x4c, 0x8b, 0x1c, 0x24]);
+    }
+
+    /// cmp dword [address], value: sets the flags. The address must be within 2 GiB.
+    pub fn compare_memory(&mut self, address: u64, value: u32) {
+        let next = self.address() + 10;
+        self.bytes(&[0x81, 0x3d]);
+        self.dword(address.wrapping_sub(next) as u32);
+        self.dword(value);
+    }
+
+    /// cmp byte [address], value: sets the flags. The address must be within 2 GiB.
+    pub fn compare_memory_byte(&mut self, address: u64, value: u8) {
+        let next = self.address() + 7;
+        self.bytes(&[0x80, 0x3d]);
+        self.dword(address.wrapping_sub(next) as u32);
+        self.bytes(&[value]);
+    }
+
+    /// lahf; seto al: the arithmetic flags to ax
+    pub fn save_flags_to_rax(&mut self) {
+        self.bytes(&[0x9f, 0x0f, 0x90, 0xc0]);
+    }
+
+    /// add al, 0x7f; sahf: the arithmetic flags from ax
+    pub fn restore_flags_from_rax(&mut self) {
+        self.bytes(&[0x04, 0x7f, 0x9e]);
+    }
+
+    /// push qword [literal]; returns the address of the rip-relative displacement for `bind`.
+    pub fn push_literal(&mut self) -> u64 {
+        self.bytes(&[0xff, 0x35]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+
+    /// mov register, [literal]; returns the address of the rip-relative displacement for `bind`.
+    pub fn load_literal(&mut self, register: Gpr) -> u64 {
+        self.bytes(&[0x48 | ((register.0 >> 3) << 2), 0x8b, 0x05 | ((register.0 & 7) << 3)]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
+
+    fn decode_one(emit: impl FnOnce(&mut Emitter)) -> iced_x86::Instruction {
+        let mut buffer = [0u8; 64];
+        let mut emitter = Emitter::new(&mut buffer, 0x1000, &mut [], 0);
+        emit(&mut emitter);
+        let size = emitter.position();
+        let mut decoder = Decoder::with_ip(64, &buffer[..size], 0x1000, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        assert_eq!(instruction.len(), size);
+        instruction
+    }
+
+    #[test]
+    fn every_register_reaches_gs() {
+        for number in 0..16 {
+            let store = decode_one(|e| e.store_gs(0x1234, Gpr(number)));
+            assert_eq!(store.mnemonic(), Mnemonic::Mov);
+            assert_eq!(store.memory_segment(), Register::GS);
+            assert_eq!(store.memory_displacement64(), 0x1234);
+            assert_eq!(store.op1_register().number() as u8, number);
+            let load = decode_one(|e| e.load_gs(Gpr(number), 0x88));
+            assert_eq!(load.op0_register().number() as u8, number);
+            assert_eq!(load.op0_register().size(), 8);
+        }
+    }
+
+    #[test]
+    fn immediates_keep_their_value() {
+        for value in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0xffff_ffff_8000_0000, 0x1234_5678_9abc_def0] {
+            for number in [0, 1, 8, 15] {
+                let load = decode_one(|e| e.load_immediate(Gpr(number), value));
+                let immediate = load.immediate(1);
+                assert_eq!(immediate, value, "{load:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn lea_forms_keep_their_operands() {
+        for target in 0..16 {
+            for base in 0..16 {
+                let add = decode_one(|e| e.add_registers(Gpr(target), Gpr(base), Some(Gpr(9)), 8, -5));
+                assert_eq!(add.mnemonic(), Mnemonic::Lea);
+                assert_eq!(add.memory_base().number() as u8, base);
+                assert_eq!(add.memory_index(), Register::R9);
+                assert_eq!(add.memory_index_scale(), 8);
+                assert_eq!(add.memory_displacement64() as i64, -5);
+                let plain = decode_one(|e| e.add_immediate(Gpr(target), 8));
+                assert_eq!(plain.memory_index(), Register::None);
+            }
+        }
+    }
+
+    #[test]
+    fn linkable_jumps_end_aligned_words() {
+        for lead in 0..8 {
+            let mut buffer = [0u8; 64];
+            let mut emitter = Emitter::new(&mut buffer, 0x1003, &mut [], 0);
+            emitter.nops(lead);
+            let place = emitter.jump_linkable();
+            assert_eq!((place + 4) % 8, 0);
+        }
+    }
+}
