@@ -481,8 +481,8 @@ pub struct FragmentRecord {
     /// enum ExitKind (written by: runtime:thread)
     pub exit_kind: u8,
     /// 1 excluded by a filter: its executions are not counted, and of its counters only those of edges into recorded
-    /// code (bit 2: the first, taken; bit 3: the second, not taken); 2 ended by a size limit (written by:
-    /// runtime:thread)
+    /// code (bit 2: the first, taken; bit 3: the second, not taken); 2 ended by a size limit; 16 of a conditional:
+    /// \[i\] is taken and not taken together; 32: \[i+1\] is (written by: runtime:thread)
     pub flags: u8,
     /// zero (written by: runtime:thread)
     pub reserved: [u8; 14],

@@ -1,7 +1,8 @@
 //! Counters in translated code, and where they may be put.
 //!
-//! Every execution of a fragment adds one to exactly one counter. Where the flags that `inc` changes are dead it is one
-//! instruction; elsewhere the addition goes through r10, which leaves the flags alone.
+//! Every execution of a fragment adds one to exactly one counter, or, where that saves instructions, one to the straight
+//! way's counter and another one if it goes aside. Where the flags that `inc` changes are dead it is one instruction;
+//! elsewhere the addition goes through r10, which leaves the flags alone.
 
 use crate::arch::x86_64::context::{gs_counter, GS_SPILL_INDEX};
 use crate::arch::x86_64::emit::Emitter;
@@ -37,6 +38,14 @@ pub fn emit_count_through(emitter: &mut Emitter, counter: u32, register: Gpr) {
     emitter.load_gs(register, displacement);
     emitter.add_immediate(register, 1);
     emitter.store_gs(displacement, register);
+}
+
+/// Whether the taken way of the conditional branch at the block's end goes straight on in the cache: loops go backwards.
+/// `None` for branches that decide without flags: both their ways go straight on.
+pub fn is_taken_straight(block: &Block) -> Option<bool> {
+    let branch = block.instructions.last()?;
+    let has_flags = branch.is_jcc_short() || branch.is_jcc_near();
+    has_flags.then(|| branch.near_branch_target() <= branch.ip())
 }
 
 /// Where a block's counter is incremented, and how.
@@ -75,6 +84,14 @@ impl CountPlace {
             Some((before, register)) => CountPlace { before, way: CountWay::Register(register) },
             None => CountPlace { before: n, way: CountWay::Spill },
         }
+    }
+
+    /// The last place among the first `n` instructions where `inc` is possible.
+    pub fn find_for_flags(block: &Block, n: usize) -> Option<CountPlace> {
+        let is_trap =
+            |index: usize| matches!(block.instructions[index].code(), Code::Int3 | Code::Int1 | Code::Int_imm8);
+        let before = find_dead_place(block, n, false)?;
+        (!(0..n).any(is_trap)).then_some(CountPlace { before, way: CountWay::Flags })
     }
 
     pub fn emit(&self, emitter: &mut Emitter, counter: u32) {

@@ -43,6 +43,12 @@ impl ExitList {
         self.add(Exit { target, patch, kind, counter, ..BLANK });
     }
 
+    /// Emits a linkable conditional branch to `target`.
+    pub fn emit_condition(&mut self, emitter: &mut Emitter, condition: u8, kind: ExitType, target: u64) {
+        let patch = emitter.jump_condition_linkable(condition);
+        self.add(Exit { target, patch, kind, ..BLANK });
+    }
+
     /// Emits the place of a jump that leads straight on until it is made to lead to a pad. Returns the exit's number.
     pub fn emit_first_try(&mut self, emitter: &mut Emitter) -> u32 {
         let patch = emitter.jump_linkable();

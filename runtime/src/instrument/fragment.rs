@@ -1,6 +1,6 @@
 //! From a decoded block to a fragment in the cache, and its record.
 
-use super::counting::CountPlace;
+use super::counting::{is_taken_straight, CountPlace};
 use super::exits::ExitList;
 use super::staleness::emit_check;
 use super::way_out::WayOut;
@@ -17,6 +17,8 @@ const FLAG_EXCLUDED: u8 = 1;
 const FLAG_LIMIT: u8 = 2;
 const FLAG_FIRST_EDGE: u8 = 4;
 const FLAG_SECOND_EDGE: u8 = 8;
+const FLAG_FIRST_COUNTS_BOTH: u8 = 16;
+const FLAG_SECOND_COUNTS_BOTH: u8 = 32;
 
 /// Where the instructions went, while they are emitted.
 pub struct MapBuilder {
@@ -69,7 +71,7 @@ impl Engine {
         let start = room.hot;
         let id = self.cache.fragments.len() as u32;
         let kind = kind_of(ending, self.has_rtm);
-        let counters = self.plan_counters(block, ending, kind);
+        let mut counters = self.plan_counters(block, ending, kind);
         let mut exits = ExitList::new(self.cache.exits.len());
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8) };
 
@@ -80,7 +82,16 @@ impl Engine {
         };
         let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
-        let place = counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end));
+        let in_block = self.plan_in_block(block, ending, &counters);
+        let place = match in_block {
+            Some((place, _)) => Some(place),
+            None => counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)),
+        };
+        let mut body_counter = counters.main;
+        if let Some((_, is_taken)) = in_block {
+            body_counter = if is_taken { counters.main } else { counters.second };
+            counters.flags |= if is_taken { FLAG_FIRST_COUNTS_BOTH } else { FLAG_SECOND_COUNTS_BOTH };
+        }
         if block.is_writable {
             let id = exits.add_stub_only(ExitType::Stale, block.pc);
             let failed = emit_check(&mut emitter, block, |emitter| ExitList::emit_stub_jump(emitter, id));
@@ -91,7 +102,7 @@ impl Engine {
         let mut n_done = n_copied;
         for index in 0..n_copied {
             if let Some(place) = place.filter(|place| place.before == index) {
-                place.emit(&mut emitter, counters.main);
+                place.emit(&mut emitter, body_counter);
             }
             let instruction = &block.instructions[index];
             let app_offset = instruction.ip() - block.pc;
@@ -116,7 +127,7 @@ impl Engine {
             None => 0,
         };
         if let Some(place) = place.filter(|place| place.before == n_copied && !is_unsupported) {
-            place.emit(&mut emitter, counters.main);
+            place.emit(&mut emitter, body_counter);
         }
         let exit_offset = emitter.position();
         let has_exit_instruction = n_done < block.instructions.len();
@@ -130,6 +141,7 @@ impl Engine {
             exits: &mut exits,
             map: &mut map,
             counters: &counters,
+            is_taken_counted: in_block.map(|(_, is_taken)| is_taken),
             interrupt_at: 0,
             is_broken: false,
             site: NONE,
@@ -176,7 +188,7 @@ impl Engine {
             is_valid: true,
             count_before: place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
             code_version,
-            counter: counters.main,
+            counter: body_counter,
             first_exit: first_exit.unwrap_or(0) as u32,
             n_exits: exits.as_slice().len() as u8,
             is_included,
@@ -290,6 +302,24 @@ impl Engine {
         let main = if is_included || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
         let second = if n == 2 && (is_included || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
         Counters { first, main, second, flags }
+    }
+
+    /// Where both ways of a conditional branch are counted together, if `inc` is possible in the block, and whether that
+    /// is done with the taken way's counter.
+    ///
+    /// The way aside is counted by what is left of both, so that its branch can lead straight to its target. Where that
+    /// would take more than `inc` on the straight way, it is the straight way that is counted so.
+    fn plan_in_block(&self, block: &Block, ending: Ending, counters: &Counters) -> Option<(CountPlace, bool)> {
+        let Ending::Conditional(target) = ending else {
+            return None;
+        };
+        if counters.main == NONE || counters.second == NONE {
+            return None;
+        }
+        let is_taken_straight = is_taken_straight(block)?;
+        let straight = if is_taken_straight { target } else { block.end() };
+        let place = CountPlace::find_for_flags(block, block.instructions.len() - 1)?;
+        Some((place, is_taken_straight != flags::dead_at(&self.ranges, straight)))
     }
 
     /// Whether the flags of `inc` are dead once the block's last copied instruction is done.

@@ -1,6 +1,6 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
-use super::counting::emit_count;
+use super::counting::{emit_count, is_taken_straight};
 use super::exits::ExitList;
 use super::fragment::{Counters, MapBuilder};
 use super::verification::{emit_other_way, emit_question};
@@ -23,6 +23,8 @@ pub struct WayOut<'a, 'b> {
     pub exits: &'a mut ExitList,
     pub map: &'a mut MapBuilder,
     pub counters: &'a Counters,
+    /// Both ways of a conditional branch are counted in the block, with the taken way's counter or the other one.
+    pub is_taken_counted: Option<bool>,
     pub interrupt_at: usize,
     /// A short branch did not reach: the fragment is not to be used.
     pub is_broken: bool,
@@ -69,11 +71,12 @@ impl WayOut<'_, '_> {
         let branch = *self.block.instructions.last().unwrap_or(&iced_x86::Instruction::default());
         let is_taken_dead = flags::dead_at(&self.engine.ranges, target);
         let is_next_dead = flags::dead_at(&self.engine.ranges, next);
-        let taken = (ExitType::Taken, target, self.counters.main, is_taken_dead);
-        let not_taken = (ExitType::NotTaken, next, self.counters.second, is_next_dead);
+        let taken_counter = if self.is_taken_counted == Some(true) { NONE } else { self.counters.main };
+        let next_counter = if self.is_taken_counted == Some(false) { NONE } else { self.counters.second };
+        let taken = (ExitType::Taken, target, taken_counter, is_taken_dead);
+        let not_taken = (ExitType::NotTaken, next, next_counter, is_next_dead);
         let mut condition = branch.condition_code();
-        let is_loop = !(branch.is_jcc_short() || branch.is_jcc_near());
-        if is_loop {
+        let Some(is_taken_straight) = is_taken_straight(self.block) else {
             // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
             let bytes = self.block.bytes_of(self.block.instructions.len() - 1);
             self.emitter.bytes(&bytes[..bytes.len() - 1]);
@@ -83,13 +86,18 @@ impl WayOut<'_, '_> {
             self.emitter.bind_short(short);
             self.edge(taken);
             return;
-        }
-        // The likelier way straight on: loops go backwards.
-        let (straight, aside) = if target <= branch.ip() { (taken, not_taken) } else { (not_taken, taken) };
-        if target <= branch.ip() {
+        };
+        let (straight, aside) = if is_taken_straight { (taken, not_taken) } else { (not_taken, taken) };
+        if is_taken_straight {
             condition = invert(condition);
         }
-        let place = self.emitter.jump_condition(condition as u8 - ConditionCode::o as u8);
+        let code = condition as u8 - ConditionCode::o as u8;
+        if aside.2 == NONE {
+            self.exits.emit_condition(self.emitter, code, aside.0, aside.1);
+            self.edge(straight);
+            return;
+        }
+        let place = self.emitter.jump_condition(code);
         self.edge(straight);
         self.emitter.set_cold(true);
         self.emitter.bind(place);

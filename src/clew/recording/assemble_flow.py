@@ -128,11 +128,8 @@ def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> Process
     counters = []
     for thread in threads:
         sound = thread.counters < COUNTER_LIMIT
-        if sound.all():
-            counters.append(thread.counters)
-        else:
-            damaged_counters += int(np.count_nonzero(~sound))
-            counters.append(np.where(sound, thread.counters, 0).astype(np.uint64))
+        damaged_counters += int(np.count_nonzero(~sound))
+        counters.append(_separate(np.where(sound, thread.counters, 0).astype(np.uint64), fragments))
     n_counters = max((len(values) for values in counters), default=0)
     total = np.zeros(n_counters, np.uint64)
     for values in counters:
@@ -364,6 +361,16 @@ def _extend_places(starts: Array, *addresses: Array) -> tuple[Array, list[Array]
     added, at[missing] = np.unique(wanted[missing], return_inverse=True)
     at[missing] += len(starts)
     return np.concatenate([starts, added]), np.split(at, np.cumsum([len(part) for part in addresses])[:-1])
+
+
+def _separate(counters: npt.NDArray[np.uint64], fragments: Fragments) -> npt.NDArray[np.uint64]:
+    """`counters` with one way in each, where the runtime counted both ways of a conditional branch in one of them."""
+    alone = counters.copy()
+    in_reach = (fragments.counter_index >= 0) & (fragments.counter_index + 1 < len(counters))
+    for is_both, own, other in ((fragments.first_is_both, 0, 1), (fragments.second_is_both, 1, 0)):
+        first = fragments.counter_index[is_both & in_reach]
+        alone[first + own] -= np.minimum(counters[first + own], counters[first + other])
+    return alone
 
 
 def _gather(counters: npt.NDArray[np.uint64], index: Array) -> Array:

@@ -42,6 +42,7 @@ _ADDRESS_LIMIT = 1 << 57
 """No code of the application is as high: user space ends at 2^47, or at 2^56 with five levels of page tables."""
 
 _FLAG_EXCLUDED, _FLAG_LIMITED, _FLAG_COUNTS_FIRST, _FLAG_COUNTS_SECOND = 1, 2, 4, 8
+_FLAG_FIRST_IS_BOTH, _FLAG_SECOND_IS_BOTH = 16, 32
 
 Array = npt.NDArray[Any]
 
@@ -69,6 +70,8 @@ class Fragments:
     is_limited: Array
     counts_first: Array
     counts_second: Array
+    first_is_both: Array
+    second_is_both: Array
     code: Array
     code_at: Array
     starts_before: Array
@@ -244,6 +247,8 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         is_limited=(flags & _FLAG_LIMITED) != 0,
         counts_first=(flags & _FLAG_COUNTS_FIRST) != 0,
         counts_second=(flags & _FLAG_COUNTS_SECOND) != 0,
+        first_is_both=((flags & _FLAG_FIRST_IS_BOTH) != 0) & (width == 2),
+        second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (width == 2),
         code=stream.payload,
         code_at=code_at,
         starts_before=starts_before,

@@ -118,6 +118,13 @@ impl Emitter<'_> {
         place
     }
 
+    /// jcc rel32 that can be changed by one store: the last six bytes of an aligned eight. Returns the displacement's
+    /// address.
+    pub fn jump_condition_linkable(&mut self, condition: u8) -> u64 {
+        self.align(8, 6);
+        self.jump_condition(condition)
+    }
+
     /// jcc rel32 forward; returns the displacement's address for `bind`.
     pub fn jump_condition(&mut self, condition: u8) -> u64 {
         self.bytes(&[0x0f, 0x80 | condition]);
