@@ -32,7 +32,7 @@ pub struct Fragment {
     /// First entry of its instruction map, and how many.
     pub map_start: u32,
     pub map_length: u16,
-    /// Cache offset of the eight bytes that `unlink` replaces to interrupt an indirect exit; 0: none.
+    /// Cache offset of the eight bytes that `interrupt` replaces to interrupt an indirect exit; `NONE`: there is none.
     pub interrupt_offset: u32,
     /// What stands there.
     pub interrupt_original: u64,

@@ -134,7 +134,7 @@ impl Cache {
 
     fn set_interrupt_patch(&self, fragment_id: u32, value: u64) {
         let fragment = self.fragment(fragment_id);
-        if fragment.interrupt_offset != 0 {
+        if fragment.interrupt_offset != NONE {
             let address = fragment.cache_start + u64::from(fragment.interrupt_offset);
             // SAFETY: eight aligned bytes of the fragment: a whole instruction starts there, before and after.
             unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::SeqCst);

@@ -12,7 +12,7 @@ use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
-use crate::signal::table::{ALL_BUT_FAULTS, SIGNALS};
+use crate::signal::table::{ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS, SIGNALS};
 use crate::sys::calls::set_signal_mask;
 use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN};
 use crate::thread::registry::{describe_end, write_event, writer_of};
@@ -68,7 +68,7 @@ fn take_mask(context: &mut ThreadContext) -> u64 {
     // SAFETY: a field of a live context, which the signal handler reads.
     unsafe { (&raw mut context.holds_mask).write_volatile(1) };
     // Writing to the program's stack may fault, and a fault that is blocked kills.
-    set_signal_mask(ALL_BUT_FAULTS);
+    set_signal_mask(ALL_BUT_MEMORY_FAULTS);
     if is_kept {
         context.pending_mask
     } else {
@@ -94,7 +94,7 @@ pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&ThreadCont
     let mask = set_signal_mask(u64::MAX);
     // SAFETY: as in `take_mask`.
     unsafe { (&raw mut context.holds_mask).write_volatile(1) };
-    set_signal_mask(ALL_BUT_FAULTS);
+    set_signal_mask(ALL_BUT_MEMORY_FAULTS);
     let result = read(context);
     set_signal_mask(u64::MAX);
     raise_held(context);

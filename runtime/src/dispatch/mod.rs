@@ -28,6 +28,7 @@ use crate::thread::THREADS;
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
+    context.doubtful_pc = 0;
     match reason {
         REASON_EXIT => link = take_exit(context),
         REASON_INDIRECT => {
@@ -377,13 +378,16 @@ fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
     let fragment = *engine.cache.fragment(source);
     let room = engine.cache.slabs.room_near(fragment.app_pc);
     let is_in_reach = room.is_some_and(|room| room.hot.abs_diff(fragment.cache_start) < REACH);
-    if fragment.first_try == NONE || !is_in_reach {
+    if fragment.first_try == NONE {
         return false;
     }
     let is_replaced = fragment.first_pad != NONE
         && engine.cache.pad(fragment.first_pad).is_dead
         && engine.cache.pad(fragment.first_pad).target == target;
-    if !is_replaced {
+    // Where a pad is tried first, the table has none for the site: a miss leads to the gate, which sees a waiting signal.
+    if !is_in_reach {
+        engine.cache.fragment_mut(source).n_tries = MAX_TRIES + 1;
+    } else if !is_replaced {
         engine.cache.fragment_mut(source).n_tries += 1;
     }
     if engine.cache.fragment(source).n_tries > MAX_TRIES {

@@ -142,7 +142,7 @@ impl Engine {
             map: &mut map,
             counters: &counters,
             is_taken_counted: in_block.map(|(_, is_taken)| is_taken),
-            interrupt_at: 0,
+            interrupt_at: None,
             is_broken: false,
             site: NONE,
             first_try: NONE,
@@ -166,11 +166,9 @@ impl Engine {
         }
         let size = emitter.position() as u64;
         let is_included = counters.flags & FLAG_EXCLUDED == 0;
-        let (interrupt_original, interrupt_patch) = match interrupt_exit {
-            Some(index) if interrupt_at != 0 => {
-                interrupt_words(start + interrupt_at as u64, exits.as_slice()[index].stub)
-            }
-            _ => (0, 0),
+        let (interrupt_original, interrupt_patch) = match interrupt_exit.zip(interrupt_at) {
+            Some((index, position)) => interrupt_words(start + position as u64, exits.as_slice()[index].stub),
+            None => (0, 0),
         };
         let code_hash = hash(&block.code);
         let code_version = self.version_of(block.pc, code_hash);
@@ -194,7 +192,7 @@ impl Engine {
             is_included,
             map_start: map_start.unwrap_or(0) as u32,
             map_length: map.entries.len() as u16,
-            interrupt_offset: interrupt_at as u32,
+            interrupt_offset: interrupt_at.map_or(NONE, |position| position as u32),
             interrupt_original,
             interrupt_patch,
             incoming: NONE,

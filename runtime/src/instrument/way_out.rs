@@ -25,7 +25,8 @@ pub struct WayOut<'a, 'b> {
     pub counters: &'a Counters,
     /// Both ways of a conditional branch are counted in the block, with the taken way's counter or the other one.
     pub is_taken_counted: Option<bool>,
-    pub interrupt_at: usize,
+    /// Where the exit can be interrupted, if it is an indirect one.
+    pub interrupt_at: Option<usize>,
     /// A short branch did not reach: the fragment is not to be used.
     pub is_broken: bool,
     pub site: u32,
@@ -152,7 +153,7 @@ impl WayOut<'_, '_> {
     /// The start of an indirect exit: aligned so that it can be interrupted by one store.
     fn begin_indirect(&mut self) {
         self.emitter.align(8, 0);
-        self.interrupt_at = self.emitter.position();
+        self.interrupt_at = Some(self.emitter.position());
         self.emitter.store_gs(GS_SPILL_TARGET, TARGET);
         self.map.mark(self.emitter.position(), self.last_pc_offset(), SpillState::Target);
     }
@@ -166,7 +167,7 @@ impl WayOut<'_, '_> {
             None => false,
         };
         if !is_loaded {
-            self.interrupt_at = 0;
+            self.interrupt_at = None;
             self.release(self.last_pc_offset());
         }
         is_loaded

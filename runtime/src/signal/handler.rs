@@ -107,7 +107,14 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             add_to_counter(context, counter, -1);
         }
     } else if is_in_image(pc) {
-        fail(context, signal, pc, info.address);
+        // Either somebody sent the signal with a code that only the kernel should use, and it is delivered like any
+        // other that is sent; or the runtime is at fault, and then it faults again right here.
+        if context.doubtful_pc == pc {
+            fail(context, signal, pc, info.address);
+        } else {
+            context.doubtful_pc = pc;
+            handle_asynchronous(context, signal, &info, ucontext);
+        }
         return;
     } else {
         // The program was let run where nothing can be executed (signal/deliver.rs, step_native).

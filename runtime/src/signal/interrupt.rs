@@ -6,7 +6,7 @@ use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::cache::fragment::SpillState;
 use crate::cache::slab::Found;
-use crate::cache::{Cache, Fragment, Unit};
+use crate::cache::{Cache, Fragment, Unit, NONE};
 use crate::protocol::exit_kind;
 use crate::sys::kernel::SigContext;
 
@@ -63,7 +63,7 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
             let state = state_at(cache, &fragment, offset).map(|(_, state)| state);
             let is_past_interruption = offset > u64::from(fragment.interrupt_offset)
                 && offset >= u64::from(fragment.exit_offset)
-                && fragment.interrupt_offset != 0
+                && fragment.interrupt_offset != NONE
                 && state != Some(SpillState::Landing)
                 && !found.is_cold;
             if is_indirect && is_past_interruption {

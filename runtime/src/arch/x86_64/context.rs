@@ -118,6 +118,9 @@ pub struct ThreadContext {
     pub temporary_mask: u64,
     /// The plain system call made last.
     pub syscall_number: u64,
+    /// Where in the runtime a signal came last that may be a fault of the runtime's or may have been sent; 0: nowhere since
+    /// the dispatcher was entered.
+    pub doubtful_pc: u64,
     /// err, trapno and cr2 of the fault, for its frame.
     pub fault_details: [u64; 3],
     /// The program's mask is in the dispatcher's hands, the thread's own is not the program's.
