@@ -158,7 +158,7 @@ class Recorder:
                 size_bytes=size,
                 n_instructions=len(fragment.instructions),
                 exit_kind=kind,
-                flags=2 if last.kind == "plain" else 0,
+                flags=2 if last.kind == "plain" else _both_flag(fragment, kind),
             )
         )
 
@@ -200,7 +200,11 @@ class Recorder:
     def take_exit(self, thread: Thread, fragment: Fragment, kind: EdgeKind, target: int) -> None:
         """Go out of a fragment by a direct exit, or by its return to a call's landing."""
         if self.mode == Mode.COUNTS and kind != EdgeKind.RETURN:
-            thread.counters[fragment.counter + (kind == EdgeKind.NOT_TAKEN)] += 1
+            own = int(kind == EdgeKind.NOT_TAKEN)
+            thread.counters[fragment.counter + own] += 1
+            is_both = _both_flag(fragment, ExitKind.CONDITIONAL) == (32, 16)[own]
+            if is_both and kind in (EdgeKind.TAKEN, EdgeKind.NOT_TAKEN):
+                thread.counters[fragment.counter + 1 - own] += 1
         if target not in self.program.code:
             return
         reached = self.translate(thread, target)
@@ -261,3 +265,8 @@ def _exit_kind(last: Instruction) -> ExitKind:
         "sigreturn": ExitKind.SYSCALL,
     }
     return kinds[last.kind] if last.kind in kinds else ExitKind[last.kind.upper()]
+
+
+def _both_flag(fragment: Fragment, kind: ExitKind) -> int:
+    """Of a conditional branch, which counter stands for both ways: 16 the first, 32 the second, 0 none."""
+    return (0, 16, 32)[fragment.number % 3] if kind == ExitKind.CONDITIONAL else 0
