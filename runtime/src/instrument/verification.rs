@@ -28,16 +28,15 @@ pub fn emit_other_way(emitter: &mut Emitter, table_way: Option<u64>) -> u64 {
 #[must_use]
 pub fn emit_question(emitter: &mut Emitter, has_fast_loop: bool, target: u64, table_way: Option<u64>) -> Option<u64> {
     emitter.copy_register(INDEX, RCX);
-    let literal = emitter.load_literal(RCX);
+    // Not from memory: the constants of many pads would be as many lines of the data cache.
+    emitter.load_immediate(RCX, target.wrapping_neg().wrapping_add(u64::from(has_fast_loop)));
     emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
     if has_fast_loop {
         // rcx is one where the targets are the same: `loop` makes it zero and goes on.
-        emitter.literal(literal, target.wrapping_neg().wrapping_add(1));
         let miss = emitter.jump_loop();
         emitter.copy_register(RCX, INDEX);
         return Some(miss);
     }
-    emitter.literal(literal, target.wrapping_neg());
     let hit = emitter.jump_rcx_zero();
     emit_other_way(emitter, table_way);
     emitter.bind_short(hit);

@@ -146,10 +146,8 @@ fn reset_vector_state(context: &mut ThreadContext) {
 /// The frame that the program's rt_sigreturn returns from, if it can be read. Guarded copies may fault.
 pub fn read_frame(context: &ThreadContext) -> Option<SigFrame> {
     let mut bytes = [0; size_of::<SigFrame>()];
-    // The kernel reads neither the return address nor the siginfo (arch/x86/kernel/signal_64.c, rt_sigreturn).
-    const START: usize = core::mem::offset_of!(SigFrame, ucontext);
-    let read = &mut bytes[START..START + size_of::<UContext>()];
-    if guarded::read_program(read, context.registers[4]) != read.len() {
+    let address = context.registers[4].wrapping_sub(8);
+    if guarded::read_program(&mut bytes, address) != bytes.len() {
         return None;
     }
     // SAFETY: as many bytes, and any bytes are a frame.
