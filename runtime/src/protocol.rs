@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x98, 0xd6, 0x03, 0x17, 0x98, 0xcd, 0x63, 0xcb, 0x60, 0x57, 0x28, 0x91, 0x0d, 0xa0, 0x14, 0x3f, 0xc7, 0x01, 0xc4,
-    0x37, 0x2c, 0x9e, 0x32, 0x45, 0xda, 0x69, 0x45, 0xe8, 0x1d, 0x12, 0xd2, 0x99,
+    0x36, 0x78, 0x59, 0x7e, 0xe2, 0x13, 0x58, 0x17, 0x90, 0xcb, 0x65, 0x56, 0x17, 0x66, 0xcd, 0x08, 0x0e, 0x9f, 0xe4,
+    0xb9, 0xec, 0x64, 0x96, 0x7b, 0x2b, 0x97, 0x72, 0x43, 0xc0, 0x8e, 0x97, 0x60,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -202,8 +202,13 @@ pub struct SessionHeader {
     pub default_included: u32,
     /// how many filter ranges are valid; grows only (written by: controller:live)
     pub filter_count: u32,
+    /// calls that a thread makes from code not laid out anew before its hot code is; at least 1 (written by:
+    /// controller)
+    pub relayout_calls: u32,
+    /// executions that make a block hot (written by: controller)
+    pub relayout_executions: u32,
     /// zero (written by: controller)
-    pub reserved: [u8; 120],
+    pub reserved: [u8; 112],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -225,7 +230,9 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, controller_pid) == 12
 const _: () = assert!(core::mem::offset_of!(SessionHeader, filters_active) == 124);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, default_included) == 128);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, filter_count) == 132);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 136);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_calls) == 136);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_executions) == 140);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 144);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]
@@ -265,7 +272,7 @@ pub struct StatusPage {
     pub last_ns: u64,
     /// records dropped (written by: runtime)
     pub lost_records: u64,
-    /// threads that ran uncounted: no slot was free (written by: runtime)
+    /// threads refused (EAGAIN): no slot was free (written by: runtime)
     pub lost_threads: u64,
     /// fragments made after the counters were used up (written by: runtime)
     pub uncounted_fragments: u64,
@@ -301,8 +308,10 @@ pub struct StatusPage {
     pub pause_ticket: u32,
     /// reserved for detach (written by: controller:live)
     pub detach_ticket: u32,
+    /// hot fragments that went out of use to be translated again (written by: runtime)
+    pub relaid: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3872],
+    pub reserved: [u8; 3864],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -332,7 +341,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, heap_bytes) == 200);
 const _: () = assert!(core::mem::offset_of!(StatusPage, slabs) == 208);
 const _: () = assert!(core::mem::offset_of!(StatusPage, pause_ticket) == 216);
 const _: () = assert!(core::mem::offset_of!(StatusPage, detach_ticket) == 220);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 224);
+const _: () = assert!(core::mem::offset_of!(StatusPage, relaid) == 224);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 232);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

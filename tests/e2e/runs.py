@@ -40,9 +40,20 @@ class Run:
 
 
 def environment() -> dict[str, str]:
-    """The environment that tests give to every command, native or recorded."""
+    """The environment that tests give to every command, native or recorded.
+
+    Code counts as hot after very few executions, so that short programs are laid out anew, too.
+    """
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "CLEW_RUNTIME") if name in os.environ}
-    return {**inherited, "LC_ALL": "C", "TZ": "UTC", "PYTHONPATH": str(ROOT / "src"), "PYTHONHASHSEED": "0"}
+    relayout = os.environ.get("CLEW_RELAYOUT", "64,4")
+    return {
+        **inherited,
+        "CLEW_RELAYOUT": relayout,
+        "LC_ALL": "C",
+        "TZ": "UTC",
+        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONHASHSEED": "0",
+    }
 
 
 def run(

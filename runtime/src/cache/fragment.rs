@@ -49,6 +49,10 @@ pub struct Fragment {
     pub first_pad: u32,
     /// Targets that were tried first so far.
     pub n_tries: u32,
+    /// It was hot, or stands for one that was: see instrument/relayout.
+    pub is_hot: bool,
+    /// Its conditional branch was taken more often than not while it was found to be hot.
+    pub is_mostly_taken: bool,
     pub code_hash: u64,
 }
 
@@ -164,6 +168,8 @@ pub enum ExitType {
     Release,
     /// The code was written since it was translated. Never linked.
     Stale,
+    /// At the fragment's start: hot code is to be laid out anew. Never linked.
+    Relayout,
 }
 
 /// The way from one indirect branch site to one target: verifies the target, counts, goes on.

@@ -38,7 +38,10 @@ impl Cache {
     pub fn link(&mut self, exit_id: u32, fragment_id: u32) -> bool {
         let exit = *self.exit(exit_id);
         if exit.linked_to != NONE
-            || matches!(exit.kind, ExitType::Interrupted | ExitType::FirstTry | ExitType::Release | ExitType::Stale)
+            || matches!(
+                exit.kind,
+                ExitType::Interrupted | ExitType::FirstTry | ExitType::Release | ExitType::Stale | ExitType::Relayout
+            )
         {
             return true;
         }

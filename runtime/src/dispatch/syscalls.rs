@@ -232,9 +232,9 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
         return 0;
     };
     let target = frame.ucontext.mcontext.rip;
-    if super::is_beyond(target) {
+    if super::indirect::is_beyond(target) {
         let source = ENGINE.lock().cache.exit(context.exit_id).fragment;
-        super::blame_branch(context, source);
+        super::indirect::blame_branch(context, source);
     } else {
         let mut engine = ENGINE.lock();
         let writer = writer_of(context, engine.shared);

@@ -40,12 +40,23 @@ pub fn emit_count_through(emitter: &mut Emitter, counter: u32, register: Gpr) {
     emitter.store_gs(displacement, register);
 }
 
-/// Whether the taken way of the conditional branch at the block's end goes straight on in the cache: loops go backwards.
+/// Whether the taken way of the conditional branch at the block's end goes straight on in the cache: if nothing is known
+/// of what it did so far, loops are expected to go backwards.
 /// `None` for branches that decide without flags: both their ways go straight on.
-pub fn is_taken_straight(block: &Block) -> Option<bool> {
+pub fn is_taken_straight(block: &Block, is_mostly_taken: Option<bool>) -> Option<bool> {
     let branch = block.instructions.last()?;
     let has_flags = branch.is_jcc_short() || branch.is_jcc_near();
-    has_flags.then(|| branch.near_branch_target() <= branch.ip())
+    has_flags.then(|| is_mostly_taken.unwrap_or(branch.near_branch_target() <= branch.ip()))
+}
+
+/// Whether the flags of `inc` are dead at the start of a block, given what is live behind its last copied instruction.
+pub fn are_flags_dead_at_start(block: &Block, are_dead_at_end: bool) -> bool {
+    let mut live = if are_dead_at_end { 0 } else { INC_FLAGS };
+    for instruction in block.instructions.iter().rev() {
+        let flags = flag_use(instruction);
+        live = (live & !flags.kills) | (flags.reads & INC_FLAGS);
+    }
+    live == 0
 }
 
 /// Where a block's counter is incremented, and how.

@@ -1,6 +1,6 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
-use crate::arch::x86_64::context::{GS_EXIT_ID, GS_GATE_EXIT};
+use crate::arch::x86_64::context::{GS_CALLS_LEFT, GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
 use crate::cache::fragment::{Exit, ExitType, NONE};
 
@@ -11,6 +11,9 @@ pub struct ExitList {
     exits: [Exit; 4],
     length: usize,
 }
+
+/// Condition code of `js`.
+const SIGN: u8 = 8;
 
 const BLANK: Exit = Exit {
     target: 0,
@@ -55,6 +58,17 @@ impl ExitList {
         emitter.patch(patch - 1, &[0x0f, 0x1f, 0x44, 0x00, 0x00]);
         self.add(Exit { patch, stub: emitter.address(), kind: ExitType::FirstTry, ..BLANK });
         self.first + self.length as u32 - 1
+    }
+
+    /// Emits what counts the thread's calls down, and leaves in front of `pc` when there is none left. Changes flags.
+    pub fn emit_countdown(&mut self, emitter: &mut Emitter, pc: u64) {
+        emitter.decrement_gs32(GS_CALLS_LEFT);
+        let away = emitter.jump_condition(SIGN);
+        let id = self.add_stub_only(ExitType::Relayout, pc);
+        emitter.set_cold(true);
+        emitter.bind(away);
+        Self::emit_stub_jump(emitter, id);
+        emitter.set_cold(false);
     }
 
     /// Adds an exit without a jump of its own: it is entered at its stub only. Returns its number.

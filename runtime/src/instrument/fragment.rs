@@ -71,6 +71,10 @@ impl Engine {
         let start = room.hot;
         let id = self.cache.fragments.len() as u32;
         let kind = kind_of(ending, self.has_rtm);
+        let code_hash = hash(&block.code);
+        let is_mostly_taken = self.find_hot(block.pc, code_hash);
+        let is_hot = is_mostly_taken.is_some();
+        let is_taken_straight = is_taken_straight(block, is_mostly_taken);
         let mut counters = self.plan_counters(block, ending, kind);
         let mut exits = ExitList::new(self.cache.exits.len());
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8) };
@@ -82,7 +86,7 @@ impl Engine {
         };
         let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
-        let in_block = self.plan_in_block(block, ending, &counters);
+        let in_block = self.plan_in_block(block, ending, is_taken_straight, &counters);
         let place = match in_block {
             Some((place, _)) => Some(place),
             None => counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)),
@@ -97,6 +101,10 @@ impl Engine {
             let failed = emit_check(&mut emitter, block, |emitter| ExitList::emit_stub_jump(emitter, id));
             // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/handler.rs).
             map.mark(failed, 0, SpillState::None);
+        }
+        if !is_hot && self.counts_calls_down(block, kind, are_dead_at_end) {
+            map.mark(emitter.position(), 0, SpillState::None);
+            exits.emit_countdown(&mut emitter, block.pc);
         }
         let mut is_unsupported = ending == Ending::Unsupported;
         let mut n_done = n_copied;
@@ -141,6 +149,7 @@ impl Engine {
             exits: &mut exits,
             map: &mut map,
             counters: &counters,
+            is_taken_straight,
             is_taken_counted: in_block.map(|(_, is_taken)| is_taken),
             interrupt_at: None,
             is_broken: false,
@@ -170,7 +179,6 @@ impl Engine {
             Some((index, position)) => interrupt_words(start + position as u64, exits.as_slice()[index].stub),
             None => (0, 0),
         };
-        let code_hash = hash(&block.code);
         let code_version = self.version_of(block.pc, code_hash);
         let map_start = self.cache.map.extend(&map.entries);
         let first_exit = self.cache.exits.extend(exits.as_slice());
@@ -201,6 +209,8 @@ impl Engine {
             first_try,
             first_pad: NONE,
             n_tries: 0,
+            is_hot,
+            is_mostly_taken: is_mostly_taken == Some(true),
             code_hash,
         };
         if map_start.is_none() || first_exit.is_none() || self.cache.fragments.push(fragment).is_none() {
@@ -307,14 +317,20 @@ impl Engine {
     ///
     /// The way aside is counted by what is left of both, so that its branch can lead straight to its target. Where that
     /// would take more than `inc` on the straight way, it is the straight way that is counted so.
-    fn plan_in_block(&self, block: &Block, ending: Ending, counters: &Counters) -> Option<(CountPlace, bool)> {
+    fn plan_in_block(
+        &self,
+        block: &Block,
+        ending: Ending,
+        is_taken_straight: Option<bool>,
+        counters: &Counters,
+    ) -> Option<(CountPlace, bool)> {
         let Ending::Conditional(target) = ending else {
             return None;
         };
         if counters.main == NONE || counters.second == NONE {
             return None;
         }
-        let is_taken_straight = is_taken_straight(block)?;
+        let is_taken_straight = is_taken_straight?;
         let straight = if is_taken_straight { target } else { block.end() };
         let place = CountPlace::find_for_flags(block, block.instructions.len() - 1)?;
         Some((place, is_taken_straight != flags::dead_at(&self.ranges, straight)))

@@ -48,27 +48,11 @@ impl Engine {
 
     /// Drops one fragment; with `cascade`, those linked to it as well.
     fn drop_fragment(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
-        let fragment = *self.cache.fragment(id);
-        if !fragment.is_valid {
+        if !self.cache.fragment(id).is_valid {
             return;
         }
-        self.cache.fragment_mut(id).is_valid = false;
-        if self.cache.by_pc.find(fragment.app_pc) == Some(id) {
-            self.cache.by_pc.remove(fragment.app_pc);
-        }
-        self.cache.versions.insert(fragment.app_pc, id);
         self.shared.add(crate::status_field!(invalidated), 1);
-        let record = InvalidateRecord {
-            kind: record_kind::INVALIDATE,
-            continuations: 0,
-            tid: writer.tid,
-            app_pc: fragment.app_pc,
-            reserved_target: 0,
-            tsc: rdtsc(),
-            fragment_id: id,
-            reserved: [0; 28],
-        };
-        writer.write(&record, &[]);
+        self.retire(writer, id);
         while self.cache.fragment(id).incoming != NONE {
             let exit_id = self.cache.fragment(id).incoming;
             let exit = *self.cache.exit(exit_id);
@@ -80,6 +64,33 @@ impl Engine {
                 _ => {}
             }
         }
+    }
+
+    /// Takes a fragment out of use: nothing finds it any more, but what is linked to it still is.
+    pub fn retire(&mut self, writer: &RingWriter, id: u32) {
+        let fragment = *self.cache.fragment(id);
+        self.cache.fragment_mut(id).is_valid = false;
+        if self.cache.by_pc.find(fragment.app_pc) == Some(id) {
+            self.cache.by_pc.remove(fragment.app_pc);
+        }
+        self.cache.versions.insert(fragment.app_pc, id);
+        // Returns to a call's landing come to the dispatcher, which shows them the landing of the call's next copy.
+        for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+            if self.cache.exit(exit_id).kind == ExitType::Landing {
+                self.cache.unlink_exit(exit_id);
+            }
+        }
+        let record = InvalidateRecord {
+            kind: record_kind::INVALIDATE,
+            continuations: 0,
+            tid: writer.tid,
+            app_pc: fragment.app_pc,
+            reserved_target: 0,
+            tsc: rdtsc(),
+            fragment_id: id,
+            reserved: [0; 28],
+        };
+        writer.write(&record, &[]);
     }
 
     /// Takes a pad out of the pair table: its counter stands for a target that is gone.

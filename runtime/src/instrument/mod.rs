@@ -7,6 +7,7 @@ pub mod exits;
 pub mod fragment;
 pub mod invalidate;
 pub mod pads;
+pub mod relayout;
 pub mod staleness;
 pub mod verification;
 pub mod way_out;

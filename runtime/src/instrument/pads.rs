@@ -134,7 +134,12 @@ impl Engine {
             ExitType::Call => edge_kind::CALL,
             ExitType::Syscall => edge_kind::SYSCALL,
             ExitType::Landing => edge_kind::RETURN,
-            ExitType::Pad | ExitType::Interrupted | ExitType::FirstTry | ExitType::Release | ExitType::Stale => return,
+            ExitType::Pad
+            | ExitType::Interrupted
+            | ExitType::FirstTry
+            | ExitType::Release
+            | ExitType::Stale
+            | ExitType::Relayout => return,
         };
         let source = self.cache.fragment(exit.fragment);
         let target = self.cache.fragment(target_fragment);

@@ -1,6 +1,6 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
-use super::counting::{emit_count, is_taken_straight};
+use super::counting::emit_count;
 use super::exits::ExitList;
 use super::fragment::{Counters, MapBuilder};
 use super::verification::{emit_other_way, emit_question};
@@ -23,6 +23,8 @@ pub struct WayOut<'a, 'b> {
     pub exits: &'a mut ExitList,
     pub map: &'a mut MapBuilder,
     pub counters: &'a Counters,
+    /// Which way of a conditional branch goes straight on; `None`: both do.
+    pub is_taken_straight: Option<bool>,
     /// Both ways of a conditional branch are counted in the block, with the taken way's counter or the other one.
     pub is_taken_counted: Option<bool>,
     /// Where the exit can be interrupted, if it is an indirect one.
@@ -77,7 +79,7 @@ impl WayOut<'_, '_> {
         let taken = (ExitType::Taken, target, taken_counter, is_taken_dead);
         let not_taken = (ExitType::NotTaken, next, next_counter, is_next_dead);
         let mut condition = branch.condition_code();
-        let Some(is_taken_straight) = is_taken_straight(self.block) else {
+        let Some(is_taken_straight) = self.is_taken_straight else {
             // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
             let bytes = self.block.bytes_of(self.block.instructions.len() - 1);
             self.emitter.bytes(&bytes[..bytes.len() - 1]);
@@ -175,14 +177,18 @@ impl WayOut<'_, '_> {
 
     /// A number for this site, so that no two sites share a place in the branch table for one target.
     fn take_site(&mut self) -> Option<u32> {
+        // Eight sites together, so that their entries for one target lie in one line of the data cache. 24,571 is prime: the
+        // multiples of a number modulo it are all different. The first group's first number is for returns.
+        const GROUP: u64 = 8;
+        const GROUPS: u64 = 24_571;
         const STEP: u64 = 331;
         let n = self.engine.cache.n_sites + 1;
-        if n >= 196_597 {
+        if u64::from(n) >= GROUP * (GROUPS - 1) {
             return None;
         }
         self.engine.cache.n_sites = n;
-        // 196,597 is prime: the multiples of 331 modulo it are all different. 0 is for returns.
-        Some((u64::from(n) * STEP % 196_597) as u32)
+        let (group, member) = (u64::from(n) / GROUP + 1, u64::from(n) % GROUP);
+        Some((group * STEP % GROUPS * GROUP + member) as u32)
     }
 
     /// Emits the jump through the branch table; r11 holds the target, r10 and r11 are in their slots.

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clew.errors import ClewError
+from clew.errors import ClewError, UsageError
 from clew.process.linux import F_ADD_SEALS
 from clew.protocol._constants import (
     FILTER_RANGE_BYTES,
@@ -72,6 +72,28 @@ class SharedLayout:
         return self.counters_offset + self.max_threads * self.counter_bytes
 
 
+@dataclass(frozen=True)
+class Relayout:
+    """When the runtime lays a thread's hot code out anew: after `calls` calls, what was executed `executions` times."""
+
+    calls: int = 1 << 22
+    executions: int = 1 << 15
+
+    @classmethod
+    def from_environment(cls) -> Relayout:
+        """As CLEW_RELAYOUT says, `CALLS,EXECUTIONS`; tests set it so that short programs are laid out anew, too.
+
+        Raises UsageError.
+        """
+        text = os.environ.get("CLEW_RELAYOUT")
+        if text is None:
+            return cls()
+        words = text.split(",")
+        if len(words) != 2 or not all(word.isdecimal() and 0 < int(word) < 1 << 31 for word in words):
+            raise UsageError(f"CLEW_RELAYOUT={text}: not two numbers above 0, as in CLEW_RELAYOUT=1000,100")
+        return cls(int(words[0]), int(words[1]))
+
+
 class SharedMemory:
     """A sealed memfd, laid out, its header written. Mapped here up to the counters, which are read by `read_counters`.
 
@@ -83,6 +105,7 @@ class SharedMemory:
         layout: SharedLayout,
         *,
         mode: Mode,
+        relayout: Relayout = Relayout(),
         drop_on_full: bool = False,
         filters_active: bool = False,
         default_included: bool = True,
@@ -123,6 +146,8 @@ class SharedMemory:
             controller_pid=os.getpid(),
             filters_active=filters_active,
             default_included=default_included,
+            relayout_calls=relayout.calls,
+            relayout_executions=relayout.executions,
         )
         self._filter_count = 0
         self.set_status_ticket("pause_ticket", int(is_paused))

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("98d6031798cd63cb605728910da0143fc701c4372c9e3245da6945e81d12d299")
+SCHEMA_HASH: Final = bytes.fromhex("3678597ee213581790cb65561766cd080e9fe4b9ec64967b2b977243c08e9760")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -217,7 +217,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "filters_active": (124, "<I"),
             "default_included": (128, "<I"),
             "filter_count": (132, "<I"),
-            "reserved": (136, "<120s"),
+            "relayout_calls": (136, "<I"),
+            "relayout_executions": (140, "<I"),
+            "reserved": (144, "<112s"),
         },
     ),
     "FilterRange": (
@@ -258,7 +260,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "slabs": (208, "<Q"),
             "pause_ticket": (216, "<I"),
             "detach_ticket": (220, "<I"),
-            "reserved": (224, "<3872s"),
+            "relaid": (224, "<Q"),
+            "reserved": (232, "<3864s"),
         },
     ),
     "ThreadSlot": (

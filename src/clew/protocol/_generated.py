@@ -131,6 +131,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "filters_active",
             "default_included",
             "filter_count",
+            "relayout_calls",
+            "relayout_executions",
             "reserved",
         ],
         "formats": [
@@ -153,9 +155,11 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            ("<u1", (120,)),
+            "<u4",
+            "<u4",
+            ("<u1", (112,)),
         ],
-        "offsets": [0, 8, 12, 16, 48, 56, 64, 72, 80, 88, 96, 104, 108, 112, 116, 120, 124, 128, 132, 136],
+        "offsets": [0, 8, 12, 16, 48, 56, 64, 72, 80, 88, 96, 104, 108, 112, 116, 120, 124, 128, 132, 136, 140, 144],
         "itemsize": 256,
     }
 )
@@ -201,6 +205,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "slabs",
             "pause_ticket",
             "detach_ticket",
+            "relaid",
             "reserved",
         ],
         "formats": [
@@ -231,7 +236,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u4",
             "<u4",
-            ("<u1", (3872,)),
+            "<u8",
+            ("<u1", (3864,)),
         ],
         "offsets": [
             0,
@@ -262,6 +268,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             216,
             220,
             224,
+            232,
         ],
         "itemsize": 4096,
     }

@@ -26,7 +26,7 @@ from clew.process.linux import PROT_EXEC, futex_wake
 from clew.process.maps import Mapping, read_maps
 from clew.process.program import find_program
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import FilterRow, SharedLayout, SharedMemory
+from clew.process.shared_memory import FilterRow, Relayout, SharedLayout, SharedMemory
 from clew.protocol._constants import ErrorCode, Mode, RequestKind, RuntimeState
 from clew.recording.filters import CodeMapping, FilterSet
 from clew.recording.interrupts import InterruptGuard
@@ -116,6 +116,7 @@ class RecordingSession:
         program = find_program(options.command[0])
         image = load_runtime_image()
         layout, heap_bytes = layout_for_limits(SharedLayout())
+        relayout = Relayout.from_environment()
         environment = options.environment
         if environment is None:
             environment = [name + b"=" + value for name, value in os.environb.items()]
@@ -127,6 +128,7 @@ class RecordingSession:
             self._shared = SharedMemory(
                 layout,
                 mode=options.mode,
+                relayout=relayout,
                 drop_on_full=options.drop_on_full,
                 filters_active=self._filters.is_active,
                 default_included=self._filters.is_included_by_default,

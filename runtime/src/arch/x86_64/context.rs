@@ -129,7 +129,8 @@ pub struct ThreadContext {
     pub blocks_faults: u32,
     /// The processor was sent to where nothing could be executed, with the trap flag set.
     pub is_stepping: u32,
-    pub reserved: u32,
+    /// Calls that the thread is still to make from code that was not laid out anew, until some of that is (instrument/relayout).
+    pub calls_left: u32,
     /// The branch or return that led to what is no place for code, so that records name it instead; 0: none.
     pub fault_origin: u64,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
@@ -182,6 +183,7 @@ pub const GS_GATE_EXIT: u32 = gs_offset!(gate_exit);
 pub const GS_GATE_INDIRECT: u32 = gs_offset!(gate_indirect);
 pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate_syscall);
 pub const GS_APP_GS_BASE: u32 = gs_offset!(app_gs_base);
+pub const GS_CALLS_LEFT: u32 = gs_offset!(calls_left);
 
 /// gs displacement of counter `index`.
 pub fn gs_counter(index: u32) -> u32 {

@@ -55,6 +55,12 @@ impl Emitter<'_> {
         self.gs_displacement(displacement, 0);
     }
 
+    /// dec dword gs:[displacement]: all arithmetic flags but carry change
+    pub fn decrement_gs32(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x67, 0xff, 0x0d]);
+        self.gs_displacement(displacement, 0);
+    }
+
     /// mov register, immediate (64 bits, the shortest form)
     pub fn load_immediate(&mut self, register: Gpr, immediate: u64) {
         let high = register.0 >> 3;
@@ -84,13 +90,23 @@ impl Emitter<'_> {
         let index_code = index.map_or(4, |r| r.0);
         let rex = 0x48 | ((target.0 >> 3) << 2) | ((index_code >> 3) << 1) | (base.0 >> 3);
         let scale_code = scale.trailing_zeros() as u8;
-        self.bytes(&[
-            rex,
-            0x8d,
-            0x84 | ((target.0 & 7) << 3),
-            (scale_code << 6) | ((index_code & 7) << 3) | (base.0 & 7),
-        ]);
-        self.dword(displacement as u32);
+        // mod: no displacement (which rbp and r13 can't go without), eight bits, 32 bits.
+        let mode = match displacement {
+            0 if base.0 & 7 != 5 => 0,
+            -128..=127 => 1,
+            _ => 2,
+        };
+        let needs_index_byte = index.is_some() || base.0 & 7 == 4;
+        let operand = if needs_index_byte { 4 } else { base.0 & 7 };
+        self.bytes(&[rex, 0x8d, mode << 6 | (target.0 & 7) << 3 | operand]);
+        if needs_index_byte {
+            self.bytes(&[(scale_code << 6) | ((index_code & 7) << 3) | (base.0 & 7)]);
+        }
+        match mode {
+            0 => {}
+            1 => self.bytes(&[displacement as i8 as u8]),
+            _ => self.dword(displacement as u32),
+        }
     }
 
     /// mov target, source
@@ -281,14 +297,19 @@ mod tests {
     fn lea_forms_keep_their_operands() {
         for target in 0..16 {
             for base in 0..16 {
-                let add = decode_one(|e| e.add_registers(Gpr(target), Gpr(base), Some(Gpr(9)), 8, -5));
-                assert_eq!(add.mnemonic(), Mnemonic::Lea);
-                assert_eq!(add.memory_base().number() as u8, base);
-                assert_eq!(add.memory_index(), Register::R9);
-                assert_eq!(add.memory_index_scale(), 8);
-                assert_eq!(add.memory_displacement64() as i64, -5);
-                let plain = decode_one(|e| e.add_immediate(Gpr(target), 8));
-                assert_eq!(plain.memory_index(), Register::None);
+                for displacement in [0, 1, -5, 127, -128, 128, -129, i32::MIN] {
+                    let add = decode_one(|e| e.add_registers(Gpr(target), Gpr(base), Some(Gpr(9)), 8, displacement));
+                    assert_eq!(add.mnemonic(), Mnemonic::Lea);
+                    assert_eq!(add.op0_register().number() as u8, target);
+                    assert_eq!(add.memory_base().number() as u8, base);
+                    assert_eq!(add.memory_index(), Register::R9);
+                    assert_eq!(add.memory_index_scale(), 8);
+                    assert_eq!(add.memory_displacement64() as i64, i64::from(displacement));
+                    let plain = decode_one(|e| e.add_registers(Gpr(target), Gpr(base), None, 1, displacement));
+                    assert_eq!(plain.memory_base().number() as u8, base);
+                    assert_eq!(plain.memory_index(), Register::None);
+                    assert_eq!(plain.memory_displacement64() as i64, i64::from(displacement));
+                }
             }
         }
     }

@@ -1,0 +1,229 @@
+//! Indirect branches and returns that no table knew: where they lead, and the way there for the next time.
+//!
+//! Runs in the target on the runtime's stack, in the dispatcher.
+
+use super::{delivery, find_or_build, uncount_block, vsyscall};
+use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
+use crate::arch::x86_64::guarded;
+use crate::cache::fragment::{ExitType, SpillState};
+use crate::cache::{Fragment, NONE};
+use crate::instrument::pads::{add_to_counter, DynamicEdge};
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::{edge_kind, error_code, exit_kind};
+use crate::sys::kernel::USER_END;
+use crate::thread::registry::writer_of;
+use crate::thread::THREADS;
+
+/// Counts an indirect branch or return that no table knew, and makes its way known; the thread resumes at its target.
+pub fn take_indirect(context: &mut ThreadContext) {
+    let engine = ENGINE.lock();
+    engine.shared.add(crate::status_field!(entries_indirect), 1);
+    let target = context.target;
+    context.rip = target;
+    let site = context.site;
+    let source = if site & SITE_RETURN != 0 {
+        site & !SITE_RETURN
+    } else if site == SITE_OVERFLOW {
+        engine.cache.exit(context.exit_id).fragment
+    } else {
+        engine.cache.sites.find(u64::from(site)).unwrap_or(NONE)
+    };
+    drop(engine);
+    if site & SITE_RETURN != 0 {
+        // The return slot, just popped, shows what the program put there.
+        let slot = context.registers[4].wrapping_sub(8);
+        // SAFETY: the fragment's return just read and wrote this slot, unless another thread took it away meanwhile.
+        delivery::with_faults(context, |_| unsafe { guarded::write_program(slot, &target.to_le_bytes()) });
+    }
+    if source != NONE && !is_canonical(target) {
+        fault_at_branch(context, source);
+    } else if source != NONE && is_beyond(target) {
+        blame_branch(context, source);
+    } else if source != NONE {
+        delivery::with_faults(context, |context| follow_indirect(context, source, target));
+    }
+}
+
+/// Whether the processor takes an address for one: bits 47 to 63 are the same.
+fn is_canonical(address: u64) -> bool {
+    let high = address as i64 >> 47;
+    high == 0 || high == -1
+}
+
+/// Whether no program can have code there, so that records cannot name it: what is no address, or the kernel's.
+pub fn is_beyond(address: u64) -> bool {
+    address >= USER_END && !vsyscall::is_in_page(address)
+}
+
+/// The branch or signal return at the end of `source` led to where no program has code. The fault is to come at the target,
+/// but for the records it is this instruction that was not executed.
+pub fn blame_branch(context: &mut ThreadContext, source: u32) {
+    let mut engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(source);
+    let branch = fragment.app_pc + u64::from(fragment.last_offset);
+    uncount_block(&mut engine, context, source, branch);
+    context.fault_origin = branch;
+}
+
+/// A branch to what is no address faults at the branch, before it is made (Intel SDM, #GP for near branches).
+fn fault_at_branch(context: &mut ThreadContext, source: u32) {
+    const GENERAL_PROTECTION: u64 = 13;
+    let engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(source);
+    context.rip = fragment.app_pc + u64::from(fragment.last_offset);
+    if fragment.exit_kind == exit_kind::RETURN || fragment.exit_kind == exit_kind::INDIRECT_CALL {
+        let pushed = if fragment.exit_kind == exit_kind::RETURN { -8 - dropped_bytes(context, &fragment) } else { 8 };
+        context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
+    }
+    if let Some(counter) = engine.cache.counted_too_early(&fragment, context.rip) {
+        add_to_counter(context, counter, -1);
+    }
+    drop(engine);
+    context.exit_id = source;
+    delivery::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+}
+
+/// How much more than its address the return dropped that is under way.
+fn dropped_bytes(context: &mut ThreadContext, fragment: &Fragment) -> i64 {
+    if context.site & SITE_RETURN != 0 {
+        return 0;
+    }
+    // A return of another kind, whose last two bytes say it (Intel SDM, RET imm16).
+    let mut operand = [0; 2];
+    let place = fragment.app_pc + u64::from(fragment.app_size) - operand.len() as u64;
+    delivery::with_faults(context, |_| guarded::read_program(&mut operand, place));
+    i64::from(u16::from_le_bytes(operand))
+}
+
+/// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
+pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    let fragment = *engine.cache.fragment(source);
+    let is_return = fragment.exit_kind == exit_kind::RETURN;
+    let landing = engine.cache.landings.find(target);
+    let is_executable = engine.ranges.find(target).is_some();
+    if is_return && fragment.site == NONE {
+        if let Some(caller) = landing {
+            let address = landing_address(&engine, caller);
+            insert_pair(&mut engine, context, 0, target, address, NONE);
+            return;
+        }
+    } else if is_executable && fragment.site != NONE {
+        let first = fragment.first_pad;
+        if first != NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
+            // Another thread made it meanwhile.
+            count_pad(&engine, context, first);
+            return;
+        }
+        if let Some(entry) = engine.cache.pairs.find(fragment.site, target).filter(|entry| entry.pad != 0) {
+            // Another thread made it meanwhile, or this thread's table held a dead pad.
+            // SAFETY: the entry of a site that runs is inside this thread's branch table.
+            unsafe { context.branch_entry(fragment.site, target).write_volatile(entry.pad) };
+            count_pad(&engine, context, entry.pad_id as u32);
+            return;
+        }
+        let is_first_try = is_tried_first(&mut engine, source, target);
+        if let Ok(pad_id) = engine.build_pad(&writer, source, target, is_first_try) {
+            // The target comes right behind the pad if it is new, so that the pad runs straight into it.
+            if let Ok(id) = find_or_build(&mut engine, &writer, target) {
+                let exit = engine.cache.pad(pad_id).exit;
+                engine.cache.link(exit, id);
+            }
+            if is_first_try {
+                engine.cache.try_first(source, Some(pad_id));
+            } else {
+                let address = engine.cache.pad(pad_id).cache_start;
+                insert_pair(&mut engine, context, fragment.site, target, address, pad_id);
+            }
+            count_pad(&engine, context, pad_id);
+            return;
+        }
+    }
+    // Nothing to jump through: counted here.
+    let kind = if fragment.exit_kind == exit_kind::INDIRECT_CALL {
+        edge_kind::INDIRECT_CALL
+    } else {
+        edge_kind::INDIRECT_JUMP
+    };
+    if is_return && landing.is_some() {
+        return;
+    }
+    let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
+    engine.count_edge(&writer, context, edge);
+}
+
+/// Whether the pad from `source` to `target` is to be tried before the branch table is asked.
+///
+/// Most indirect branches have one target, and a pad that is tried first costs them no indirect jump. A second target
+/// takes the place of the first, because the first may have been the dynamic linker's; with a third one the table decides.
+fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
+    const MAX_TRIES: u32 = 2;
+    const REACH: u64 = 0x7000_0000;
+    let fragment = *engine.cache.fragment(source);
+    let room = engine.cache.slabs.room_near(fragment.app_pc);
+    let is_in_reach = room.is_some_and(|room| room.hot.abs_diff(fragment.cache_start) < REACH);
+    if fragment.first_try == NONE {
+        return false;
+    }
+    let is_replaced = fragment.first_pad != NONE
+        && engine.cache.pad(fragment.first_pad).is_dead
+        && engine.cache.pad(fragment.first_pad).target == target;
+    // Where a pad is tried first, the table has none for the site: a miss leads to the gate, which sees a waiting signal.
+    if !is_in_reach {
+        engine.cache.fragment_mut(source).n_tries = MAX_TRIES + 1;
+    } else if !is_replaced {
+        engine.cache.fragment_mut(source).n_tries += 1;
+    }
+    if engine.cache.fragment(source).n_tries > MAX_TRIES {
+        engine.cache.try_first(source, None);
+        return false;
+    }
+    true
+}
+
+/// The dispatcher goes to the target itself, so it counts what the pad would have.
+fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: u32) {
+    let counter = engine.cache.pad(pad_id).counter;
+    if counter != NONE {
+        add_to_counter(context, counter, 1);
+    }
+}
+
+/// Where a call's return lands in the cache: right after the processor's call.
+fn landing_address(engine: &Engine, caller: u32) -> u64 {
+    let fragment = engine.cache.fragment(caller);
+    let start = fragment.map_start as usize;
+    let entries = &engine.cache.map.as_slice()[start..start + fragment.map_length as usize];
+    let landing = entries.iter().find(|entry| entry.state == SpillState::Landing);
+    landing.map_or(0, |entry| fragment.cache_start + u64::from(entry.cache_offset))
+}
+
+/// Puts a way into the pair table and this thread's branch table.
+fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u32) {
+    if address == 0 || target == 0 {
+        return;
+    }
+    match engine.cache.pairs.insert(site, target, address, pad_id) {
+        Some(true) => {
+            let (table, mask) = engine.cache.pairs.location();
+            THREADS.lock().set_pair_table(table, mask);
+        }
+        Some(false) => {}
+        None => engine.shared.report_error(error_code::OUT_OF_MEMORY, [3, 0, 0, 0]),
+    }
+    // SAFETY: the entry of a site that runs is inside this thread's branch table.
+    unsafe { context.branch_entry(site, target).write_volatile(address) };
+}
+
+/// A return came to the landing of a call that was dropped: the next ones find the landing of its next copy, if there is one.
+pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32) {
+    let exit = *engine.cache.exit(exit_id);
+    if exit.kind != ExitType::Landing || engine.cache.fragment(exit.fragment).is_valid {
+        return;
+    }
+    if let Some(caller) = engine.cache.landings.find(exit.target).filter(|id| engine.cache.fragment(*id).is_valid) {
+        let address = landing_address(engine, caller);
+        insert_pair(engine, context, 0, exit.target, address, NONE);
+    }
+}

@@ -1,0 +1,54 @@
+"""Hot code that is laid out anew while a program runs is counted as if it had stayed where it was."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import runs
+from tests.programs.build import find
+
+# Equally long: the dynamic linker reads the environment, byte by byte.
+NEVER = "2147483647,2147483647"
+ALWAYS = "0000000001,0000000001"
+PROGRAMS = ("calls", "virtual_calls", "tail_calls", "coroutines")
+
+
+def record_with(relayout: str, program: str, trace: Path) -> int:
+    """Record a test program; how many fragments were laid out anew."""
+    environ = runs.environment() | {"CLEW_RELAYOUT": relayout}
+    run = runs.record([find(program).path], trace, "--stats", fixed_layout=True, environ=environ)
+    assert run.status == 0, run.stderr
+    relaid = re.search(rb"^clew: relaid (\d+)$", run.stderr, re.MULTILINE)
+    assert relaid is not None, run.stderr
+    runs.read(trace)
+    return int(relaid[1])
+
+
+def counts_of(trace: Path) -> dict[str, Any]:
+    """Executions by block."""
+    run = runs.run(runs.clew_command("report", trace, "--by", "block", "-n", "1000000", "--json"))
+    rows = json.loads(run.stdout)["rows"]
+    return {(row["app_pc"], row["code_version"]): row["executions"] for row in rows}
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_counts_stay_the_same(program: str, tmp_path: Path) -> None:
+    assert record_with(NEVER, program, tmp_path / "never.clew") == 0
+    assert record_with(ALWAYS, program, tmp_path / "always.clew") > 0
+    never, always = counts_of(tmp_path / "never.clew"), counts_of(tmp_path / "always.clew")
+    assert always == never
+
+
+@pytest.mark.parametrize("text", ["", "1", "1,2,3", "0,1", "1,-1", "1,2147483648", "one,two"])
+def test_what_is_not_two_numbers_is_refused(text: str, tmp_path: Path) -> None:
+    environ = runs.environment() | {"CLEW_RELAYOUT": text}
+    run = runs.record(["true"], tmp_path / "trace.clew", environ=environ)
+    assert run.status == 2
+    assert b"CLEW_RELAYOUT" in run.stderr
+    assert not (tmp_path / "trace.clew").exists()
