@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,7 +28,7 @@ def record_with(relayout: str, program: str, trace: Path) -> int:
     return int(relaid[1])
 
 
-def counts_of(trace: Path) -> dict[str, Any]:
+def counts_of(trace: Path) -> dict[tuple[str, int], int]:
     """Executions by block."""
     run = runs.run(runs.clew_command("report", trace, "--by", "block", "-n", "1000000", "--json"))
     rows = json.loads(run.stdout)["rows"]
