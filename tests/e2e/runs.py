@@ -119,5 +119,5 @@ def read(path: Path) -> Recorded:
     told = [f"{finding.invariant}: {finding.n_places} places: {finding.examples[:3]}" for finding in findings]
     assert not told, told
     summary = summarize_trace(trace)
-    assert summary["totals"]["lost_records"] == 0, summary["totals"]
+    assert not any(summary["losses"].values()), summary["losses"]
     return Recorded(trace, TraceArrays(trace), summary)

@@ -41,7 +41,10 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.registers[11] = context.rflags;
             context.rip = next;
             match syscalls::handle(context) {
-                syscalls::Outcome::Done => link = exit_id,
+                syscalls::Outcome::Done => {
+                    link = exit_id;
+                    context.note_step();
+                }
                 syscalls::Outcome::SignalFirst => {
                     (context.registers[1], context.registers[11]) = before;
                     rewind_syscall(context);
@@ -188,6 +191,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
         }
         ExitType::Relayout => {
             let writer = writer_of(context, engine.shared);
+            context.note_step();
             context.calls_left = engine.calls_to_relayout();
             engine.retire_hot(&writer, context);
             NONE

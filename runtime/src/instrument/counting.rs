@@ -81,6 +81,11 @@ pub enum CountWay {
 impl CountPlace {
     /// The best place among the first `n` instructions and right after them.
     pub fn find(block: &Block, n: usize, are_dead_at_end: bool) -> CountPlace {
+        let place = Self::find_anywhere(block, n, are_dead_at_end);
+        CountPlace { before: in_front_of_popf(block, place.before), ..place }
+    }
+
+    fn find_anywhere(block: &Block, n: usize, are_dead_at_end: bool) -> CountPlace {
         // A trap is reported with the address behind its instruction: no counting may stand there.
         let is_trap =
             |index: usize| matches!(block.instructions[index].code(), Code::Int3 | Code::Int1 | Code::Int_imm8);
@@ -101,7 +106,7 @@ impl CountPlace {
     pub fn find_for_flags(block: &Block, n: usize) -> Option<CountPlace> {
         let is_trap =
             |index: usize| matches!(block.instructions[index].code(), Code::Int3 | Code::Int1 | Code::Int_imm8);
-        let before = find_dead_place(block, n, false)?;
+        let before = in_front_of_popf(block, find_dead_place(block, n, false)?);
         (!(0..n).any(is_trap)).then_some(CountPlace { before, way: CountWay::Flags })
     }
 
@@ -111,6 +116,17 @@ impl CountPlace {
             CountWay::Register(register) => emit_count_through(emitter, counter, register),
             CountWay::Spill => emit_count(emitter, counter, false),
         }
+    }
+}
+
+/// `popf` may set the trap flag, which takes effect behind the instruction after it: that must be the program's. All flags
+/// are as dead in front of it as behind it.
+fn in_front_of_popf(block: &Block, before: usize) -> usize {
+    let is_popf = |index: usize| matches!(block.instructions[index].code(), Code::Popfq | Code::Popfw);
+    if before > 0 && is_popf(before - 1) {
+        before - 1
+    } else {
+        before
     }
 }
 

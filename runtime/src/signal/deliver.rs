@@ -163,6 +163,7 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> ! {
     // Only these flags can be set by the program (arch/x86/kernel/signal_64.c, FIX_EFLAGS).
     const SETTABLE: u64 = 0x5_0dd5;
     context.rflags = (machine.rflags & SETTABLE) | 0x202;
+    context.note_step();
     // What is refused is left as it is (kernel/signal.c, restore_altstack).
     let _ = change_stack(context, &frame.ucontext.stack);
     context.note_mask(frame.ucontext.sigmask);

@@ -4,6 +4,7 @@
 //! allocates nothing and calls nothing that does.
 
 use super::interrupt::{self, Interruption};
+use super::stepping;
 use super::table::ALL_BUT_FAULTS;
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::arch::x86_64::{gate, guarded};
@@ -13,7 +14,9 @@ use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
 use crate::protocol::error_code;
 use crate::sys::calls::syscall;
-use crate::sys::kernel::{SigAction, SigInfo, UContext, FAULT_SIGNALS, SIGTRAP, TRAP_FLAG, TRAP_TRACE};
+use crate::sys::kernel::{
+    SigAction, SigInfo, UContext, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGTRAP, TRAP_FLAG, TRAP_TRACE,
+};
 use crate::sys::number;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +62,14 @@ fn is_caused_by_instruction(signal: u32, info: &SigInfo) -> bool {
     FAULT_SIGNALS.contains(&signal) && info.code > 0
 }
 
+/// Whether the processor trapped because the program set the trap flag; the instruction just done may have cleared it.
+fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontext: &UContext) -> bool {
+    const DEBUG_EXCEPTION: u64 = 1;
+    let machine = &ucontext.mcontext;
+    let is_trap = signal == SIGTRAP && info.code == TRAP_TRACE && info.address == machine.rip;
+    is_trap && machine.trapno == DEBUG_EXCEPTION && context.is_stepping == 0
+}
+
 extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack: u64) {
     let Some(pointer) = context_at(stack) else {
         return;
@@ -69,6 +80,19 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
     if context.is_released != 0 {
         super::deliver::deliver_native(context, signal, info, ucontext);
         return;
+    }
+    if is_of_trap_flag(context, signal, info, ucontext) {
+        let pc = ucontext.mcontext.rip;
+        if is_in_image(pc) {
+            // In a gate the program's instruction is under way.
+            context.is_step_fresh |= u32::from(stepping::is_after_syscall(pc));
+            return;
+        }
+        // SAFETY: only arenas and slab headers are read.
+        let cache = unsafe { &ENGINE.peek().cache };
+        if cache.slabs.contains(pc) && !stepping::is_instruction_done(cache, context, pc) {
+            return;
+        }
     }
     if is_caused_by_instruction(signal, info) {
         handle_fault(context, signal, info, ucontext);
@@ -92,7 +116,7 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             return;
         };
         let fragment = *engine.cache.fragment(id);
-        if let Some(failed) = failed_comparison(&engine.cache, &fragment, offset) {
+        if let Some(failed) = failed_comparison(signal, &engine.cache, &fragment, offset) {
             ucontext.mcontext.rip = failed;
             return;
         }
@@ -102,8 +126,9 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             info.address = app_pc;
         }
         context.exit_id = id;
-        // A block that was counted before it came to its end is not counted: the dispatcher adds what did run.
-        if let Some(counter) = engine.cache.counted_too_early(&fragment, app_pc) {
+        // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
+        // start, where only the trap flag stops it, it was not counted yet.
+        if let Some(counter) = engine.cache.counted_too_early(&fragment, app_pc).filter(|_| offset != 0) {
             add_to_counter(context, counter, -1);
         }
     } else if is_in_image(pc) {
@@ -147,7 +172,10 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
 
 /// Where a fragment goes on whose code differs, if it is comparing at `offset`: code that can't be read any more is not
 /// what was translated. Reachable from the signal handler: reads arenas only.
-fn failed_comparison(cache: &Cache, fragment: &Fragment, offset: u64) -> Option<u64> {
+fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u64) -> Option<u64> {
+    if signal != SIGSEGV && signal != SIGBUS {
+        return None;
+    }
     let first = cache.map.as_slice().get(fragment.map_start as usize)?;
     let failed = u64::from(first.cache_offset);
     (offset < failed).then_some(fragment.cache_start + failed)

@@ -8,4 +8,5 @@ pub mod deliver;
 pub mod frame;
 pub mod handler;
 pub mod interrupt;
+pub mod stepping;
 pub mod table;
