@@ -81,7 +81,8 @@ impl Cache {
     }
 
     /// Makes an indirect branch try `pad` first; `None`: it goes straight on to the branch table. No signal needs to undo
-    /// this: an indirect branch is interrupted in front of it, a pad at its end.
+    /// this: an indirect branch is interrupted in front of it, a pad at its end, and for other targets the table holds
+    /// nothing as long as there is such a pad.
     pub fn try_first(&mut self, fragment_id: u32, pad: Option<u32>) {
         let exit = *self.exit(self.fragment(fragment_id).first_try);
         set_displacement(exit.patch, pad.map_or(exit.stub, |id| self.pad(id).cache_start));

@@ -65,10 +65,7 @@ fn take_mask(context: &mut ThreadContext) -> u64 {
     let mask = set_signal_mask(u64::MAX);
     // Nothing can come now, so what was there a moment ago is decided.
     let is_kept = syscalls::is_signal_waiting(context) || context.fault_pending != 0;
-    // SAFETY: a field of a live context, which the signal handler reads.
-    unsafe { (&raw mut context.holds_mask).write_volatile(1) };
-    // Writing to the program's stack may fault, and a fault that is blocked kills.
-    set_signal_mask(ALL_BUT_MEMORY_FAULTS);
+    hold_mask(context);
     if is_kept {
         context.pending_mask
     } else {
@@ -78,11 +75,24 @@ fn take_mask(context: &mut ThreadContext) -> u64 {
 
 /// The thread's mask is the program's again, and what was held back comes if that lets it.
 fn give_mask(context: &mut ThreadContext, mask: u64) {
+    context.note_mask(mask);
+    let_go_of_mask(context, mask);
+}
+
+/// From here on what is sent waits. Everything is blocked before, but what copies to and from the program's memory cause is
+/// not after it: a fault that is blocked kills.
+fn hold_mask(context: &mut ThreadContext) {
+    // SAFETY: a field of a live context, which the signal handler reads.
+    unsafe { (&raw mut context.holds_mask).write_volatile(1) };
+    set_signal_mask(ALL_BUT_MEMORY_FAULTS);
+}
+
+/// Undoes `hold_mask`; the thread's mask is `mask` then.
+fn let_go_of_mask(context: &mut ThreadContext, mask: u64) {
     set_signal_mask(u64::MAX);
     raise_held(context);
-    // SAFETY: as in `take_mask`.
+    // SAFETY: as in `hold_mask`.
     unsafe { (&raw mut context.holds_mask).write_volatile(0) };
-    context.note_mask(mask);
     set_signal_mask(mask);
 }
 
@@ -92,15 +102,9 @@ pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&ThreadCont
         return read(context);
     }
     let mask = set_signal_mask(u64::MAX);
-    // SAFETY: as in `take_mask`.
-    unsafe { (&raw mut context.holds_mask).write_volatile(1) };
-    set_signal_mask(ALL_BUT_MEMORY_FAULTS);
+    hold_mask(context);
     let result = read(context);
-    set_signal_mask(u64::MAX);
-    raise_held(context);
-    // SAFETY: as above.
-    unsafe { (&raw mut context.holds_mask).write_volatile(0) };
-    set_signal_mask(mask);
+    let_go_of_mask(context, mask);
     result
 }
 
@@ -158,13 +162,7 @@ fn force_segv(context: &mut ThreadContext, mask: u64) -> u64 {
 
 /// Ends the process by SIGSEGV, whatever the program asked for.
 fn end_by_segv(context: &mut ThreadContext, info: &SigInfo) -> ! {
-    {
-        let engine = ENGINE.lock();
-        let shared = engine.shared;
-        let reason = u64::from(release_reason::FATAL_FAULT);
-        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [reason, 0, 0]);
-        describe_end(context, shared, end_kind::UNKNOWN);
-    }
+    note_end(context, release_reason::FATAL_FAULT, end_kind::UNKNOWN);
     SIGNALS.lock().restore_default(SIGSEGV);
     loop {
         deliver::raise_again(info);
@@ -227,24 +225,13 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
 
 /// Lets the program's default action come: the fault is repeated natively.
 fn end_by_default(context: &mut ThreadContext, mask: u64) -> ! {
-    {
-        let engine = ENGINE.lock();
-        let shared = engine.shared;
-        let reason = u64::from(release_reason::FATAL_FAULT);
-        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [reason, 0, 0]);
-        describe_end(context, shared, end_kind::UNKNOWN);
-    }
+    note_end(context, release_reason::FATAL_FAULT, end_kind::UNKNOWN);
     deliver::release_native(context, mask)
 }
 
 /// The thread goes on natively from the context's rip, for ever.
 pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
-    {
-        let engine = ENGINE.lock();
-        let shared = engine.shared;
-        write_event(&writer_of(context, shared), event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);
-        describe_end(context, shared, end_kind::RELEASED);
-    }
+    note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);
     if syscalls::is_signal_waiting(context) {
@@ -253,4 +240,12 @@ pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
     }
     raise_held(context);
     deliver::release_native(context, mask)
+}
+
+/// Records that the thread is followed no further.
+fn note_end(context: &ThreadContext, reason: u16, end: u32) {
+    let engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    write_event(&writer, event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);
+    describe_end(context, engine.shared, end);
 }

@@ -37,6 +37,15 @@ pub struct WayOut<'a, 'b> {
     pub fragment: u32,
 }
 
+/// One of the two ways of a conditional branch: what counts it, and whether it may change flags for that.
+#[derive(Clone, Copy)]
+struct Way {
+    kind: ExitType,
+    target: u64,
+    counter: u32,
+    are_flags_dead: bool,
+}
+
 impl WayOut<'_, '_> {
     fn last_pc_offset(&self) -> u64 {
         self.block.instructions.last().map_or(0, |instruction| instruction.ip() - self.block.pc)
@@ -76,8 +85,9 @@ impl WayOut<'_, '_> {
         let is_next_dead = flags::dead_at(&self.engine.ranges, next);
         let taken_counter = if self.is_taken_counted == Some(true) { NONE } else { self.counters.main };
         let next_counter = if self.is_taken_counted == Some(false) { NONE } else { self.counters.second };
-        let taken = (ExitType::Taken, target, taken_counter, is_taken_dead);
-        let not_taken = (ExitType::NotTaken, next, next_counter, is_next_dead);
+        let taken = Way { kind: ExitType::Taken, target, counter: taken_counter, are_flags_dead: is_taken_dead };
+        let not_taken =
+            Way { kind: ExitType::NotTaken, target: next, counter: next_counter, are_flags_dead: is_next_dead };
         let mut condition = branch.condition_code();
         let Some(is_taken_straight) = self.is_taken_straight else {
             // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
@@ -95,8 +105,8 @@ impl WayOut<'_, '_> {
             condition = invert(condition);
         }
         let code = condition as u8 - ConditionCode::o as u8;
-        if aside.2 == NONE {
-            self.exits.emit_condition(self.emitter, code, aside.0, aside.1);
+        if aside.counter == NONE {
+            self.exits.emit_condition(self.emitter, code, aside.kind, aside.target);
             self.edge(straight);
             return;
         }
@@ -108,9 +118,9 @@ impl WayOut<'_, '_> {
         self.emitter.set_cold(false);
     }
 
-    fn edge(&mut self, (kind, target, counter, are_flags_dead): (ExitType, u64, u32, bool)) {
-        emit_count(self.emitter, counter, are_flags_dead);
-        self.exits.emit_jump(self.emitter, kind, target, counter);
+    fn edge(&mut self, way: Way) {
+        emit_count(self.emitter, way.counter, way.are_flags_dead);
+        self.exits.emit_jump(self.emitter, way.kind, way.target, way.counter);
     }
 
     /// Where a paired return comes back to. r11 holds the return address that was looked up.

@@ -212,21 +212,9 @@ unsafe fn sigreturn(frame: u64) -> ! {
 pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
     // From the mark below on, a signal's frame goes where the stack pointer is, which is still the runtime's.
     set_signal_mask(u64::MAX);
-    let place = frame::own_place(context);
-    let content = FrameContent {
-        rip: context.rip,
-        return_address: 0,
-        info: SigInfo::ZERO,
-        mask,
-        stack: crate::thread::block::signal_stack(context),
-        details: [0; 3],
-    };
-    // SAFETY: the frame area is the thread's own.
-    unsafe { frame::write(place, context, &content) };
     context.is_released = 1;
     crate::thread::block::set_gs_base(context.app_gs_base);
-    // SAFETY: the frame is complete; nothing on the present stack is needed any more.
-    unsafe { sigreturn(place.frame) }
+    resume_natively(context, mask, crate::thread::block::signal_stack(context))
 }
 
 /// The thread executes natively at the context's rip, where nothing can be executed: the fault that comes has all that the
@@ -234,21 +222,9 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
 /// there, the trap behind it brings the thread back. All signals are blocked, and the engine's lock is held, which the
 /// signal handler gives up. Does not come back.
 pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
-    let place = frame::own_place(context);
-    let content = FrameContent {
-        rip: context.rip,
-        return_address: 0,
-        info: SigInfo::ZERO,
-        mask,
-        stack: crate::thread::block::signal_stack(context),
-        details: [0; 3],
-    };
     context.rflags |= TRAP_FLAG;
-    // SAFETY: the frame area is the thread's own.
-    unsafe { frame::write(place, context, &content) };
     context.is_stepping = 1;
-    // SAFETY: the frame is complete; nothing on the present stack is needed any more.
-    unsafe { sigreturn(place.frame) }
+    resume_natively(context, mask, crate::thread::block::signal_stack(context))
 }
 
 /// As `release_native`, for a task in another process or with its own dispositions: the program's alternate stack is the
@@ -256,13 +232,17 @@ pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
 pub fn release_process(context: &mut ThreadContext, mask: u64) -> ! {
     // SAFETY: plain data; after a fork nobody else runs here, and the lock's holder may be a thread that was not copied.
     unsafe { SIGNALS.peek() }.restore_native();
-    let stack = shown_stack(context);
+    crate::thread::block::set_gs_base(context.app_gs_base);
+    resume_natively(context, mask, shown_stack(context))
+}
+
+/// A real rt_sigreturn to the context's state.
+fn resume_natively(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
     let place = frame::own_place(context);
     let content =
         FrameContent { rip: context.rip, return_address: 0, info: SigInfo::ZERO, mask, stack, details: [0; 3] };
     // SAFETY: the frame area is the thread's own (or a copy of it, or its parent waits).
     unsafe { frame::write(place, context, &content) };
-    crate::thread::block::set_gs_base(context.app_gs_base);
     // SAFETY: the frame is complete; nothing on the present stack is needed any more.
     unsafe { sigreturn(place.frame) }
 }

@@ -2,8 +2,8 @@
 
 use crate::sys::calls::{check, syscall, Error, EINVAL};
 use crate::sys::kernel::{
-    SigAction, FAULT_SIGNALS, N_SIGNALS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO,
-    SIGBUS, SIGKILL, SIGSEGV, SIGSTOP, SIG_DFL, SIG_IGN,
+    SigAction, FAULT_SIGNALS, MEMORY_FAULTS, N_SIGNALS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,
+    SA_SIGINFO, SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN,
 };
 use crate::sys::lock::Lock;
 use crate::sys::number;
@@ -21,7 +21,7 @@ pub const ALL_BUT_FAULTS: u64 = {
 
 /// Everything but what a copy from or to the program's memory can cause: open while the runtime makes one, and no more,
 /// because a signal that waits for the whole process may come then although the thread blocks it.
-pub const ALL_BUT_MEMORY_FAULTS: u64 = !(1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1));
+pub const ALL_BUT_MEMORY_FAULTS: u64 = !MEMORY_FAULTS;
 
 pub struct SignalTable {
     actions: [SigAction; N_SIGNALS + 1],

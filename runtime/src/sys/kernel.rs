@@ -34,6 +34,9 @@ pub const N_SIGNALS: usize = 64;
 /// Signals that an instruction of the program can cause.
 pub const FAULT_SIGNALS: [u32; 5] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV];
 
+/// As a mask, what a copy from or to the program's memory can cause.
+pub const MEMORY_FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
+
 pub const SA_NOCLDSTOP: u64 = 1;
 pub const SA_SIGINFO: u64 = 4;
 pub const SA_RESTORER: u64 = 0x0400_0000;

@@ -14,7 +14,7 @@
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
 use crate::protocol;
-use crate::sys::kernel::{SigInfo, SigStack, FAULT_SIGNALS, SIGBUS, SIGSEGV, TRAP_FLAG};
+use crate::sys::kernel::{SigInfo, SigStack, FAULT_SIGNALS, MEMORY_FAULTS, TRAP_FLAG};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -133,7 +133,6 @@ pub struct ThreadContext {
     pub calls_left: u32,
     /// The program goes on with the trap flag set, and the instruction it comes to is not done yet (signal/stepping.rs).
     pub is_step_fresh: u32,
-    pub reserved: u32,
     /// The branch or return that led to what is no place for code, so that records name it instead; 0: none.
     pub fault_origin: u64,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
@@ -201,8 +200,7 @@ pub fn gs_branch_table(site_index: u32) -> u32 {
 impl ThreadContext {
     /// Notes what the program's mask is from now on. Every place that gives the program a mask says so here.
     pub fn note_mask(&mut self, mask: u64) {
-        let faults = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
-        self.blocks_faults = u32::from(mask & faults != 0);
+        self.blocks_faults = u32::from(mask & MEMORY_FAULTS != 0);
     }
 
     /// Notes that the instruction at which the program goes on is not done yet, should it step through itself.

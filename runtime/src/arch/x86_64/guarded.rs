@@ -1,7 +1,7 @@
 //! Copying from and to the program's memory, where it may fault: it need not be there any more.
 //!
 //! Runs on the runtime's stack. The signal handler knows the instruction that may fault and makes it go on behind itself,
-//! as a copy that ended early. Signals that an instruction can cause must not be blocked: the kernel would kill.
+//! as a copy that ended early. SIGSEGV and SIGBUS must not be blocked: the kernel would kill.
 
 use core::arch::asm;
 use core::arch::global_asm;
