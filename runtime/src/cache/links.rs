@@ -117,6 +117,17 @@ impl Cache {
         self.n_unlinks += 1;
     }
 
+    /// Points all jumps to a fragment at their stubs. They stay on its list, until each is linked to what came in its place:
+    /// if the code changes before, they are known to have counted ways to the old one.
+    pub fn bypass(&self, fragment_id: u32) {
+        let mut exit_id = self.fragment(fragment_id).incoming;
+        while exit_id != NONE {
+            let exit = self.exit(exit_id);
+            set_displacement(exit.patch, exit.stub);
+            exit_id = exit.next_incoming;
+        }
+    }
+
     /// Points the jumps of a fragment at their stubs, so that the next way out leads into the dispatcher; the lists stay,
     /// `relink_after_interrupt` restores. Called by the signal handler: stores only.
     pub fn interrupt(&self, fragment_id: u32) {
@@ -157,10 +168,10 @@ impl Cache {
         }
     }
 
-    /// Makes an exit's jump lead where the exit says.
+    /// Makes an exit's jump lead where the exit says, if that is still in use.
     pub fn restore_exit(&mut self, exit_id: u32) {
         let linked_to = self.exit(exit_id).linked_to;
-        if linked_to != NONE {
+        if linked_to != NONE && self.fragment(linked_to).is_valid {
             self.unlink_exit(exit_id);
             self.link(exit_id, linked_to);
         }

@@ -14,7 +14,7 @@ use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::{ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS, SIGNALS};
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN};
+use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE};
 use crate::thread::registry::{describe_end, write_event, writer_of};
 use core::sync::atomic::Ordering;
 
@@ -140,6 +140,14 @@ pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
     context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
     context.fault_details = details;
     context.fault_pending = 1;
+}
+
+/// Makes the trap wait to be delivered that the trap flag causes behind an instruction.
+pub fn raise_step(context: &mut ThreadContext) {
+    const DEBUG_EXCEPTION: u64 = 1;
+    context.exit_id = NONE;
+    raise_fault(context, [0, DEBUG_EXCEPTION, 0]);
+    context.fault_info = SigInfo { signo: SIGTRAP as i32, code: TRAP_TRACE, address: context.rip, ..SigInfo::ZERO };
 }
 
 /// Makes a SIGSEGV wait to be delivered that the kernel sends by itself.

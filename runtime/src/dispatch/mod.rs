@@ -53,6 +53,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         }
         REASON_SYSCALL_DONE => {
             syscalls::note_temporary_mask(context);
+            context.note_step();
             link = context.exit_id;
             let next = leave_syscall(context);
             context.registers[1] = next;
@@ -78,6 +79,9 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         if context.fault_pending != 0 || syscalls::is_signal_waiting(context) {
             note_first_exit(context, link);
             link = NONE;
+            if context.fault_pending == 0 && context.is_step_due() {
+                delivery::raise_step(context);
+            }
             delivery::deliver_pending(context);
         }
         if vsyscall::is_in_page(context.rip) {
@@ -92,6 +96,8 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             Ok(address) => return address,
             // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
             Err(BuildError::NotExecutable(address)) if memory::learn_range(context, address) => {}
+            // The trap behind the branch that led there comes first.
+            Err(BuildError::NotExecutable(_)) if context.is_step_due() => delivery::raise_step(context),
             Err(BuildError::NotExecutable(_)) => delivery::fault_natively(context, n_changes),
             Err(BuildError::OutOfMemory) => delivery::release(context, release_reason::RUNTIME_ERROR),
         }
@@ -154,7 +160,11 @@ fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, 
         return;
     }
     if exit.linked_to != NONE {
-        return;
+        if engine.cache.fragment(exit.linked_to).is_valid {
+            return;
+        }
+        // To what was laid out anew since.
+        engine.cache.unlink_exit(exit_id);
     }
     if !engine.is_counting() {
         engine.write_link(writer, exit_id, id);
@@ -175,6 +185,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
     context.rip = exit.target;
     match exit.kind {
         ExitType::Interrupted => {
+            context.note_step();
             engine.cache.relink_after_interrupt(exit.fragment);
             uncount_block(&mut engine, context, exit.fragment, exit.target);
             NONE
@@ -185,6 +196,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             delivery::release(context, release_reason::FAR_BRANCH);
         }
         ExitType::Stale => {
+            context.note_step();
             let writer = writer_of(context, engine.shared);
             engine.drop_stale(&writer, exit.fragment);
             NONE
@@ -247,6 +259,7 @@ fn rewind_syscall(context: &mut ThreadContext) {
     let exit = *engine.cache.exit(context.exit_id);
     let fragment = *engine.cache.fragment(exit.fragment);
     context.rip = fragment.app_pc + u64::from(fragment.last_offset);
+    context.note_step();
     let stopped_at = context.rip;
     uncount_block(&mut engine, context, exit.fragment, stopped_at);
 }

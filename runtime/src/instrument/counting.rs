@@ -87,9 +87,7 @@ impl CountPlace {
 
     fn find_anywhere(block: &Block, n: usize, are_dead_at_end: bool) -> CountPlace {
         // A trap is reported with the address behind its instruction: no counting may stand there.
-        let is_trap =
-            |index: usize| matches!(block.instructions[index].code(), Code::Int3 | Code::Int1 | Code::Int_imm8);
-        if let Some(trap) = (0..n).find(|index| is_trap(*index)) {
+        if let Some(trap) = find_trap(block, n) {
             return CountPlace { before: trap, way: CountWay::Spill };
         }
         if let Some(before) = find_dead_place(block, n, are_dead_at_end) {
@@ -104,10 +102,8 @@ impl CountPlace {
 
     /// The last place among the first `n` instructions where `inc` is possible.
     pub fn find_for_flags(block: &Block, n: usize) -> Option<CountPlace> {
-        let is_trap =
-            |index: usize| matches!(block.instructions[index].code(), Code::Int3 | Code::Int1 | Code::Int_imm8);
         let before = in_front_of_popf(block, find_dead_place(block, n, false)?);
-        (!(0..n).any(is_trap)).then_some(CountPlace { before, way: CountWay::Flags })
+        (!has_trap(block, n)).then_some(CountPlace { before, way: CountWay::Flags })
     }
 
     pub fn emit(&self, emitter: &mut Emitter, counter: u32) {
@@ -117,6 +113,17 @@ impl CountPlace {
             CountWay::Spill => emit_count(emitter, counter, false),
         }
     }
+}
+
+/// The first of a block's first `n` instructions that traps: its handler sees the flags.
+fn find_trap(block: &Block, n: usize) -> Option<usize> {
+    let is_trap = |instruction: &Instruction| matches!(instruction.code(), Code::Int3 | Code::Int1 | Code::Int_imm8);
+    block.instructions[..n].iter().position(is_trap)
+}
+
+/// Whether one of a block's first `n` instructions traps.
+pub fn has_trap(block: &Block, n: usize) -> bool {
+    find_trap(block, n).is_some()
 }
 
 /// `popf` may set the trap flag, which takes effect behind the instruction after it: that must be the program's. All flags

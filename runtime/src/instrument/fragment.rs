@@ -72,7 +72,7 @@ impl Engine {
         let id = self.cache.fragments.len() as u32;
         let kind = kind_of(ending, self.has_rtm);
         let code_hash = hash(&block.code);
-        let is_mostly_taken = self.find_hot(block.pc, code_hash);
+        let is_mostly_taken = self.find_hot(writer, block.pc, code_hash);
         let is_hot = is_mostly_taken.is_some();
         let is_taken_straight = is_taken_straight(block, is_mostly_taken);
         let mut counters = self.plan_counters(block, ending, kind);

@@ -28,7 +28,8 @@ impl Engine {
                 while id != NONE {
                     let fragment = self.cache.fragment(id);
                     let fragment_end = fragment.app_pc + u64::from(fragment.app_size);
-                    if fragment.is_valid && fragment.app_pc < end && fragment_end > start {
+                    let is_known = fragment.is_valid || fragment.incoming != NONE;
+                    if is_known && fragment.app_pc < end && fragment_end > start {
                         doomed.push(id);
                     }
                     id = fragment.next_in_page;
@@ -48,11 +49,20 @@ impl Engine {
 
     /// Drops one fragment; with `cascade`, those linked to it as well.
     fn drop_fragment(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
-        if !self.cache.fragment(id).is_valid {
-            return;
+        // What had been laid out anew as this fragment has exits on its list that were not linked again yet.
+        let before = self.cache.versions.find(self.cache.fragment(id).app_pc);
+        if self.cache.fragment(id).is_valid {
+            self.shared.add(crate::status_field!(invalidated), 1);
+            self.retire(writer, id);
         }
-        self.shared.add(crate::status_field!(invalidated), 1);
-        self.retire(writer, id);
+        self.cut_off(writer, id, cascade);
+        if let Some(before) = before {
+            self.cut_off(writer, before, cascade);
+        }
+    }
+
+    /// Unlinks all that leads to a fragment that is not valid any more.
+    pub fn cut_off(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
         while self.cache.fragment(id).incoming != NONE {
             let exit_id = self.cache.fragment(id).incoming;
             let exit = *self.cache.exit(exit_id);

@@ -7,7 +7,7 @@
 //! and comes again only when other code has become hot.
 
 extern crate alloc;
-use super::counting::are_flags_dead_at_start;
+use super::counting::{are_flags_dead_at_start, has_trap};
 use super::Engine;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
@@ -23,14 +23,26 @@ impl Engine {
     /// Whether a fragment of `block` is to count calls down: where flags are dead at its start.
     pub fn counts_calls_down(&self, block: &Block, kind: u8, are_dead_at_end: bool) -> bool {
         let is_call = matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL);
-        is_call && self.is_counting() && !block.is_writable && are_flags_dead_at_start(block, are_dead_at_end)
+        is_call
+            && self.is_counting()
+            && self.shared.is_included(block.pc)
+            && !block.is_writable
+            && !has_trap(block, block.instructions.len())
+            && are_flags_dead_at_start(block, are_dead_at_end)
     }
 
     /// Whether the same code at `pc` went out of use because it was hot, and if so, whether its conditional branch was
     /// taken more often than not.
-    pub fn find_hot(&self, pc: u64, code_hash: u64) -> Option<bool> {
-        let last = self.cache.fragment(self.cache.versions.find(pc)?);
-        (last.is_hot && last.code_hash == code_hash).then_some(last.is_mostly_taken)
+    ///
+    /// If it did and there is other code now, what led to it is cut off.
+    pub fn find_hot(&mut self, writer: &RingWriter, pc: u64, code_hash: u64) -> Option<bool> {
+        let id = self.cache.versions.find(pc)?;
+        let last = *self.cache.fragment(id);
+        if last.code_hash != code_hash {
+            self.cut_off(writer, id, true);
+            return None;
+        }
+        last.is_hot.then_some(last.is_mostly_taken)
     }
 
     /// How many calls the thread makes until hot code is looked for again.
@@ -60,9 +72,7 @@ impl Engine {
                 fragment.is_mostly_taken = is_mostly_taken;
                 self.shared.add(crate::status_field!(relaid), 1);
                 self.retire(writer, id);
-                while self.cache.fragment(id).incoming != NONE {
-                    self.cache.unlink_exit(self.cache.fragment(id).incoming);
-                }
+                self.cache.bypass(id);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::frame::{self, FrameContent};
 use super::table::{ALL_BUT_FAULTS, SIGNALS};
-use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::context::{ThreadContext, STEPPING, STEPPING_ALREADY};
 use crate::arch::x86_64::{gate, guarded};
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
@@ -114,6 +114,7 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     context.registers[0] = 0;
     context.rip = action.handler;
     context.rflags &= !HANDLER_CLEARED_FLAGS;
+    context.is_step_fresh = 0;
     // A handler starts with the default control word and vector state (fpu__clear_user_states).
     reset_vector_state(context);
     let mut new_mask = waiting_mask | action.mask;
@@ -222,8 +223,8 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
 /// there, the trap behind it brings the thread back. All signals are blocked, and the engine's lock is held, which the
 /// signal handler gives up. Does not come back.
 pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
+    context.is_stepping = if context.rflags & TRAP_FLAG == 0 { STEPPING } else { STEPPING_ALREADY };
     context.rflags |= TRAP_FLAG;
-    context.is_stepping = 1;
     resume_natively(context, mask, crate::thread::block::signal_stack(context))
 }
 

@@ -6,7 +6,7 @@
 use super::interrupt::{self, Interruption};
 use super::stepping;
 use super::table::ALL_BUT_FAULTS;
-use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE};
+use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE, STEPPING_ALREADY};
 use crate::arch::x86_64::{gate, guarded};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{Cache, Fragment};
@@ -147,10 +147,13 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         context.rflags = ucontext.mcontext.rflags;
         context.rip = pc;
         context.exit_id = crate::cache::NONE;
-        if core::mem::take(&mut context.is_stepping) != 0 {
+        let stepping = core::mem::take(&mut context.is_stepping);
+        if stepping != 0 {
             // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/delivery.rs, fault_natively).
             unsafe { ENGINE.give_up() };
-            context.rflags &= !TRAP_FLAG;
+            if stepping != STEPPING_ALREADY {
+                context.rflags &= !TRAP_FLAG;
+            }
             if signal == SIGTRAP && info.code == TRAP_TRACE {
                 // It could be executed after all, because a file grew or another process had its hand in this: the thread
                 // comes back. The one instruction is not counted.

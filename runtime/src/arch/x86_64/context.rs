@@ -38,6 +38,10 @@ pub const RESTART_ARMED: u32 = 1;
 /// `restart`: a signal came, so the call was given up.
 pub const RESTART_DUE: u32 = 2;
 
+/// `is_stepping`: the trap flag is the runtime's; or it was set by the program already.
+pub const STEPPING: u32 = 1;
+pub const STEPPING_ALREADY: u32 = 2;
+
 /// What `site` holds at sites that got no index of their own.
 pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
 
@@ -206,6 +210,11 @@ impl ThreadContext {
     /// Notes that the instruction at which the program goes on is not done yet, should it step through itself.
     pub fn note_step(&mut self) {
         self.is_step_fresh = u32::from(self.rflags & TRAP_FLAG != 0);
+    }
+
+    /// Whether the program steps through itself and has just done an instruction, for which no trap came yet.
+    pub fn is_step_due(&self) -> bool {
+        self.rflags & TRAP_FLAG != 0 && self.is_step_fresh == 0
     }
 
     /// The counter's address in this thread's window.
