@@ -81,6 +81,8 @@ pub enum SpillState {
     Pushed = 0xf3,
     /// Code after a return, of the return address and not of the call.
     Landing = 0xf5,
+    /// As Both, and the return's stack slots are dropped: the branch is as good as done.
+    Dropped = 0xf6,
     /// As Both, and the return slot holds a cache address.
     BothReturning = 0xf4,
     /// Register n is in the address slot.

@@ -212,12 +212,16 @@ impl WayOut<'_, '_> {
                 self.emitter.jump_gs_table(gs_branch_table(site));
             }
             None => {
-                // The sites are used up: every execution goes through the dispatcher, which finds the fragment by the exit.
-                self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
-                self.emitter.store_gs_immediate(GS_SITE, SITE_OVERFLOW);
+                self.name_exit_for_gate();
                 self.emitter.jump_gs(GS_GATE_INDIRECT);
             }
         }
+    }
+
+    /// The sites are used up: every execution goes through the dispatcher, which finds the fragment by the exit.
+    fn name_exit_for_gate(&mut self) {
+        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
+        self.emitter.store_gs_immediate(GS_SITE, SITE_OVERFLOW);
     }
 
     fn indirect_jump(&mut self) {
@@ -293,13 +297,14 @@ impl WayOut<'_, '_> {
                 self.site = site;
                 self.emitter.store_gs_immediate(GS_SITE, site);
                 self.emitter.index_from_target();
-                self.emitter.add_registers(RSP, RSP, None, 1, 8 + i32::from(drop));
-                self.emitter.jump_gs_table(gs_branch_table(site));
             }
-            None => {
-                self.emitter.add_registers(RSP, RSP, None, 1, 8 + i32::from(drop));
-                self.jump_through_table(None);
-            }
+            None => self.name_exit_for_gate(),
+        }
+        self.emitter.add_registers(RSP, RSP, None, 1, 8 + i32::from(drop));
+        self.map.mark(self.emitter.position(), offset, SpillState::Dropped);
+        match site {
+            Some(site) => self.emitter.jump_gs_table(gs_branch_table(site)),
+            None => self.emitter.jump_gs(GS_GATE_INDIRECT),
         }
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
     }

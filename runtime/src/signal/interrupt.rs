@@ -66,6 +66,10 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
                 && fragment.interrupt_offset != NONE
                 && state != Some(SpillState::Landing)
                 && !found.is_cold;
+            if state == Some(SpillState::Dropped) && !found.is_cold {
+                // Not to be done twice: the stack pointer is past what it would read. The gate sees that a signal waits.
+                return Interruption::Redirect(address_of(gate::clew_gate_indirect));
+            }
             if is_indirect && is_past_interruption {
                 take_back(cache, context, machine, &fragment, offset);
                 return Interruption::TakenBack;
@@ -106,7 +110,7 @@ pub fn take_back(
     let app_pc = fragment.app_pc + app_offset;
     context.rip = app_pc;
     match state {
-        SpillState::None | SpillState::Landing => {}
+        SpillState::None | SpillState::Landing | SpillState::Dropped => {}
         SpillState::Target => context.registers[11] = context.spill_target,
         SpillState::Pushed => context.registers[4] = context.registers[4].wrapping_add(8),
         SpillState::Both | SpillState::BothPushed | SpillState::BothReturning => {
