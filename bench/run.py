@@ -52,7 +52,11 @@ def parse_arguments(words: list[str]) -> argparse.Namespace:
 
 def make_environment() -> dict[str, str]:
     """The same for native and recorded runs."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR", "CLEW_RUNTIME") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("PATH", "HOME", "TMPDIR", "CLEW_RUNTIME", "CLEW_RELAYOUT")
+        if name in os.environ
+    }
     return {**kept, "LC_ALL": "C", "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT / "src")}
 
 

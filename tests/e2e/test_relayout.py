@@ -38,8 +38,9 @@ def rows_of(trace: Path, what: str) -> list[Any]:
 
 def counts_of(trace: Path) -> dict[Any, int]:
     """Executions by block, and by edge."""
-    blocks = {row["block"]: (row["app_pc"], row["code_version"]) for row in rows_of(trace, "block")}
-    counts: dict[Any, int] = {blocks[row["block"]]: row["executions"] for row in rows_of(trace, "block")}
+    rows = rows_of(trace, "block")
+    blocks = {row["block"]: (row["app_pc"], row["code_version"]) for row in rows}
+    counts: dict[Any, int] = {blocks[row["block"]]: row["executions"] for row in rows}
     for row in rows_of(trace, "edge"):
         edge = blocks.get(row["source_block"]), blocks[row["target_block"]], row["kind"]
         counts[edge] = counts.get(edge, 0) + row["executions"]

@@ -14,7 +14,7 @@ use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::{ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS, SIGNALS};
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{SigInfo, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE};
+use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE};
 use crate::thread::registry::{describe_end, write_event, writer_of};
 use core::sync::atomic::Ordering;
 
@@ -144,7 +144,6 @@ pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
 
 /// Makes the trap wait to be delivered that the trap flag causes behind an instruction.
 pub fn raise_step(context: &mut ThreadContext) {
-    const DEBUG_EXCEPTION: u64 = 1;
     context.exit_id = NONE;
     raise_fault(context, [0, DEBUG_EXCEPTION, 0]);
     context.fault_info = SigInfo { signo: SIGTRAP as i32, code: TRAP_TRACE, address: context.rip, ..SigInfo::ZERO };

@@ -53,10 +53,15 @@ pub fn is_taken_straight(block: &Block, is_mostly_taken: Option<bool>) -> Option
 pub fn are_flags_dead_at_start(block: &Block, are_dead_at_end: bool) -> bool {
     let mut live = if are_dead_at_end { 0 } else { INC_FLAGS };
     for instruction in block.instructions.iter().rev() {
-        let flags = flag_use(instruction);
-        live = (live & !flags.kills) | (flags.reads & INC_FLAGS);
+        live = live_before(instruction, live);
     }
     live == 0
+}
+
+/// Which of the flags of `inc` are live in front of an instruction, given those behind it.
+fn live_before(instruction: &Instruction, live: u32) -> u32 {
+    let flags = flag_use(instruction);
+    (live & !flags.kills) | (flags.reads & INC_FLAGS)
 }
 
 /// Where a block's counter is incremented, and how.
@@ -176,8 +181,7 @@ fn find_dead_place(block: &Block, n: usize, are_dead_at_end: bool) -> Option<usi
     }
     let mut live = INC_FLAGS;
     for index in (0..block.instructions.len()).rev() {
-        let flags = flag_use(&block.instructions[index]);
-        live = (live & !flags.kills) | (flags.reads & INC_FLAGS);
+        live = live_before(&block.instructions[index], live);
         if live == 0 && index <= n {
             return Some(index);
         }

@@ -63,12 +63,7 @@ impl ExitList {
     /// Emits what counts the thread's calls down, and leaves in front of `pc` when there is none left. Changes flags.
     pub fn emit_countdown(&mut self, emitter: &mut Emitter, pc: u64) {
         emitter.decrement_gs32(GS_CALLS_LEFT);
-        let away = emitter.jump_condition(SIGN);
-        let id = self.add_stub_only(ExitType::Relayout, pc);
-        emitter.set_cold(true);
-        emitter.bind(away);
-        Self::emit_stub_jump(emitter, id);
-        emitter.set_cold(false);
+        self.emit_condition(emitter, SIGN, ExitType::Relayout, pc);
     }
 
     /// Adds an exit without a jump of its own: it is entered at its stub only. Returns its number.

@@ -15,7 +15,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::error_code;
 use crate::sys::calls::syscall;
 use crate::sys::kernel::{
-    SigAction, SigInfo, UContext, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGTRAP, TRAP_FLAG, TRAP_TRACE,
+    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGTRAP, TRAP_FLAG, TRAP_TRACE,
 };
 use crate::sys::number;
 use core::arch::global_asm;
@@ -64,7 +64,6 @@ fn is_caused_by_instruction(signal: u32, info: &SigInfo) -> bool {
 
 /// Whether the processor trapped because the program set the trap flag; the instruction just done may have cleared it.
 fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontext: &UContext) -> bool {
-    const DEBUG_EXCEPTION: u64 = 1;
     let machine = &ucontext.mcontext;
     let is_trap = signal == SIGTRAP && info.code == TRAP_TRACE && info.address == machine.rip;
     is_trap && machine.trapno == DEBUG_EXCEPTION && context.is_stepping == 0

@@ -49,6 +49,8 @@ pub const SIG_IGN: u64 = 1;
 
 /// si_code of a single step's trap.
 pub const TRAP_TRACE: i32 = 2;
+/// The processor's number for traps of its own, in a frame's `trapno`.
+pub const DEBUG_EXCEPTION: u64 = 1;
 /// The trap flag in rflags: a trap behind each instruction.
 pub const TRAP_FLAG: u64 = 0x100;
 
