@@ -35,7 +35,7 @@ def assemble(processes: Sequence[RawProcess], trace_directory: Path, session: Se
     losses = dict.fromkeys(
         ("dropped_records", "damaged_records", "damaged_counters", "lost_threads", "uncounted_fragments"), 0
     )
-    warnings: list[str] = []
+    warnings = list(session.warnings)
     ends: list[dict[str, Any]] = []
     for process in processes:
         end = _assemble_process(process, writer, first, losses, warnings)

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.address import Pid
-from clew.process.shared_memory import SharedLayout, SharedMemory
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._generated import STATUS_PAGE, THREAD_SLOT, Mode, RequestKind, SlotState
 from clew.recording.drain import Drain, Request
-from clew.recording.journal import FrameKind, JournalWriter, iter_frames
+from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
 
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
 
@@ -27,10 +27,12 @@ class Target:
     """What the runtime does in the target, done here; `seen` is what it wrote into each slot, in order."""
 
     def __init__(self, directory: Path, answer: Callable[[Request], int] | None = None) -> None:
-        self.shared = SharedMemory(LAYOUT, mode=Mode.COUNTS)
+        self.shared = SharedMemory(SharedFile.create(LAYOUT), HeaderSettings(mode=Mode.COUNTS))
         self.path = directory / "journal"
         self.journal = JournalWriter(self.path)
-        self.drain = Drain(self.shared, self.journal, Pid(os.getpid()), process_name="main", answer=answer)
+        self.drain = Drain(
+            self.shared, ProcessJournal(self.journal, 0), Pid(os.getpid()), process_name="main", answer=answer
+        )
         self.slots: npt.NDArray[np.void] = np.frombuffer(
             self.shared.map, THREAD_SLOT, LAYOUT.max_threads, LAYOUT.slots_offset
         )
@@ -178,7 +180,7 @@ def test_requests_are_answered(tmp_path: Path) -> None:
     target.slots["request_arguments"][1] = [10, 20, 30, 40]
     target.slots["request_kind"][1] = RequestKind.IMAGE_FILTERS
     target.drain.poll()
-    assert asked == [Request(1, RequestKind.IMAGE_FILTERS, (10, 20, 30, 40))]
+    assert asked == [Request(1, 100, RequestKind.IMAGE_FILTERS, (10, 20, 30, 40))]
     assert (target.slots["request_kind"][1], target.slots["request_reply"][1]) == (RequestKind.NONE, 17)
     target.drain.poll()
     assert len(asked) == 1

@@ -39,7 +39,9 @@ def make_manifest() -> Manifest:
 
 
 def counts(n: int) -> pa.Table:
-    rows = [{"pid": 7, "tid": 7, "block_id": at, "edge_id": None, "executions": at + 1} for at in range(n)]
+    rows = [
+        {"process_id": 0, "pid": 7, "tid": 7, "block_id": at, "edge_id": None, "executions": at + 1} for at in range(n)
+    ]
     return pa.Table.from_pylist(rows, SCHEMAS["counts"])
 
 
@@ -186,7 +188,7 @@ def test_part_of_another_table(directory: Path) -> None:
 
 
 def test_column_of_another_type(directory: Path) -> None:
-    table = counts(3).set_column(4, "executions", pa.array(["a", "b", "c"]))
+    table = counts(3).set_column(5, "executions", pa.array(["a", "b", "c"]))
     pq.write_table(table, part_of(directory))
     with pytest.raises(TraceDamagedError, match="type string"):
         _ = Trace(directory).counts
