@@ -121,9 +121,13 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     onward_key = key + (fragments.end_pc - fragments.app_pc)
     onward_key[edges.source[falls]] = target_key[falls]
     if has_versions:
-        keys[1] = keys[1][_come_to(flow, key, onward_key, keys[1])]
+        keys[1] = keys[1][_count_excess(flow, key, onward_key, keys[1]) > 0]
         shared = starts.all_at(sorted_unique(edges.target_pc[makes_entry & is_ambiguous]))
-        keys.append(shared[_come_to(flow, key, onward_key, shared)])
+        keys.append(shared[_count_excess(flow, key, onward_key, shared) > 0])
+        # One straight line that led to code of several versions, because what it leads to was written meanwhile.
+        onward = starts.all_at(sorted_unique(edges.target_pc[is_ambiguous & (edges.kind == EdgeKind.FALL_THROUGH)]))
+        parted = space.pc(onward[_count_excess(flow, key, onward_key, onward) != 0])
+        keys.append(onward[np.isin(space.pc(onward), parted)])
     return Entries(sorted_unique(*keys), used, target_key, is_ambiguous, waiting, waiting_key, onward_key, calls)
 
 
@@ -219,8 +223,8 @@ class _Versions:
         return self._places[first]
 
 
-def _come_to(flow: ProcessFlow, key: Array, onward_key: Array, wanted: Array) -> Array:
-    """Which of the keys `wanted` more executions start at than the straight line alone leads to.
+def _count_excess(flow: ProcessFlow, key: Array, onward_key: Array, wanted: Array) -> Array:
+    """How many more executions start at each of the keys `wanted` than the straight line alone leads to.
 
     `key` and `onward_key` are by fragment: where it starts, and what the straight line out of it leads to.
     """
@@ -230,5 +234,5 @@ def _come_to(flow: ProcessFlow, key: Array, onward_key: Array, wanted: Array) ->
     np.add.at(excess, key_at[flow.paths.fragment], flow.path_total)
     falls = np.flatnonzero((flow.edges.kind == EdgeKind.FALL_THROUGH) & (flow.edges.source >= 0))
     np.subtract.at(excess, onward_at[flow.edges.source[falls]], flow.edge_total[falls])
-    come: Array = excess[wanted_at] > 0
-    return come
+    counted: Array = excess[wanted_at]
+    return counted
