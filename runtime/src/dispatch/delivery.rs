@@ -16,6 +16,7 @@ use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
 use crate::sys::calls::set_signal_mask;
 use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE};
 use crate::thread::registry::{describe_end, write_event, writer_of};
+use crate::thread::THREADS;
 use core::sync::atomic::Ordering;
 
 /// `fault_pending`: the kernel itself would force a SIGSEGV, with no instruction to blame.
@@ -238,6 +239,24 @@ fn end_by_default(context: &mut ThreadContext, mask: u64) -> ! {
 
 /// The thread goes on natively from the context's rip, for ever.
 pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
+    let mask = end_following(context, reason);
+    deliver::release_native(context, mask)
+}
+
+/// As `release`; where the thread is the only one, nothing of the runtime is left in the process' signal actions.
+pub fn release_all(context: &mut ThreadContext, reason: u16) -> ! {
+    let shared = ENGINE.lock().shared;
+    let is_alone = THREADS.lock().count_running(shared) == 1;
+    let mask = end_following(context, reason);
+    if is_alone {
+        context.child_flags = 0;
+        deliver::release_process(context, mask);
+    }
+    deliver::release_native(context, mask)
+}
+
+/// What comes before a release; the program's mask. All signals are blocked after it.
+fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);
@@ -246,7 +265,7 @@ pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
         take_pending(context);
     }
     raise_held(context);
-    deliver::release_native(context, mask)
+    mask
 }
 
 /// Records that the thread is followed no further.

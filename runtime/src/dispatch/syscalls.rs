@@ -14,8 +14,9 @@ use crate::sys::{number, syscall};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 23] = [
+const HANDLED: [u64; 24] = [
     number::MLOCKALL,
+    number::PTRACE,
     number::MMAP,
     number::MPROTECT,
     number::MUNMAP,
@@ -83,6 +84,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::CLONE3 => process::clone3(context, arguments),
         number::FORK => process::fork(context, 0),
         number::VFORK => process::fork(context, CLONE_VM | CLONE_VFORK),
+        number::PTRACE => trace(context, arguments),
         number::EXIT => {
             exit_thread(context, arguments);
             return Outcome::SignalFirst;
@@ -293,6 +295,18 @@ fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
         // SAFETY: ends the process.
         unsafe { syscall(number::EXIT_GROUP, arguments) };
     }
+}
+
+/// ptrace: a task that asks to be traced goes on natively, because its tracer is to see the program's own code.
+fn trace(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    const TRACEME: u64 = 0;
+    // SAFETY: the program's own call.
+    let result = unsafe { syscall(number::PTRACE, arguments) };
+    if arguments[0] == TRACEME && result == 0 {
+        context.registers[0] = 0;
+        delivery::release_all(context, release_reason::TRACED);
+    }
+    result
 }
 
 /// The gs base that the program sees is its own; the processor's is the runtime's.

@@ -116,6 +116,17 @@ impl Threads {
             .map(move |(index, _)| (base + index as u64 * THREAD_STRIDE_BYTES) as *mut ThreadContext)
     }
 
+    /// How many threads run now.
+    pub fn count_running(&self, shared: Shared) -> usize {
+        (0..self.places.len() as u32)
+            .filter(|index| {
+                // SAFETY: the slot is mapped, the field aligned.
+                let state = unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(*index)).state) };
+                state.load(Ordering::Acquire) == slot_state::RUNNING
+            })
+            .count()
+    }
+
     /// Fills all branch tables so that a site at `site` has all its entries.
     pub fn reach_site(&mut self, site: u32) {
         let needed = site + 0x1_0000;

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("b98d698fda13cb270b9747a9f6e1bd27d5569766034e604f9b30aade4191edcd")
+SCHEMA_HASH: Final = bytes.fromhex("c65a0a62dd573a3772a3ac649442617d32fbf1ec9b36fdde55a4d4f42d74c8f1")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -113,6 +113,7 @@ class ReleaseReason(IntEnum):
     FATAL_FAULT = 7
     DETACH = 8
     SECCOMP_STRICT = 9
+    TRACED = 10
 
 
 class Mode(IntEnum):
