@@ -214,13 +214,7 @@ class Drain:
         counters_offset = self._shared.offset + self._layout.counters_offset + stream.slot * self._layout.counter_bytes
         end_offset = counters_offset + min(8 * used, self._layout.counter_bytes)
         for start, end in _data_extents(self._shared.fd, counters_offset, end_offset):
-            self._journal.write(
-                FrameKind.COUNTERS,
-                os.pread(self._shared.fd, end - start, start),
-                stream=stream.number,
-                slot=stream.slot,
-                first=(start - counters_offset) // 8,
-            )
+            self._write_counters(stream, os.pread(self._shared.fd, end - start, start), (start - counters_offset) // 8)
         name = bytes(row["name"]).split(b"\0", 1)[0].decode("utf-8", "replace") or stream.fallback_name
         self._journal.write_json(
             FrameKind.THREAD,
@@ -236,6 +230,23 @@ class Drain:
             },
             stream=stream.number,
             slot=stream.slot,
+        )
+
+    def _write_counters(self, stream: _Stream, data: bytes, first: int) -> None:
+        values = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
+        used = np.flatnonzero(values)
+        if not len(used):
+            return
+        if 12 * len(used) >= len(data) // 2:
+            self._journal.write(FrameKind.COUNTERS, data, stream=stream.number, slot=stream.slot, first=first)
+            return
+        self._journal.write(
+            FrameKind.SPARSE_COUNTERS,
+            used.astype(np.uint32).tobytes(),
+            second=values[used].tobytes(),
+            stream=stream.number,
+            slot=stream.slot,
+            first=first,
         )
 
     def _free(self, slot: int) -> None:

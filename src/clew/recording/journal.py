@@ -49,6 +49,8 @@ class FrameKind(IntEnum):
     """Records of one stream, whole ones."""
     COUNTERS = 3
     """u64 counters of one stream, from index `first`."""
+    SPARSE_COUNTERS = 8
+    """Counters of one stream that are not 0: their indices, u32, counted from `first`, and then as many values, u64."""
     THREAD = 4
     """JSON: one thread, when its slot was given back or the process had ended."""
     STATUS = 5

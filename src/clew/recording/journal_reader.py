@@ -18,14 +18,12 @@ import numpy.typing as npt
 
 from clew.address import Pid, Tid
 from clew.errors import TraceDamagedError
-from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAGE, Mode, RecordKind
+from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAGE, Mode
+from clew.recording.inherit import Announced
 from clew.recording.journal import Frame, FrameKind, iter_frames
 from clew.recording.raw import RawImage, RawProcess, RawThread
 
-__all__ = ["find_announced", "read_journal"]
-
-_PLACES = (RecordKind.IMAGE, RecordKind.UNMAP)
-_ANNOUNCEMENTS = (*_PLACES, RecordKind.FRAGMENT, RecordKind.DYNAMIC_EDGE, RecordKind.INVALIDATE)
+__all__ = ["read_counters", "read_journal"]
 
 
 @dataclass
@@ -47,7 +45,7 @@ class _Found:
             case FrameKind.RECORDS:
                 self.records[frame.stream].append(frame)
                 self.slots[frame.stream] = frame.slot
-            case FrameKind.COUNTERS:
+            case FrameKind.COUNTERS | FrameKind.SPARSE_COUNTERS:
                 self.counters[frame.stream].append(frame)
             case FrameKind.THREAD:
                 self.threads[frame.stream] = json.loads(bytes(frame.payload))
@@ -71,9 +69,10 @@ def read_journal(path: Path, overflow: Sequence[Frame] = ()) -> list[RawProcess]
         for frame in itertools.chain(iter_frames(path), overflow):
             found[frame.process].take(frame)
         processes: dict[int, RawProcess] = {}
+        announced = _AnnouncedByProcess()
         for number, one in sorted(found.items()):
             if one.start is not None:
-                processes[number] = _read_process(one, one.start, processes)
+                processes[number] = _read_process(number, one, one.start, processes, announced)
         if not processes:
             raise TraceDamagedError(path, "the journal's beginning is missing")
         return list(processes.values())
@@ -81,15 +80,47 @@ def read_journal(path: Path, overflow: Sequence[Frame] = ()) -> list[RawProcess]
         raise TraceDamagedError(path, f"the journal can't be read ({error})") from error
 
 
-def _read_process(found: _Found, start: dict[str, Any], others: dict[int, RawProcess]) -> RawProcess:
+class _AnnouncedByProcess:
+    """What each process that forked had announced, or found in its copy of another's cache."""
+
+    def __init__(self) -> None:
+        self._own: dict[int, npt.NDArray[np.uint8]] = {}
+        self._forks: dict[int, tuple[int, int]] = {}
+        self._announced: dict[int, Announced] = {}
+
+    def add(self, number: int, own: npt.NDArray[np.uint8], fork: tuple[int, int] | None) -> None:
+        """Note a process' own records, and of whom it is a fork since when."""
+        self._own[number] = own
+        if fork is not None:
+            self._forks[number] = fork
+
+    def of(self, number: int) -> Announced:
+        """Of process `number`."""
+        if number not in self._announced:
+            records = self._own[number]
+            if number in self._forks:
+                parent, tsc = self._forks[number]
+                records = np.concatenate([self.of(parent).find_before(tsc), records])
+            self._announced[number] = Announced(records)
+        return self._announced[number]
+
+
+def _read_process(
+    number: int, found: _Found, start: dict[str, Any], others: dict[int, RawProcess], announced: _AnnouncedByProcess
+) -> RawProcess:
     records = _join_records([frame for stream in sorted(found.records) for frame in found.records[stream]])
     images = [RawImage(**image) for image in start["initial_images"]]
     parent = others.get(start["inherits"]) if "inherits" in start else None
-    inherited = 0
-    if parent is not None:
-        announced = find_announced(parent.records, int(start["fork_tsc"]), Mode(start["mode"]))
-        inherited = len(announced)
-        records = np.concatenate([announced, records])
+    threads = [
+        _read_thread(found.slots[stream], found.threads.get(stream, {}), found.counters[stream])
+        for stream in sorted(found.slots)
+    ]
+    fork = None if parent is None else (int(start["inherits"]), int(start["fork_tsc"]))
+    announced.add(number, records, fork)
+    if parent is not None and fork is not None:
+        counters = [thread.counters for thread in threads]
+        inherited = announced.of(fork[0]).find_inherited(fork[1], Mode(start["mode"]), counters, records)
+        records = np.concatenate([inherited, records])
         images = parent.initial_images
     end = found.end
     return RawProcess(
@@ -104,32 +135,12 @@ def _read_process(found: _Found, start: dict[str, Any], others: dict[int, RawPro
         mode=Mode(start["mode"]),
         initial_images=images,
         records=records,
-        n_inherited=inherited,
-        threads=[
-            _read_thread(found.slots[stream], found.threads.get(stream, {}), found.counters[stream])
-            for stream in sorted(found.slots)
-        ],
+        threads=threads,
         status=found.status,
         warnings=["the recording was cut off; what was recorded until then is here"]
         if end is None
         else end["warnings"],
     )
-
-
-def find_announced(records: npt.NDArray[np.uint8], before_tsc: int, mode: Mode) -> npt.NDArray[np.uint8]:
-    """The records that a fork's child takes over: those that tell of code and its places, of before a time stamp, with
-    their continuations. In `coverage` the child tells of the code itself."""
-    head = records[:, :4].copy().view("<u2")
-    kind = head[:, 0]
-    # All of these have their time stamp at the same place.
-    dated = np.isin(kind, _PLACES if mode is Mode.COVERAGE else _ANNOUNCEMENTS) & (
-        records[:, 24:32].copy().view("<u8")[:, 0] < before_tsc
-    )
-    position = np.arange(len(records))
-    is_continuation = kind == RecordKind.CONTINUATION
-    owner = np.maximum.accumulate(np.where(is_continuation, 0, position)) if len(records) else position
-    kept: npt.NDArray[np.uint8] = records[dated[owner]]
-    return kept
 
 
 def _join_records(frames: list[Frame]) -> npt.NDArray[np.uint8]:
@@ -138,13 +149,24 @@ def _join_records(frames: list[Frame]) -> npt.NDArray[np.uint8]:
     return joined.reshape(-1, RECORD_BYTES)
 
 
+def read_counters(frame: Frame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    """Indices and values of the counters in a frame of either kind."""
+    if frame.kind == FrameKind.SPARSE_COUNTERS:
+        n = len(frame.payload) // 12
+        index = np.frombuffer(frame.payload[: 4 * n], np.uint32).astype(np.int64)
+        return frame.first + index, np.frombuffer(frame.payload[4 * n : 12 * n], np.uint64)
+    values = np.frombuffer(frame.payload[: len(frame.payload) // 8 * 8], np.uint64)
+    return frame.first + np.arange(len(values)), values
+
+
 def _read_thread(slot: int, row: dict[str, Any], frames: list[Frame]) -> RawThread:
-    length = max((frame.first + len(frame.payload) // 8 for frame in frames), default=0)
+    parts = [read_counters(frame) for frame in frames]
+    length = max((int(index[-1]) + 1 for index, _ in parts if len(index)), default=0)
     # Pages of zeros that are never written take no memory.
     counters = np.zeros(min(length, MAX_COUNTER_BYTES // 8), np.uint64)
-    for frame in frames:
-        values = np.frombuffer(frame.payload, np.uint64)[: max(len(counters) - frame.first, 0)]
-        counters[frame.first : frame.first + len(values)] = values
+    for index, values in parts:
+        inside = index < len(counters)
+        counters[index[inside]] = values[inside]
     has_ended = bool(row.get("has_ended", False))
     return RawThread(
         slot=slot,

@@ -61,10 +61,10 @@ class RawProcess:
 
     `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `exit_code` or `signal` says how it ended; both are None
     if that is not known. `records` has shape (n, 64), in the order in which each thread wrote its own; a record and
-    its continuations stay together; the first `n_inherited` are of the process whose fork this is. `status` is the last
-    StatusPage, a scalar of dtype STATUS_PAGE; its start_tsc, start_ns, last_tsc, last_ns (CLOCK_MONOTONIC) turn time
-    stamps into time: start_tsc is at `start_ns` of the process.
-    `threads` may hold one slot several times: threads that used it one after another.
+    its continuations stay together; those of a fork begin with what it inherited. `status` is the last StatusPage, a
+    scalar of dtype STATUS_PAGE; its start_tsc, start_ns, last_tsc, last_ns (CLOCK_MONOTONIC) turn time stamps into
+    time: start_tsc is at `start_ns` of the process. `threads` may hold one slot several times: threads that used it one
+    after another.
     """
 
     pid: Pid
@@ -78,7 +78,6 @@ class RawProcess:
     mode: Mode
     initial_images: list[RawImage]
     records: npt.NDArray[np.uint8]
-    n_inherited: int
     threads: list[RawThread]
     status: np.void
     warnings: list[str] = field(default_factory=list)

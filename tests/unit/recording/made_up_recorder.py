@@ -109,7 +109,6 @@ class Recorder:
             mode=self.mode,
             initial_images=[image],
             records=np.frombuffer(records, np.uint8).reshape(-1, 64),
-            n_inherited=0,
             threads=threads,
             status=status[0],
         )

@@ -19,6 +19,7 @@ from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout,
 from clew.protocol._generated import STATUS_PAGE, THREAD_SLOT, Mode, RequestKind, SlotState
 from clew.recording.drain import Drain, Request
 from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
+from clew.recording.journal_reader import read_counters
 
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
 
@@ -129,9 +130,11 @@ def test_a_slot_is_given_back_clean_and_used_again(target: Target) -> None:
     assert [(row["tid"], row["has_ended"]) for row in target.threads()] == [(100, True), (101, True)]
     counters: dict[tuple[int, int], int] = {}
     for frame in iter_frames(target.path):
-        if frame.kind == FrameKind.COUNTERS:
-            values = np.frombuffer(frame.payload, np.uint64)
-            counters |= {(frame.stream, frame.first + int(at)): int(values[at]) for at in np.flatnonzero(values)}
+        if frame.kind in (FrameKind.COUNTERS, FrameKind.SPARSE_COUNTERS):
+            index, values = read_counters(frame)
+            counters |= {
+                (frame.stream, at): value for at, value in zip(index.tolist(), values.tolist(), strict=True) if value
+            }
     assert counters == {(0, 3): 1, (0, 5000): 10, (1, 3): 2, (1, 5000): 20}
 
 
@@ -165,7 +168,8 @@ def test_counters_used_beyond_the_region_is_clamped(target: Target) -> None:
     target.count(1, 0, 6)
     target.status["counters_used"] = (1 << 64) - 1
     target.finish()
-    assert sum(len(frame.payload) for frame in iter_frames(target.path) if frame.kind == FrameKind.COUNTERS) <= 4096
+    kinds = (FrameKind.COUNTERS, FrameKind.SPARSE_COUNTERS)
+    assert 0 < sum(len(frame.payload) for frame in iter_frames(target.path) if frame.kind in kinds) <= 4096
 
 
 def test_requests_are_answered(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def directory(tmp_path: Path) -> Path:
     """A good trace with counts in two parts."""
     path = tmp_path / "t.clew"
     path.mkdir()
-    writer = TraceWriter(path)
+    writer = TraceWriter(path, part_rows=1)
     writer.write("counts", counts(3))
     writer.write("counts", counts(2))
     writer.finish(make_manifest())
@@ -85,7 +85,7 @@ def test_other_engines_read_the_tables(directory: Path) -> None:
 
 
 def test_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
-    writer = TraceWriter(tmp_path)
+    writer = TraceWriter(tmp_path, part_rows=1)
     (tmp_path / "counts").mkdir()
     os.symlink("/dev/full", tmp_path / "counts" / ".part-00000.parquet.unfinished")
     with pytest.raises(OSError) as failure:
