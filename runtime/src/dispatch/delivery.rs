@@ -54,7 +54,7 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             deliver::raise_again(&info);
         } else {
             // A fault's handler is interrupted at its first instruction: its mask is the program's now.
-            mask = deliver_one(context, &info, mask, [0; 3], false);
+            mask = deliver_one(context, &info, mask, context.fault_details, false);
         }
     }
     give_mask(context, mask);
@@ -138,7 +138,7 @@ pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
     let mask = take_mask(context);
     context.pending_mask = mask;
     context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
-    context.fault_details = details;
+    context.note_fault(details);
     context.fault_pending = 1;
 }
 
@@ -152,7 +152,7 @@ pub fn raise_step(context: &mut ThreadContext) {
 /// Makes a SIGSEGV wait to be delivered that the kernel sends by itself.
 pub fn raise_forced(context: &mut ThreadContext) {
     context.exit_id = NONE;
-    raise_fault(context, [0; 3]);
+    raise_fault(context, context.fault_details);
     context.fault_pending = FORCED;
 }
 
@@ -164,7 +164,7 @@ fn force_segv(context: &mut ThreadContext, mask: u64) -> u64 {
     if mask & 1 << (SIGSEGV - 1) != 0 || handler == SIG_DFL || handler == SIG_IGN {
         end_by_segv(context, &info);
     }
-    deliver_one(context, &info, mask, [0; 3], false)
+    deliver_one(context, &info, mask, context.fault_details, false)
 }
 
 /// Ends the process by SIGSEGV, whatever the program asked for.

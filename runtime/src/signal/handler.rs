@@ -166,7 +166,7 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
     }
     context.fault_info = info;
     context.fault_info.signo = signal as i32;
-    context.fault_details = [ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2];
+    context.note_fault([ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2]);
     context.fault_pending = 1;
     ucontext.sigmask |= ALL_BUT_FAULTS;
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
