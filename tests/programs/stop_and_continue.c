@@ -86,18 +86,25 @@ int main(void)
     /* A child in its own group, with the signals of job control: caught, default, continued. */
     static const int stops[] = {SIGTSTP, SIGTTIN, SIGTTOU, SIGSTOP};
     for (int i = 0; i < 4; i++) {
-        int status;
+        int status, tube[2];
+        if (pipe(tube) != 0)
+            return 1;
         pid_t child = fork();
         if (child == 0) {
+            char byte;
             setpgid(0, 0);
             raise(stops[i]);
-            _exit(20 + i);
+            _exit(read(tube[0], &byte, 1) == 1 ? 20 + i : 1);
         }
         waitpid(child, &status, WUNTRACED);
         printf("child stopped %d by %d", WIFSTOPPED(status) != 0, WSTOPSIG(status));
         kill(child, SIGCONT);
         waitpid(child, &status, WCONTINUED);
         printf(", continued %d", WIFCONTINUED(status) != 0);
+        if (write(tube[1], "x", 1) != 1)
+            return 1;
+        close(tube[0]);
+        close(tube[1]);
         waitpid(child, &status, 0);
         printf(", exited %d\n", WEXITSTATUS(status));
     }
