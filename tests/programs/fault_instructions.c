@@ -12,7 +12,8 @@
 #include "note.h"
 
 static sigjmp_buf back;
-static unsigned char *code;
+static unsigned char *pages, *code;
+static unsigned n;
 
 static void handler(int number, siginfo_t *info, void *opaque)
 {
@@ -30,7 +31,7 @@ static void handler(int number, siginfo_t *info, void *opaque)
 static void try(const char *name, const char *bytes, size_t size)
 {
     note(name, (long)size);
-    memset(code, 0x90, 64);
+    code = pages + 64 * n++; /* each has its own place */
     memcpy(code, "\xbb\x05\x00\x00\x00", 5);                    /* mov $5, %ebx */
     memcpy(code + 5, bytes, size);
     memcpy(code + 5 + size, "\xc3", 1);
@@ -48,8 +49,9 @@ int main(void)
     static const int signals[] = {SIGILL, SIGSEGV, SIGTRAP, SIGBUS, SIGFPE};
     for (int i = 0; i < 5; i++)
         sigaction(signals[i], &action, NULL);
-    code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    pages = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int round = 0; round < 2; round++) {
+        n = 0;
         TRY("ud2", "\x0f\x0b");
         TRY("ud1", "\x0f\xb9\xc0");
         TRY("ud0", "\x0f\xff\xc0");
