@@ -8,7 +8,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::{set_signal_mask, Error, EFAULT, EINVAL, EPERM};
+use crate::sys::calls::{note_tsc_refusal, set_signal_mask, Error, EFAULT, EINVAL, EPERM, PR_SET_TSC, PR_TSC_SIGSEGV};
 use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::{number, syscall};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
@@ -90,6 +90,11 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::EXIT_GROUP => exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
         number::SECCOMP => filter(context, arguments[0] == 0, call, arguments),
+        number::PRCTL if [arguments[0] as u32, arguments[1] as u32] == [PR_SET_TSC as u32, PR_TSC_SIGSEGV as u32] => {
+            note_tsc_refusal();
+            // SAFETY: the program's own call.
+            unsafe { syscall(call, arguments) }
+        }
         number::PRCTL => filter(context, arguments[0] == 22 && arguments[1] == 1, call, arguments),
         // SAFETY: the program's own call.
         _ => unsafe { syscall(call, arguments) },
