@@ -1,4 +1,4 @@
-"""Builds the test programs: one small C, C++, assembly, Rust or Go program per behaviour, each described by its own head.
+"""Builds the test programs: one small program per behaviour, in C, C++, assembly, Rust or Go, described by its own head.
 
 Runs on the machine that tests. Knows the compiler; does not know clew: nothing here records anything.
 
@@ -11,7 +11,8 @@ The head of a source is a comment with lines `key: value`:
     with     other files of this folder compiled into a shared library beside the program, NAME.so
     status   exit status, or the name of the signal that ends it (default 0)
     differs  why it is known to behave differently when recorded, for now
-    needs    processor features, as /proc/cpuinfo names them, or `root`; without them the tests skip the program, and say so
+    needs    processor features, as /proc/cpuinfo names them, or `root`; without them the tests skip the program,
+             and say so
     traits   words the tests select by; WORD:NAME means it only for the build called SOURCE.NAME:
                oracle       one thread, the same instructions every time: is compared with single-stepping
                oracle-long  the same, but over 300,000 instructions

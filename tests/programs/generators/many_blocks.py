@@ -21,7 +21,13 @@ def main(target: Path, functions: int = 500, blocks: int = 300) -> None:
         lines.append("    ret")
     lines += ["main:", "    push %rbx", "    mov $1, %edi"]
     lines += [f"    call f{function}" for function in range(functions)]
-    lines += ["    mov %edi, %esi", "    mov $format, %edi", "    xor %eax, %eax", "    call printf", "    xor %eax, %eax"]
+    lines += [
+        "    mov %edi, %esi",
+        "    mov $format, %edi",
+        "    xor %eax, %eax",
+        "    call printf",
+        "    xor %eax, %eax",
+    ]
     lines += ["    pop %rbx", "    ret", ".data", 'format: .asciz "%x\\n"', '.section .note.GNU-stack,"",@progbits']
     target.write_text("\n".join(lines) + "\n")
 
