@@ -1,4 +1,4 @@
-"""Builds the test programs: one small program per behaviour, in C, C++, assembly, Rust or Go, described by its own head.
+"""Builds the test programs: one small program per behaviour, in C, C++, assembly, Rust or Go, described by its head.
 
 Runs on the machine that tests. Knows the compiler; does not know clew: nothing here records anything.
 

@@ -119,6 +119,9 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             ucontext.mcontext.rip = failed;
             return;
         }
+        if interrupt::skip_slot_write(&engine.cache, &fragment, offset, &mut ucontext.mcontext) {
+            return;
+        }
         let app_pc = interrupt::take_back(&engine.cache, context, &ucontext.mcontext, &fragment, offset);
         // The address of the instruction is the fault's address for these (sigaction(2)).
         if info.address == pc {
