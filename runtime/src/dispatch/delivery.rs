@@ -204,8 +204,10 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     match deliver::deliver(context, info, mask, details) {
         Delivery::Handler(new_mask) => {
             let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
-            let edge = DynamicEdge { kind, source_fragment: NONE, source_pc: interrupted_pc, target_pc: context.rip };
             let mut engine = ENGINE.lock();
+            // The instruction's address alone would not tell which version of code that changes it was.
+            let source_fragment = if is_fault { engine.cache.holder(context.exit_id, interrupted_pc) } else { NONE };
+            let edge = DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.rip };
             let writer = writer_of(context, engine.shared);
             engine.count_edge(&writer, context, edge);
             new_mask
