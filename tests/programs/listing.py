@@ -50,7 +50,7 @@ SCENARIOS = {
     "a signal in the middle of changed code": (
         "signal_storm signal_storm_faults signal_one_block_loop signal_short_blocks"
     ),
-    "a timer against system calls; a signal just before one": "signal_storm_syscalls signal_restart",
+    "a timer against system calls; a signal just before one": "signal_storm_syscalls signal_races signal_restart",
     "sigsuspend": "signal_wait_calls signal_mask",
     "the masks of ppoll, pselect and epoll_pwait": "signal_wait_calls",
     "signalfd, sigwaitinfo, sigtimedwait": "signal_descriptors",

@@ -1,4 +1,4 @@
-/* what: another root by chroot, another user by setuid, no capabilities left; then threads, children, signals and new code go on
+/* what: another root by chroot, another user by setuid, no processes more; threads, children, signals and new code go on
  * build: -O1 -pthread -static
  * needs: root
  */
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -72,6 +73,12 @@ int main(void)
     note("dumpable", prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
     go_on("another user");
     note("dumpable again", prctl(PR_SET_DUMPABLE, 1, 0, 0, 0));
-    go_on("last");
+    go_on("dumpable");
+    /* No process more for this user. */
+    setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
+    pthread_t other;
+    note("thread refused", pthread_create(&other, NULL, thread, NULL) == EAGAIN);
+    note("fork refused", fork() == -1 && errno == EAGAIN);
+    raise(SIGUSR1);
     return 0;
 }

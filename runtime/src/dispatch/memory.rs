@@ -9,7 +9,10 @@ use crate::decode::ranges::SHARED;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
 use crate::sys::calls::{check, rdtsc, syscall};
-use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, MAP_SHARED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
+use crate::sys::kernel::{
+    MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MAP_SHARED, PROT_EXEC,
+    PROT_READ, PROT_WRITE, USER_END,
+};
 use crate::sys::number;
 use crate::thread::registry::{write_event, writer_of};
 
@@ -219,6 +222,25 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
             tell_image(&writer, start, page_end(start, new_size), range.protection & !SHARED, None);
         }
     }
+    result
+}
+
+/// madvise: private pages that are thrown away come back as zeros, or as they are in their file.
+pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [start, size, advice, ..] = arguments;
+    let mut engine = ENGINE.lock();
+    let end = page_end(start, size);
+    let discards = matches!(advice as u32, MADV_DONTNEED | MADV_FREE | MADV_REMOVE | MADV_DONTNEED_LOCKED);
+    if !discards || !engine.ranges.intersects(start, end) {
+        drop(engine);
+        // SAFETY: the program's own call.
+        return unsafe { syscall(number::MADVISE, arguments) };
+    }
+    // SAFETY: the program's own call.
+    let result = unsafe { syscall(number::MADVISE, arguments) };
+    // Part of it may be done where it failed.
+    let writer = writer_of(context, engine.shared);
+    engine.invalidate(&writer, start, end);
     result
 }
 

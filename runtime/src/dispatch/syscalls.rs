@@ -14,7 +14,7 @@ use crate::sys::{number, syscall};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 23] = [
+const HANDLED: [u64; 24] = [
     number::MLOCKALL,
     number::MMAP,
     number::MPROTECT,
@@ -22,6 +22,7 @@ const HANDLED: [u64; 23] = [
     number::RT_SIGACTION,
     number::RT_SIGRETURN,
     number::MREMAP,
+    number::MADVISE,
     number::CLONE,
     number::FORK,
     number::VFORK,
@@ -69,6 +70,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::MUNMAP => memory::unmap(context, arguments),
         number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
         number::MREMAP => memory::remap(context, arguments),
+        number::MADVISE => memory::advise(context, arguments),
         number::SHMAT => memory::attach_shared(arguments),
         number::MLOCKALL => lock_memory(arguments),
         number::RT_SIGACTION => set_action(arguments),

@@ -208,6 +208,11 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
         redirect(context, ucontext, gate::clew_gate_redispatch as *const () as u64);
         return;
     } else if is_in_image(pc) {
+        if interrupt::is_call_restarted(&ucontext.mcontext) {
+            // The kernel has been there: the instruction's marks are in the registers already.
+            context.spill_rcx = engine.cache.exit(context.exit_id).target;
+            context.spill_r11 = ucontext.mcontext.rflags;
+        }
         interrupt::in_runtime(pc)
     } else {
         // Between the jump to what cannot be executed and its fault: the fault comes.

@@ -49,6 +49,13 @@ pub fn in_runtime(pc: u64) -> Interruption {
     Interruption::RunOn
 }
 
+/// Whether a system call was begun, interrupted, and is to be made again: rcx shows that the instruction was executed, before
+/// which the gate has a zero there.
+pub fn is_call_restarted(machine: &SigContext) -> bool {
+    let instruction = address_of(gate::clew_syscall_instruction);
+    machine.rip == instruction && machine.rcx == instruction + 2
+}
+
 /// Decides about a signal that found the thread in the code cache.
 pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext) -> Interruption {
     let Some(found) = cache.slabs.find_unit(machine.rip) else {
