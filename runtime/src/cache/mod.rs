@@ -76,6 +76,20 @@ impl Cache {
         &self.fragments.as_slice()[id as usize]
     }
 
+    /// `id` where that is a fragment that holds the application's `app_pc`; else `NONE`.
+    pub fn holder(&self, id: u32, app_pc: u64) -> u32 {
+        if id == NONE {
+            return NONE;
+        }
+        let fragment = self.fragment(id);
+        let end = fragment.app_pc + u64::from(fragment.app_size);
+        if (fragment.app_pc..end).contains(&app_pc) {
+            id
+        } else {
+            NONE
+        }
+    }
+
     pub fn fragment_mut(&mut self, id: u32) -> &mut Fragment {
         &mut self.fragments.as_mut_slice()[id as usize]
     }

@@ -159,8 +159,10 @@ fn decode_one(
         if decoder.last_error() == iced_x86::DecoderError::NoMoreBytes {
             return Err(NoCode(window.end()));
         }
-        // One byte stands for what the decoder does not know; the processor would refuse it too.
-        block.code.push(code[0]);
+        // What the decoder has read and does not know; the processor would refuse it too. All of it: the first byte alone
+        // may begin something else in another version of the code.
+        let length = (decoder.position() - start).max(1);
+        block.code.extend_from_slice(&code[start..start + length]);
         return Ok(Some(Ending::Fault));
     }
     let is_over_border = block.code.len() + instruction.len() > window.same_kind;

@@ -55,7 +55,7 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             deliver::raise_again(&info);
         } else {
             // A fault's handler is interrupted at its first instruction: its mask is the program's now.
-            mask = deliver_one(context, &info, mask, [0; 3], false);
+            mask = deliver_one(context, &info, mask, context.fault_details, false);
         }
     }
     give_mask(context, mask);
@@ -139,7 +139,7 @@ pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
     let mask = take_mask(context);
     context.pending_mask = mask;
     context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
-    context.fault_details = details;
+    context.note_fault(details);
     context.fault_pending = 1;
 }
 
@@ -153,7 +153,7 @@ pub fn raise_step(context: &mut ThreadContext) {
 /// Makes a SIGSEGV wait to be delivered that the kernel sends by itself.
 pub fn raise_forced(context: &mut ThreadContext) {
     context.exit_id = NONE;
-    raise_fault(context, [0; 3]);
+    raise_fault(context, context.fault_details);
     context.fault_pending = FORCED;
 }
 
@@ -165,7 +165,7 @@ fn force_segv(context: &mut ThreadContext, mask: u64) -> u64 {
     if mask & 1 << (SIGSEGV - 1) != 0 || handler == SIG_DFL || handler == SIG_IGN {
         end_by_segv(context, &info);
     }
-    deliver_one(context, &info, mask, [0; 3], false)
+    deliver_one(context, &info, mask, context.fault_details, false)
 }
 
 /// Ends the process by SIGSEGV, whatever the program asked for.
@@ -205,8 +205,10 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     match deliver::deliver(context, info, mask, details) {
         Delivery::Handler(new_mask) => {
             let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
-            let edge = DynamicEdge { kind, source_fragment: NONE, source_pc: interrupted_pc, target_pc: context.rip };
             let mut engine = ENGINE.lock();
+            // The instruction's address alone would not tell which version of code that changes it was.
+            let source_fragment = if is_fault { engine.cache.holder(context.exit_id, interrupted_pc) } else { NONE };
+            let edge = DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.rip };
             let writer = writer_of(context, engine.shared);
             engine.count_edge(&writer, context, edge);
             new_mask

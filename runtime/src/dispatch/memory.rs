@@ -5,10 +5,14 @@
 extern crate alloc;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
+use crate::decode::ranges::SHARED;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
 use crate::sys::calls::{check, rdtsc, syscall};
-use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
+use crate::sys::kernel::{
+    MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MAP_SHARED, PROT_EXEC,
+    PROT_READ, PROT_WRITE, USER_END,
+};
 use crate::sys::number;
 use crate::thread::registry::{write_event, writer_of};
 
@@ -18,8 +22,14 @@ fn page_end(start: u64, size: u64) -> u64 {
     start.saturating_add(size.saturating_add(PAGE - 1) & !(PAGE - 1))
 }
 
-/// Code from `start` up to `end` is gone.
+/// What was mapped from `start` up to `end` is gone.
 fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
+    engine.shared_mappings.remove(start, end);
+    forget_code(engine, writer, start, end);
+}
+
+/// Code from `start` up to `end` is gone.
+fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
     if !engine.ranges.intersects(start, end) {
         return;
     }
@@ -42,7 +52,9 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [address, size, protection, flags, descriptor, offset] = arguments;
     let is_executable = protection & PROT_EXEC != 0;
     let replaces = flags & MAP_FIXED != 0;
-    if !is_executable && !replaces {
+    // MAP_SHARED_VALIDATE has this bit, too.
+    let is_shared = flags & MAP_SHARED != 0;
+    if !is_executable && !replaces && !is_shared {
         // SAFETY: the program's own call; it can only take free memory.
         return unsafe { syscall(number::MMAP, arguments) };
     }
@@ -56,9 +68,12 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     if replaces && size != 0 {
         forget(&mut engine, &writer, address, page_end(address, size));
     }
+    let end = page_end(start, size);
+    if is_shared {
+        engine.shared_mappings.insert(start, end, 0, true);
+    }
     if is_executable {
-        let end = page_end(start, size);
-        engine.ranges.insert(start, end, protection, true);
+        engine.ranges.insert(start, end, protection | if is_shared { SHARED } else { 0 }, true);
         let file = if flags & MAP_ANONYMOUS != 0 { None } else { Some((descriptor, offset)) };
         let tsc = rdtsc();
         drop(engine);
@@ -164,10 +179,11 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     } else if is_executable && was_executable {
         engine.invalidate(&writer, start, end);
     } else {
-        forget(&mut engine, &writer, start, end);
+        forget_code(&mut engine, &writer, start, end);
     }
     if is_executable {
-        engine.ranges.insert(start, end, protection | PROT_READ, true);
+        let shared = if engine.shared_mappings.intersects(start, end) { SHARED } else { 0 };
+        engine.ranges.insert(start, end, protection | PROT_READ | shared, true);
         if !was_executable {
             let tsc = rdtsc();
             drop(engine);
@@ -185,6 +201,7 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [old, old_size, new_size, ..] = arguments;
     let mut engine = ENGINE.lock();
     let range = engine.ranges.find(old);
+    let is_shared = engine.shared_mappings.find(old).is_some();
     // SAFETY: the program's own call.
     let result = unsafe { syscall(number::MREMAP, arguments) };
     let Ok(start) = check(result) else {
@@ -198,14 +215,36 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     if start != old {
         forget(&mut engine, &writer, start, page_end(start, new_size));
     }
+    if is_shared {
+        engine.shared_mappings.insert(start, page_end(start, new_size), 0, true);
+    }
     if let Some(range) = range {
         engine.ranges.insert(start, page_end(start, new_size), range.protection, true);
         let tsc = rdtsc();
         drop(engine);
         if start != old {
-            tell_image(&writer, start, page_end(start, new_size), range.protection, None, tsc);
+            tell_image(&writer, start, page_end(start, new_size), range.protection & !SHARED, None, tsc);
         }
     }
+    result
+}
+
+/// madvise: private pages that are thrown away come back as zeros, or as they are in their file.
+pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [start, size, advice, ..] = arguments;
+    let mut engine = ENGINE.lock();
+    let end = page_end(start, size);
+    let discards = matches!(advice as u32, MADV_DONTNEED | MADV_FREE | MADV_REMOVE | MADV_DONTNEED_LOCKED);
+    if !discards || !engine.ranges.intersects(start, end) {
+        drop(engine);
+        // SAFETY: the program's own call.
+        return unsafe { syscall(number::MADVISE, arguments) };
+    }
+    // SAFETY: the program's own call.
+    let result = unsafe { syscall(number::MADVISE, arguments) };
+    // Part of it may be done where it failed.
+    let writer = writer_of(context, engine.shared);
+    engine.invalidate(&writer, start, end);
     result
 }
 
@@ -232,11 +271,11 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     let writer = writer_of(context, engine.shared);
     let tsc = rdtsc();
     drop(engine);
-    tell_image(&writer, start, end, protection, None, tsc);
+    tell_image(&writer, start, end, protection & !SHARED, None, tsc);
     true
 }
 
-/// The mapping that holds `address`, as /proc/self/maps tells it: start, end, PROT_* bits.
+/// The mapping that holds `address`, as /proc/self/maps tells it: start, end, PROT_* bits and `SHARED`.
 fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
     const O_CLOEXEC: u64 = 0x8_0000;
     let path = b"/proc/self/maps\0";
@@ -266,13 +305,14 @@ fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
     found
 }
 
-/// "start-end rwxp ..."
+/// "start-end rwxp ..." or "start-end rwxs ..."
 fn parse_mapping(line: &[u8]) -> Option<(u64, u64, u64)> {
     let (start, rest) = parse_hex(line)?;
     let (end, rest) = parse_hex(rest.strip_prefix(b"-")?)?;
-    let rights = rest.strip_prefix(b" ")?.get(..3)?;
+    let rights = rest.strip_prefix(b" ")?.get(..4)?;
     let bit = |index: usize, letter: u8, value: u64| if rights[index] == letter { value } else { 0 };
-    Some((start, end, bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC)))
+    let protection = bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC);
+    Some((start, end, protection | bit(3, b's', SHARED)))
 }
 
 /// The hexadecimal number at the start, and what follows it.

@@ -163,6 +163,11 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     result
 }
 
+/// Whether the thread is a vfork's child, whose slot its parent ends.
+pub fn is_waited_for(context: &ThreadContext) -> bool {
+    context.is_process != 0 && context.child_flags & CLONE_VFORK != 0
+}
+
 /// After a vfork: the child is gone from this memory, by a new program, its own end or a signal that killed it.
 fn clean_up_after(child: &mut ThreadContext, shared: Shared) {
     if syscalls::is_signal_waiting(child) {

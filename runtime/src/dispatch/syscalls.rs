@@ -8,13 +8,13 @@ use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
-use crate::sys::calls::{set_signal_mask, Error, EFAULT, EINVAL, EPERM};
+use crate::sys::calls::{note_tsc_refusal, set_signal_mask, Error, EFAULT, EINVAL, EPERM, PR_SET_TSC, PR_TSC_SIGSEGV};
 use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS, CLONE_VFORK, CLONE_VM};
 use crate::sys::{number, syscall};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 24] = [
+const HANDLED: [u64; 25] = [
     number::MLOCKALL,
     number::PTRACE,
     number::MMAP,
@@ -23,6 +23,7 @@ const HANDLED: [u64; 24] = [
     number::RT_SIGACTION,
     number::RT_SIGRETURN,
     number::MREMAP,
+    number::MADVISE,
     number::CLONE,
     number::FORK,
     number::VFORK,
@@ -70,6 +71,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::MUNMAP => memory::unmap(context, arguments),
         number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
         number::MREMAP => memory::remap(context, arguments),
+        number::MADVISE => memory::advise(context, arguments),
         number::SHMAT => memory::attach_shared(arguments),
         number::MLOCKALL => lock_memory(arguments),
         number::RT_SIGACTION => set_action(context, arguments),
@@ -92,6 +94,11 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::EXIT_GROUP => exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
         number::SECCOMP => filter(context, arguments[0] == 0, call, arguments),
+        number::PRCTL if [arguments[0] as u32, arguments[1] as u32] == [PR_SET_TSC as u32, PR_TSC_SIGSEGV as u32] => {
+            note_tsc_refusal();
+            // SAFETY: the program's own call.
+            unsafe { syscall(call, arguments) }
+        }
         number::PRCTL => filter(context, arguments[0] == 22 && arguments[1] == 1, call, arguments),
         // SAFETY: the program's own call.
         _ => unsafe { syscall(call, arguments) },
@@ -267,7 +274,9 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
     }
     write_event(&writer_of(context, shared), event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
     describe_end(context, shared, end_kind::EXIT);
-    end_slot(context, shared);
+    if !process::is_waited_for(context) {
+        end_slot(context, shared);
+    }
     loop {
         // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
         unsafe { syscall(number::EXIT, arguments) };
@@ -286,7 +295,7 @@ fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
     describe_end(context, shared, end_kind::EXIT_GROUP);
-    if context.is_process != 0 && context.child_flags & CLONE_VFORK == 0 {
+    if context.is_process != 0 && !process::is_waited_for(context) {
         // The process whose memory this is goes on, and does not wait for this one.
         set_signal_mask(u64::MAX);
         end_slot(context, shared);

@@ -38,6 +38,8 @@ pub enum BuildError {
 pub struct Engine {
     pub cache: Cache,
     pub ranges: Ranges,
+    /// Mappings that others may write as well (MAP_SHARED), executable or not.
+    pub shared_mappings: Ranges,
     pub shared: Shared,
     pub mangler: Option<Mangler>,
     block: Block,
@@ -56,6 +58,7 @@ impl Engine {
         Engine {
             cache: Cache::new(),
             ranges: Ranges::new(),
+            shared_mappings: Ranges::new(),
             shared: Shared::NONE,
             mangler: None,
             block: Block::new(),

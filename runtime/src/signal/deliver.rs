@@ -7,7 +7,7 @@ use crate::arch::x86_64::{gate, guarded};
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
     SigContext, SigFrame, SigInfo, SigStack, UContext, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK,
-    SA_RESETHAND, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
+    SA_RESETHAND, SA_RESTORER, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
 };
 use crate::sys::number;
 use core::arch::asm;
@@ -87,6 +87,10 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         }
         action
     };
+    // Without a restorer the kernel builds no frame (arch/x86/kernel/signal_64.c, x64_setup_rt_frame).
+    if action.flags & SA_RESTORER == 0 {
+        return Delivery::NoRoom;
+    }
     let stack = context.app_signal_stack;
     let sp = context.registers[4];
     // The red zone counts for whether the handler is to change stacks, not for whether it was on it already

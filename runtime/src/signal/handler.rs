@@ -119,6 +119,9 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             ucontext.mcontext.rip = failed;
             return;
         }
+        if interrupt::skip_slot_write(&engine.cache, &fragment, offset, &mut ucontext.mcontext) {
+            return;
+        }
         let app_pc = interrupt::take_back(&engine.cache, context, &ucontext.mcontext, &fragment, offset);
         // The address of the instruction is the fault's address for these (sigaction(2)).
         if info.address == pc {
@@ -166,7 +169,7 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
     }
     context.fault_info = info;
     context.fault_info.signo = signal as i32;
-    context.fault_details = [ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2];
+    context.note_fault([ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2]);
     context.fault_pending = 1;
     ucontext.sigmask |= ALL_BUT_FAULTS;
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
@@ -205,6 +208,11 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
         redirect(context, ucontext, gate::clew_gate_redispatch as *const () as u64);
         return;
     } else if is_in_image(pc) {
+        if interrupt::is_call_restarted(&ucontext.mcontext) {
+            // The kernel has been there: the instruction's marks are in the registers already.
+            context.spill_rcx = engine.cache.exit(context.exit_id).target;
+            context.spill_r11 = ucontext.mcontext.rflags;
+        }
         interrupt::in_runtime(pc)
     } else {
         // Between the jump to what cannot be executed and its fault: the fault comes.

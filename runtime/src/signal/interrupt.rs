@@ -49,6 +49,13 @@ pub fn in_runtime(pc: u64) -> Interruption {
     Interruption::RunOn
 }
 
+/// Whether a system call was begun, interrupted, and is to be made again: rcx shows that the instruction was executed, before
+/// which the gate has a zero there.
+pub fn is_call_restarted(machine: &SigContext) -> bool {
+    let instruction = address_of(gate::clew_syscall_instruction);
+    machine.rip == instruction && machine.rcx == instruction + 2
+}
+
 /// Decides about a signal that found the thread in the code cache.
 pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext) -> Interruption {
     let Some(found) = cache.slabs.find_unit(machine.rip) else {
@@ -128,6 +135,31 @@ pub fn take_back(
         register => context.registers[register as u8 as usize & 15] = context.spill_address,
     }
     app_pc
+}
+
+/// A return writes its slot for an instant, and the landing once more; the program's own only reads it. Where the slot can't
+/// be written the fault is no fault of the program's: it goes on as if the return had been made, or the slot been written.
+/// Returns whether that is so.
+pub fn skip_slot_write(cache: &Cache, fragment: &Fragment, offset: u64, machine: &mut SigContext) -> bool {
+    /// mov [rsp], r10 (instrument/way_out.rs, paired_return)
+    const IN_RETURN: [u8; 4] = [0x4c, 0x89, 0x14, 0x24];
+    /// mov [rsp - 8], r11 (landing)
+    const IN_LANDING: [u8; 5] = [0x4c, 0x89, 0x5c, 0x24, 0xf8];
+    // SAFETY: the processor has just read this instruction, and code in slabs stays.
+    let code = unsafe { (machine.rip as *const [u8; 5]).read_unaligned() };
+    match state_at(cache, fragment, offset) {
+        Some((_, SpillState::Both)) if fragment.exit_kind == exit_kind::RETURN && code.starts_with(&IN_RETURN) => {
+            // As a return to what the branch table does not know: r11 holds the target, the site is named.
+            machine.rsp = machine.rsp.wrapping_add(8);
+            machine.rip = address_of(gate::clew_gate_indirect);
+            true
+        }
+        Some((_, SpillState::Landing)) if code == IN_LANDING => {
+            machine.rip += IN_LANDING.len() as u64;
+            true
+        }
+        _ => false,
+    }
 }
 
 /// The fragment that an address of the cache belongs to.

@@ -125,7 +125,7 @@ pub struct ThreadContext {
     /// Where in the runtime a signal came last that may be a fault of the runtime's or may have been sent; 0: nowhere since
     /// the dispatcher was entered.
     pub doubtful_pc: u64,
-    /// err, trapno and cr2 of the fault, for its frame.
+    /// err, trapno and cr2 of the program's last fault: frames of other signals show them, too.
     pub fault_details: [u64; 3],
     /// The program's mask is in the dispatcher's hands, the thread's own is not the program's.
     pub holds_mask: u32,
@@ -209,10 +209,19 @@ pub fn gs_branch_table(site_index: u32) -> u32 {
     BRANCH_TABLE_OFFSET as u32 + site_index * 8
 }
 
+/// The processor's number of page faults (arch/x86/include/asm/trapnr.h).
+const PAGE_FAULT: u64 = 14;
+
 impl ThreadContext {
     /// Notes what the program's mask is from now on. Every place that gives the program a mask says so here.
     pub fn note_mask(&mut self, mask: u64) {
         self.blocks_faults = u32::from(mask & MEMORY_FAULTS != 0);
+    }
+
+    /// Notes err, trapno and cr2 of a fault of the program's; only page faults change the last one, as in the kernel.
+    pub fn note_fault(&mut self, details: [u64; 3]) {
+        let [err, trapno, cr2] = details;
+        self.fault_details = [err, trapno, if trapno == PAGE_FAULT { cr2 } else { self.fault_details[2] }];
     }
 
     /// Notes that the instruction at which the program goes on is not done yet, should it step through itself.
