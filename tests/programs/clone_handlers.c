@@ -1,6 +1,5 @@
 /* what: processes that share the table of handlers by CLONE_SIGHAND, or start with handlers cleared by CLONE_CLEAR_SIGHAND
  * build: -O1 -fno-stack-protector
- * differs: an unfollowed child sets all handlers anew from the table of the runtime, which does not learn what it changes then
  */
 #define _GNU_SOURCE
 #include <linux/sched.h>
