@@ -111,6 +111,13 @@ def test_include_and_exclude_change_nothing_but_what_is_kept(tmp_path: Path) -> 
     assert only_program == {"calls": whole["calls"]}
 
 
+def test_exceptions_pass_through_code_that_is_not_kept(tmp_path: Path) -> None:
+    native = runs.run([find("callback_throw").path])
+    options = ("--exclude", "libc.so*", "--exclude", "libstdc++*", "--exclude", "libgcc_s*")
+    assert runs.record([find("callback_throw").path], tmp_path / "trace.clew", *options) == native
+    assert set(instructions_by_image(runs.read(tmp_path / "trace.clew"))) >= {"callback_throw"}
+
+
 def test_two_recordings_count_the_same(tmp_path: Path) -> None:
     first = record("virtual_calls", tmp_path, trace="first.clew")
     second = record("virtual_calls", tmp_path, trace="second.clew")

@@ -77,7 +77,7 @@ int main(void)
         for (unsigned i = 0; i < sizeof dumping / sizeof *dumping; i++)
             run("with core files", dumping[i], NULL);
     }
-    if (chdir("/") != 0 || system("rm -rf /tmp/default_actions.??????") != 0)
-        return 1;
-    return 0;
+    char command[100];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return chdir("/") == 0 && system(command) == 0 ? 0 : 1;
 }

@@ -42,7 +42,7 @@ SCENARIOS = {
     "sigaltstack": "signal_stack signal_autodisarm signal_altstack_jump",
     "bad or tiny signal stacks": "signal_stack_small fatal_small_stack",
     "handlers that read and write the context, with ymm and zmm": (
-        "signal_context signal_context_registers signal_context_vector.avx512"
+        "signal_context signal_context_registers signal_context_vector.avx512 signal_vector_storm.avx512"
     ),
     "pc and registers at faults": (
         "fault_memory fault_arithmetic fault_instructions fault_alignment signal_faults signal_fixup"
@@ -59,7 +59,9 @@ SCENARIOS = {
     "frames made by hand": "signal_frame_made signal_frame_cut signal_bad_state",
     "corrupt extended state in a frame": "signal_frame_corrupt signal_bad_state",
     "sigprocmask": "signal_process_mask signal_mask",
-    "longjmp and other ways out of handlers": "signal_long_jump signal_altstack_jump signal_swap_context signal_throw",
+    "longjmp and other ways out of handlers": (
+        "signal_long_jump signal_jump_anywhere signal_altstack_jump signal_swap_context signal_throw"
+    ),
     "C++ exceptions through other code": "callback_throw exceptions exceptions_deep rust_panics",
     "setcontext and coroutines": "context_make coroutines signal_swap_context",
     "tricks with return addresses": (

@@ -45,8 +45,9 @@ int main(void)
     show("nothing comes", sigtimedwait(&set, &info, &(struct timespec){0, 3000000}), &info);
     show("bad time", sigtimedwait(&set, &info, &(struct timespec){0, 2000000000}), &info);
     sigaction(SIGALRM, &(struct sigaction){.sa_handler = handler, .sa_flags = SA_RESTART}, NULL);
-    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 3000}}, NULL);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 3000}, {0, 3000}}, NULL);
     show("interrupted", sigwaitinfo(&set, &info), &info);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
     sigqueue(getpid(), SIGUSR1, (union sigval){.sival_int = 99});
     show("without a place for it", sigtimedwait(&set, NULL, &(struct timespec){5, 0}) == SIGUSR1, &info);
 
