@@ -13,8 +13,14 @@ use crate::sys::calls::rdtsc;
 use alloc::vec::Vec;
 
 impl Engine {
-    /// Drops all fragments that hold code from `start` up to `end`.
+    /// Drops all fragments that hold code from `start` up to `end`, and forgets the sequences there.
     pub fn invalidate(&mut self, writer: &RingWriter, start: u64, end: u64) {
+        self.cache.sequences.remove(start, end);
+        self.invalidate_fragments(writer, start, end);
+    }
+
+    /// Drops all fragments that hold code from `start` up to `end`.
+    pub fn invalidate_fragments(&mut self, writer: &RingWriter, start: u64, end: u64) {
         if !self.ranges.intersects(start, end) {
             return;
         }

@@ -8,6 +8,8 @@ pub mod fragment;
 pub mod invalidate;
 pub mod pads;
 pub mod relayout;
+pub mod sequence_code;
+pub mod sequences;
 pub mod staleness;
 pub mod verification;
 pub mod way_out;

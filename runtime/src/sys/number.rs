@@ -40,5 +40,6 @@ pub const SECCOMP: u64 = 317;
 pub const EXECVEAT: u64 = 322;
 pub const PKEY_MPROTECT: u64 = 329;
 pub const IO_PGETEVENTS: u64 = 333;
+pub const RSEQ: u64 = 334;
 pub const CLONE3: u64 = 435;
 pub const EPOLL_PWAIT2: u64 = 441;
