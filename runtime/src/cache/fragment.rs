@@ -58,6 +58,13 @@ pub struct Fragment {
     pub code_hash: u64,
 }
 
+impl Fragment {
+    /// The address behind its last instruction.
+    pub fn end(&self) -> u64 {
+        self.app_pc + u64::from(self.app_size)
+    }
+}
+
 /// Where an instruction of a fragment went. Several entries may stand for one instruction.
 #[derive(Clone, Copy)]
 pub struct MapEntry {

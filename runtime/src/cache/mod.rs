@@ -96,6 +96,7 @@ impl Cache {
     pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<u32> {
         let is_counted = fragment.counter != NONE
             && fragment.count_before != COUNTED_AT_EXITS
+            && app_pc != fragment.end()
             && self.instruction_index(fragment, app_pc) >= u32::from(fragment.count_before);
         is_counted.then_some(fragment.counter)
     }

@@ -256,7 +256,8 @@ fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_
 /// Counts the instructions of a fragment before `stopped_at`.
 pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
-    if stopped_at == fragment.app_pc || !fragment.is_included {
+    // Behind its last instruction, which trapped, it has run as a whole.
+    if stopped_at == fragment.app_pc || stopped_at == fragment.end() || !fragment.is_included {
         return;
     }
     let edge = DynamicEdge {

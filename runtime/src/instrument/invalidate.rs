@@ -33,7 +33,7 @@ impl Engine {
                 let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
                 while id != NONE {
                     let fragment = self.cache.fragment(id);
-                    let fragment_end = fragment.app_pc + u64::from(fragment.app_size);
+                    let fragment_end = fragment.end();
                     let is_known = fragment.is_valid || fragment.incoming != NONE;
                     if is_known && fragment.app_pc < end && fragment_end > start {
                         doomed.push(id);

@@ -259,9 +259,20 @@ impl Engine {
     fn emit_way(&mut self, emitter: &mut Emitter, exits: &mut ExitList, region: &Region, way: Way) {
         emit_count(emitter, exits.next_id(), way.counter);
         let mut is_inside = region.descriptor.contains(way.target);
-        if is_inside && self.is_beside_region(way.target) {
-            emit_note_left(emitter);
-            is_inside = false;
+        if is_inside {
+            match self.find_beside_region(way.target) {
+                None => {}
+                Some(Ending::Call(_) | Ending::IndirectCall) => {
+                    // What is called is no part of the sequence: the kernel only clears the word there.
+                    emitter.store_gs_immediate(GS_SEQUENCE_LEFT, 0);
+                    emitter.store_gs_immediate(GS_SEQUENCE_LEFT + 4, 0);
+                    is_inside = false;
+                }
+                Some(_) => {
+                    emit_note_left(emitter);
+                    is_inside = false;
+                }
+            }
         }
         exits.emit_jump(emitter, way.kind, way.target, way.counter);
         if let Some(exit) = exits.as_mut_slice().last_mut() {

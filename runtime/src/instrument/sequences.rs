@@ -78,13 +78,13 @@ impl Engine {
         }
     }
 
-    /// Whether what is at `pc`, in a sequence, does not run in its region.
-    pub fn is_beside_region(&self, pc: u64) -> bool {
+    /// The instruction at `pc`, in a sequence, that does not run in its region; `None`: it does.
+    pub fn find_beside_region(&self, pc: u64) -> Option<Ending> {
         let mut block = Block::new();
         match decode_block(&mut block, &self.ranges, pc) {
-            Ok(Ending::Limit | Ending::Jump(_) | Ending::Conditional(_)) => block.is_writable,
-            Ok(_) => block.instructions.len() <= 1,
-            Err(_) => true,
+            Ok(Ending::Limit | Ending::Jump(_) | Ending::Conditional(_)) => None,
+            Ok(ending) => (block.instructions.len() <= 1).then_some(ending),
+            Err(_) => Some(Ending::Fault),
         }
     }
 
