@@ -1,7 +1,7 @@
 //! Restartable sequences (rseq(2)): where the program has them, and where their copies are.
 //!
 //! The kernel compares the processor's instruction pointer with what a thread's descriptor says, so all code of a sequence
-//! is copied into one piece of the cache, its *region*, and another descriptor, the *shadow*, says where that is:
+//! is copied into one piece of the cache, its *enclosure*, and another descriptor, the *shadow*, says where that is:
 //!
 //! | from | what | does the kernel abort there? |
 //! | --- | --- | --- |
@@ -24,8 +24,8 @@ use alloc::vec::Vec;
 
 /// The longest sequence that is followed: others run as code like any other.
 pub const MAX_SEQUENCE_BYTES: u64 = 1024;
-/// How often a sequence gets another region because one is full.
-const MAX_REGIONS: u32 = 8;
+/// How often a sequence gets another enclosure because one is full.
+const MAX_ENCLOSURES: u32 = 8;
 const SIGNATURE_OFFSET: u64 = 36;
 const STUB_OFFSET: u64 = 40;
 const ENTRIES_OFFSET: u64 = 64;
@@ -60,7 +60,7 @@ impl Descriptor {
 
 /// A sequence, and the piece of the cache that holds its copy.
 #[derive(Clone, Copy)]
-pub struct Region {
+pub struct Enclosure {
     /// The program's descriptor: where it is, and what it says.
     pub address: u64,
     pub descriptor: Descriptor,
@@ -77,7 +77,7 @@ pub struct Region {
     pub has_last: bool,
 }
 
-impl Region {
+impl Enclosure {
     /// Where the last instruction is to start, if it has `size` bytes.
     pub fn last_start(&self, size: usize) -> u64 {
         self.covered_end - size as u64
@@ -90,7 +90,7 @@ impl Region {
     /// Writes the stub.
     ///
     /// # Safety
-    /// The region must be new.
+    /// The enclosure must be new.
     pub unsafe fn stub_emitter(&self) -> Emitter<'static> {
         let size = (ENTRIES_OFFSET - STUB_OFFSET) as usize;
         // SAFETY: these bytes are kept for the stub.
@@ -98,10 +98,10 @@ impl Region {
         Emitter::new(room, self.stub, &mut [], 0)
     }
 
-    /// Writes a fragment: its entry is the cold section. `None`: the region is full.
+    /// Writes a fragment: its entry is the cold section. `None`: the enclosure is full.
     ///
     /// # Safety
-    /// Nothing else may write to the region meanwhile.
+    /// Nothing else may write to the enclosure meanwhile.
     pub unsafe fn emitter(&self) -> Option<Emitter<'static>> {
         if self.next_entry + ENTRY_BYTES > self.covered {
             return None;
@@ -130,10 +130,10 @@ impl Region {
     }
 }
 
-/// Which part of a region belongs to which fragment.
+/// Which part of an enclosure belongs to which fragment.
 #[derive(Clone, Copy)]
 struct Piece {
-    region: u32,
+    enclosure: u32,
     fragment: u32,
     start: u64,
     end: u64,
@@ -141,9 +141,9 @@ struct Piece {
 
 /// All sequences of the process.
 pub struct Sequences {
-    pub regions: Arena<Region>,
+    pub enclosures: Arena<Enclosure>,
     pieces: Arena<Piece>,
-    /// Those in use, by the address at which they start: region, and how many the sequence had.
+    /// Those in use, by the address at which they start: enclosure, and how many the sequence had.
     by_start: BTreeMap<u64, (u32, u32)>,
     /// Where sequences start whose code can't be copied.
     given_up: Vec<u64>,
@@ -154,7 +154,7 @@ pub struct Sequences {
 impl Sequences {
     pub const fn new() -> Sequences {
         Sequences {
-            regions: Arena::new(1 << 26),
+            enclosures: Arena::new(1 << 26),
             pieces: Arena::new(1 << 26),
             by_start: BTreeMap::new(),
             given_up: Vec::new(),
@@ -166,33 +166,38 @@ impl Sequences {
         self.by_start.is_empty()
     }
 
-    pub fn region(&self, index: u32) -> &Region {
-        &self.regions.as_slice()[index as usize]
+    pub fn enclosure(&self, index: u32) -> &Enclosure {
+        &self.enclosures.as_slice()[index as usize]
     }
 
-    fn region_mut(&mut self, index: u32) -> &mut Region {
-        &mut self.regions.as_mut_slice()[index as usize]
+    fn enclosure_mut(&mut self, index: u32) -> &mut Enclosure {
+        &mut self.enclosures.as_mut_slice()[index as usize]
     }
 
     /// The sequence that holds `pc`.
     pub fn find(&self, pc: u64) -> Option<u32> {
         let (_, (index, _)) = self.by_start.range(..=pc).next_back()?;
-        self.region(*index).descriptor.contains(pc).then_some(*index)
+        self.enclosure(*index).descriptor.contains(pc).then_some(*index)
     }
 
     /// Whether any sequence has code from `start` up to `end`.
     pub fn intersects(&self, start: u64, end: u64) -> bool {
         let last = self.by_start.range(..end).next_back();
-        last.is_some_and(|(_, (index, _))| self.region(*index).descriptor.end() > start)
+        last.is_some_and(|(_, (index, _))| self.enclosure(*index).descriptor.end() > start)
     }
 
-    /// Whether `shadow` is one of the region's sequence: of this region or of one that it replaced.
+    /// Whether `shadow` is one of the enclosure's sequence: of this enclosure or of one that it replaced.
     pub fn is_shadow_of(&self, shadow: u64, index: u32) -> bool {
-        let address = self.region(index).address;
-        shadow != 0 && self.regions.as_slice().iter().any(|region| region.shadow == shadow && region.address == address)
+        let address = self.enclosure(index).address;
+        shadow != 0
+            && self
+                .enclosures
+                .as_slice()
+                .iter()
+                .any(|enclosure| enclosure.shadow == shadow && enclosure.address == address)
     }
 
-    /// Forgets the sequences with code from `start` up to `end`. What is in their regions runs on.
+    /// Forgets the sequences with code from `start` up to `end`. What is in their enclosures runs on.
     pub fn remove(&mut self, start: u64, end: u64) {
         while self.intersects(start, end) {
             if let Some(key) = self.by_start.range(..end).next_back().map(|(key, _)| *key) {
@@ -212,7 +217,7 @@ impl Sequences {
         self.given_up.contains(&start)
     }
 
-    /// Makes a region for the sequence that `descriptor`, at `address`, describes; another one if there is one. `None`:
+    /// Makes an enclosure for the sequence that `descriptor`, at `address`, describes; another one if there is one. `None`:
     /// there is no room, or there were too many. Its stub is still to be written.
     pub fn make(
         &mut self,
@@ -223,7 +228,7 @@ impl Sequences {
         abort_exit: u32,
     ) -> Option<u32> {
         let n_before = self.by_start.get(&descriptor.start).map_or(0, |(_, n)| *n);
-        if n_before == MAX_REGIONS || descriptor.size > MAX_SEQUENCE_BYTES {
+        if n_before == MAX_ENCLOSURES || descriptor.size > MAX_SEQUENCE_BYTES {
             return None;
         }
         let room = slabs.room_near(descriptor.start)?;
@@ -231,7 +236,7 @@ impl Sequences {
         let size = 0x2000 + 40 * descriptor.size;
         let covered = shadow + ENTRIES_OFFSET + ENTRY_BYTES * (32 + descriptor.size / 4);
         let covered_end = shadow + size - WAY_OUT_BYTES;
-        let region = Region {
+        let enclosure = Enclosure {
             address,
             descriptor,
             shadow,
@@ -243,13 +248,13 @@ impl Sequences {
             abort_exit,
             has_last: false,
         };
-        let own = Descriptor { start: covered, size: covered_end - covered, abort: region.stub, ..descriptor };
-        // SAFETY: the room is unused, and larger than any region.
+        let own = Descriptor { start: covered, size: covered_end - covered, abort: enclosure.stub, ..descriptor };
+        // SAFETY: the room is unused, and larger than any enclosure.
         unsafe {
             (shadow as *mut Descriptor).write(own);
             ((shadow + SIGNATURE_OFFSET) as *mut u32).write(signature);
         }
-        let index = self.regions.push(region)? as u32;
+        let index = self.enclosures.push(enclosure)? as u32;
         slabs.commit(room, shadow - room.hot + size, 0, Unit::Sequence(index));
         self.by_start.insert(descriptor.start, (index, n_before + 1));
         Some(index)
@@ -258,26 +263,26 @@ impl Sequences {
     /// Takes the room that a fragment got: its entry and its code up to `end`, or, `is_last`, the last instruction.
     /// `false` if memory is used up.
     pub fn commit(&mut self, index: u32, fragment: u32, end: u64, is_last: bool) -> bool {
-        let region = *self.region(index);
-        let piece = |start, end| Piece { region: index, fragment, start, end };
+        let enclosure = *self.enclosure(index);
+        let piece = |start, end| Piece { enclosure: index, fragment, start, end };
         let pieces = if is_last {
-            [piece(region.covered_end - LAST_BYTES, region.covered_end + WAY_OUT_BYTES), piece(0, 0)]
+            [piece(enclosure.covered_end - LAST_BYTES, enclosure.covered_end + WAY_OUT_BYTES), piece(0, 0)]
         } else {
-            [piece(region.next_entry, region.next_entry + ENTRY_BYTES), piece(region.next_code, end)]
+            [piece(enclosure.next_entry, enclosure.next_entry + ENTRY_BYTES), piece(enclosure.next_code, end)]
         };
-        let region = self.region_mut(index);
+        let enclosure = self.enclosure_mut(index);
         if is_last {
-            region.has_last = true;
+            enclosure.has_last = true;
         } else {
-            region.next_entry += ENTRY_BYTES;
-            region.next_code = end;
+            enclosure.next_entry += ENTRY_BYTES;
+            enclosure.next_code = end;
         }
         self.pieces.extend(&pieces).is_some()
     }
 
-    /// The fragment at an address of a region. Lock-free: called by the signal handler.
+    /// The fragment at an address of an enclosure. Lock-free: called by the signal handler.
     pub fn fragment_at(&self, index: u32, address: u64) -> Option<u32> {
-        let holds = |piece: &&Piece| piece.region == index && (piece.start..piece.end).contains(&address);
+        let holds = |piece: &&Piece| piece.enclosure == index && (piece.start..piece.end).contains(&address);
         self.pieces.as_slice().iter().find(holds).map(|piece| piece.fragment)
     }
 }

@@ -33,7 +33,7 @@ pub enum Unit {
     Pad(u32),
     /// A far jump to this fragment.
     Thunk(u32),
-    /// The region of a restartable sequence.
+    /// The enclosure of a restartable sequence.
     Sequence(u32),
 }
 

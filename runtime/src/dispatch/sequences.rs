@@ -1,6 +1,6 @@
 //! Restartable sequences (rseq(2)) at run time: which threads have them, where they come in, and how they are aborted.
 //!
-//! The kernel aborts a thread that it finds in a region's covered part while the thread's rseq_cs holds the shadow. Everywhere
+//! The kernel aborts a thread that it finds in an enclosure's covered part while the thread's rseq_cs holds the shadow. Everywhere
 //! else it only clears that word, as it does natively outside a sequence. So where a thread is on its way between two
 //! fragments of a sequence and comes through the runtime, or runs a call in it, the word tells afterwards whether the kernel
 //! would have aborted it, and the dispatcher does it then.
@@ -103,15 +103,15 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
     let Some(index) = engine.cache.sequences.find(pc) else {
         return Entry::Announced;
     };
-    let region = *engine.cache.sequences.region(index);
+    let enclosure = *engine.cache.sequences.enclosure(index);
     let word = read_word(context);
-    if word == region.address {
+    if word == enclosure.address {
         return Entry::Announced;
     }
     if word != 0 && engine.cache.sequences.is_shadow_of(word, index) {
-        // Of a region that another one replaced.
-        write_word(context, region.shadow);
-        return Entry::Watched(region.shadow);
+        // Of an enclosure that another one replaced.
+        write_word(context, enclosure.shadow);
+        return Entry::Watched(enclosure.shadow);
     }
     if word != 0 {
         // Another descriptor: of a sequence that shares code with this one, if that.
@@ -120,11 +120,11 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
         return if is_other { Entry::Announced } else { Entry::Plain };
     }
     if engine.cache.sequences.is_shadow_of(left, index) {
-        return Entry::Aborted(region.descriptor.abort);
+        return Entry::Aborted(enclosure.descriptor.abort);
     }
-    if pc == region.descriptor.start {
+    if pc == enclosure.descriptor.start {
         // It was announced right before, and the kernel cleared the word in between: as if it had before that.
-        write_word(context, region.address);
+        write_word(context, enclosure.address);
         return Entry::Announced;
     }
     Entry::Plain
@@ -152,15 +152,15 @@ pub fn settle(context: &mut ThreadContext) {
             write_word(context, 0);
         }
         let index = sequences.find(context.rip)?;
-        let region = sequences.region(index);
-        let is_announced = word == region.address || sequences.is_shadow_of(word, index);
+        let enclosure = sequences.enclosure(index);
+        let is_announced = word == enclosure.address || sequences.is_shadow_of(word, index);
         let is_left = sequences.is_shadow_of(left, index);
-        let is_cleared = word == 0 && context.rip == region.descriptor.start && !is_fault;
-        (is_announced || is_left || is_cleared).then_some(region.descriptor.abort)
+        let is_cleared = word == 0 && context.rip == enclosure.descriptor.start && !is_fault;
+        (is_announced || is_left || is_cleared).then_some(enclosure.descriptor.abort)
     });
     if let Some(target) = target {
         if is_fault {
-            // A call or a jump at the end of a region, or beside it: it stands alone, so no part of it was counted.
+            // A call or a jump at the end of an enclosure, or beside it: it stands alone, so no part of it was counted.
             context.exit_id = NONE;
             context.is_fault_past = 1;
         }

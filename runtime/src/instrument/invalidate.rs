@@ -119,4 +119,19 @@ impl Engine {
             self.cache.pairs.insert(site, pad.target, 0, NONE);
         }
     }
+
+    /// How often the code at `pc` had changed, given what it is now.
+    pub fn version_of(&mut self, pc: u64, code_hash: u64) -> u32 {
+        match self.cache.versions.find(pc) {
+            None => 0,
+            Some(id) => {
+                let old = self.cache.fragment(id);
+                if old.code_hash == code_hash {
+                    old.code_version
+                } else {
+                    old.code_version + 1
+                }
+            }
+        }
+    }
 }

@@ -20,7 +20,7 @@ use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, RAX, RCX};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Fragment, SpillState, COUNTED_AT_EXITS, NONE};
-use crate::cache::sequences::Region;
+use crate::cache::sequences::Enclosure;
 use crate::decode::{Block, Ending};
 use crate::protocol::error_code;
 use iced_x86::ConditionCode;
@@ -50,9 +50,9 @@ impl Engine {
         is_last: bool,
     ) -> Result<u32, BuildError> {
         while let Some(index) = self.cache.sequences.find(block.pc) {
-            match self.build_in_region(writer, block, ending, index, is_last) {
+            match self.build_in_enclosure(writer, block, ending, index, is_last) {
                 Ok(id) => return Ok(id),
-                Err(Failure::Full) => self.renew_region(writer, index),
+                Err(Failure::Full) => self.renew_enclosure(writer, index),
                 Err(Failure::Impossible) => self.give_up_sequence(writer, index),
                 Err(Failure::OutOfMemory) => {
                     self.shared.report_error(error_code::OUT_OF_MEMORY, [4, 0, 0, 0]);
@@ -63,7 +63,7 @@ impl Engine {
         self.build_block(writer, block, ending)
     }
 
-    fn build_in_region(
+    fn build_in_enclosure(
         &mut self,
         writer: &RingWriter,
         block: &Block,
@@ -71,12 +71,12 @@ impl Engine {
         index: u32,
         is_last: bool,
     ) -> Result<u32, Failure> {
-        let region = *self.cache.sequences.region(index);
-        if is_last && region.has_last {
+        let enclosure = *self.cache.sequences.enclosure(index);
+        if is_last && enclosure.has_last {
             return Err(Failure::Full);
         }
         // SAFETY: the lock is held.
-        let mut emitter = unsafe { region.emitter() }.ok_or(Failure::Full)?;
+        let mut emitter = unsafe { enclosure.emitter() }.ok_or(Failure::Full)?;
         let id = self.cache.fragments.len() as u32;
         let kind = kind_of(ending, self.has_rtm);
         let code_hash = hash(&block.code);
@@ -94,7 +94,7 @@ impl Engine {
         // The map counts from the entry.
         let ahead = (emitter.address() - entry) as usize;
         map.mark(0, 0, SpillState::None);
-        emit_entry(&mut emitter, &region, exits.add_stub_only(ExitType::SequenceEntry, block.pc));
+        emit_entry(&mut emitter, &enclosure, exits.add_stub_only(ExitType::SequenceEntry, block.pc));
         let inner = emitter.address();
         emitter.store_gs_immediate(GS_SEQUENCE_STATE, id);
 
@@ -105,12 +105,12 @@ impl Engine {
         if is_last {
             let way = Way { kind: ExitType::FallThrough, target: block.end(), counter: counters.main };
             emit_count(&mut emitter, exits.next_id(), way.counter);
-            emitter.jump_to(region.last_start(block.code.len()));
+            emitter.jump_to(enclosure.last_start(block.code.len()));
             // SAFETY: the lock is held, and there is no last instruction yet.
-            let mut last = unsafe { region.last_emitter(block.code.len()) };
+            let mut last = unsafe { enclosure.last_emitter(block.code.len()) };
             let last_ahead = (last.address() - entry) as usize;
             self.copy(&mut last, &mut map, last_ahead, block, n_copied)?;
-            if last.address() != region.covered_end {
+            if last.address() != enclosure.covered_end {
                 return Err(Failure::Impossible);
             }
             map.mark((last.address() - entry) as usize, block.size_bytes(), SpillState::None);
@@ -125,7 +125,7 @@ impl Engine {
                 _ => block.instructions[n_copied].ip() - block.pc,
             };
             map.mark(exit_offset as usize, end_offset, SpillState::None);
-            self.emit_ways_out(&mut emitter, &mut exits, &region, block, ending, &counters);
+            self.emit_ways_out(&mut emitter, &mut exits, &enclosure, block, ending, &counters);
             exits.emit_stubs_here(&mut emitter, |emitter, exit| {
                 if exit.is_inside {
                     emit_note_left(emitter);
@@ -218,7 +218,7 @@ impl Engine {
         &mut self,
         emitter: &mut Emitter,
         exits: &mut ExitList,
-        region: &Region,
+        enclosure: &Enclosure,
         block: &Block,
         ending: Ending,
         counters: &Counters,
@@ -230,7 +230,7 @@ impl Engine {
                 Ending::Jump(target) => straight(ExitType::Jump, target),
                 _ => straight(ExitType::FallThrough, next),
             };
-            self.emit_way(emitter, exits, region, way);
+            self.emit_way(emitter, exits, enclosure, way);
             return;
         };
         let not_taken = Way { kind: ExitType::NotTaken, target: next, counter: counters.second };
@@ -238,7 +238,7 @@ impl Engine {
         let branch = &block.instructions[index];
         if branch.is_jcc_short() || branch.is_jcc_near() {
             let taken = emitter.jump_condition(branch.condition_code() as u8 - ConditionCode::o as u8);
-            self.emit_way(emitter, exits, region, not_taken);
+            self.emit_way(emitter, exits, enclosure, not_taken);
             emitter.bind(taken);
         } else {
             // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
@@ -248,19 +248,19 @@ impl Engine {
             emitter.bytes(&[0]);
             let aside = emitter.jump();
             emitter.bind_short(taken);
-            self.emit_way(emitter, exits, region, straight(ExitType::Taken, target));
+            self.emit_way(emitter, exits, enclosure, straight(ExitType::Taken, target));
             emitter.bind(aside);
-            self.emit_way(emitter, exits, region, not_taken);
+            self.emit_way(emitter, exits, enclosure, not_taken);
             return;
         }
-        self.emit_way(emitter, exits, region, straight(ExitType::Taken, target));
+        self.emit_way(emitter, exits, enclosure, straight(ExitType::Taken, target));
     }
 
-    fn emit_way(&mut self, emitter: &mut Emitter, exits: &mut ExitList, region: &Region, way: Way) {
+    fn emit_way(&mut self, emitter: &mut Emitter, exits: &mut ExitList, enclosure: &Enclosure, way: Way) {
         emit_count(emitter, exits.next_id(), way.counter);
-        let mut is_inside = region.descriptor.contains(way.target);
+        let mut is_inside = enclosure.descriptor.contains(way.target);
         if is_inside {
-            match self.find_beside_region(way.target) {
+            match self.find_beside_enclosure(way.target) {
                 None => {}
                 Some(Ending::Call(_) | Ending::IndirectCall) => {
                     // What is called is no part of the sequence: the kernel only clears the word there.
@@ -295,15 +295,15 @@ fn unspill(emitter: &mut Emitter) {
 
 /// Emits what makes sure that the thread's rseq_cs holds the shadow, whose code this is; where it holds neither that nor the
 /// program's descriptor, the exit `other` is taken.
-fn emit_entry(emitter: &mut Emitter, region: &Region, other: u32) {
+fn emit_entry(emitter: &mut Emitter, enclosure: &Enclosure, other: u32) {
     spill(emitter);
     emitter.load_gs(RCX, GS_SEQUENCE_WORD);
     emitter.load_word(RCX, RCX);
     let is_empty = emitter.jump_rcx_zero();
-    emitter.load_immediate(RAX, region.address.wrapping_neg());
+    emitter.load_immediate(RAX, enclosure.address.wrapping_neg());
     emitter.add_registers(RCX, RCX, Some(RAX), 1, 0);
     let is_announced = emitter.jump_rcx_zero();
-    emitter.load_immediate(RAX, region.address.wrapping_sub(region.shadow));
+    emitter.load_immediate(RAX, enclosure.address.wrapping_sub(enclosure.shadow));
     emitter.add_registers(RCX, RCX, Some(RAX), 1, 0);
     let is_watched = emitter.jump_rcx_zero();
     emitter.bind_short(is_empty);
@@ -311,7 +311,7 @@ fn emit_entry(emitter: &mut Emitter, region: &Region, other: u32) {
     ExitList::emit_stub_jump(emitter, other);
     emitter.bind_short(is_announced);
     emitter.load_gs(RCX, GS_SEQUENCE_WORD);
-    emitter.load_immediate(RAX, region.shadow);
+    emitter.load_immediate(RAX, enclosure.shadow);
     emitter.store_word(RCX, RAX);
     // From here on the kernel watches.
     emitter.bind_short(is_watched);

@@ -7,7 +7,7 @@
 //!
 //! A block ends where a sequence starts, and inside one
 //! - in front of its last instruction, behind which nothing may be aborted any more;
-//! - in front of calls, indirect branches, system calls and whatever else does not stay in the region. These instructions
+//! - in front of calls, indirect branches, system calls and whatever else does not stay in the enclosure. These instructions
 //!   run as anywhere else. If the kernel would have aborted the thread meanwhile, it is when it comes back into the sequence.
 
 use super::{BuildError, Engine};
@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// Cuts a block where it meets a sequence. Returns how it ends now; and, if it is to run in a region, whether it is the
+    /// Cuts a block where it meets a sequence. Returns how it ends now; and, if it is to run in an enclosure, whether it is the
     /// sequence's last instruction.
     fn cut_at_sequences(&self, block: &mut Block, ending: Ending) -> (Ending, Option<bool>) {
         let sequences = &self.cache.sequences;
@@ -61,7 +61,7 @@ impl Engine {
             block.truncate(n);
             return (Ending::Limit, None);
         };
-        let end = sequences.region(index).descriptor.end();
+        let end = sequences.enclosure(index).descriptor.end();
         let n = block.instructions.len();
         let n_plain = if ending == Ending::Limit { n } else { n.saturating_sub(1) };
         if let Some(last) = block.instructions[..n_plain].iter().position(|instruction| instruction.next_ip() >= end) {
@@ -78,8 +78,8 @@ impl Engine {
         }
     }
 
-    /// The instruction at `pc`, in a sequence, that does not run in its region; `None`: it does.
-    pub fn find_beside_region(&self, pc: u64) -> Option<Ending> {
+    /// The instruction at `pc`, in a sequence, that does not run in its enclosure; `None`: it does.
+    pub fn find_beside_enclosure(&self, pc: u64) -> Option<Ending> {
         let mut block = Block::new();
         match decode_block(&mut block, &self.ranges, pc) {
             Ok(Ending::Limit | Ending::Jump(_) | Ending::Conditional(_)) => None,
@@ -106,7 +106,7 @@ impl Engine {
         }
         // Forgets what overlaps it, too.
         self.invalidate(writer, start, end);
-        self.make_region(address, descriptor)
+        self.make_enclosure(address, descriptor)
     }
 
     /// Whether a descriptor is one that the kernel would take, of code that does not change.
@@ -127,8 +127,8 @@ impl Engine {
             && u32::from_le_bytes(before) == signature
     }
 
-    /// Makes a sequence's region, with what the kernel aborts to. `false`: it is given up.
-    fn make_region(&mut self, address: u64, descriptor: Descriptor) -> bool {
+    /// Makes a sequence's enclosure, with what the kernel aborts to. `false`: it is given up.
+    fn make_enclosure(&mut self, address: u64, descriptor: Descriptor) -> bool {
         let Some(signature) = self.cache.sequences.signature else {
             return false;
         };
@@ -138,25 +138,25 @@ impl Engine {
             self.cache.sequences.give_up(descriptor.start);
             return false;
         };
-        let region = *self.cache.sequences.region(index);
-        // SAFETY: nothing uses the region yet; the lock is held.
-        let mut emitter = unsafe { region.stub_emitter() };
+        let enclosure = *self.cache.sequences.enclosure(index);
+        // SAFETY: nothing uses the enclosure yet; the lock is held.
+        let mut emitter = unsafe { enclosure.stub_emitter() };
         ExitList::emit_stub_jump(&mut emitter, abort_exit);
         let kind = crate::cache::fragment::ExitType::SequenceAbort;
-        let exit = Exit { target: descriptor.abort, stub: region.stub, kind, fragment: NONE, ..BLANK };
+        let exit = Exit { target: descriptor.abort, stub: enclosure.stub, kind, fragment: NONE, ..BLANK };
         self.cache.exits.push(exit).is_some() && !emitter.overflowed()
     }
 
-    /// Another region for the sequence whose region is full, or none.
-    pub fn renew_region(&mut self, writer: &RingWriter, index: u32) {
-        let region = *self.cache.sequences.region(index);
-        self.invalidate_fragments(writer, region.descriptor.start, region.descriptor.end());
-        self.make_region(region.address, region.descriptor);
+    /// Another enclosure for the sequence whose enclosure is full, or none.
+    pub fn renew_enclosure(&mut self, writer: &RingWriter, index: u32) {
+        let enclosure = *self.cache.sequences.enclosure(index);
+        self.invalidate_fragments(writer, enclosure.descriptor.start, enclosure.descriptor.end());
+        self.make_enclosure(enclosure.address, enclosure.descriptor);
     }
 
     /// The sequence is code like any other from now on: the kernel does not abort it.
     pub fn give_up_sequence(&mut self, writer: &RingWriter, index: u32) {
-        let descriptor = self.cache.sequences.region(index).descriptor;
+        let descriptor = self.cache.sequences.enclosure(index).descriptor;
         self.invalidate(writer, descriptor.start, descriptor.end());
         self.cache.sequences.give_up(descriptor.start);
     }

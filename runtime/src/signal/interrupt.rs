@@ -101,14 +101,14 @@ pub fn take_aborted(cache: &Cache, context: &mut ThreadContext, machine: &SigCon
     let Some(Found { unit: Unit::Sequence(index), .. }) = cache.slabs.find_unit(machine.rip) else {
         return false;
     };
-    let region = cache.sequences.region(index);
-    if machine.rip != region.stub {
+    let enclosure = cache.sequences.enclosure(index);
+    if machine.rip != enclosure.stub {
         return false;
     }
     context.registers = machine.registers();
     context.rflags = machine.rflags;
     context.undo_sequence();
-    context.rip = region.descriptor.abort;
+    context.rip = enclosure.descriptor.abort;
     context.sequence_aborted = 1;
     true
 }
