@@ -3,6 +3,7 @@
 //! The call is made while the engine's lock is held, so that nobody decodes what is about to go.
 
 extern crate alloc;
+use super::aliases;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
@@ -18,8 +19,14 @@ fn page_end(start: u64, size: u64) -> u64 {
     start.saturating_add(size.saturating_add(PAGE - 1) & !(PAGE - 1))
 }
 
-/// Code from `start` up to `end` is gone.
+/// What was mapped from `start` up to `end` is gone, code and all.
 fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
+    engine.aliases.remove(start, end);
+    forget_code(engine, writer, start, end);
+}
+
+/// Code from `start` up to `end` is gone.
+fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
     if !engine.ranges.intersects(start, end) {
         return;
     }
@@ -42,7 +49,8 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [address, size, protection, flags, descriptor, offset] = arguments;
     let is_executable = protection & PROT_EXEC != 0;
     let replaces = flags & MAP_FIXED != 0;
-    if !is_executable && !replaces {
+    let is_alias = aliases::is_alias(protection, flags, descriptor);
+    if !is_executable && !replaces && !is_alias {
         // SAFETY: the program's own call; it can only take free memory.
         return unsafe { syscall(number::MMAP, arguments) };
     }
@@ -56,9 +64,10 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     if replaces && size != 0 {
         forget(&mut engine, &writer, address, page_end(address, size));
     }
+    let end = page_end(start, size);
+    aliases::note_mapping(&mut engine, start, end, is_alias);
     if is_executable {
-        let end = page_end(start, size);
-        engine.ranges.insert(start, end, protection, true);
+        aliases::insert_code(&mut engine, start, end, protection);
         let file = if flags & MAP_ANONYMOUS != 0 { None } else { Some((descriptor, offset)) };
         drop(engine);
         tell_image(&writer, start, end, protection, file);
@@ -162,10 +171,10 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     } else if is_executable && was_executable {
         engine.invalidate(&writer, start, end);
     } else {
-        forget(&mut engine, &writer, start, end);
+        forget_code(&mut engine, &writer, start, end);
     }
     if is_executable {
-        engine.ranges.insert(start, end, protection | PROT_READ, true);
+        aliases::insert_code(&mut engine, start, end, protection | PROT_READ);
         if !was_executable {
             drop(engine);
             tell_image(&writer, start, end, protection, None);
@@ -182,6 +191,7 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [old, old_size, new_size, ..] = arguments;
     let mut engine = ENGINE.lock();
     let range = engine.ranges.find(old);
+    let is_alias = engine.aliases.find(old).is_some();
     // SAFETY: the program's own call.
     let result = unsafe { syscall(number::MREMAP, arguments) };
     let Ok(start) = check(result) else {
@@ -195,8 +205,9 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     if start != old {
         forget(&mut engine, &writer, start, page_end(start, new_size));
     }
+    aliases::note_mapping(&mut engine, start, page_end(start, new_size), is_alias);
     if let Some(range) = range {
-        engine.ranges.insert(start, page_end(start, new_size), range.protection, true);
+        aliases::insert_code(&mut engine, start, page_end(start, new_size), range.protection);
         drop(engine);
         if start != old {
             tell_image(&writer, start, page_end(start, new_size), range.protection, None);
@@ -217,22 +228,34 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
         // The vsyscall page is no memory.
         return false;
     }
-    let Some((start, end, protection)) = find_mapping(address) else {
+    let Some(Mapping { start, end, protection, is_shared }) = find_mapping(address) else {
         return false;
     };
     let mut engine = ENGINE.lock();
     if protection & PROT_EXEC == 0 || engine.ranges.find(address).is_some() {
         return false;
     }
-    engine.ranges.insert(start, end, protection, true);
+    if is_shared {
+        aliases::note_mapping(&mut engine, start, end, true);
+    }
+    aliases::insert_code(&mut engine, start, end, protection);
     let writer = writer_of(context, engine.shared);
     drop(engine);
     tell_image(&writer, start, end, protection, None);
     true
 }
 
-/// The mapping that holds `address`, as /proc/self/maps tells it: start, end, PROT_* bits.
-fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
+/// A mapping, as /proc/self/maps tells it.
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// PROT_* bits.
+    protection: u64,
+    is_shared: bool,
+}
+
+/// The mapping that holds `address`.
+fn find_mapping(address: u64) -> Option<Mapping> {
     const O_CLOEXEC: u64 = 0x8_0000;
     let path = b"/proc/self/maps\0";
     // SAFETY: reads the path.
@@ -252,7 +275,7 @@ fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
         found = text[..whole]
             .split(|byte| *byte == b'\n')
             .filter_map(parse_mapping)
-            .find(|(start, end, _)| (*start..*end).contains(&address));
+            .find(|mapping| (mapping.start..mapping.end).contains(&address));
         text.copy_within(whole..length, 0);
         kept = length - whole;
     }
@@ -262,12 +285,13 @@ fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
 }
 
 /// "start-end rwxp ..."
-fn parse_mapping(line: &[u8]) -> Option<(u64, u64, u64)> {
+fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let (start, rest) = parse_hex(line)?;
     let (end, rest) = parse_hex(rest.strip_prefix(b"-")?)?;
-    let rights = rest.strip_prefix(b" ")?.get(..3)?;
+    let rights = rest.strip_prefix(b" ")?.get(..4)?;
     let bit = |index: usize, letter: u8, value: u64| if rights[index] == letter { value } else { 0 };
-    Some((start, end, bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC)))
+    let protection = bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC);
+    Some(Mapping { start, end, protection, is_shared: rights[3] == b's' })
 }
 
 /// The hexadecimal number at the start, and what follows it.

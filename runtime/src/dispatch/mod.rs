@@ -2,6 +2,7 @@
 //!
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
+pub mod aliases;
 pub mod delivery;
 pub mod indirect;
 pub mod memory;

@@ -30,12 +30,11 @@ impl Engine {
             let first_page = (range.start.max(start) >> 12).saturating_sub(1);
             let last_page = (range.end.min(end) - 1) >> 12;
             for page in first_page..=last_page {
+                self.forget_dropped(page);
                 let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
                 while id != NONE {
                     let fragment = self.cache.fragment(id);
-                    let fragment_end = fragment.end();
-                    let is_known = fragment.is_valid || fragment.incoming != NONE;
-                    if is_known && fragment.app_pc < end && fragment_end > start {
+                    if fragment.app_pc < end && fragment.end() > start {
                         doomed.push(id);
                     }
                     id = fragment.next_in_page;
@@ -45,6 +44,23 @@ impl Engine {
         }
         for id in doomed {
             self.drop_fragment(writer, id, true);
+        }
+    }
+
+    /// Takes those out of a page's list that are out of use, and to which nothing is linked: nothing ever is again.
+    fn forget_dropped(&mut self, page: u64) {
+        let mut last = NONE;
+        let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
+        while id != NONE {
+            let fragment = *self.cache.fragment(id);
+            if fragment.is_valid || fragment.incoming != NONE {
+                last = id;
+            } else if last == NONE {
+                self.cache.by_page.insert(page, fragment.next_in_page);
+            } else {
+                self.cache.fragment_mut(last).next_in_page = fragment.next_in_page;
+            }
+            id = fragment.next_in_page;
         }
     }
 

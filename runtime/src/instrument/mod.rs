@@ -40,6 +40,8 @@ pub enum BuildError {
 pub struct Engine {
     pub cache: Cache,
     pub ranges: Ranges,
+    /// Memory that may be written at another address (dispatch/aliases.rs).
+    pub aliases: Ranges,
     pub shared: Shared,
     pub mangler: Option<Mangler>,
     block: Block,
@@ -58,6 +60,7 @@ impl Engine {
         Engine {
             cache: Cache::new(),
             ranges: Ranges::new(),
+            aliases: Ranges::new(),
             shared: Shared::NONE,
             mangler: None,
             block: Block::new(),

@@ -50,7 +50,7 @@ impl Engine {
     /// sequence's last instruction.
     fn cut_at_sequences(&self, block: &mut Block, ending: Ending) -> (Ending, Option<bool>) {
         let sequences = &self.cache.sequences;
-        if sequences.is_empty() || block.is_writable {
+        if !sequences.intersects(block.pc, block.end()) || block.is_writable {
             return (ending, None);
         }
         let Some(index) = sequences.find(block.pc) else {
