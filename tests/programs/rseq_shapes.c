@@ -50,6 +50,20 @@ SEQUENCE(breaks, "1: incq (%rsi)\n int3\n 2:")
 SEQUENCE(spins, "1: cmpq $0, (%rsi)\n je 1b\n incq (%rsi)\n 2:")
 SEQUENCE(spins_in_one_block, "1: nop\n jmp 1b\n 2:")
 SEQUENCE(spins_in_jumps, "lea 1f(%rip), %rdx\n 1: jmp *%rdx\n 2:")
+SEQUENCE(entered_in_its_middle, "jmp 5f\n 1: ud2\n 5: incq (%rsi)\n cmpq $0, flag(%rip)\n je 5b\n jmp 5b\n 2:")
+
+/* One piece of code, two descriptors: it returns 1 or 2, by where it was aborted to. */
+__attribute__((naked, noinline)) static long described_twice(struct rseq *area, long second)
+{
+    (void)area, (void)second;
+    __asm__(".pushsection __rseq_cs, \"aw\"\n .balign 32\n 3: .long 0, 0\n .quad 1f, 2f - 1f, 4f\n"
+            "5: .long 0, 0\n .quad 1f, 2f - 1f, 6f\n .popsection\n"
+            "lea 3b(%rip), %rax\n test %rsi, %rsi\n jz 7f\n lea 5b(%rip), %rax\n 7: mov %rax, 8(%rdi)\n"
+            "1: inc %rcx\n jmp 1b\n 2: ud2\n"
+            ".long 0x53053053\n 4: mov $1, %eax\n ret\n"
+            ".long 0x53053053\n 6: mov $2, %eax\n ret\n");
+}
+
 /* It takes the announcement back itself, so nothing aborts it any more. */
 SEQUENCE(takes_back, "1: movq $0, 8(%rdi)\n 5: cmpq $0, flag(%rip)\n je 5b\n incq (%rsi)\n 2:")
 
@@ -142,6 +156,12 @@ int main(void)
     until_aborted("spins_in_one_block", spins_in_one_block, area);
     until_aborted("spins_in_jumps", spins_in_jumps, area);
     until_aborted("spins", spins, area);
+
+    until_aborted("entered_in_its_middle", entered_in_its_middle, area);
+    set_timer(500);
+    for (int i = 0; i < 6; i++)
+        printf("described twice: %ld\n", described_twice(area, i / 2 % 2));
+    set_timer(0);
 
     flag = 0;
     set_timer(500);

@@ -34,8 +34,9 @@ pub fn register(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     result
 }
 
-/// The thread's `struct rseq` is at `address`, and aborts go to addresses behind `signature`.
-fn note_registered(context: &mut ThreadContext, address: u64, signature: u32) {
+/// The thread's `struct rseq` is at `address`, and aborts go to addresses behind `signature`. For a thread that had told the
+/// kernel so before it was followed, too.
+pub fn note_registered(context: &mut ThreadContext, address: u64, signature: u32) {
     context.sequence_word = address + WORD_OFFSET;
     ENGINE.lock().cache.sequences.signature = Some(signature);
 }
@@ -140,7 +141,7 @@ pub fn settle(context: &mut ThreadContext) {
     if !is_registered(context) {
         return;
     }
-    let is_fault = context.fault_pending != 0;
+    let is_fault = context.fault_pending == 1;
     let target = delivery::with_faults(context, |context| {
         let engine = ENGINE.lock();
         let sequences = &engine.cache.sequences;
@@ -159,11 +160,9 @@ pub fn settle(context: &mut ThreadContext) {
         (is_announced || is_left || is_cleared).then_some(enclosure.descriptor.abort)
     });
     if let Some(target) = target {
-        if is_fault {
-            // A call or a jump at the end of an enclosure, or beside it: it stands alone, so no part of it was counted.
-            context.exit_id = NONE;
-            context.is_fault_past = 1;
-        }
+        // A call or a jump beside an enclosure: it stands alone, so no part of it was counted.
+        context.exit_id = NONE;
+        context.is_fault_past = u32::from(is_fault);
         abort(context, target);
     }
 }
