@@ -26,6 +26,8 @@ use alloc::vec::Vec;
 pub const MAX_SEQUENCE_BYTES: u64 = 1024;
 /// How often a sequence gets another enclosure because one is full.
 const MAX_ENCLOSURES: u32 = 8;
+/// How many enclosures there are at most: two sequences of one piece of code take each other's place for ever.
+const MAX_ENCLOSURES_IN_ALL: usize = 1 << 13;
 const SIGNATURE_OFFSET: u64 = 36;
 const STUB_OFFSET: u64 = 40;
 const ENTRIES_OFFSET: u64 = 64;
@@ -228,7 +230,8 @@ impl Sequences {
         abort_exit: u32,
     ) -> Option<u32> {
         let n_before = self.by_start.get(&descriptor.start).map_or(0, |(_, n)| *n);
-        if n_before == MAX_ENCLOSURES || descriptor.size > MAX_SEQUENCE_BYTES {
+        let is_full = n_before == MAX_ENCLOSURES || self.enclosures.len() == MAX_ENCLOSURES_IN_ALL;
+        if is_full || descriptor.size > MAX_SEQUENCE_BYTES {
             return None;
         }
         let room = slabs.room_near(descriptor.start)?;

@@ -11,6 +11,7 @@ use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
+use crate::instrument::sequences::read_descriptor;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::edge_kind;
 use crate::sys::calls::syscall;
@@ -115,9 +116,9 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
         return Entry::Watched(enclosure.shadow);
     }
     if word != 0 {
-        // Another descriptor: of a sequence that shares code with this one, if that.
-        engine.learn_sequence(&writer, word, true);
-        let is_other = engine.cache.sequences.find(pc).is_some_and(|other| other != index);
+        // Another descriptor: of a sequence that shares code with this one, or of one that was left long ago.
+        let is_other = read_descriptor(word).is_some_and(|descriptor| descriptor.contains(pc))
+            && engine.learn_sequence(&writer, word, true);
         return if is_other { Entry::Announced } else { Entry::Plain };
     }
     if engine.cache.sequences.is_shadow_of(left, index) {
