@@ -209,6 +209,12 @@ impl Sequences {
         self.given_up.retain(|pc| !(start..end).contains(pc));
     }
 
+    /// Forgets all sequences.
+    pub fn forget_all(&mut self) {
+        self.by_start.clear();
+        self.given_up.clear();
+    }
+
     /// Notes that the sequence at `start` is code like any other.
     pub fn give_up(&mut self, start: u64) {
         self.by_start.remove(&start);

@@ -4,6 +4,8 @@
 
 pub mod aliases;
 pub mod delivery;
+pub mod execute;
+pub mod fork;
 pub mod indirect;
 pub mod memory;
 pub mod process;
@@ -22,7 +24,7 @@ use crate::cache::NONE;
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, release_reason};
-use crate::signal::table::SIGNALS;
+use crate::signal::table::table_of;
 use crate::thread::registry::writer_of;
 use crate::thread::THREADS;
 
@@ -65,7 +67,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         REASON_SYSCALL_AGAIN => rewind_syscall(context),
         _ if context.restart == RESTART_DUE => {
             context.restart = 0;
-            SIGNALS.lock().pass_ignored(false);
+            table_of(context).lock().pass_ignored(false);
             rewind_syscall(context);
         }
         _ => {}

@@ -1,22 +1,23 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
 use super::delivery::{self, release};
-use super::{memory, process, sequences};
+use super::{execute, memory, process, sequences};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, release_reason};
 use crate::signal::deliver;
-use crate::signal::table::SIGNALS;
+use crate::signal::table::table_of;
 use crate::sys::calls::{set_signal_mask, Error, EFAULT, EINVAL, EPERM};
-use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
+use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS, CLONE_VFORK, CLONE_VM};
 use crate::sys::{number, syscall};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 24] = [
+const HANDLED: [u64; 25] = [
     number::RSEQ,
     number::MLOCKALL,
+    number::PTRACE,
     number::MMAP,
     number::MPROTECT,
     number::MUNMAP,
@@ -73,18 +74,19 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::SHMAT => memory::attach_shared(arguments),
         number::MLOCKALL => lock_memory(arguments),
         number::RSEQ => sequences::register(context, arguments),
-        number::RT_SIGACTION => set_action(arguments),
+        number::RT_SIGACTION => set_action(context, arguments),
         number::SIGALTSTACK => set_stack(context, arguments),
         number::RT_SIGRETURN => return_from_handler(context),
         number::RT_SIGPROCMASK => match set_mask(context, arguments) {
             Some(result) => result,
             None => return Outcome::SignalFirst,
         },
-        number::EXECVE | number::EXECVEAT => process::execute(context, call, arguments),
+        number::EXECVE | number::EXECVEAT => execute::execute(context, call, arguments),
         number::CLONE => process::clone(context, arguments),
         number::CLONE3 => process::clone3(context, arguments),
-        number::FORK => process::fork(context, arguments, 0),
-        number::VFORK => process::fork(context, arguments, 0x4100),
+        number::FORK => process::fork(context, 0),
+        number::VFORK => process::fork(context, CLONE_VM | CLONE_VFORK),
+        number::PTRACE => trace(context, arguments),
         number::EXIT => {
             exit_thread(context, arguments);
             return Outcome::SignalFirst;
@@ -132,14 +134,14 @@ fn lock_memory(arguments: [u64; 6]) -> i64 {
     unsafe { syscall(number::MLOCKALL, [arguments[0] | MCL_ONFAULT, 0, 0, 0, 0, 0]) }
 }
 
-fn set_action(arguments: [u64; 6]) -> i64 {
+fn set_action(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [signal, new, old, size, ..] = arguments;
     if size != 8 {
         return -i64::from(EINVAL);
     }
     result_of((|| {
         let new = if new == 0 { None } else { Some(read_program::<SigAction>(new)?) };
-        let before = SIGNALS.lock().change(signal as u32, new)?;
+        let before = table_of(context).lock().change(signal as u32, new)?;
         if old != 0 {
             write_program(old, before)?;
         }
@@ -286,10 +288,27 @@ fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
     describe_end(context, shared, end_kind::EXIT_GROUP);
+    if context.is_process != 0 && context.child_flags & CLONE_VFORK == 0 {
+        // The process whose memory this is goes on, and does not wait for this one.
+        set_signal_mask(u64::MAX);
+        end_slot(context, shared);
+    }
     loop {
         // SAFETY: ends the process.
         unsafe { syscall(number::EXIT_GROUP, arguments) };
     }
+}
+
+/// ptrace: a task that asks to be traced goes on natively, because its tracer is to see the program's own code.
+fn trace(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    const TRACEME: u64 = 0;
+    // SAFETY: the program's own call.
+    let result = unsafe { syscall(number::PTRACE, arguments) };
+    if arguments[0] == TRACEME && result == 0 {
+        context.registers[0] = 0;
+        delivery::release_all(context, release_reason::TRACED);
+    }
+    result
 }
 
 /// The gs base that the program sees is its own; the processor's is the runtime's.

@@ -19,11 +19,16 @@ __all__ = [
     "MAP_NORESERVE",
     "MAP_PRIVATE",
     "MAP_SHARED",
+    "MFD_ALLOW_SEALING",
+    "MFD_CLOEXEC",
+    "MREMAP_FIXED",
+    "MREMAP_MAYMOVE",
     "PROT_EXEC",
     "PROT_NONE",
     "PROT_READ",
     "PROT_WRITE",
     "SYSTEM_CALLS",
+    "become_subreaper",
     "execve",
     "futex_wake",
     "punch_hole",
@@ -43,16 +48,31 @@ MAP_FIXED_NOREPLACE: Final = 0x100000
 
 MADV_DONTDUMP: Final = 16
 
+MREMAP_MAYMOVE: Final = 1
+MREMAP_FIXED: Final = 2
+
+MFD_CLOEXEC: Final = 1
+MFD_ALLOW_SEALING: Final = 2
+
 F_ADD_SEALS: Final = 1033
 
 AT_HWCAP2: Final = 26
 
-SYSTEM_CALLS: Final = {"close": 3, "mmap": 9, "mprotect": 10, "munmap": 11, "madvise": 28, "openat": 257}
+SYSTEM_CALLS: Final = {
+    "close": 3,
+    "mmap": 9,
+    "mprotect": 10,
+    "munmap": 11,
+    "mremap": 25,
+    "madvise": 28,
+    "memfd_create": 319,
+}
 """Numbers of the system calls made in a target."""
 
 _FUTEX_WAKE: Final = 1
 _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
 _SYS_FUTEX: Final = 202
+_PR_SET_CHILD_SUBREAPER: Final = 36
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -73,6 +93,11 @@ def punch_hole(fd: int, offset: int, size_bytes: int) -> None:
     if libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE, offset, size_bytes) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def become_subreaper() -> None:
+    """Have orphaned descendants become children of this process (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+    libc.prctl(ctypes.c_long(_PR_SET_CHILD_SUBREAPER), ctypes.c_long(1), None, None, None)
 
 
 def string_array(strings: Sequence[bytes]) -> ctypes.Array[ctypes.c_char_p]:
