@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.e2e import runs
@@ -75,6 +76,17 @@ def test_many_short_threads_are_all_kept(tmp_path: Path) -> None:
     threads = recorded.summary["processes"][0]["threads"]
     assert len(threads) == 601
     assert executions_by_symbol(recorded)["work"] == 600
+
+
+def test_every_abort_of_a_restartable_sequence_is_an_edge(tmp_path: Path) -> None:
+    recorded = record("rseq_abort", tmp_path)
+    arrays, symbols = recorded.arrays, recorded.trace.blocks["symbol"].to_pylist()
+    aborts = 0
+    for edge in np.flatnonzero(arrays.is_kind("signal")).tolist():
+        ends = {symbols[arrays.edge_source[edge]], symbols[arrays.edge_target[edge]]}
+        aborts += int(arrays.edge_executions[edge]) if ends == {"spin"} else 0
+    # Nothing else ends what a call of it does.
+    assert aborts == executions_by_symbol(recorded)["spin"] >= 80
 
 
 def keys(recorded: runs.Recorded) -> tuple[set[tuple[int, bytes]], set[tuple[int | None, int, str]]]:

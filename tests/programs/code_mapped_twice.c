@@ -1,69 +1,79 @@
-/* what: code mapped twice from a memfd: written through one mapping, run through the other, moved, unmapped, by two threads
- * build: -O1 -pthread -fno-stack-protector
+/* what: code that is written at one address and run at another: a file mapped twice, made executable later, moved, written by a call
+ * build: -O1
+ * traits: oracle-instructions
  */
 #define _GNU_SOURCE
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-static unsigned char *writable, *executable;
+typedef int function(int);
 
-static void emit(unsigned at, unsigned value)
+enum { SIZE = 8192 };
+
+/* lea eax, [rdi + x]; ret */
+static const unsigned char adder[] = {0x8d, 0x87, 0, 0, 0, 0, 0xc3};
+
+static void *map(int protection, int flags, int file)
 {
-    writable[at] = 0xb8;
-    memcpy(writable + at + 1, &value, 4);
-    writable[at + 5] = 0xc3;
+    void *memory = mmap(NULL, SIZE, protection, flags, file, 0);
+    if (memory == MAP_FAILED)
+        exit(2);
+    return memory;
 }
 
-static unsigned run(unsigned at) { return ((unsigned (*)(void))(executable + at))(); }
-
-static void *thread(void *nothing)
+/* Writes and runs in turn; the page's end holds code that is not written. */
+static void run(const char *what, unsigned char *written, unsigned char *code)
 {
-    for (unsigned i = 0; i < 50; i++)
-        emit(512, 5000 + i);
-    return nothing;
+    long sum = 0;
+    memcpy(written, adder, sizeof adder);
+    memcpy(written + 4000, adder, sizeof adder);
+    for (int i = 0; i < 60; i++) {
+        memcpy(written + 2, &i, 4);
+        sum = sum * 3 + ((function *)code)(i) + ((function *)(code + 4000))(1);
+    }
+    printf("%s: %ld\n", what, sum);
 }
 
 int main(void)
 {
     int file = memfd_create("code", 0);
-    if (ftruncate(file, 8192) != 0)
-        return 1;
-    writable = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    executable = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
-    unsigned long sum = 0;
-    for (unsigned i = 0; i < 200; i++) {
-        emit(i % 4 * 100, i);
-        sum = sum * 31 + run(i % 4 * 100);
+    if (file < 0 || ftruncate(file, SIZE) != 0)
+        return 2;
+    unsigned char *written = map(PROT_READ | PROT_WRITE, MAP_SHARED, file);
+    unsigned char *code = map(PROT_READ | PROT_EXEC, MAP_SHARED, file);
+    run("twice", written, code);
+
+    unsigned char *later = map(PROT_READ, MAP_SHARED, file);
+    mprotect(later, SIZE, PROT_READ | PROT_EXEC);
+    run("made executable later", written, later);
+
+    unsigned char *moved = mremap(code, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, later);
+    run("moved", written, moved);
+
+    unsigned char *anonymous = map(PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
+    unsigned char *copy = mremap(anonymous, 0, SIZE, MREMAP_MAYMOVE);
+    if (copy == MAP_FAILED || mprotect(copy, SIZE, PROT_READ | PROT_EXEC) != 0)
+        return 2;
+    run("anonymous", anonymous, copy);
+
+    unsigned char *private = map(PROT_READ | PROT_EXEC, MAP_PRIVATE, file);
+    run("private", written, private);
+    long sum = 0;
+    for (int i = 0; i < 20; i++) {
+        if (pwrite(file, &i, 4, 2) != 4)
+            return 2;
+        sum = sum * 3 + ((function *)private)(i);
     }
-    printf("sum %lx\n", sum);
-    for (int i = 0; i < 3; i++) {
-        pthread_t other;
-        emit(512, 1);
-        printf("before %u", run(512));
-        pthread_create(&other, NULL, thread, NULL);
-        pthread_join(other, NULL);
-        printf(", after %u\n", run(512));
-    }
-    /* Written by a system call, and by another mapping made later. */
-    emit(0, 77);
-    printf("%u", run(0));
-    if (pwrite(file, "\x4e", 1, 1) != 1)
-        return 1;
-    printf(" %u", run(0));
-    unsigned char *third = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    third[1] = 99;
-    printf(" %u\n", run(0));
-    /* The two halves change their places. */
-    emit(4096, 4096);
-    unsigned before = run(4096);
-    mmap(executable, 4096, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, file, 4096);
-    printf("moved over: %u %u\n", before, run(0));
-    emit(4096, 4097);
-    printf("both: %u %u\n", run(0), run(4096));
+    printf("by a call: %ld\n", sum);
+
+    /* The same address, and memory that nobody else has. */
+    munmap(moved, SIZE);
+    code = mmap(moved, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    memcpy(code, adder, sizeof adder);
+    mprotect(code, SIZE, PROT_READ | PROT_EXEC);
+    printf("alone: %d\n", ((function *)code)(7));
     return 0;
 }

@@ -33,6 +33,8 @@ pub enum Unit {
     Pad(u32),
     /// A far jump to this fragment.
     Thunk(u32),
+    /// The enclosure of a restartable sequence.
+    Sequence(u32),
 }
 
 /// Room for one unit: where its hot and its cold part start.
@@ -164,7 +166,8 @@ impl Slab {
         let unit = match entry.what >> 30 {
             0 => Unit::Fragment(number),
             1 => Unit::Pad(number),
-            _ => Unit::Thunk(number),
+            2 => Unit::Thunk(number),
+            _ => Unit::Sequence(number),
         };
         Some(Found { unit, start: self.start + u64::from(entry.offset), is_cold })
     }
@@ -245,6 +248,7 @@ impl Slabs {
             Unit::Fragment(id) => id,
             Unit::Pad(id) => id | 1 << 30,
             Unit::Thunk(id) => id | 2 << 30,
+            Unit::Sequence(index) => index | 3 << 30,
         };
         // A unit starts right where the one before ends with a linkable jump, so that the jump can become a no-op.
         let end = |start: u64, size: u64| (start - slab.start + size).next_multiple_of(8);

@@ -90,6 +90,15 @@ impl Block {
         self.pc + self.size_bytes()
     }
 
+    /// Keeps the first `n` instructions only.
+    pub fn truncate(&mut self, n: usize) {
+        if let Some(first) = self.instructions.get(n) {
+            self.code.truncate((first.ip() - self.pc) as usize);
+        }
+        self.instructions.truncate(n);
+        self.offsets.truncate(n);
+    }
+
     /// The bytes of instruction `index`.
     pub fn bytes_of(&self, index: usize) -> &[u8] {
         let instruction = &self.instructions[index];

@@ -7,17 +7,12 @@ extern crate alloc;
 use crate::sys::kernel::PROT_WRITE;
 use alloc::vec::Vec;
 
-/// Beside the PROT_* bits: the memory may be mapped elsewhere, too, and written there.
-pub const SHARED: u64 = 1 << 32;
-/// With either of these, code changes without a system call.
-const CHANGES: u64 = PROT_WRITE | SHARED;
-
 /// A range of executable memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
     pub start: u64,
     pub end: u64,
-    /// PROT_* bits, and `SHARED`.
+    /// PROT_* bits.
     pub protection: u64,
 }
 
@@ -87,13 +82,13 @@ impl Ranges {
     /// How much code there is from `address` on, at most `limit` bytes, over adjacent ranges.
     pub fn run_at(&self, address: u64, limit: usize) -> Run {
         let first = self.ranges.partition_point(|range| range.end <= address);
-        let is_writable = self.ranges.get(first).is_some_and(|range| range.protection & CHANGES != 0);
+        let is_writable = self.ranges.get(first).is_some_and(|range| range.protection & PROT_WRITE != 0);
         let (mut end, mut same_end) = (address, address);
         for range in &self.ranges[first..] {
             if range.start > end || end - address >= limit as u64 {
                 break;
             }
-            let is_same = (range.protection & CHANGES != 0) == is_writable;
+            let is_same = (range.protection & PROT_WRITE != 0) == is_writable;
             if is_same && same_end == end {
                 same_end = range.end;
             }
@@ -111,7 +106,7 @@ pub struct Run {
     pub size: usize,
     /// Bytes at the start that are all writable by the program, or all not.
     pub same_kind: usize,
-    /// Whether those may be written, here or where else they are mapped.
+    /// Whether those are writable.
     pub is_writable: bool,
 }
 

@@ -195,6 +195,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         0 => context.rip,
         origin => origin,
     };
+    let is_past = is_fault && core::mem::take(&mut context.is_fault_past) != 0;
     let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
     {
         let engine = ENGINE.lock();
@@ -219,7 +220,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         Delivery::Ignored if !is_fault => mask,
         Delivery::Ignored | Delivery::Default => {
             table_of(context).lock().restore_default(info.signo as u32);
-            if is_fault && info.signo as u32 == SIGTRAP {
+            if is_fault && (info.signo as u32 == SIGTRAP || is_past) {
                 // A trap comes after its instruction, which is not executed again: the signal is sent instead.
                 deliver::raise_again(info);
             }
@@ -259,6 +260,7 @@ pub fn release_all(context: &mut ThreadContext, reason: u16) -> ! {
 
 /// What comes before a release; the program's mask. All signals are blocked after it.
 fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
+    super::sequences::settle(context);
     note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);

@@ -3,15 +3,15 @@
 //! The call is made while the engine's lock is held, so that nobody decodes what is about to go.
 
 extern crate alloc;
+use super::aliases;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
-use crate::decode::ranges::SHARED;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
 use crate::sys::calls::{check, rdtsc, syscall};
 use crate::sys::kernel::{
-    MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MAP_SHARED, PROT_EXEC,
-    PROT_READ, PROT_WRITE, USER_END,
+    MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ,
+    PROT_WRITE, USER_END,
 };
 use crate::sys::number;
 use crate::thread::registry::{write_event, writer_of};
@@ -22,9 +22,9 @@ fn page_end(start: u64, size: u64) -> u64 {
     start.saturating_add(size.saturating_add(PAGE - 1) & !(PAGE - 1))
 }
 
-/// What was mapped from `start` up to `end` is gone.
+/// What was mapped from `start` up to `end` is gone, code and all.
 fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
-    engine.shared_mappings.remove(start, end);
+    engine.aliases.remove(start, end);
     forget_code(engine, writer, start, end);
 }
 
@@ -52,9 +52,8 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [address, size, protection, flags, descriptor, offset] = arguments;
     let is_executable = protection & PROT_EXEC != 0;
     let replaces = flags & MAP_FIXED != 0;
-    // MAP_SHARED_VALIDATE has this bit, too.
-    let is_shared = flags & MAP_SHARED != 0;
-    if !is_executable && !replaces && !is_shared {
+    let is_alias = aliases::is_alias(protection, flags, descriptor);
+    if !is_executable && !replaces && !is_alias {
         // SAFETY: the program's own call; it can only take free memory.
         return unsafe { syscall(number::MMAP, arguments) };
     }
@@ -69,11 +68,9 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
         forget(&mut engine, &writer, address, page_end(address, size));
     }
     let end = page_end(start, size);
-    if is_shared {
-        engine.shared_mappings.insert(start, end, 0, true);
-    }
+    aliases::note_mapping(&mut engine, start, end, is_alias);
     if is_executable {
-        engine.ranges.insert(start, end, protection | if is_shared { SHARED } else { 0 }, true);
+        aliases::insert_code(&mut engine, start, end, protection);
         let file = if flags & MAP_ANONYMOUS != 0 { None } else { Some((descriptor, offset)) };
         let tsc = rdtsc();
         drop(engine);
@@ -182,8 +179,7 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
         forget_code(&mut engine, &writer, start, end);
     }
     if is_executable {
-        let shared = if engine.shared_mappings.intersects(start, end) { SHARED } else { 0 };
-        engine.ranges.insert(start, end, protection | PROT_READ | shared, true);
+        aliases::insert_code(&mut engine, start, end, protection | PROT_READ);
         if !was_executable {
             let tsc = rdtsc();
             drop(engine);
@@ -201,7 +197,7 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [old, old_size, new_size, ..] = arguments;
     let mut engine = ENGINE.lock();
     let range = engine.ranges.find(old);
-    let is_shared = engine.shared_mappings.find(old).is_some();
+    let is_alias = engine.aliases.find(old).is_some();
     // SAFETY: the program's own call.
     let result = unsafe { syscall(number::MREMAP, arguments) };
     let Ok(start) = check(result) else {
@@ -215,15 +211,13 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     if start != old {
         forget(&mut engine, &writer, start, page_end(start, new_size));
     }
-    if is_shared {
-        engine.shared_mappings.insert(start, page_end(start, new_size), 0, true);
-    }
+    aliases::note_mapping(&mut engine, start, page_end(start, new_size), is_alias);
     if let Some(range) = range {
-        engine.ranges.insert(start, page_end(start, new_size), range.protection, true);
+        aliases::insert_code(&mut engine, start, page_end(start, new_size), range.protection);
         let tsc = rdtsc();
         drop(engine);
         if start != old {
-            tell_image(&writer, start, page_end(start, new_size), range.protection & !SHARED, None, tsc);
+            tell_image(&writer, start, page_end(start, new_size), range.protection, None, tsc);
         }
     }
     result
@@ -260,23 +254,35 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
         // The vsyscall page is no memory.
         return false;
     }
-    let Some((start, end, protection)) = find_mapping(address) else {
+    let Some(Mapping { start, end, protection, is_shared }) = find_mapping(address) else {
         return false;
     };
     let mut engine = ENGINE.lock();
     if protection & PROT_EXEC == 0 || engine.ranges.find(address).is_some() {
         return false;
     }
-    engine.ranges.insert(start, end, protection, true);
+    if is_shared {
+        aliases::note_mapping(&mut engine, start, end, true);
+    }
+    aliases::insert_code(&mut engine, start, end, protection);
     let writer = writer_of(context, engine.shared);
     let tsc = rdtsc();
     drop(engine);
-    tell_image(&writer, start, end, protection & !SHARED, None, tsc);
+    tell_image(&writer, start, end, protection, None, tsc);
     true
 }
 
-/// The mapping that holds `address`, as /proc/self/maps tells it: start, end, PROT_* bits and `SHARED`.
-fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
+/// A mapping, as /proc/self/maps tells it.
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// PROT_* bits.
+    protection: u64,
+    is_shared: bool,
+}
+
+/// The mapping that holds `address`.
+fn find_mapping(address: u64) -> Option<Mapping> {
     const O_CLOEXEC: u64 = 0x8_0000;
     let path = b"/proc/self/maps\0";
     // SAFETY: reads the path.
@@ -296,7 +302,7 @@ fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
         found = text[..whole]
             .split(|byte| *byte == b'\n')
             .filter_map(parse_mapping)
-            .find(|(start, end, _)| (*start..*end).contains(&address));
+            .find(|mapping| (mapping.start..mapping.end).contains(&address));
         text.copy_within(whole..length, 0);
         kept = length - whole;
     }
@@ -305,14 +311,14 @@ fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
     found
 }
 
-/// "start-end rwxp ..." or "start-end rwxs ..."
-fn parse_mapping(line: &[u8]) -> Option<(u64, u64, u64)> {
+/// "start-end rwxp ..."
+fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let (start, rest) = parse_hex(line)?;
     let (end, rest) = parse_hex(rest.strip_prefix(b"-")?)?;
     let rights = rest.strip_prefix(b" ")?.get(..4)?;
     let bit = |index: usize, letter: u8, value: u64| if rights[index] == letter { value } else { 0 };
     let protection = bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC);
-    Some((start, end, protection | bit(3, b's', SHARED)))
+    Some(Mapping { start, end, protection, is_shared: rights[3] == b's' })
 }
 
 /// The hexadecimal number at the start, and what follows it.

@@ -2,12 +2,14 @@
 //!
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
+pub mod aliases;
 pub mod delivery;
 pub mod execute;
 pub mod fork;
 pub mod indirect;
 pub mod memory;
 pub mod process;
+pub mod sequences;
 pub mod start;
 pub mod syscalls;
 pub mod vsyscall;
@@ -30,6 +32,7 @@ use crate::thread::THREADS;
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
     context.doubtful_pc = 0;
+    context.sequence_plain = 0;
     match reason {
         REASON_EXIT => link = take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
@@ -77,10 +80,14 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 /// Never gives an address of the program's own: where it has no code, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
+    if context.sequence_aborted != 0 {
+        sequences::count_abort(context);
+    }
     loop {
         if context.fault_pending != 0 || syscalls::is_signal_waiting(context) {
             note_first_exit(context, link);
             link = NONE;
+            sequences::settle(context);
             if context.fault_pending == 0 && context.is_step_due() {
                 delivery::raise_step(context);
             }
@@ -112,12 +119,17 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
     let mut engine = ENGINE.lock();
     *n_changes = engine.ranges.n_changes;
     let writer = writer_of(context, engine.shared);
+    if engine.cache.by_pc.find(context.rip).is_none() {
+        sequences::learn_announced(&mut engine, &writer, context);
+    }
     let id = find_or_build(&mut engine, &writer, context.rip)?;
     if link != NONE {
         link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);
     }
-    Ok(engine.cache.fragment(id).cache_start)
+    let fragment = engine.cache.fragment(id);
+    let is_plain = context.sequence_plain != 0;
+    Ok(fragment.cache_start + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
@@ -210,6 +222,18 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             engine.retire_hot(&writer, context);
             NONE
         }
+        ExitType::SequenceEntry => {
+            context.note_step();
+            drop(engine);
+            sequences::enter(context);
+            NONE
+        }
+        ExitType::SequenceAbort => {
+            context.note_step();
+            context.undo_sequence();
+            context.sequence_aborted = 1;
+            NONE
+        }
         ExitType::Pad if engine.cache.pad(exit.pad).is_dead => {
             // Its target was replaced by other code: the branch is counted anew, to what is there now.
             if exit.counter != NONE {
@@ -235,7 +259,8 @@ fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_
 /// Counts the instructions of a fragment before `stopped_at`.
 pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
-    if stopped_at == fragment.app_pc || !fragment.is_included {
+    // Behind its last instruction, which trapped, it has run as a whole.
+    if stopped_at == fragment.app_pc || stopped_at == fragment.end() || !fragment.is_included {
         return;
     }
     let edge = DynamicEdge {

@@ -1,7 +1,7 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
 use super::delivery::{self, release};
-use super::{execute, memory, process};
+use super::{execute, memory, process, sequences};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
@@ -14,7 +14,8 @@ use crate::sys::{number, syscall};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 25] = [
+const HANDLED: [u64; 26] = [
+    number::RSEQ,
     number::MLOCKALL,
     number::PTRACE,
     number::MMAP,
@@ -74,6 +75,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::MADVISE => memory::advise(context, arguments),
         number::SHMAT => memory::attach_shared(arguments),
         number::MLOCKALL => lock_memory(arguments),
+        number::RSEQ => sequences::register(context, arguments),
         number::RT_SIGACTION => set_action(context, arguments),
         number::SIGALTSTACK => set_stack(context, arguments),
         number::RT_SIGRETURN => return_from_handler(context),

@@ -8,6 +8,8 @@ pub mod fragment;
 pub mod invalidate;
 pub mod pads;
 pub mod relayout;
+pub mod sequence_code;
+pub mod sequences;
 pub mod staleness;
 pub mod verification;
 pub mod way_out;
@@ -38,8 +40,8 @@ pub enum BuildError {
 pub struct Engine {
     pub cache: Cache,
     pub ranges: Ranges,
-    /// Mappings that others may write as well (MAP_SHARED), executable or not.
-    pub shared_mappings: Ranges,
+    /// Memory that may be written at another address (dispatch/aliases.rs).
+    pub aliases: Ranges,
     pub shared: Shared,
     pub mangler: Option<Mangler>,
     block: Block,
@@ -58,7 +60,7 @@ impl Engine {
         Engine {
             cache: Cache::new(),
             ranges: Ranges::new(),
-            shared_mappings: Ranges::new(),
+            aliases: Ranges::new(),
             shared: Shared::NONE,
             mangler: None,
             block: Block::new(),

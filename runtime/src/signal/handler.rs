@@ -109,7 +109,14 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         return;
     }
     let mut info = *info;
-    if engine.cache.slabs.contains(pc) {
+    if engine.cache.slabs.contains(pc) && interrupt::take_aborted(&engine.cache, context, &ucontext.mcontext) {
+        context.exit_id = crate::cache::NONE;
+        context.is_fault_past = 1;
+        // Where the address of the instruction is the fault's address.
+        if engine.cache.slabs.contains(info.address) {
+            info.address = interrupt::app_pc_at(&engine.cache, info.address).unwrap_or(info.address);
+        }
+    } else if engine.cache.slabs.contains(pc) {
         let Some((id, offset)) = interrupt::fragment_at(&engine.cache, pc) else {
             fail(context, signal, pc, info.address);
             return;

@@ -89,8 +89,35 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
             cache.interrupt(id);
             context.unlinked_fragment = id;
         }
+        Unit::Sequence(index) => {
+            if take_aborted(cache, context, machine) {
+                return Interruption::TakenBack;
+            }
+            if let Some(id) = cache.sequences.fragment_at(index, machine.rip) {
+                cache.interrupt(id);
+                context.unlinked_fragment = id;
+            }
+        }
     }
     Interruption::RunOn
+}
+
+/// Puts the application's state into the context if the kernel has just aborted a sequence: where that goes on. It does so
+/// before it delivers a signal.
+pub fn take_aborted(cache: &Cache, context: &mut ThreadContext, machine: &SigContext) -> bool {
+    let Some(Found { unit: Unit::Sequence(index), .. }) = cache.slabs.find_unit(machine.rip) else {
+        return false;
+    };
+    let enclosure = cache.sequences.enclosure(index);
+    if machine.rip != enclosure.stub {
+        return false;
+    }
+    context.registers = machine.registers();
+    context.rflags = machine.rflags;
+    context.undo_sequence();
+    context.rip = enclosure.descriptor.abort;
+    context.sequence_aborted = 1;
+    true
 }
 
 /// The instruction map's entry for a cache offset: application offset and where registers are.
@@ -162,10 +189,21 @@ pub fn skip_slot_write(cache: &Cache, fragment: &Fragment, offset: u64, machine:
     }
 }
 
+/// The instruction whose copy an address of the cache belongs to.
+pub fn app_pc_at(cache: &Cache, pc: u64) -> Option<u64> {
+    let (id, offset) = fragment_at(cache, pc)?;
+    let fragment = cache.fragment(id);
+    Some(fragment.app_pc + state_at(cache, fragment, offset)?.0)
+}
+
 /// The fragment that an address of the cache belongs to.
 pub fn fragment_at(cache: &Cache, pc: u64) -> Option<(u32, u64)> {
     match cache.slabs.find_unit(pc)? {
         Found { unit: Unit::Fragment(id), start, is_cold: false } => Some((id, pc - start)),
+        Found { unit: Unit::Sequence(index), .. } => {
+            let id = cache.sequences.fragment_at(index, pc)?;
+            Some((id, pc - cache.fragment(id).cache_start))
+        }
         _ => None,
     }
 }

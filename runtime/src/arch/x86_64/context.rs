@@ -149,7 +149,33 @@ pub struct ThreadContext {
     pub fault_origin: u64,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
     pub held: [SigInfo; FAULT_SIGNALS.len()],
+    /// Restartable sequences (dispatch/sequences.rs): where the thread's rseq_cs is; `no_sequence` if it has none.
+    pub sequence_word: u64,
+    pub no_sequence: u64,
+    /// What rseq_cs held when a sequence was left for the dispatcher, to be gone on with; 0: nothing.
+    pub sequence_left: u64,
+    /// What the counter was that is being incremented, where `sequence_state` says so.
+    pub sequence_count: u64,
+    /// The fragment of a sequence that was entered last; or, with `SEQUENCE_LEAVING`, the exit that is being counted.
+    pub sequence_state: u32,
+    /// Which registers are in slots inside a sequence: `UNDO_*`.
+    pub sequence_undo: u32,
+    /// The kernel aborted a sequence, which is not counted yet.
+    pub sequence_aborted: u32,
+    /// The fragment to be resumed at runs without the kernel's watch.
+    pub sequence_plain: u32,
+    /// The instruction that faulted is not the one at `rip`: it is not executed again.
+    pub is_fault_past: u32,
 }
+
+/// `sequence_state`: the rest is the number of an exit.
+pub const SEQUENCE_LEAVING: u32 = 0x8000_0000;
+/// `sequence_undo`: rcx and rax are in their slots; r10 is.
+pub const UNDO_RCX_RAX: u32 = 1;
+pub const UNDO_INDEX: u32 = 2;
+/// `sequence_undo`: in these bits, the number of the register in the address slot, and of the other one, plus one.
+pub const UNDO_ADDRESS_SHIFT: u32 = 8;
+pub const UNDO_OTHER_SHIFT: u32 = 16;
 
 static PRIVATE_BASE: AtomicU64 = AtomicU64::new(0);
 static PRIVATE_END: AtomicU64 = AtomicU64::new(0);
@@ -198,6 +224,12 @@ pub const GS_GATE_INDIRECT: u32 = gs_offset!(gate_indirect);
 pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate_syscall);
 pub const GS_APP_GS_BASE: u32 = gs_offset!(app_gs_base);
 pub const GS_CALLS_LEFT: u32 = gs_offset!(calls_left);
+pub const GS_SPILL_RAX: u32 = gs_offset!(spill_rax);
+pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence_word);
+pub const GS_SEQUENCE_LEFT: u32 = gs_offset!(sequence_left);
+pub const GS_SEQUENCE_COUNT: u32 = gs_offset!(sequence_count);
+pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence_state);
+pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence_undo);
 
 /// gs displacement of counter `index`.
 pub fn gs_counter(index: u32) -> u32 {
@@ -232,6 +264,24 @@ impl ThreadContext {
     /// Whether the program steps through itself and has just done an instruction, for which no trap came yet.
     pub fn is_step_due(&self) -> bool {
         self.rflags & TRAP_FLAG != 0 && self.is_step_fresh == 0
+    }
+
+    /// Takes the registers out of their slots that the kernel found there when it aborted a sequence.
+    pub fn undo_sequence(&mut self) {
+        let undo = core::mem::take(&mut self.sequence_undo);
+        if undo & UNDO_RCX_RAX != 0 {
+            self.registers[1] = self.spill_rcx;
+            self.registers[0] = self.spill_rax;
+        }
+        if undo & UNDO_INDEX != 0 {
+            self.registers[10] = self.spill_index;
+        }
+        for (shift, value) in [(UNDO_OTHER_SHIFT, self.spill_other), (UNDO_ADDRESS_SHIFT, self.spill_address)] {
+            let number = undo >> shift & 0xff;
+            if number != 0 {
+                self.registers[(number - 1) as usize & 15] = value;
+            }
+        }
     }
 
     /// The counter's address in this thread's window.
