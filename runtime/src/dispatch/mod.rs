@@ -2,7 +2,9 @@
 //!
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
+pub mod attach;
 pub mod delivery;
+pub mod detach;
 pub mod indirect;
 pub mod memory;
 pub mod process;
@@ -12,7 +14,7 @@ pub mod vsyscall;
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
 use crate::arch::x86_64::gate::{
-    REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
+    REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
@@ -59,7 +61,11 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.registers[1] = next;
             context.rip = next;
         }
-        REASON_SYSCALL_AGAIN => rewind_syscall(context),
+        REASON_SYSCALL_AGAIN => {
+            rewind_syscall(context);
+            context.call_pc = context.rip;
+        }
+        REASON_ATTACH => attach::begin(context),
         _ if context.restart == RESTART_DUE => {
             context.restart = 0;
             SIGNALS.lock().pass_ignored(false);
@@ -76,13 +82,19 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
     loop {
-        if context.fault_pending != 0 || syscalls::is_signal_waiting(context) {
+        if context.fault_pending != 0 || context.is_signal_waiting() {
             note_first_exit(context, link);
             link = NONE;
             if context.fault_pending == 0 && context.is_step_due() {
                 delivery::raise_step(context);
             }
             delivery::deliver_pending(context);
+        }
+        if detach::is_asked(context) {
+            note_first_exit(context, link);
+            link = NONE;
+            detach::park(context);
+            continue;
         }
         if vsyscall::is_in_page(context.rip) {
             link = NONE;

@@ -129,7 +129,7 @@ fn start_thread(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&Thr
     child.pair_table = context.pair_table;
     child.pair_mask = context.pair_mask;
     child.parent_tid = context.tid;
-    child.start_mask = if syscalls::is_signal_waiting(context) { context.pending_mask } else { mask };
+    child.start_mask = if context.is_signal_waiting() { context.pending_mask } else { mask };
     let slot = child.slot;
     core::hint::black_box(&raw mut *child);
     let result = start(child);
@@ -178,7 +178,7 @@ fn start_process(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&Th
     if stack != 0 {
         context.registers[4] = stack;
     }
-    context.start_mask = if syscalls::is_signal_waiting(context) { context.pending_mask } else { mask };
+    context.start_mask = if context.is_signal_waiting() { context.pending_mask } else { mask };
     // The child gets the context by its address alone: the stores above must not be taken for dead.
     core::hint::black_box(&raw mut *context);
     let result = start(context);
@@ -221,7 +221,7 @@ fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6])
     let mask = set_signal_mask(u64::MAX);
     // SAFETY: a field of a live context, which the signal handler reads.
     unsafe { (&raw mut context.restart).write_volatile(RESTART_ARMED) };
-    if syscalls::is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         // It came before the call was armed: the mask is not the program's.
         context.restart = RESTART_DUE;
         set_signal_mask(mask);
@@ -237,7 +237,7 @@ fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6])
 }
 
 /// The program was not replaced: the thread runs on.
-fn begin_slot_again(context: &ThreadContext) {
+pub fn begin_slot_again(context: &ThreadContext) {
     let shared = ENGINE.lock().shared;
     let slot = shared.slot(context.slot);
     // SAFETY: the slot is mapped and this thread's own.

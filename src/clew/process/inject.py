@@ -14,10 +14,11 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clew.address import RemoteAddress
+from clew.address import Pid, RemoteAddress
 from clew.errors import InjectionError, RemoteCallError
 from clew.process.linux import (
     AT_HWCAP2,
@@ -33,13 +34,14 @@ from clew.process.linux import (
     PROT_WRITE,
 )
 from clew.process.maps import Mapping, read_auxiliary_vector, read_maps
+from clew.process.ptrace import UserRegisters
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import START_BLOCK_BYTES, THREAD_STRIDE_BYTES
 from clew.protocol.layout import pack_struct
 
-__all__ = ["InjectionPlan", "inject", "layout_for_limits", "plan_injection"]
+__all__ = ["InjectionPlan", "inject", "layout_for_limits", "map_runtime", "plan_injection", "start_block"]
 
 BASES: Final = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
 """Where to map, in order of preference: none is near a heap, a stack, a library or a sanitizer's shadow memory."""
@@ -107,12 +109,18 @@ def layout_for_limits(layout: SharedLayout, pid: int = 0) -> tuple[SharedLayout,
 
 
 def plan_injection(
-    image_bytes: int, layout: SharedLayout, heap_bytes: int, mappings: list[Mapping], pid: int = 0
+    image_bytes: int,
+    layout: SharedLayout,
+    heap_bytes: int,
+    mappings: list[Mapping],
+    pid: int = 0,
+    *,
+    start_block_bytes: int = START_BLOCK_BYTES,
 ) -> InjectionPlan:
     """Choose addresses: the first base at which everything fits between `mappings`, always the same if it is free."""
     for base in BASES:
         start_block = _align_up(base + image_bytes + _ALIGNMENT)
-        shared_base = _align_up(start_block + START_BLOCK_BYTES + _ALIGNMENT)
+        shared_base = _align_up(start_block + start_block_bytes + _ALIGNMENT)
         private_base = _align_up(shared_base + layout.total_bytes + _ALIGNMENT)
         private_bytes = layout.max_threads * THREAD_STRIDE_BYTES
         heap_base = _align_up(private_base + private_bytes + _ALIGNMENT)
@@ -137,18 +145,34 @@ def inject(process: StoppedProcess, image: RuntimeImage, shared: SharedMemory, h
     """
     mappings = read_maps(process.pid)
     plan = plan_injection(image.memory_bytes, shared.layout, heap_bytes, mappings, process.pid)
+    map_runtime(
+        process, image, plan, shared.layout, START_BLOCK_BYTES, lambda: _open_through_proc(process, shared, plan)
+    )
+    process.write(plan.start_block, start_block(process.pid, process.registers, image, shared.layout, plan, mappings))
+    process.registers.rip = plan.image_base + image.entry_offset
+    process.registers.rdi = plan.start_block
+    return plan
+
+
+def map_runtime(
+    process: StoppedProcess,
+    image: RuntimeImage,
+    plan: InjectionPlan,
+    layout: SharedLayout,
+    start_block_bytes: int,
+    open_shared: Callable[[], int],
+) -> None:
+    """Map everything. `open_shared` gives a descriptor of the shared memory in the process, which is closed again; the
+    start block is mapped by then, and empty. Raises InjectionError.
+    """
     try:
         _map_image(process, image, plan)
-        _map_private(process, plan.start_block, START_BLOCK_BYTES, PROT_READ | PROT_WRITE)
-        _map_shared(process, shared, plan)
+        _map_private(process, plan.start_block, start_block_bytes, PROT_READ | PROT_WRITE)
+        _map_shared(process, open_shared(), layout, plan)
         _map_private(process, plan.private_base, plan.private_bytes, PROT_NONE)
         _map_private(process, plan.heap_base, plan.heap_bytes, PROT_NONE)
     except RemoteCallError as error:
         raise InjectionError(process.pid, _explain(error)) from error
-    process.write(plan.start_block, _start_block(process, image, shared, plan, mappings))
-    process.registers.rip = plan.image_base + image.entry_offset
-    process.registers.rdi = plan.start_block
-    return plan
 
 
 def _map_image(process: StoppedProcess, image: RuntimeImage, plan: InjectionPlan) -> None:
@@ -163,11 +187,14 @@ def _map_private(process: StoppedProcess, address: RemoteAddress, size_bytes: in
     _expect(process, address, process.call("mmap", address, size_bytes, protection, flags, -1, 0))
 
 
-def _map_shared(process: StoppedProcess, shared: SharedMemory, plan: InjectionPlan) -> None:
+def _open_through_proc(process: StoppedProcess, shared: SharedMemory, plan: InjectionPlan) -> int:
     # The start block is still empty: its page lends room for the path.
     process.write(plan.start_block, f"/proc/{os.getpid()}/fd/{shared.fd}\0".encode())
-    fd = process.call("openat", _AT_FDCWD, plan.start_block, os.O_RDWR | os.O_CLOEXEC, 0)
-    size_bytes = shared.layout.total_bytes
+    return process.call("openat", _AT_FDCWD, plan.start_block, os.O_RDWR | os.O_CLOEXEC, 0)
+
+
+def _map_shared(process: StoppedProcess, fd: int, layout: SharedLayout, plan: InjectionPlan) -> None:
+    size_bytes = layout.total_bytes
     flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE
     address = process.call("mmap", plan.shared_base, size_bytes, PROT_READ | PROT_WRITE, flags, fd, 0)
     process.call("close", fd)
@@ -182,18 +209,25 @@ def _expect(process: StoppedProcess, wanted: RemoteAddress, address: int) -> Non
         raise InjectionError(process.pid, f"process {process.pid}: mapped at {address:#x} instead of {wanted:#x}")
 
 
-def _start_block(
-    process: StoppedProcess, image: RuntimeImage, shared: SharedMemory, plan: InjectionPlan, mappings: list[Mapping]
+def start_block(
+    pid: Pid,
+    registers: UserRegisters,
+    image: RuntimeImage,
+    layout: SharedLayout,
+    plan: InjectionPlan,
+    mappings: list[Mapping],
+    *,
+    attach_block: RemoteAddress | None = None,
 ) -> bytes:
-    registers = process.registers
+    """The bytes of the start block, for a process where `mappings` were mapped before the runtime was."""
     executable = [mapping for mapping in mappings if mapping.protection & PROT_EXEC]
     if len(executable) > _MAX_RANGES:
-        raise InjectionError(process.pid, f"process {process.pid}: more than {_MAX_RANGES} executable mappings")
+        raise InjectionError(pid, f"process {pid}: more than {_MAX_RANGES} executable mappings")
     ranges = [value for mapping in executable for value in (mapping.start, mapping.end, mapping.protection)]
     return pack_struct(
         "StartBlock",
         shared_base=plan.shared_base,
-        shared_bytes=shared.layout.total_bytes,
+        shared_bytes=layout.total_bytes,
         image_base=plan.image_base,
         image_bytes=image.memory_bytes,
         private_base=plan.private_base,
@@ -206,7 +240,8 @@ def _start_block(
         fs_base=registers.fs_base,
         gs_base=registers.gs_base,
         range_count=len(executable),
-        has_fsgsbase=bool(read_auxiliary_vector(process.pid).get(AT_HWCAP2, 0) & _HWCAP2_FSGSBASE),
+        has_fsgsbase=bool(read_auxiliary_vector(pid).get(AT_HWCAP2, 0) & _HWCAP2_FSGSBASE),
+        attach_block=attach_block or 0,
         ranges=ranges,
     )
 
@@ -214,6 +249,10 @@ def _start_block(
 def _explain(error: RemoteCallError) -> str:
     if error.name == "mmap" and error.errno == errno.ENOMEM:
         return "no address space for the runtime in the target; look at `ulimit -v` and at the memory limit (cgroup)"
+    if error.name == "memfd_create":
+        return (
+            f"the target can't make the shared memory (memfd_create: {os.strerror(error.errno)}); look at `ulimit -n`"
+        )
     if error.name == "openat":
         return (
             f"the target can't open clew's shared memory through /proc ({os.strerror(error.errno)}); "

@@ -10,6 +10,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+from clew.address import Pid, Tid
+
 __all__ = [
     "AT_HWCAP2",
     "F_ADD_SEALS",
@@ -27,6 +29,7 @@ __all__ = [
     "execve",
     "futex_wake",
     "punch_hole",
+    "queue_signal",
     "string_array",
 ]
 
@@ -47,12 +50,22 @@ F_ADD_SEALS: Final = 1033
 
 AT_HWCAP2: Final = 26
 
-SYSTEM_CALLS: Final = {"close": 3, "mmap": 9, "mprotect": 10, "munmap": 11, "madvise": 28, "openat": 257}
+SYSTEM_CALLS: Final = {
+    "close": 3,
+    "mmap": 9,
+    "mprotect": 10,
+    "munmap": 11,
+    "madvise": 28,
+    "sigaltstack": 131,
+    "openat": 257,
+    "memfd_create": 319,
+}
 """Numbers of the system calls made in a target."""
 
 _FUTEX_WAKE: Final = 1
 _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
 _SYS_FUTEX: Final = 202
+_SYS_RT_TGSIGQUEUEINFO: Final = 297
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -66,6 +79,20 @@ def futex_wake(address: int, count: int = 0x7FFFFFFF) -> int:
         ctypes.c_long(_SYS_FUTEX), ctypes.c_void_p(address), ctypes.c_long(_FUTEX_WAKE), ctypes.c_long(count), None
     )
     return max(woken, 0)
+
+
+def queue_signal(pid: Pid, tid: Tid, number: int, info: bytes) -> None:
+    """Send thread `tid` of process `pid` a signal with this siginfo_t, whose si_code is negative. Raises OSError."""
+    result = libc.syscall(
+        ctypes.c_long(_SYS_RT_TGSIGQUEUEINFO),
+        ctypes.c_long(pid),
+        ctypes.c_long(tid),
+        ctypes.c_long(number),
+        ctypes.c_char_p(info),
+    )
+    if result != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
 
 
 def punch_hole(fd: int, offset: int, size_bytes: int) -> None:

@@ -29,11 +29,13 @@ from clew.protocol._constants import (
 )
 from clew.protocol.layout import field_offset, pack_struct
 
-__all__ = ["FilterRow", "SharedLayout", "SharedMemory"]
+__all__ = ["MEMFD_FLAGS", "MEMFD_NAME", "FilterRow", "SharedLayout", "SharedMemory"]
 
 _PAGE_BYTES: Final = 4096
 _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1, 2, 4
-_CLOEXEC, _ALLOW_SEALING = 1, 2
+
+MEMFD_NAME: Final = "clew"
+MEMFD_FLAGS: Final = 0x1 | 0x2  # MFD_CLOEXEC, MFD_ALLOW_SEALING
 
 FilterRow = tuple[int, int, bool]
 """Of a range of code: first address, first address past it, whether it is recorded."""
@@ -110,9 +112,11 @@ class SharedMemory:
         filters_active: bool = False,
         default_included: bool = True,
         is_paused: bool = False,
+        fd: int | None = None,
     ) -> None:
+        """`fd`: an empty memfd that may be sealed, to be used instead of a new one; it is closed like that one."""
         self.layout = layout
-        self.fd = os.memfd_create("clew", _CLOEXEC | _ALLOW_SEALING)
+        self.fd = os.memfd_create(MEMFD_NAME, MEMFD_FLAGS) if fd is None else fd
         try:
             try:
                 os.ftruncate(self.fd, layout.total_bytes)
@@ -164,6 +168,11 @@ class SharedMemory:
         offset = self.layout.status_offset + field_offset("StatusPage", name)
         self.map[offset : offset + 4] = value.to_bytes(4, "little")
         return offset
+
+    def status_u32(self, name: str) -> int:
+        """Field `name` of the status page, as the target left it."""
+        offset = self.layout.status_offset + field_offset("StatusPage", name)
+        return int.from_bytes(self.map[offset : offset + 4], "little")
 
     def append_filters(self, rows: Sequence[FilterRow]) -> int:
         """Append filter ranges, then make them valid; how many of them found room."""

@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     from clew.recording.drain import Drain, Request
     from clew.recording.raw import RawProcess, SessionInfo
 
-__all__ = ["RecordOptions", "RecordResult", "RecordingSession", "default_output"]
+__all__ = [
+    "RecordOptions",
+    "RecordResult",
+    "RecordingSession",
+    "default_output",
+    "make_directory",
+    "remove_directory",
+]
 
 MAX_DEFAULT_NAMES: Final = 10_000
 
@@ -121,8 +128,8 @@ class RecordingSession:
         if environment is None:
             environment = [name + b"=" + value for name, value in os.environb.items()]
         with contextlib.ExitStack() as undo:
-            _make_directory(options.output)
-            undo.callback(_remove_directory, options.output)
+            make_directory(options.output)
+            undo.callback(remove_directory, options.output)
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
             undo.callback(self._journal.close)
             self._shared = SharedMemory(
@@ -199,7 +206,7 @@ class RecordingSession:
                 self._assemble(process)
             except OutputError:
                 # Neither tables nor journal find room: half a trace would only be taken for one.
-                _remove_directory(self.options.output)
+                remove_directory(self.options.output)
                 raise
         self._journal.path.unlink(missing_ok=True)
         statistics = {
@@ -361,7 +368,8 @@ def default_output(program: str) -> Path:
     raise UsageError(f"{name}.clew and {MAX_DEFAULT_NAMES} more names are taken; choose one")
 
 
-def _make_directory(path: Path) -> None:
+def make_directory(path: Path) -> None:
+    """Make the directory of a trace. Raises OutputExistsError, or OutputError with the reason."""
     try:
         path.mkdir()
     except FileExistsError as error:
@@ -374,7 +382,8 @@ def _make_directory(path: Path) -> None:
         raise OutputError.from_os_error(path, error) from error
 
 
-def _remove_directory(path: Path) -> None:
+def remove_directory(path: Path) -> None:
+    """Remove a directory with all that is in it, as far as that is possible."""
     # Late: it brings three libraries for compression along, and is needed where something failed only.
     import shutil
 
