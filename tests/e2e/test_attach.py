@@ -1,0 +1,156 @@
+"""Attaching to running programs, and leaving them as they were."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import runs
+from tests.e2e.attaching import attach, attaching, end_attaching, start
+from tests.programs.build import SOURCES, parse_head
+
+NOBODY = 65534
+
+
+@pytest.fixture(scope="session")
+def programs_to_attach(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built programs of tests/programs/attach."""
+    folder = tmp_path_factory.mktemp("attach")
+    folder.chmod(0o755)
+    for source in sorted((SOURCES / "attach").glob("*.c")):
+        for program in parse_head(source):
+            command = ["gcc", "-Wall", "-Wextra", "-Werror", *program.flags, "-o", folder / program.name, source]
+            subprocess.run(command, check=True)
+    return folder
+
+
+@pytest.mark.parametrize("mode", ["counts", "coverage"])
+def test_one_thread(programs_to_attach: Path, tmp_path: Path, mode: str) -> None:
+    with start(programs_to_attach / "busy") as target:
+        before = target.look()
+        run = attach(target.pid, tmp_path / "out.clew", "--mode", mode)
+        assert (run.status, run.stdout) == (0, b"")
+        assert target.look() == before
+        recorded = runs.read(tmp_path / "out.clew")
+        assert [thread["end"] for thread in recorded.trace.threads.to_pylist()] == ["detached"]
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+    if mode == "counts":
+        assert recorded.totals["instructions"] > 1_000_000
+    process = recorded.summary["processes"][0]
+    assert (process["pid"], process["parent_pid"]) == (target.pid, os.getpid())
+    functions = set(recorded.trace.blocks["symbol"].to_pylist())
+    assert {"main", "step"} <= functions
+
+
+@pytest.mark.parametrize("name", ["threads", "threads.static"])
+def test_many_threads_again_and_again(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
+    with start(programs_to_attach / name) as target:
+        for cycle in range(5):
+            run = attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.2)
+            assert run.status == 0, run.stderr
+            assert not target.has_runtime()
+            recorded = runs.read(tmp_path / f"{cycle}.clew")
+            assert {thread["end"] for thread in recorded.trace.threads.to_pylist()} <= {"detached", "exit"}
+            assert recorded.totals["instructions"] > 0
+        status, output = target.end(number=signal.SIGTERM)
+    assert (status, output.splitlines()[-1]) == (0, "good")
+    assert "did not run" not in output
+
+
+def test_registers_control_words_and_gs_base(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "registers") as target:
+        before = target.look()
+        for cycle in range(20):
+            assert attach(target.pid, tmp_path / f"{cycle}.clew", "-q", seconds=0.02).status == 0
+            assert target.look() == before
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+    runs.read(tmp_path / "19.clew")
+
+
+def test_threads_that_wait_go_on_waiting(programs_to_attach: Path, tmp_path: Path) -> None:
+    """However often they are disturbed, no wait fails, and none takes longer."""
+    with start(programs_to_attach / "waiting", "8") as target:
+        before = target.look()
+        for cycle in range(4):
+            assert attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.2).status == 0
+            assert target.look() == before
+        status, output = target.end(stdin=b"x")
+    assert (status, output.splitlines()[-1]) == (0, "good"), output
+
+
+def test_waits_that_end_while_recorded(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "waiting", "4") as target:
+        with attaching(target.pid, tmp_path / "out.clew") as clew:
+            target.wait_for(target.is_attached)
+            status, output = target.end(stdin=b"x")
+            _, said = clew.communicate(timeout=60)
+        assert (status, output.splitlines()[-1]) == (0, "good"), output
+    assert clew.returncode == 0, said
+    runs.read(tmp_path / "out.clew")
+
+
+def test_inside_a_signal_handler(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "handling") as target:
+        before = target.look()
+        assert attach(target.pid, tmp_path / "1.clew").status == 0
+        assert target.look() == before
+        # Once more, and the handler returns while it is recorded.
+        with attaching(target.pid, tmp_path / "2.clew"):
+            target.wait_for(target.is_attached)
+            assert target.end(stdin=b"x") == (0, "ready\ngood\n")
+
+
+def test_a_handler_left_natively(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "handling") as target:
+        assert attach(target.pid, tmp_path / "1.clew").status == 0
+        assert target.end(stdin=b"x") == (0, "ready\ngood\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_told_to_leave(programs_to_attach: Path, tmp_path: Path, number: int) -> None:
+    with start(programs_to_attach / "busy") as target:
+        before = target.look()
+        with attaching(target.pid, tmp_path / "out.clew") as clew:
+            target.wait_for(target.is_attached)
+            status, said = end_attaching(clew, number)
+        assert status == 0, said
+        assert target.look() == before
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+    runs.read(tmp_path / "out.clew")
+
+
+def test_a_controller_that_is_killed(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "busy") as target:
+        with attaching(target.pid, tmp_path / "out.clew") as clew:
+            target.wait_for(target.is_attached)
+            clew.kill()
+            clew.wait(60)
+        again = attach(target.pid, tmp_path / "again.clew")
+        assert again.status == 1
+        assert b"is recorded by clew already, or was when that clew was killed" in again.stderr
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+def test_a_process_that_ends_while_recorded(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "threads") as target, attaching(target.pid, tmp_path / "out.clew") as clew:
+        target.wait_for(target.is_attached)
+        assert target.end(number=signal.SIGTERM)[0] == 0
+        _, said = clew.communicate(timeout=60)
+        assert (clew.returncode, b"ended" in said) == (0, True)
+    runs.read(tmp_path / "out.clew")
+
+
+def test_a_stopped_process_stays_stopped(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "threads") as target:
+        os.kill(target.pid, signal.SIGSTOP)
+        target.wait_for(lambda: target.status("State").startswith("T"))
+        assert attach(target.pid, tmp_path / "out.clew").status == 0
+        assert not target.has_runtime()
+        target.wait_for(lambda: target.status("State").startswith("T (stopped"))
+        os.kill(target.pid, signal.SIGCONT)
+        assert target.end(number=signal.SIGTERM)[0] == 0
+    runs.read(tmp_path / "out.clew")
