@@ -57,12 +57,12 @@ class Target:
         self.output += rest
         return self.process.returncode, self.output.decode()
 
-    def wait_for(self, is_so: Callable[[], bool]) -> None:
+    def wait_for(self, is_so: Callable[[], bool], *, pause_seconds: float = 0.005) -> None:
         """Wait until something holds that the program is about to do."""
         deadline = time.monotonic() + LIMIT_SECONDS
         while not is_so():
             assert time.monotonic() < deadline
-            time.sleep(0.005)
+            time.sleep(pause_seconds)
 
     def status(self, name: str) -> str:
         """A line of /proc/PID/status."""

@@ -23,8 +23,8 @@ def programs_to_attach(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.chmod(0o755)
     for source in sorted((SOURCES / "attach").glob("*.c")):
         for program in parse_head(source):
-            command = ["gcc", "-Wall", "-Wextra", "-Werror", *program.flags, "-o", folder / program.name, source]
-            subprocess.run(command, check=True)
+            files = ["-o", str(folder / program.name), str(source)]
+            subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", *program.flags, *files], check=True)
     return folder
 
 
@@ -49,7 +49,7 @@ def test_one_thread(programs_to_attach: Path, tmp_path: Path, mode: str) -> None
 @pytest.mark.parametrize("name", ["threads", "threads.static"])
 def test_many_threads_again_and_again(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
     with start(programs_to_attach / name) as target:
-        for cycle in range(5):
+        for cycle in range(3):
             run = attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.2)
             assert run.status == 0, run.stderr
             assert not target.has_runtime()
@@ -64,11 +64,11 @@ def test_many_threads_again_and_again(programs_to_attach: Path, tmp_path: Path, 
 def test_registers_control_words_and_gs_base(programs_to_attach: Path, tmp_path: Path) -> None:
     with start(programs_to_attach / "registers") as target:
         before = target.look()
-        for cycle in range(20):
+        for cycle in range(8):
             assert attach(target.pid, tmp_path / f"{cycle}.clew", "-q", seconds=0.02).status == 0
             assert target.look() == before
         assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
-    runs.read(tmp_path / "19.clew")
+    runs.read(tmp_path / "7.clew")
 
 
 def test_threads_that_wait_go_on_waiting(programs_to_attach: Path, tmp_path: Path) -> None:
@@ -154,3 +154,49 @@ def test_a_stopped_process_stays_stopped(programs_to_attach: Path, tmp_path: Pat
         os.kill(target.pid, signal.SIGCONT)
         assert target.end(number=signal.SIGTERM)[0] == 0
     runs.read(tmp_path / "out.clew")
+
+
+def test_told_to_leave_while_attaching(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "busy") as target:
+        before = target.look()
+        for cycle in range(5):
+            with attaching(target.pid, tmp_path / f"{cycle}.clew", "-q") as clew:
+                target.wait_for(lambda: target.status("TracerPid") != "0" or target.has_runtime(), pause_seconds=0)
+                status, said = end_attaching(clew)
+            assert (status, said) in ((0, ""), (1, f"clew: process {target.pid}: let go, as told\n"))
+            assert target.look() == before
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+def test_a_program_whose_first_thread_has_ended(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "leaderless") as target:
+        assert target.status("State").startswith("Z")
+        run = attach(target.pid, tmp_path / "out.clew")
+        assert run.status == 0, run.stderr
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+    assert runs.read(tmp_path / "out.clew").totals["instructions"] > 0
+
+
+def test_a_process_in_another_pid_namespace(programs_to_attach: Path, tmp_path: Path) -> None:
+    command = ["unshare", "--pid", "--fork", "--kill-child", str(programs_to_attach / "threads")]
+    if subprocess.run([*command[:-1], "true"], capture_output=True).returncode != 0:
+        pytest.skip("only root can make a pid namespace")
+    with start(*command) as parent:
+        pid = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()[0])
+        for cycle in range(2):
+            run = attach(pid, tmp_path / f"{cycle}.clew")
+            assert run.status == 0, run.stderr
+            assert b"memfd:clew" not in Path(f"/proc/{pid}/maps").read_bytes()
+            runs.read(tmp_path / f"{cycle}.clew")
+        os.kill(pid, signal.SIGTERM)
+        status, output = parent.end()
+        assert (status, output.splitlines()[-1]) == (0, "good"), output
+
+
+def test_a_parent_that_waits_in_vfork(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "vforking") as target:
+        run = attach(target.pid, tmp_path / "out.clew")
+        assert run.status == 1
+        assert b"can't be stopped" in run.stderr and run.stderr.count(b"\n") == 1
+        assert not (tmp_path / "out.clew").exists()
+        assert target.end(stdin=b"x") == (0, "ready\ngood\n")

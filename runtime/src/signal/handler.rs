@@ -88,7 +88,7 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         super::deliver::deliver_native(context, signal, info, ucontext);
         return;
     }
-    if signal == SIGTRAP && info.code == -(DETACH_CODE as i32) && info.address == DETACH_CODE {
+    if signal == SIGTRAP && info.code == -(DETACH_CODE as i32) && info.rest[0] == DETACH_CODE {
         // SAFETY: `shared` is set before any thread runs and never changes.
         if unsafe { ENGINE.peek() }.shared.is_detaching() {
             hasten_to_leave(context, info, ucontext);
@@ -214,7 +214,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
 /// The controller detaches, and fetches the thread out of the cache: as for a signal, but nothing is delivered.
 fn hasten_to_leave(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
     // The controller opened the mask for this signal, and says what it was.
-    ucontext.sigmask = info.rest[0];
+    ucontext.sigmask = info.rest[1];
     let mask = ucontext.sigmask;
     let before = context.pending_word().fetch_or(PENDING_LEAVE | PENDING_FETCHED, Ordering::Relaxed);
     hasten(context, ucontext);

@@ -73,6 +73,8 @@ def command(
     The exit status is 0 when the trace was written, whatever became of the process.
     """
     quiet = quiet or is_quiet()
+    # numpy's linear algebra would start threads that are of no use here, and cost processor time.
+    environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     target = _parse_pid(pid)
     check_attachable(target)
     options = RecordOptions(
@@ -90,8 +92,6 @@ def command(
         if not quiet:
             until = f"for {duration:g} s" if duration is not None else "until Ctrl-C"
             say(f"attached to process {pid} ({options.command[0]}); recording {until}")
-        # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
-        environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         started = time.monotonic()
         session.wait()
         if not quiet:

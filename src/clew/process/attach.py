@@ -12,13 +12,13 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import AttachError, InjectionError, TargetGoneError
 from clew.process import ptrace
-from clew.process.attachable import check_attachable
+from clew.process.attachable import check_attachable, has_own_namespace, tid_inside
 from clew.process.held_process import POLL_SECONDS, HeldProcess
 from clew.process.inject import InjectionPlan, layout_for_limits, map_runtime, plan_injection, start_block
 from clew.process.maps import Mapping, read_maps
@@ -55,6 +55,9 @@ class Attachment:
     labels: dict[str, int]
     stack_end: RemoteAddress
     regions: tuple[tuple[RemoteAddress, int], ...]
+    has_own_namespace: bool
+    """Its threads have other ids than this process knows them by."""
+
     stopped_seconds: float
     """How long the process stood still."""
 
@@ -118,6 +121,7 @@ class _Entry:
         self._pid = held.pid
         self._image = image
         self._started = started
+        self._has_own_namespace = has_own_namespace(held.pid)
         tids = list(held.threads)
         # A process that is killed has its first thread waited for last.
         self._worker = next((tid for tid in tids if tid != Tid(held.pid)), tids[0])
@@ -132,6 +136,8 @@ class _Entry:
                 if ptrace.get_registers(tid).cs != original.cs:
                     raise AttachError(self._pid, f"process {self._pid}: runs 32-bit code; clew follows 64-bit programs")
             states = [read_state(process, tid) for tid in self._held.threads]
+            if self._has_own_namespace:
+                states = [replace(state, tid_inside=tid_inside(state.tid)) for state in states]
             extended_state = ptrace.get_extended_state(self._worker)
             undo.callback(self._restore_worker, process, original, extended_state, states)
             ptrace.set_signal_mask(self._worker, ALL_SIGNALS)
@@ -182,12 +188,22 @@ class _Entry:
         registers.rsp = next((mapping.end for mapping in mappings if mapping.path == "[stack]"), registers.rsp)
         process.write(
             plan.start_block,
-            start_block(self._pid, registers, self._image, layout, plan, mappings, attach_block=attach_block),
+            start_block(Pid(self._worker), registers, self._image, layout, plan, mappings, attach_block=attach_block),
         )
         process.write(attach_block, pack_struct("AttachBlock", threads=table, thread_count=len(states)))
         process.write(table, b"".join(state.packed() for state in states))
         stack_end = RemoteAddress(plan.start_block + start_bytes)
-        return Attachment(self._pid, memfd.shared, plan, self._image.memory_bytes, {}, stack_end, regions, 0.0)
+        return Attachment(
+            self._pid,
+            memfd.shared,
+            plan,
+            self._image.memory_bytes,
+            {},
+            stack_end,
+            regions,
+            self._has_own_namespace,
+            0.0,
+        )
 
     def _start(self, process: StoppedProcess, attachment: Attachment) -> None:
         ptrace.set_signal_mask(self._worker, ALL_BUT_TRAP)

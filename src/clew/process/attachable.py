@@ -11,12 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from clew.address import Pid
+from clew.address import Pid, Tid
 from clew.errors import AttachError
 from clew.process.maps import read_maps
 from clew.process.shared_memory import MEMFD_NAME
 
-__all__ = ["check_attachable", "explain_refusal", "read_ptrace_scope"]
+__all__ = [
+    "check_attachable",
+    "explain_refusal",
+    "find_living_task",
+    "has_own_namespace",
+    "read_ptrace_scope",
+    "tid_inside",
+]
 
 _PF_KTHREAD: Final = 0x200000
 _CAP_SYS_PTRACE: Final = 19
@@ -50,9 +57,10 @@ def check_attachable(pid: Pid) -> None:
         raise AttachError(
             pid, f"process {pid}: is traced already, by {_name_of(tracer)} (process {tracer}); let that detach first"
         )
+    task = find_living_task(pid)
     try:
-        mappings = read_maps(pid)
-        with open(f"/proc/{pid}/exe", "rb") as file:
+        mappings = read_maps(task)
+        with open(f"/proc/{task}/exe", "rb") as file:
             head = file.read(len(_ELF_CLASS_32))
     except OSError as error:
         raise AttachError(pid, explain_refusal(pid, error)) from error
@@ -61,6 +69,33 @@ def check_attachable(pid: Pid) -> None:
     if any(mapping.path.startswith(f"/memfd:{MEMFD_NAME} ") for mapping in mappings):
         raise AttachError(pid, f"process {pid}: is recorded by clew already, or was when that clew was killed")
     _check_seccomp(pid, status)
+
+
+def find_living_task(pid: Pid) -> Pid:
+    """A thread of `pid` that has not ended, by whose id /proc tells of the process: its first one may be gone."""
+    try:
+        names = sorted(os.listdir(f"/proc/{pid}/task"), key=lambda name: (name != str(pid), name))
+    except OSError:
+        return pid
+    for name in names:
+        status = _read_status(name)
+        if status is not None and not status["State"].startswith(("Z", "X")):
+            return Pid(int(name))
+    return pid
+
+
+def has_own_namespace(pid: Pid) -> bool:
+    """Whether process `pid` sees other process ids than this one does."""
+    try:
+        return os.readlink(f"/proc/{find_living_task(pid)}/ns/pid") != os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return False
+
+
+def tid_inside(tid: Tid) -> Tid:
+    """What a thread is called in its own pid namespace; `tid` itself if it is gone."""
+    status = _read_status(str(tid))
+    return tid if status is None or not status.get("NSpid") else Tid(int(status["NSpid"].split()[-1]))
 
 
 def explain_refusal(

@@ -14,12 +14,14 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
-from clew.errors import AttachError, RemoteCallError, TargetGoneError
+from clew.errors import AttachError, RemoteCallError, TargetError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attach import ALL_BUT_TRAP, ALL_SIGNALS, Attachment, run_until_parked
+from clew.process.attachable import tid_inside
 from clew.process.held_process import POLL_SECONDS, HeldProcess, Stop
 from clew.process.linux import queue_signal
 from clew.process.maps import read_maps
@@ -55,9 +57,10 @@ def detach(attachment: Attachment, *, on_wait: Callable[[], object] = lambda: No
         held.stop_all(STOP_SECONDS, on_wait=on_wait)
         if not held.has_executed and _is_inside(held, attachment):
             _Leaving(held, attachment, on_wait).leave()
-    except (TargetGoneError, ProcessLookupError):
-        # Ended on the way: nothing is left to leave.
-        pass
+    except (TargetError, ProcessLookupError):
+        held.let_go()
+        if not held.has_executed and not _has_ended(attachment.pid):
+            raise
     finally:
         held.let_go()
     return time.monotonic() - started
@@ -65,6 +68,14 @@ def detach(attachment: Attachment, *, on_wait: Callable[[], object] = lambda: No
 
 def _is_inside(held: HeldProcess, attachment: Attachment) -> bool:
     return any(mapping.start == attachment.plan.image_base for mapping in read_maps(Pid(next(iter(held.threads)))))
+
+
+def _has_ended(pid: Pid) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1]
+    except OSError:
+        return True
+    return state in (b"Z", b"X")
 
 
 @dataclass
@@ -151,7 +162,7 @@ class _Leaving:
             if not is_in_image:
                 self.native.add(tid)
                 return
-        elif self._owner_of(registers.gs_base) == tid:
+        elif self._owns(tid, registers.gs_base):
             self._set_pending(registers.gs_base)
             code, call = call_to_make_again(registers)
             if code and registers.rip == labels["syscall_return_pc"]:
@@ -167,7 +178,8 @@ class _Leaving:
         if tid in self.fetched:
             return
         mask = ptrace.get_signal_mask(tid)
-        info = struct.pack("<iii4xQQ", signal.SIGTRAP, 0, -DETACH_CODE, DETACH_CODE, mask).ljust(_SIGINFO_BYTES, b"\0")
+        # Behind si_pid and si_uid, which the kernel may write itself.
+        info = struct.pack("<iii12xQQ", signal.SIGTRAP, 0, -DETACH_CODE, DETACH_CODE, mask).ljust(_SIGINFO_BYTES, b"\0")
         try:
             queue_signal(self.attachment.pid, tid, signal.SIGTRAP, info)
         except OSError as error:
@@ -179,9 +191,10 @@ class _Leaving:
         self.fetched.add(tid)
         ptrace.set_signal_mask(tid, mask & ~_SIGTRAP_BIT)
 
-    def _owner_of(self, context: int) -> int:
+    def _owns(self, tid: Tid, context: int) -> bool:
         # A thread that is just starting has its parent's gs base still.
-        return self._read_u32(context + self.attachment.labels["tid_offset"])
+        own = tid_inside(tid) if self.attachment.has_own_namespace else tid
+        return self._read_u32(context + self.attachment.labels["tid_offset"]) == own
 
     def _set_pending(self, context: int) -> None:
         address = context + self.attachment.labels["pending_offset"]

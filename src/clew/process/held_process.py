@@ -113,9 +113,15 @@ class HeldProcess:
                 self.interrupt(thread.tid)
         while self.threads:
             for thread in [thread for thread in self.threads.values() if thread.is_stopped]:
-                with _gone_ignored():
+                try:
                     ptrace.detach(thread.tid, thread.stop_signal)
-                del self.threads[thread.tid]
+                except OSError as error:
+                    if error.errno != errno.ESRCH:
+                        raise
+                    # Killed meanwhile, and not gone before its tracer has seen it.
+                    thread.is_stopped = False
+                else:
+                    del self.threads[thread.tid]
             self.poll()
             if time.monotonic() > deadline:
                 # What can't be stopped is the kernel's to let go, when this process ends.

@@ -52,12 +52,14 @@ class ThreadState:
     gs_base: int
     mask: int
     call_code: int = 0
+    tid_inside: Tid | None = None
+    """What it is called in its own pid namespace, if that is another one."""
 
     def packed(self) -> bytes:
         """As struct ThreadState of the protocol."""
         return pack_struct(
             "ThreadState",
-            tid=self.tid,
+            tid=self.tid if self.tid_inside is None else self.tid_inside,
             registers=self.registers,
             rip=self.rip,
             rflags=self.rflags,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from clew.address import Pid
 from clew.errors import AttachError
 from clew.process.attach import attach
-from clew.process.attachable import check_attachable
+from clew.process.attachable import check_attachable, find_living_task
 from clew.process.detach import detach
 from clew.process.maps import Mapping
 from clew.process.runtime_image import load_runtime_image
@@ -75,6 +75,8 @@ class AttachSession(RecordingSession):
         options = self.options
         # Before anything is made: most of what can be wrong is told here.
         check_attachable(self.pid)
+        # What takes long to import is imported before the process depends on being drained.
+        import clew.recording.drain  # noqa: F401
         image = load_runtime_image()
         with contextlib.ExitStack() as undo:
             make_directory(options.output)
@@ -86,7 +88,7 @@ class AttachSession(RecordingSession):
             except ProcessLookupError as error:
                 raise AttachError(self.pid, f"process {self.pid}: no such process") from error
             undo.callback(os.close, self._pidfd)
-            executable = os.readlink(f"/proc/{self.pid}/exe")
+            executable = os.readlink(f"/proc/{find_living_task(self.pid)}/exe")
             self._process_name = name_of(self.pid)
             self._start_ns = time.time_ns()
             self._cpu_seconds_before = _cpu_seconds(self.pid)
@@ -167,7 +169,7 @@ def name_of(pid: Pid) -> str:
 def command_of(pid: Pid) -> list[str]:
     """The command line of process `pid`, as it shows it; its name if it shows none."""
     with contextlib.suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        words = Path(f"/proc/{find_living_task(pid)}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
         if words != [b""]:
             return [os.fsdecode(word) for word in words]
     return [name_of(pid)]
