@@ -85,6 +85,10 @@ def attach(
         if held.has_executed:
             raise AttachError(pid, f"process {pid}: became another program just now; try again")
         return _Entry(held, image, started).enter(make_shared)
+    except ProcessLookupError as error:
+        raise TargetGoneError(pid, f"process {pid}: ended while it was attached to") from error
+    except OSError as error:
+        raise AttachError(pid, f"process {pid}: can't be attached to: {error.strerror or error}") from error
     finally:
         held.let_go()
 

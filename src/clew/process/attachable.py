@@ -178,7 +178,7 @@ def _has_capability() -> bool:
 def _is_guarded(pid: Pid, owner: int) -> bool:
     """Whether the kernel gives the process's files to root, because it may not be dumped."""
     try:
-        return os.stat(f"/proc/{pid}").st_uid != owner
+        return os.stat(f"/proc/{pid}/maps").st_uid != owner
     except OSError:
         return False
 

@@ -33,7 +33,7 @@ from clew.process.linux import (
     PROT_READ,
     PROT_WRITE,
 )
-from clew.process.maps import Mapping, read_auxiliary_vector, read_maps
+from clew.process.maps import Mapping, read_address_space_limit, read_auxiliary_vector, read_maps
 from clew.process.ptrace import UserRegisters
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import SharedLayout, SharedMemory
@@ -85,7 +85,7 @@ def layout_for_limits(layout: SharedLayout, pid: int = 0) -> tuple[SharedLayout,
 
     Half of what the limit leaves is kept for the program. Raises InjectionError if the rest is not enough.
     """
-    limit, _ = resource.prlimit(pid, resource.RLIMIT_AS)
+    limit = read_address_space_limit(Pid(pid)) if pid else resource.prlimit(0, resource.RLIMIT_AS)[0]
     heap_bytes = HEAP_BYTES
     if limit == resource.RLIM_INFINITY:
         return layout, heap_bytes

@@ -77,6 +77,7 @@ class AttachSession(RecordingSession):
         check_attachable(self.pid)
         # What takes long to import is imported before the process depends on being drained.
         import clew.recording.drain  # noqa: F401
+
         image = load_runtime_image()
         with contextlib.ExitStack() as undo:
             make_directory(options.output)
