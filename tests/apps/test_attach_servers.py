@@ -107,9 +107,7 @@ def test_nginx(tmp_path: Path) -> None:
     with start(tool("nginx"), "-c", configuration, ready=b"") as target:
         wait_for_port(port)
         url = f"http://127.0.0.1:{port}/index.html"
-        with load(
-            tool("ab"), "-q", "-k", "-t", "800", "-n", "5000000", "-c", "8", "-H", "Accept-Encoding: gzip", url
-        ):
+        with load(tool("ab"), "-q", "-k", "-t", "800", "-n", "5000000", "-c", "8", "-H", "Accept-Encoding: gzip", url):
             attach_again_and_again(target, tmp_path)
         before = target.look()
         assert attach(target.pid, tmp_path / "idle.clew").status == 0

@@ -85,8 +85,8 @@ def command(
         exclude=exclude,
         drop_on_full=on_full == "drop",
     )
-    with LeaveGuard().held() as guard:
-        assert isinstance(guard, LeaveGuard)
+    guard = LeaveGuard()
+    with guard.held():
         session = AttachSession(target, options, guard, duration)
         session.start()
         if not quiet:

@@ -17,6 +17,7 @@ from clew.address import Pid, Tid
 from clew.errors import AttachError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import explain_refusal
+from clew.process.thread_state import make_disturbed_call_again
 
 __all__ = ["HeldProcess", "HeldThread", "Stop"]
 
@@ -114,6 +115,8 @@ class HeldProcess:
         while self.threads:
             for thread in [thread for thread in self.threads.values() if thread.is_stopped]:
                 try:
+                    if thread.stop_signal == 0 and not self.has_executed:
+                        make_disturbed_call_again(thread.tid)
                     ptrace.detach(thread.tid, thread.stop_signal)
                 except OSError as error:
                     if error.errno != errno.ESRCH:

@@ -19,7 +19,15 @@ from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import LAYOUTS
 from clew.protocol.layout import pack_struct
 
-__all__ = ["REGISTER_NAMES", "ThreadState", "call_to_make_again", "give_back", "parse_state", "read_state"]
+__all__ = [
+    "REGISTER_NAMES",
+    "ThreadState",
+    "call_to_make_again",
+    "give_back",
+    "make_disturbed_call_again",
+    "parse_state",
+    "read_state",
+]
 
 REGISTER_NAMES: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
@@ -123,6 +131,15 @@ def read_state(process: StoppedProcess, tid: Tid) -> ThreadState:
         if _try_read(process, address, 2) == _SYSCALL_INSTRUCTION:
             return replace(state, registers=(call, *state.registers[1:]), rip=address, call_code=code)
     return _abort_sequence(process, state)
+
+
+def make_disturbed_call_again(tid: Tid) -> None:
+    """Let a stopped thread that is inside a system call make it again, where the call takes the stop for its end."""
+    registers = ptrace.get_registers(tid)
+    code, _ = call_to_make_again(registers)
+    if code and registers.rax != -code & _U64:
+        registers.rax = -code & _U64
+        ptrace.set_registers(tid, registers)
 
 
 def give_back(state: ThreadState) -> None:
