@@ -102,3 +102,31 @@ def test_from_python(programs_to_attach: Path, tmp_path: Path) -> None:
         with pytest.raises(ClewError, match="is this clew itself"):
             clew.attach(os.getpid(), duration=1)
         assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+def test_a_thread_that_can_not_leave(programs_to_attach: Path, tmp_path: Path) -> None:
+    """Told once more, clew writes the trace; the process goes on as it is."""
+    with start(programs_to_attach / "vforking", "late") as target:
+        children = Path(f"/proc/{target.pid}/task/{target.pid}/children")
+        assert target.process.stdin is not None
+        with attaching(target.pid, tmp_path / "out.clew") as clew_process:
+            target.wait_for(target.is_attached)
+            target.process.stdin.write(b"g")
+            target.process.stdin.flush()
+            target.wait_for(lambda: children.read_text() != "")
+            clew_process.send_signal(signal.SIGINT)
+            target.wait_for(lambda: target.status("TracerPid") != "0")
+            status, said = end_attaching(clew_process)
+        assert (status, "the process goes on with clew's runtime in it" in said) == (0, True), said
+        assert target.end(stdin=b"x") == (0, "ready\ngood\n")
+    runs.read(tmp_path / "out.clew")
+
+
+def test_a_trap_that_waits_blocked(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "trapping") as target:
+        before = target.look()
+        for cycle in range(3):
+            assert attach(target.pid, tmp_path / f"{cycle}.clew").status == 0
+            assert target.look() == before
+            assert int(target.status("ShdPnd"), 16) | int(target.status("SigPnd"), 16) == 1 << 4
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")

@@ -11,7 +11,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,7 +29,7 @@ from clew.process.thread_state import ThreadState, read_state
 from clew.protocol._constants import ATTACH_BLOCK_BYTES, LAYOUTS, START_BLOCK_BYTES, THREAD_STATE_BYTES, RuntimeState
 from clew.protocol.layout import field_offset, pack_struct
 
-__all__ = ["Attachment", "SharedMemoryMaker", "attach", "run_until_parked"]
+__all__ = ["Attachment", "SharedMemoryMaker", "attach", "run_until_parked", "send_again", "signal_code"]
 
 STOP_SECONDS: Final = 2.0
 START_SECONDS: Final = 20.0
@@ -37,6 +37,9 @@ STACK_BYTES: Final = 1 << 16
 ALL_SIGNALS: Final = (1 << 64) - 1
 ALL_BUT_TRAP: Final = ALL_SIGNALS & ~(1 << signal.SIGTRAP - 1)
 """Masks. A trap that is blocked would cost the program its action for SIGTRAP."""
+
+SI_KERNEL: Final = 0x80
+"""si_code of an int3."""
 
 SharedMemoryMaker = Callable[[int, SharedLayout, list[Mapping]], SharedMemory]
 """Given an empty memfd, the sizes to give it, and what is mapped in the process."""
@@ -108,13 +111,25 @@ def run_until_parked(process: StoppedProcess, seconds: float) -> None:
         if not os.WIFSTOPPED(status):
             raise TargetGoneError(process.pid, f"process {process.pid}: ended meanwhile", status)
         number, event = os.WSTOPSIG(status), status >> 16
-        if event == 0 and number == signal.SIGTRAP:
+        if event == 0 and number == signal.SIGTRAP and signal_code(process.task) == SI_KERNEL:
             return
         if event == 0 and number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE):
             raise InjectionError(process.pid, f"process {process.pid}: the runtime failed with signal {number}")
         if event == 0:
             process.held_signals.append(number)
         ptrace.cont(process.task)
+
+
+def signal_code(task: ptrace.TaskId) -> int:
+    """si_code of the signal that a tracee has stopped for."""
+    return int.from_bytes(ptrace.get_signal_info(task)[8:12], "little", signed=True)
+
+
+def send_again(pid: Pid, numbers: Sequence[int]) -> None:
+    """Send a process the signals that were kept from it while a thread of it ran in the runtime."""
+    for number in dict.fromkeys(numbers):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 class _Entry:
@@ -154,8 +169,7 @@ class _Entry:
         for state, (context, stack_top) in zip(states, entered, strict=True):
             self._send(state.tid, original, labels["attach_pc"], context, stack_top)
         self._held.let_go()
-        if signal.SIGSTOP in process.held_signals:
-            os.kill(self._pid, signal.SIGSTOP)
+        send_again(self._pid, process.held_signals)
         return Attachment(**{**vars(attachment), "labels": labels, "stopped_seconds": time.monotonic() - self._started})
 
     def _map(

@@ -8,7 +8,6 @@ made with one of the threads, and each thread gets its own registers. Should par
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import struct
 import time
@@ -20,7 +19,15 @@ from typing import Final
 from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import AttachError, RemoteCallError, TargetError, TargetGoneError
 from clew.process import ptrace
-from clew.process.attach import ALL_BUT_TRAP, ALL_SIGNALS, Attachment, run_until_parked
+from clew.process.attach import (
+    ALL_BUT_TRAP,
+    ALL_SIGNALS,
+    SI_KERNEL,
+    Attachment,
+    run_until_parked,
+    send_again,
+    signal_code,
+)
 from clew.process.attachable import tid_inside
 from clew.process.held_process import POLL_SECONDS, HeldProcess, Stop
 from clew.process.linux import queue_signal
@@ -38,23 +45,28 @@ LOOK_AGAIN_SECONDS: Final = 0.02
 """What has not parked by then is stopped once more, and looked at where it is now."""
 
 _PENDING_LEAVE: Final = 2
-_SI_KERNEL: Final = 0x80
 _SIGINFO_BYTES: Final = 128
 _SIGTRAP_BIT: Final = 1 << signal.SIGTRAP - 1
 _STACK: Final = struct.Struct("<QIIQ")
 _SS_DISABLE, _SS_AUTODISARM = 2, 1 << 31
 
 
-def detach(attachment: Attachment, *, on_wait: Callable[[], object] = lambda: None) -> float:
+def detach(
+    attachment: Attachment,
+    *,
+    on_wait: Callable[[], object] = lambda: None,
+    is_given_up: Callable[[], bool] = lambda: False,
+) -> float:
     """Leave the process as it was; for how many seconds it stood still or was on its way out.
 
     `on_wait` is called while the threads are waited for: rings have to be emptied meanwhile. A process that has ended,
-    or became another program, needs nothing. Raises AttachError if it can't be left now; it goes on recorded then.
+    or became another program, needs nothing. Raises AttachError if it can't be left now, or if `is_given_up` says so
+    while its threads are stopped; it goes on recorded then.
     """
     held = HeldProcess(attachment.pid)
     started = time.monotonic()
     try:
-        held.stop_all(STOP_SECONDS, on_wait=on_wait)
+        held.stop_all(STOP_SECONDS, on_wait=on_wait, is_given_up=is_given_up)
         if not held.has_executed and _is_inside(held, attachment):
             _Leaving(held, attachment, on_wait).leave()
     except (TargetError, ProcessLookupError):
@@ -91,6 +103,8 @@ class _Leaving:
 
     fetched: set[Tid] = field(default_factory=set)
     """Threads whose signal, which fetches them out of the code cache, has not arrived yet."""
+
+    held_signals: list[int] = field(default_factory=list)
 
     def leave(self) -> None:
         pid = self.attachment.pid
@@ -142,15 +156,20 @@ class _Leaving:
             self._send(tid)
             return
         if stop.signal_number == signal.SIGTRAP:
-            code = struct.unpack_from("<i", ptrace.get_signal_info(tid), 8)[0]
+            code = signal_code(tid)
             registers = ptrace.get_registers(tid)
-            if code == _SI_KERNEL and registers.rip == self.attachment.labels["parked_pc"]:
+            if code == SI_KERNEL and registers.rip == self.attachment.labels["parked_pc"]:
                 self.held.threads[tid].stop_signal = 0
                 state = parse_state(self._memory.read(RemoteAddress(registers.rdi), THREAD_STATE_BYTES))
                 self.parked[tid] = ThreadState(**{**vars(state), "tid": tid})
                 return
             if code == -DETACH_CODE:
                 self.fetched.discard(tid)
+            elif code <= 0:
+                # Sent by somebody, and perhaps blocked by the program: it comes when the runtime is gone.
+                self.held_signals.append(stop.signal_number)
+                self.held.resume(tid)
+                return
         self.held.resume(tid, stop.signal_number)
 
     def _send(self, tid: Tid) -> None:
@@ -231,8 +250,7 @@ class _Leaving:
         ptrace.set_extended_state(worker, extended_state)
         ptrace.set_registers(worker, original)
         ptrace.set_signal_mask(worker, mask)
-        if signal.SIGSTOP in process.held_signals:
-            os.kill(attachment.pid, signal.SIGSTOP)
+        send_again(attachment.pid, [*self.held_signals, *process.held_signals])
 
     def _restore_signal_stack(self, memory: StoppedProcess, tid: Tid) -> None:
         """A thread that was released has the runtime's alternate stack still."""

@@ -45,8 +45,13 @@ class LeaveGuard(InterruptGuard):
     """While `held`: any signal that would end clew means that it is to detach, and write the trace."""
 
     @property
+    def n_wishes(self) -> int:
+        """How often clew was told to leave."""
+        return self.interrupts + self.terminations
+
+    @property
     def wants_to_leave(self) -> bool:
-        return self.interrupts + self.terminations > 0
+        return self.n_wishes > 0
 
     def follow(self, target_pidfd: int) -> None:
         """The target has no part in signals to clew."""
@@ -62,6 +67,7 @@ class AttachSession(RecordingSession):
     def __init__(
         self, pid: Pid, options: RecordOptions, guard: LeaveGuard | None = None, duration_seconds: float | None = None
     ) -> None:
+        self._guard: LeaveGuard
         super().__init__(options, guard or LeaveGuard())
         self.pid = pid
         self.attach_seconds = 0.0
@@ -146,10 +152,16 @@ class AttachSession(RecordingSession):
         self._target_cpu_seconds = max(_cpu_seconds(self.pid) - self._cpu_seconds_before, 0.0)
 
     def _detach(self, drain: Drain, *, is_last: bool) -> bool:
-        """Detach; whether this session is over."""
+        """Detach; whether this session is over: at the last, or when told to leave once more, it is in any case."""
+        n_wishes = self._guard.n_wishes
+
+        def is_given_up() -> bool:
+            return self._guard.n_wishes > n_wishes
+
         try:
-            self.detach_seconds = detach(self._attachment, on_wait=drain.poll)
+            self.detach_seconds = detach(self._attachment, on_wait=drain.poll, is_given_up=is_given_up)
         except AttachError as error:
+            is_last = is_last or is_given_up()
             if is_last:
                 self._warnings.append(f"{error.message}; the process goes on with clew's runtime in it")
             return is_last
