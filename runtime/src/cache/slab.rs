@@ -4,11 +4,12 @@
 //! (what starts where), so that the signal handler finds what a cache address belongs to without a lock. All grow up.
 
 use crate::arch::x86_64::emit::Emitter;
-use crate::sys::calls::mmap;
+use crate::sys::calls::{mmap, syscall};
 use crate::sys::heap::Arena;
 use crate::sys::kernel::{
     MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
+use crate::sys::number;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub const SLAB_BYTES: u64 = 16 << 20;
@@ -256,6 +257,17 @@ impl Slabs {
             slab.append(true, room.cold, what, end(room.cold, cold_bytes));
         }
         slab.append(false, room.hot, what, end(room.hot, hot_bytes));
+    }
+
+    /// Gives all slabs back to the kernel.
+    ///
+    /// # Safety
+    /// No thread may run or ever come back to translated code.
+    pub unsafe fn unmap_all(&self) {
+        for slab in self.list.as_slice() {
+            // SAFETY: the slab is the runtime's own, and the caller promises that nobody uses it.
+            unsafe { syscall(number::MUNMAP, [slab.start, SLAB_BYTES, 0, 0, 0, 0]) };
+        }
     }
 
     /// Maps a slab near `app_pc`, where neither brk nor mmap grows into it soon.

@@ -4,8 +4,8 @@
 //! `pending_mask` and the thread's own blocks everything but what an instruction can cause; it becomes the program's
 //! again once, at the very end, so that no signal sees one that is neither.
 
-use super::{count_part, syscalls};
-use crate::arch::x86_64::context::ThreadContext;
+use super::count_part;
+use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
 use crate::instrument::pads::DynamicEdge;
@@ -13,8 +13,8 @@ use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
-use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE};
+use crate::sys::calls::{set_signal_mask, EINTR};
+use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SA_RESTART, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE};
 use crate::thread::registry::{describe_end, write_event, writer_of};
 use crate::thread::THREADS;
 use core::sync::atomic::Ordering;
@@ -47,7 +47,7 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             is_after_fault = true;
         }
     }
-    if syscalls::is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         let info = context.pending_info;
         take_pending(context);
         if is_after_fault && mask & 1 << (info.signo - 1) != 0 {
@@ -65,7 +65,7 @@ pub fn deliver_pending(context: &mut ThreadContext) {
 fn take_mask(context: &mut ThreadContext) -> u64 {
     let mask = set_signal_mask(u64::MAX);
     // Nothing can come now, so what was there a moment ago is decided.
-    let is_kept = syscalls::is_signal_waiting(context) || context.fault_pending != 0;
+    let is_kept = context.is_signal_waiting() || context.fault_pending != 0;
     hold_mask(context);
     if is_kept {
         context.pending_mask
@@ -114,7 +114,7 @@ pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&ThreadCont
 pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     let mask = set_signal_mask(u64::MAX);
     let engine = ENGINE.lock();
-    if syscalls::is_signal_waiting(context) || engine.ranges.n_changes != n_changes {
+    if context.is_signal_waiting() || engine.ranges.n_changes != n_changes {
         drop(engine);
         set_signal_mask(mask);
         return;
@@ -181,7 +181,7 @@ fn end_by_segv(context: &mut ThreadContext, info: &SigInfo) -> ! {
 
 /// The waiting signal is the caller's to deal with; what was unlinked for it is linked again.
 pub fn take_pending(context: &mut ThreadContext) {
-    context.pending = 0;
+    context.pending_word().fetch_and(!PENDING_SIGNAL, Ordering::Relaxed);
     UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
     if context.unlinked_fragment != NONE {
         let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
@@ -202,6 +202,9 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         engine.shared.add(crate::status_field!(entries_signal), 1);
         let writer = writer_of(context, engine.shared);
         write_event(&writer, event, interrupted_pc, [info.signo as u64, info.code as u64, info.address]);
+    }
+    if !is_fault {
+        end_interrupted_call(context, info.signo as u32);
     }
     match deliver::deliver(context, info, mask, details) {
         Delivery::Handler(new_mask) => {
@@ -231,6 +234,26 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             deliver::raise_again(info);
             mask
         }
+    }
+}
+
+/// A system call that the thread is still inside of, although it was interrupted for attaching or detaching, ends as the
+/// kernel ends it for this signal's handler (arch/x86/kernel/signal.c, handle_signal).
+fn end_interrupted_call(context: &mut ThreadContext, signal: u32) {
+    const ERESTARTSYS: u32 = 512;
+    const ERESTARTNOINTR: u32 = 513;
+    const SYSCALL_BYTES: u64 = 2;
+    if context.call_code == 0 || context.rip != context.call_pc {
+        return;
+    }
+    let action = table_of(context).lock().action(signal);
+    if action.handler == SIG_DFL || action.handler == SIG_IGN {
+        return;
+    }
+    let code = core::mem::take(&mut context.call_code);
+    if code != ERESTARTNOINTR && (code != ERESTARTSYS || action.flags & SA_RESTART == 0) {
+        context.registers[0] = -i64::from(EINTR) as u64;
+        context.rip += SYSCALL_BYTES;
     }
 }
 
@@ -264,7 +287,7 @@ fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);
-    if syscalls::is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         deliver::raise_again(&context.pending_info);
         take_pending(context);
     }
@@ -273,7 +296,7 @@ fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
 }
 
 /// Records that the thread is followed no further.
-fn note_end(context: &ThreadContext, reason: u16, end: u32) {
+pub fn note_end(context: &ThreadContext, reason: u16, end: u32) {
     let engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     write_event(&writer, event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);

@@ -3,7 +3,9 @@
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
 pub mod aliases;
+pub mod attach;
 pub mod delivery;
+pub mod detach;
 pub mod execute;
 pub mod fork;
 pub mod indirect;
@@ -16,7 +18,7 @@ pub mod vsyscall;
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
 use crate::arch::x86_64::gate::{
-    REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
+    REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
@@ -64,7 +66,11 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.registers[1] = next;
             context.rip = next;
         }
-        REASON_SYSCALL_AGAIN => rewind_syscall(context),
+        REASON_SYSCALL_AGAIN => {
+            rewind_syscall(context);
+            context.call_pc = context.rip;
+        }
+        REASON_ATTACH => attach::begin(context),
         _ if context.restart == RESTART_DUE => {
             context.restart = 0;
             table_of(context).lock().pass_ignored(false);
@@ -84,7 +90,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         sequences::count_abort(context);
     }
     loop {
-        if context.fault_pending != 0 || syscalls::is_signal_waiting(context) {
+        if context.fault_pending != 0 || context.is_signal_waiting() {
             note_first_exit(context, link);
             link = NONE;
             sequences::settle(context);
@@ -92,6 +98,12 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
                 delivery::raise_step(context);
             }
             delivery::deliver_pending(context);
+        }
+        if detach::is_asked(context) {
+            note_first_exit(context, link);
+            link = NONE;
+            detach::park(context);
+            continue;
         }
         if vsyscall::is_in_page(context.rip) {
             link = NONE;

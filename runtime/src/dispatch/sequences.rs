@@ -30,15 +30,19 @@ pub fn register(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     if result == 0 && flags as u32 & UNREGISTER != 0 {
         context.sequence_word = &raw const context.no_sequence as u64;
     } else if result == 0 {
-        note_registered(context, address, signature as u32);
+        note_area(context, address);
+        note_signature(signature as u32);
     }
     result
 }
 
-/// The thread's `struct rseq` is at `address`, and aborts go to addresses behind `signature`. For a thread that had told the
-/// kernel so before it was followed, too.
-pub fn note_registered(context: &mut ThreadContext, address: u64, signature: u32) {
+/// The thread's `struct rseq` is at `address`.
+pub fn note_area(context: &mut ThreadContext, address: u64) {
     context.sequence_word = address + WORD_OFFSET;
+}
+
+/// Aborts go to addresses behind `signature`.
+pub fn note_signature(signature: u32) {
     ENGINE.lock().cache.sequences.signature = Some(signature);
 }
 

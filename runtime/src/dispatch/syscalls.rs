@@ -162,7 +162,7 @@ fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
     let [how, set, old, size, ..] = arguments;
     // While nothing can come, the thread's mask is the program's own, unless a signal came just before.
     let mask = set_signal_mask(u64::MAX);
-    if is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         set_signal_mask(mask);
         return None;
     }
@@ -212,12 +212,6 @@ pub fn note_temporary_mask(context: &mut ThreadContext) {
             context.has_temporary_mask = 1;
         }
     }
-}
-
-/// Whether a signal waits to be delivered: read anew each time, because the signal handler sets it.
-pub fn is_signal_waiting(context: &ThreadContext) -> bool {
-    // SAFETY: a field of a live context.
-    unsafe { (&raw const context.pending).read_volatile() != 0 }
 }
 
 /// sigaltstack acts on the program's own stack; the kernel knows the runtime's.
@@ -270,7 +264,7 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
     };
     // No signal may find the thread once its slot is given away.
     let mask = set_signal_mask(u64::MAX);
-    if is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         set_signal_mask(mask);
         return;
     }
@@ -288,10 +282,7 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
 fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
     let shared = {
         let engine = ENGINE.lock();
-        let bytes = engine.cache.slabs.used_bytes();
-        engine.shared.set(crate::status_field!(cache_bytes), bytes);
-        engine.shared.set(crate::status_field!(heap_bytes), crate::sys::heap::used_bytes());
-        engine.shared.set(crate::status_field!(slabs), engine.cache.slabs.len() as u64);
+        engine.tell_memory();
         engine.shared
     };
     let writer = writer_of(context, shared);

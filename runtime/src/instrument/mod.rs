@@ -102,6 +102,13 @@ impl Engine {
         first
     }
 
+    /// Says on the status page how much memory is in use.
+    pub fn tell_memory(&self) {
+        self.shared.set(crate::status_field!(cache_bytes), self.cache.slabs.used_bytes());
+        self.shared.set(crate::status_field!(heap_bytes), crate::sys::heap::used_bytes());
+        self.shared.set(crate::status_field!(slabs), self.cache.slabs.len() as u64);
+    }
+
     /// The fragment at `pc`, made now if there is none yet.
     pub fn fragment_at(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
         match self.cache.by_pc.find(pc) {

@@ -175,8 +175,7 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> ! {
     let mut own = frame;
     // A signal that waits is delivered next, and comes back to the mask that this return restores.
     set_signal_mask(u64::MAX);
-    // SAFETY: a field of a live context; the signal handler sets it.
-    if unsafe { (&raw const context.pending).read_volatile() } != 0 {
+    if context.is_signal_waiting() {
         context.pending_mask = frame.ucontext.sigmask;
         own.ucontext.sigmask = ALL_BUT_FAULTS;
     }

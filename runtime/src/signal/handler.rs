@@ -7,12 +7,13 @@ use super::interrupt::{self, Interruption};
 use super::stepping;
 use super::table::ALL_BUT_FAULTS;
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE, STEPPING_ALREADY};
-use crate::arch::x86_64::{gate, guarded};
+use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL};
+use crate::arch::x86_64::{gate, guarded, parking};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{Cache, Fragment};
 use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
-use crate::protocol::error_code;
+use crate::protocol::{error_code, DETACH_CODE};
 use crate::sys::calls::syscall;
 use crate::sys::kernel::{
     SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGTRAP, TRAP_FLAG, TRAP_TRACE,
@@ -69,7 +70,14 @@ fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontex
     is_trap && machine.trapno == DEBUG_EXCEPTION && context.is_stepping == 0
 }
 
+/// `fault_pending`: an indirect branch was given up for a signal; the context holds the state in front of it.
+const TAKEN_BACK: u32 = 2;
+
 extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack: u64) {
+    if signal == SIGTRAP && ucontext.mcontext.rip == parking::clew_parked as *const () as u64 {
+        // The controller was killed while the thread parked for it: nobody took its trap.
+        return;
+    }
     let Some(pointer) = context_at(stack) else {
         return;
     };
@@ -79,6 +87,13 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
     if context.is_released != 0 {
         super::deliver::deliver_native(context, signal, info, ucontext);
         return;
+    }
+    if signal == SIGTRAP && info.code == -(DETACH_CODE as i32) && info.rest[0] == DETACH_CODE {
+        // SAFETY: `shared` is set before any thread runs and never changes.
+        if unsafe { ENGINE.peek() }.shared.is_detaching() {
+            hasten_to_leave(context, info, ucontext);
+            return;
+        }
     }
     if is_of_trap_flag(context, signal, info, ucontext) {
         let pc = ucontext.mcontext.rip;
@@ -171,7 +186,7 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             }
         }
     }
-    if context.pending == 0 {
+    if !context.is_signal_waiting() {
         context.pending_mask = ucontext.sigmask;
     }
     context.fault_info = info;
@@ -194,16 +209,40 @@ fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u6
 }
 
 fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
-    if context.pending != 0 || context.fault_pending != 0 || context.holds_mask != 0 {
+    if context.is_signal_waiting() || context.fault_pending != 0 || context.holds_mask != 0 {
         hold(context, signal, info);
         return;
     }
     context.pending_info = *info;
     context.pending_info.signo = signal as i32;
     context.pending_mask = ucontext.sigmask;
-    context.pending = 1;
-    UNDELIVERED.fetch_add(1, Ordering::SeqCst);
+    context.pending_word().fetch_or(PENDING_SIGNAL, Ordering::Relaxed);
     ucontext.sigmask |= ALL_BUT_FAULTS;
+    hasten(context, ucontext);
+}
+
+/// The controller detaches, and fetches the thread out of the cache: as for a signal, but nothing is delivered.
+fn hasten_to_leave(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
+    // The controller opened the mask for this signal, and says what it was.
+    ucontext.sigmask = info.rest[1];
+    let mask = ucontext.sigmask;
+    let before = context.pending_word().fetch_or(PENDING_LEAVE | PENDING_FETCHED, Ordering::Relaxed);
+    hasten(context, ucontext);
+    if before & PENDING_FETCHED != 0 {
+        UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
+    }
+    if context.fault_pending == TAKEN_BACK {
+        if !context.is_signal_waiting() {
+            context.pending_mask = mask;
+        }
+        ucontext.sigmask |= ALL_BUT_FAULTS;
+    }
+}
+
+/// Makes the thread come to the dispatcher soon, from wherever it was interrupted.
+fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
+    // No exit that is unlinked here is linked again by another thread before this one took it.
+    UNDELIVERED.fetch_add(1, Ordering::SeqCst);
     // SAFETY: only arenas, slab headers and cache code are touched.
     let engine = unsafe { ENGINE.peek() };
     let pc = ucontext.mcontext.rip;
@@ -237,7 +276,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
                     add_to_counter(context, counter, -1);
                 }
             }
-            context.fault_pending = 2;
+            context.fault_pending = TAKEN_BACK;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
     }

@@ -78,12 +78,17 @@ pub unsafe fn mprotect(address: u64, size: u64, protection: u64) -> Result<u64, 
     check(unsafe { syscall(number::MPROTECT, [address, size, protection, 0, 0, 0]) })
 }
 
+/// For `futex_wait`: no limit. The kernel makes no note then of how long is left to wait, where it keeps one for a call of
+/// the program's that is to be restarted.
+pub const FOREVER: u64 = u64::MAX;
+
 /// Waits while `*word == expected`, at most `timeout_ns`; returns early on a wake or a signal.
 pub fn futex_wait(word: *const u32, expected: u32, timeout_ns: u64, shared: bool) {
     let timeout = [timeout_ns / 1_000_000_000, timeout_ns % 1_000_000_000];
     let operation = if shared { 0 } else { 128 };
+    let limit = if timeout_ns == FOREVER { 0 } else { timeout.as_ptr() as u64 };
     // SAFETY: FUTEX_WAIT only reads the word and the timeout.
-    unsafe { syscall(number::FUTEX, [word as u64, operation, expected as u64, timeout.as_ptr() as u64, 0, 0]) };
+    unsafe { syscall(number::FUTEX, [word as u64, operation, expected as u64, limit, 0, 0]) };
 }
 
 /// Wakes up to `count` waiters of `word`.

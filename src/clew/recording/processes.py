@@ -94,6 +94,16 @@ class Processes:
         parent_pid = read_parent(process.pid)
         return self._inject(process, layout, heap_bytes, parent_pid, os.pidfd_open(process.pid), is_paused=is_paused)
 
+    def add_attached(self, pid: Pid, shared: SharedMemory, mappings: list[Mapping], pidfd: int, start_ns: int) -> None:
+        """Follow a process that has the runtime already. Raises OSError if it is gone."""
+        followed = self._make(shared)
+        followed.identify(pid, read_parent(pid), pidfd)
+        self._start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
+
+    def drain_all(self) -> None:
+        """Take what is there, without waiting."""
+        self.poll(0)
+
     def poll(self, delay_seconds: float) -> int:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
         if self._executions:

@@ -16,7 +16,7 @@
 use crate::protocol;
 use crate::sys::kernel::{SigInfo, SigStack, FAULT_SIGNALS, MEMORY_FAULTS, TRAP_FLAG};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
 /// Site indices given out, at most; the branch table is that much longer than 65,536 entries.
@@ -32,6 +32,13 @@ pub const FRAME_OFFSET: u64 = 0x48_0000;
 pub const FRAME_BYTES: u64 = 0x1_0000;
 /// Everything below the counters window that a thread uses.
 pub const PRIVATE_BYTES: u64 = 0x4a_0000;
+
+/// `pending`: a signal waits to be delivered (see signal/).
+pub const PENDING_SIGNAL: u32 = 1;
+/// `pending`: the controller is about to detach; set by it, or by the signal that fetches the thread out of the cache.
+pub const PENDING_LEAVE: u32 = 2;
+/// `pending`: that signal came, and counts in `cache::links::UNDELIVERED`.
+pub const PENDING_FETCHED: u32 = 4;
 
 /// `restart`: the thread is in a system call that must not be made with a signal waiting; its context is as before it.
 pub const RESTART_ARMED: u32 = 1;
@@ -89,7 +96,7 @@ pub struct ThreadContext {
     pub pair_table: u64,
     pub pair_mask: u64,
     pub mxcsr: u32,
-    /// A signal waits to be delivered: see signal/.
+    /// Not 0: the thread is to leave the gates for the dispatcher; `PENDING_SIGNAL`, `PENDING_LEAVE`.
     pub pending: u32,
     pub xmm: [[u64; 2]; 16],
     pub pending_info: SigInfo,
@@ -145,6 +152,10 @@ pub struct ThreadContext {
     pub is_process: u32,
     pub child_flags: u64,
     pub fork_tsc: u64,
+    /// Not 0: the thread is still inside the system call at `call_pc`, which controller or dispatcher had to interrupt with
+    /// this error (`protocol::ThreadState::call_code`). The gate takes it back once the call is made anew.
+    pub call_code: u32,
+    pub call_pc: u64,
     /// The branch or return that led to what is no place for code, so that records name it instead; 0: none.
     pub fault_origin: u64,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
@@ -245,6 +256,17 @@ pub fn gs_branch_table(site_index: u32) -> u32 {
 const PAGE_FAULT: u64 = 14;
 
 impl ThreadContext {
+    /// Whether a signal waits to be delivered: read anew each time, because the signal handler sets it.
+    pub fn is_signal_waiting(&self) -> bool {
+        self.pending_word().load(Ordering::Relaxed) & PENDING_SIGNAL != 0
+    }
+
+    /// `pending`, which signal handler and controller change between any two instructions of the thread.
+    pub fn pending_word(&self) -> &AtomicU32 {
+        // SAFETY: an aligned field of a live context; it is written by this thread, or while this thread is stopped.
+        unsafe { AtomicU32::from_ptr(&raw const self.pending as *mut u32) }
+    }
+
     /// Notes what the program's mask is from now on. Every place that gives the program a mask says so here.
     pub fn note_mask(&mut self, mask: u64) {
         self.blocks_faults = u32::from(mask & MEMORY_FAULTS != 0);
