@@ -1,15 +1,17 @@
 //! System calls that change which memory is code.
 //!
-//! The call is made while the engine's lock is held, so that nobody decodes what is about to go.
+//! The call is made while the engine's lock is held, so that nobody decodes what is about to go, if it can't wait for
+//! another thread of the program.
 
 extern crate alloc;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
-use crate::sys::calls::{check, rdtsc, syscall};
+use crate::sys::calls::{check, program_call, rdtsc, syscall};
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
-use crate::sys::number;
+use crate::sys::lock::Guard;
+use crate::sys::{filter, number};
 use crate::thread::registry::{write_event, writer_of};
 
 const PAGE: u64 = 4096;
@@ -37,6 +39,19 @@ fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
     writer.write(&record, &[]);
 }
 
+/// Makes a call of the program's while the engine is held. Where it may wait for a thread that answers it (seccomp's
+/// listeners), the engine is let go meanwhile: what others come to see of the change is theirs to see natively, too.
+fn call_holding(engine: Guard<'static, Engine>, call: u64, arguments: [u64; 6]) -> (i64, Guard<'static, Engine>) {
+    if filter::may_wait() {
+        drop(engine);
+        // SAFETY: the program's own call.
+        let result = unsafe { program_call(call, arguments) };
+        return (result, ENGINE.lock());
+    }
+    // SAFETY: the program's own call.
+    (unsafe { program_call(call, arguments) }, engine)
+}
+
 /// mmap: what it replaces is gone; what is executable is known, and told to the controller.
 pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [address, size, protection, flags, descriptor, offset] = arguments;
@@ -44,12 +59,10 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let replaces = flags & MAP_FIXED != 0;
     if !is_executable && !replaces {
         // SAFETY: the program's own call; it can only take free memory.
-        return unsafe { syscall(number::MMAP, arguments) };
+        return unsafe { program_call(number::MMAP, arguments) };
     }
-    let mut engine = ENGINE.lock();
+    let (result, mut engine) = call_holding(ENGINE.lock(), number::MMAP, arguments);
     let writer = writer_of(context, engine.shared);
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(number::MMAP, arguments) };
     let Ok(start) = check(result) else {
         return result;
     };
@@ -126,9 +139,7 @@ fn descriptor_link(descriptor: u32) -> [u8; 32] {
 /// munmap.
 pub fn unmap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [start, size, ..] = arguments;
-    let mut engine = ENGINE.lock();
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(number::MUNMAP, arguments) };
+    let (result, mut engine) = call_holding(ENGINE.lock(), number::MUNMAP, arguments);
     if result == 0 {
         let writer = writer_of(context, engine.shared);
         forget(&mut engine, &writer, start, page_end(start, size));
@@ -139,17 +150,16 @@ pub fn unmap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 /// mprotect and pkey_mprotect: code that may be written may change; code that may not run is gone.
 pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     let [start, size, protection, ..] = arguments;
-    let mut engine = ENGINE.lock();
+    let engine = ENGINE.lock();
     let end = page_end(start, size);
     let is_executable = protection & PROT_EXEC != 0;
     if !is_executable && !engine.ranges.intersects(start, end) {
         drop(engine);
         // SAFETY: the program's own call.
-        return unsafe { syscall(call, arguments) };
+        return unsafe { program_call(call, arguments) };
     }
+    let (result, mut engine) = call_holding(engine, call, arguments);
     let writer = writer_of(context, engine.shared);
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(call, arguments) };
     if check(result).is_err() {
         return result;
     }
@@ -180,10 +190,9 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
 /// mremap: code that moves is gone from where it was, and known where it is.
 pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [old, old_size, new_size, ..] = arguments;
-    let mut engine = ENGINE.lock();
+    let engine = ENGINE.lock();
     let range = engine.ranges.find(old);
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(number::MREMAP, arguments) };
+    let (result, mut engine) = call_holding(engine, number::MREMAP, arguments);
     let Ok(start) = check(result) else {
         return result;
     };
@@ -208,7 +217,7 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 /// shmat with SHM_EXEC: the size is the kernel's to know, so what it covers is asked for when it is run.
 pub fn attach_shared(arguments: [u64; 6]) -> i64 {
     // SAFETY: the program's own call.
-    unsafe { syscall(number::SHMAT, arguments) }
+    unsafe { program_call(number::SHMAT, arguments) }
 }
 
 /// Asks the kernel about the memory at `address`: `true` if it is executable there, and known from now on.

@@ -6,6 +6,7 @@ pub mod delivery;
 pub mod indirect;
 pub mod memory;
 pub mod process;
+pub mod seccomp;
 pub mod start;
 pub mod syscalls;
 pub mod vsyscall;
@@ -76,6 +77,9 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
     loop {
+        if syscalls::is_trapped(context) {
+            delivery::raise_trap(context);
+        }
         if context.fault_pending != 0 || syscalls::is_signal_waiting(context) {
             note_first_exit(context, link);
             link = NONE;

@@ -1,13 +1,13 @@
 //! New threads, new processes, new programs.
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
-use crate::dispatch::syscalls;
+use crate::dispatch::{seccomp, syscalls};
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, end_kind, error_code, event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::{check, gettid, set_signal_mask, syscall, EAGAIN, EFAULT, EINVAL};
+use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, EAGAIN, EFAULT, EINVAL};
 use crate::sys::kernel::{CLONE_THREAD, CLONE_VFORK, CLONE_VM};
 use crate::sys::number;
 use crate::thread::block::{set_gs_base, set_signal_stack};
@@ -75,11 +75,13 @@ pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let mut words = [0u64; CLONE_ARGS_WORDS];
     if size < 64 || size > 8 * CLONE_ARGS_WORDS as u64 || size % 8 != 0 {
         // The kernel's own answer to sizes that it does not know: E2BIG or EINVAL, or it knows more than we do.
-        // SAFETY: without stack and thread the call cannot start anything that the runtime misses, as size is refused.
-        return if size < 64 { -i64::from(EINVAL) } else { -7 };
+        // SAFETY: cannot start anything, as that size is refused.
+        let result = unsafe { program_call(number::CLONE3, [address, size.min(8), 0, 0, 0, 0]) };
+        return if size >= 64 && result == -i64::from(EINVAL) { -7 } else { result };
     }
     if !is_readable(address, size) {
-        return -i64::from(EFAULT);
+        // SAFETY: cannot start anything: what it would read is not there.
+        return unsafe { program_call(number::CLONE3, arguments) };
     }
     // SAFETY: readable, as was just found; `words` is large enough.
     unsafe { core::ptr::copy_nonoverlapping(address as *const u8, words.as_mut_ptr() as *mut u8, size as usize) };
@@ -97,12 +99,9 @@ pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     start_thread(context, stack, |child| create::clone3(words, size, child.stack_top, child, started_thread))
 }
 
-/// fork and vfork, with the clone flags that they stand for.
-pub fn fork(context: &mut ThreadContext, _arguments: [u64; 6], flags: u64) -> i64 {
-    const SIGCHLD: u64 = 17;
-    start_process(context, 0, |context| {
-        create::clone(flags | SIGCHLD, [0; 3], child_stack_top(context), context, released_child)
-    })
+/// fork and vfork.
+pub fn fork(context: &mut ThreadContext, call: u64) -> i64 {
+    start_process(context, 0, |context| create::fork(call, child_stack_top(context), context, released_child))
 }
 
 /// Starts a thread that runs under the runtime from its first instruction.
@@ -229,7 +228,7 @@ fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6])
     }
     set_signal_mask(mask);
     // SAFETY: the program's own call.
-    let result = unsafe { syscall(call, arguments) };
+    let result = unsafe { program_call(call, arguments) };
     // SAFETY: as above.
     unsafe { (&raw mut context.restart).write_volatile(0) };
     (context.registers[1], context.registers[11], context.rip) = after;
@@ -237,7 +236,7 @@ fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6])
 }
 
 /// The program was not replaced: the thread runs on.
-fn begin_slot_again(context: &ThreadContext) {
+pub fn begin_slot_again(context: &ThreadContext) {
     let shared = ENGINE.lock().shared;
     let slot = shared.slot(context.slot);
     // SAFETY: the slot is mapped and this thread's own.
@@ -256,4 +255,5 @@ pub fn give_up(context: &mut ThreadContext) -> ! {
 /// Prepares the gate for the calls that come here.
 pub fn initialize() {
     syscalls::initialize();
+    seccomp::initialize();
 }

@@ -1,16 +1,15 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::delivery::{self, release};
-use super::{memory, process};
+use super::{delivery, memory, process, seccomp};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
-use crate::protocol::{end_kind, event_kind, release_reason};
+use crate::protocol::{end_kind, event_kind};
 use crate::signal::deliver;
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::{set_signal_mask, Error, EFAULT, EINVAL, EPERM};
+use crate::sys::calls::{program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM};
 use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
-use crate::sys::{number, syscall};
+use crate::sys::{filter, number};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
@@ -64,6 +63,10 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
     let arguments = [r[7], r[6], r[2], r[10], r[8], r[9]];
     // The kernel looks at eax alone.
     let call = r[0] & 0xffff_ffff;
+    if let Some(result) = seccomp::refusal(context, call, arguments) {
+        finish(context, result);
+        return Outcome::Done;
+    }
     let result = match call {
         number::MMAP => memory::map(context, arguments),
         number::MUNMAP => memory::unmap(context, arguments),
@@ -81,21 +84,32 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::EXECVE | number::EXECVEAT => process::execute(context, call, arguments),
         number::CLONE => process::clone(context, arguments),
         number::CLONE3 => process::clone3(context, arguments),
-        number::FORK => process::fork(context, arguments, 0),
-        number::VFORK => process::fork(context, arguments, 0x4100),
+        number::FORK | number::VFORK => process::fork(context, call),
         number::EXIT => {
             exit_thread(context, arguments);
             return Outcome::SignalFirst;
         }
         number::EXIT_GROUP => exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
-        number::SECCOMP => filter(context, arguments[0] == 0, call, arguments),
-        number::PRCTL => filter(context, arguments[0] == 22 && arguments[1] == 1, call, arguments),
+        number::SECCOMP | number::PRCTL => seccomp::change(context, call, arguments),
         // SAFETY: the program's own call.
-        _ => unsafe { syscall(call, arguments) },
+        _ => unsafe { program_call(call, arguments) },
     };
-    context.registers[0] = result as u64;
+    finish(context, result);
     Outcome::Done
+}
+
+/// The call is done. One that a filter answered with a signal leaves its number where it was.
+fn finish(context: &mut ThreadContext, result: i64) {
+    if !is_trapped(context) {
+        context.registers[0] = result as u64;
+    }
+}
+
+/// Whether a filter answered the call with a signal: read anew each time, because the signal handler says so.
+pub fn is_trapped(context: &ThreadContext) -> bool {
+    // SAFETY: a field of a live context.
+    unsafe { (&raw const context.is_trapped).read_volatile() != 0 }
 }
 
 /// Reads a structure of the program's. The kernel would answer EFAULT for a bad address; a fault here ends the process.
@@ -127,7 +141,7 @@ fn result_of(result: Result<(), Error>) -> i64 {
 fn lock_memory(arguments: [u64; 6]) -> i64 {
     const MCL_ONFAULT: u64 = 4;
     // SAFETY: the program's own call.
-    unsafe { syscall(number::MLOCKALL, [arguments[0] | MCL_ONFAULT, 0, 0, 0, 0, 0]) }
+    unsafe { program_call(number::MLOCKALL, [arguments[0] | MCL_ONFAULT, 0, 0, 0, 0, 0]) }
 }
 
 fn set_action(arguments: [u64; 6]) -> i64 {
@@ -232,6 +246,7 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
         return 0;
     };
     let target = frame.ucontext.mcontext.rip;
+    let mut counted = None;
     if super::indirect::is_beyond(target) {
         let source = ENGINE.lock().cache.exit(context.exit_id).fragment;
         super::indirect::blame_branch(context, source);
@@ -247,8 +262,13 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
             target_pc: target,
         };
         engine.count_edge(&writer, context, edge);
+        counted = Some(edge);
     }
-    deliver::return_from_handler(context, frame)
+    let result = deliver::return_from_handler(context, frame);
+    if let Some(edge) = counted {
+        ENGINE.lock().uncount_edge(context, edge);
+    }
+    result
 }
 
 /// Ends the thread. Comes back if a signal waits: the thread took it, so its handler runs first.
@@ -266,13 +286,20 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
     write_event(&writer_of(context, shared), event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
     describe_end(context, shared, end_kind::EXIT);
     end_slot(context, shared);
-    loop {
-        // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
-        unsafe { syscall(number::EXIT, arguments) };
+    filter::open_for_trap(mask);
+    // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
+    let result = unsafe { program_call(number::EXIT, arguments) };
+    // A filter refused it. The slot is the controller's, but the block is kept for the thread.
+    finish(context, result);
+    set_signal_mask(u64::MAX);
+    if is_trapped(context) {
+        deliver::raise_again(&context.fault_info);
     }
+    deliver::release_native(context, mask)
 }
 
-fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
+/// Comes back only if a filter refuses the call.
+fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let shared = {
         let engine = ENGINE.lock();
         let bytes = engine.cache.slabs.used_bytes();
@@ -284,10 +311,10 @@ fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
     describe_end(context, shared, end_kind::EXIT_GROUP);
-    loop {
-        // SAFETY: ends the process.
-        unsafe { syscall(number::EXIT_GROUP, arguments) };
-    }
+    // SAFETY: ends the process.
+    let result = unsafe { program_call(number::EXIT_GROUP, arguments) };
+    process::begin_slot_again(context);
+    result
 }
 
 /// The gs base that the program sees is its own; the processor's is the runtime's.
@@ -302,25 +329,6 @@ fn arch_control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         }
         ARCH_GET_GS => result_of(write_program(arguments[1], context.app_gs_base)),
         // SAFETY: the program's own call.
-        _ => unsafe { syscall(number::ARCH_PRCTL, arguments) },
+        _ => unsafe { program_call(number::ARCH_PRCTL, arguments) },
     }
-}
-
-/// seccomp and prctl: strict mode leaves no room for the runtime's own calls.
-fn filter(context: &mut ThreadContext, is_strict: bool, call: u64, arguments: [u64; 6]) -> i64 {
-    if is_strict && (call == number::PRCTL || arguments[1] == 0) {
-        let instruction = {
-            let engine = ENGINE.lock();
-            let fragment = *engine.cache.fragment(engine.cache.exit(context.exit_id).fragment);
-            fragment.app_pc + u64::from(fragment.last_offset)
-        };
-        context.rip = instruction;
-        release(context, release_reason::SECCOMP_STRICT);
-    }
-    if call == number::SECCOMP {
-        let shared = ENGINE.lock().shared;
-        write_event(&writer_of(context, shared), event_kind::SECCOMP, context.rip, [arguments[0], arguments[1], 0]);
-    }
-    // SAFETY: the program's own call.
-    unsafe { syscall(call, arguments) }
 }

@@ -3,6 +3,7 @@
 //! Runs in the target. Knows nothing of translation, records or threads of the target.
 
 pub mod calls;
+pub mod filter;
 pub mod heap;
 pub mod kernel;
 pub mod lock;

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("3678597ee213581790cb65561766cd080e9fe4b9ec64967b2b977243c08e9760")
+SCHEMA_HASH: Final = bytes.fromhex("b62c8308f71b4d04b3d699dbf9c4749c622f8b450a4c4f0fa7fa2e165b62d4c2")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -113,6 +113,7 @@ class ReleaseReason(IntEnum):
     FATAL_FAULT = 7
     DETACH = 8
     SECCOMP_STRICT = 9
+    SECCOMP_FILTER = 12
 
 
 class Mode(IntEnum):
