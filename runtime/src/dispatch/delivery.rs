@@ -14,7 +14,9 @@ use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::{ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS, SIGNALS};
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE};
+use crate::sys::kernel::{
+    SigInfo, DEBUG_EXCEPTION, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE,
+};
 use crate::thread::registry::{describe_end, write_event, writer_of};
 use core::sync::atomic::Ordering;
 
@@ -146,6 +148,18 @@ pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
     context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
     context.fault_details = details;
     context.fault_pending = 1;
+}
+
+/// Makes the SIGSEGV wait to be delivered that the program's next instruction causes, of which what is at `address` can't be
+/// fetched because nothing is mapped there.
+pub fn raise_page_fault(context: &mut ThreadContext, address: u64) {
+    const PAGE_FAULT: u64 = 14;
+    /// By user code, of instructions (Intel SDM, page-fault exceptions).
+    const ERROR_CODE: u64 = 0x14;
+    context.exit_id = NONE;
+    raise_fault(context, [ERROR_CODE, PAGE_FAULT, address]);
+    context.fault_info.code = SEGV_MAPERR;
+    context.fault_info.address = address;
 }
 
 /// Makes the trap wait to be delivered that the trap flag causes behind an instruction.

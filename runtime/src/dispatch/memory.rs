@@ -4,6 +4,7 @@
 //! another thread of the program.
 
 extern crate alloc;
+use super::hidden;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
@@ -224,6 +225,9 @@ pub fn attach_shared(arguments: [u64; 6]) -> i64 {
 pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     if address >= USER_END {
         // The vsyscall page is no memory.
+        return false;
+    }
+    if hidden::is_hidden(address) {
         return false;
     }
     let Some((start, end, protection)) = find_mapping(address) else {

@@ -3,12 +3,14 @@
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
 pub mod delivery;
+pub mod hidden;
 pub mod indirect;
 pub mod memory;
 pub mod process;
 pub mod seccomp;
 pub mod start;
 pub mod syscalls;
+pub mod user_dispatch;
 pub mod vsyscall;
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
@@ -29,6 +31,7 @@ use crate::thread::THREADS;
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
     context.doubtful_pc = 0;
+    let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
     match reason {
         REASON_EXIT => link = take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
@@ -37,6 +40,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             let exit_id = context.exit_id;
             let next = leave_syscall(context);
             let before = (context.registers[1], context.registers[11]);
+            context.call_return = context.jump;
             // The instruction leaves flags and next address there (Intel SDM, SYSCALL).
             context.registers[1] = next;
             context.registers[11] = context.rflags;
@@ -45,6 +49,12 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
                 syscalls::Outcome::Done => {
                     link = exit_id;
                     context.note_step();
+                }
+                syscalls::Outcome::ByGate => {
+                    (context.registers[1], context.registers[11]) = before;
+                    // Until the gate is there, a signal makes the thread come back as if it had not been here.
+                    context.is_call_allowed = 1;
+                    return crate::arch::x86_64::gate::clew_gate_syscall_allowed as *const () as u64;
                 }
                 syscalls::Outcome::SignalFirst => {
                     (context.registers[1], context.registers[11]) = before;
@@ -61,6 +71,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.rip = next;
         }
         REASON_SYSCALL_AGAIN => rewind_syscall(context),
+        _ if is_call_allowed => rewind_syscall(context),
         _ if context.restart == RESTART_DUE => {
             context.restart = 0;
             SIGNALS.lock().pass_ignored(false);
@@ -102,6 +113,9 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             Err(BuildError::NotExecutable(address)) if memory::learn_range(context, address) => {}
             // The trap behind the branch that led there comes first.
             Err(BuildError::NotExecutable(_)) if context.is_step_due() => delivery::raise_step(context),
+            Err(BuildError::NotExecutable(address)) if hidden::is_hidden(address) => {
+                delivery::raise_page_fault(context, address);
+            }
             Err(BuildError::NotExecutable(_)) => delivery::fault_natively(context, n_changes),
             Err(BuildError::OutOfMemory) => delivery::release(context, release_reason::RUNTIME_ERROR),
         }

@@ -1,6 +1,6 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{delivery, memory, process, seccomp};
+use super::{delivery, memory, process, seccomp, user_dispatch};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
@@ -53,6 +53,8 @@ pub fn initialize() {
 pub enum Outcome {
     /// It was made; the context has its result.
     Done,
+    /// The gate makes it.
+    ByGate,
     /// It was not made: a signal came just before, whose handler runs first.
     SignalFirst,
 }
@@ -63,6 +65,9 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
     let arguments = [r[7], r[6], r[2], r[10], r[8], r[9]];
     // The kernel looks at eax alone.
     let call = r[0] & 0xffff_ffff;
+    if user_dispatch::intercept(context) {
+        return Outcome::Done;
+    }
     if let Some(result) = seccomp::refusal(context, call, arguments) {
         finish(context, result);
         return Outcome::Done;
@@ -91,9 +96,13 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         }
         number::EXIT_GROUP => exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
+        number::PRCTL if arguments[0] == user_dispatch::PR_SET_SYSCALL_USER_DISPATCH => {
+            user_dispatch::change(context, arguments)
+        }
         number::SECCOMP | number::PRCTL => seccomp::change(context, call, arguments),
         // SAFETY: the program's own call.
-        _ => unsafe { program_call(call, arguments) },
+        number::SHMDT => unsafe { program_call(call, arguments) },
+        _ => return Outcome::ByGate,
     };
     finish(context, result);
     Outcome::Done
