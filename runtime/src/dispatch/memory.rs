@@ -12,7 +12,7 @@ use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapR
 use crate::sys::calls::{check, program_call, rdtsc, syscall};
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
 use crate::sys::lock::Guard;
-use crate::sys::{filter, number};
+use crate::sys::{filter, number, proc_text};
 use crate::thread::registry::{write_event, writer_of};
 
 const PAGE: u64 = 4096;
@@ -116,7 +116,7 @@ fn tell_image(writer: &RingWriter, start: u64, end: u64, protection: u64, file: 
 }
 
 /// "/proc/self/fd/N", zero terminated.
-fn descriptor_link(descriptor: u32) -> [u8; 32] {
+pub fn descriptor_link(descriptor: u32) -> [u8; 32] {
     let mut name = [0u8; 32];
     let prefix = b"/proc/self/fd/";
     name[..prefix.len()].copy_from_slice(prefix);
@@ -264,28 +264,13 @@ fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
         let whole = text[..length].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         found = text[..whole]
             .split(|byte| *byte == b'\n')
-            .filter_map(parse_mapping)
-            .find(|(start, end, _)| (*start..*end).contains(&address));
+            .filter_map(proc_text::parse_mapping)
+            .find(|(range, ..)| range.contains(&address))
+            .map(|(range, protection, _)| (range.start, range.end, protection));
         text.copy_within(whole..length, 0);
         kept = length - whole;
     }
     // SAFETY: closes the runtime's own descriptor.
     unsafe { syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]) };
     found
-}
-
-/// "start-end rwxp ..."
-fn parse_mapping(line: &[u8]) -> Option<(u64, u64, u64)> {
-    let (start, rest) = parse_hex(line)?;
-    let (end, rest) = parse_hex(rest.strip_prefix(b"-")?)?;
-    let rights = rest.strip_prefix(b" ")?.get(..3)?;
-    let bit = |index: usize, letter: u8, value: u64| if rights[index] == letter { value } else { 0 };
-    Some((start, end, bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC)))
-}
-
-/// The hexadecimal number at the start, and what follows it.
-fn parse_hex(text: &[u8]) -> Option<(u64, &[u8])> {
-    let n = text.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(text.len());
-    let digits = core::str::from_utf8(&text[..n]).ok()?;
-    Some((u64::from_str_radix(digits, 16).ok()?, &text[n..]))
 }

@@ -6,6 +6,7 @@ pub mod delivery;
 pub mod hidden;
 pub mod indirect;
 pub mod memory;
+pub mod proc_files;
 pub mod process;
 pub mod seccomp;
 pub mod start;

@@ -1,6 +1,6 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{delivery, memory, process, seccomp, user_dispatch};
+use super::{delivery, memory, proc_files, process, seccomp, user_dispatch};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
@@ -13,7 +13,10 @@ use crate::sys::{filter, number};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 23] = [
+const HANDLED: [u64; 26] = [
+    number::OPEN,
+    number::OPENAT,
+    number::OPENAT2,
     number::MLOCKALL,
     number::MMAP,
     number::MPROTECT,
@@ -100,6 +103,10 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
             user_dispatch::change(context, arguments)
         }
         number::SECCOMP | number::PRCTL => seccomp::change(context, call, arguments),
+        number::OPEN | number::OPENAT | number::OPENAT2 => match proc_files::open(context, call, arguments) {
+            Some(result) => result,
+            None => return Outcome::ByGate,
+        },
         // SAFETY: the program's own call.
         number::SHMDT => unsafe { program_call(call, arguments) },
         _ => return Outcome::ByGate,

@@ -42,6 +42,13 @@ impl Engine {
         }
     }
 
+    /// Compares all code with its translation from now on, each time it is entered: it can be written behind its protection.
+    pub fn distrust(&mut self, writer: &RingWriter) {
+        if self.ranges.make_writable() {
+            self.invalidate(writer, 0, u64::MAX);
+        }
+    }
+
     /// Drops a fragment whose code the program has written.
     pub fn drop_stale(&mut self, writer: &RingWriter, id: u32) {
         self.drop_fragment(writer, id, true);

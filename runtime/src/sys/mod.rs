@@ -10,5 +10,6 @@ pub mod lock;
 #[cfg(not(test))]
 pub mod memory;
 pub mod number;
+pub mod proc_text;
 
 pub use calls::{syscall, Error};
