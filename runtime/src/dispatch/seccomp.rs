@@ -77,7 +77,8 @@ fn install(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     drop(wrapped);
     if check(result).is_ok() {
         let shared = ENGINE.lock().shared;
-        let details = [arguments[0], arguments[1], program.len() as u64];
+        let flags = if call == number::SECCOMP { arguments[1] } else { 0 };
+        let details = [SET_MODE_FILTER, flags, program.len() as u64];
         write_event(&writer_of(context, shared), event_kind::SECCOMP, context.rip, details);
         if filter::reads_address(&program) {
             // It would see the gate's address at every call.

@@ -142,10 +142,11 @@ mod tests {
 
     #[test]
     fn what_belongs_to_a_hidden_mapping_goes_with_it() {
+        let hidden = core::slice::from_ref(&(0x1000..0x2000));
         let smaps = "1000-2000 rw-p 0\nSize: 4 kB\nAnonymous: 0 kB\n3000-4000 rw-p 0\nSize: 5 kB\n";
-        let shown = text(without_mappings(smaps.as_bytes(), &[0x1000..0x2000]));
+        let shown = text(without_mappings(smaps.as_bytes(), hidden));
         assert_eq!(shown, "00003000-00004000 rw-p 0\nSize: 5 kB\n");
-        assert_eq!(text(without_addresses(b"1000 default\n2000 default\n", &[0x1000..0x2000])), "2000 default\n");
+        assert_eq!(text(without_addresses(b"1000 default\n2000 default\n", hidden)), "2000 default\n");
     }
 
     #[test]
