@@ -20,7 +20,7 @@ use crate::arch::x86_64::gate::{
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
-use crate::cache::NONE;
+use crate::cache::{Fragment, NONE};
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, release_reason};
@@ -255,14 +255,12 @@ pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped
     if stopped_at == fragment.app_pc || !fragment.is_included {
         return;
     }
-    let edge = DynamicEdge {
-        kind: edge_kind::PARTIAL,
-        source_fragment: id,
-        source_pc: fragment.app_pc,
-        target_pc: stopped_at,
-    };
     let writer = writer_of(context, engine.shared);
-    engine.count_edge(&writer, context, edge);
+    engine.count_edge(&writer, context, partial_edge(&fragment, id, stopped_at));
+}
+
+fn partial_edge(fragment: &Fragment, id: u32, stopped_at: u64) -> DynamicEdge {
+    DynamicEdge { kind: edge_kind::PARTIAL, source_fragment: id, source_pc: fragment.app_pc, target_pc: stopped_at }
 }
 
 /// The address after the system call that the thread made.

@@ -263,8 +263,8 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
     };
     let target = frame.ucontext.mcontext.rip;
     let mut counted = None;
+    let source = ENGINE.lock().cache.exit(context.exit_id).fragment;
     if super::indirect::is_beyond(target) {
-        let source = ENGINE.lock().cache.exit(context.exit_id).fragment;
         super::indirect::blame_branch(context, source);
     } else {
         let mut engine = ENGINE.lock();
@@ -281,8 +281,10 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
         counted = Some(edge);
     }
     let result = deliver::return_from_handler(context, frame);
-    if let Some(edge) = counted {
-        ENGINE.lock().uncount_edge(context, edge);
+    // A filter refused it.
+    match counted {
+        Some(edge) => ENGINE.lock().uncount_edge(context, edge),
+        None => super::indirect::forgive_branch(context, source),
     }
     result
 }
