@@ -4,7 +4,8 @@
 //! state, the filters and the replies comes from it while the target runs.
 
 use crate::protocol::{self, FilterRange, SessionHeader, StatusPage, ThreadSlot};
-use crate::sys::calls::{futex_wait, futex_wake, monotonic_ns, rdtsc};
+use crate::sys::calls::{futex_wait, futex_wake, monotonic_ns, mremap, munmap, rdtsc, Error};
+use crate::sys::kernel::{MREMAP_FIXED, MREMAP_MAYMOVE};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The mapped shared memory.
@@ -12,17 +13,19 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub struct Shared {
     base: u64,
     size_bytes: u64,
+    /// Where the first page of the file is mapped.
+    anchor: u64,
 }
 
 impl Shared {
-    pub const NONE: Shared = Shared { base: 0, size_bytes: 0 };
+    pub const NONE: Shared = Shared { base: 0, size_bytes: 0, anchor: 0 };
 
     /// Checks the header against what this image was built for.
     ///
     /// # Safety
-    /// `base` must be where the controller mapped `size_bytes` of shared memory.
-    pub unsafe fn open(base: u64, size_bytes: u64) -> Option<Shared> {
-        let shared = Shared { base, size_bytes };
+    /// `base` must be where the controller mapped `size_bytes` of shared memory, `anchor` where its file's first page.
+    pub unsafe fn open(base: u64, size_bytes: u64, anchor: u64) -> Option<Shared> {
+        let shared = Shared { base, size_bytes, anchor };
         let header = shared.header();
         let is_ours = header.magic == protocol::MAGIC
             && header.version == protocol::VERSION
@@ -38,6 +41,40 @@ impl Shared {
 
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
+    }
+
+    /// Puts another region of the same file in the place of this one. Needs no descriptor: a mapping of shared memory is
+    /// made twice by an old size of zero (mremap(2)), from the file's first page, and grown from there.
+    ///
+    /// # Safety
+    /// No other thread of the process uses the shared memory.
+    pub unsafe fn move_to_region(&self, region: u32) -> Result<(), Error> {
+        let size = self.size_bytes;
+        let mut missing = u64::from(region) + 1;
+        let mut place = self.anchor;
+        let mut old_bytes = 0;
+        // All the way at once, or in steps where the address space is limited.
+        while missing > 0 {
+            // A step that does not start at the anchor starts at the region it came to.
+            let overlap = u64::from(old_bytes != 0);
+            let mut step = missing;
+            let start = loop {
+                // SAFETY: makes a new mapping, or moves one that this function made.
+                match unsafe { mremap(place, old_bytes, (step + overlap) * size, MREMAP_MAYMOVE, 0) } {
+                    Ok(start) => break start,
+                    Err(error) if step == 1 => return Err(error),
+                    Err(_) => step = step.div_ceil(2),
+                }
+            };
+            missing -= step;
+            let passed = (step + overlap - 1) * size;
+            // SAFETY: the front of the mapping just made.
+            unsafe { munmap(start, passed) };
+            place = start + passed;
+            old_bytes = size;
+        }
+        // SAFETY: the caller promises that nothing else uses what was mapped there.
+        unsafe { mremap(place, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, self.base) }.map(|_| ())
     }
 
     pub fn header(&self) -> &'static SessionHeader {
@@ -90,6 +127,14 @@ impl Shared {
             // SAFETY: as above; only the first error gets here.
             unsafe { (&raw mut (*status).error_detail).write_volatile(detail) };
         }
+    }
+
+    /// Tells the controller that somebody waits for it.
+    fn ring_doorbell(&self) {
+        // SAFETY: the status page is mapped, the field aligned.
+        let bell = unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).doorbell) };
+        bell.fetch_add(1, Ordering::Release);
+        futex_wake(bell.as_ptr(), 1, true);
     }
 
     /// Adds to a u64 of the status page.
@@ -161,6 +206,7 @@ impl RingWriter {
             return false;
         }
         self.shared.add(status_field!(waits), 1);
+        self.shared.ring_doorbell();
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped, the fields aligned.
         let waiters = unsafe { AtomicU32::from_ptr(&raw mut (*slot).ring_waiters) };
@@ -223,6 +269,9 @@ impl RingWriter {
 
     /// Asks the controller and waits for its answer; `None` when it is silent.
     pub fn request(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
+        if CONTROLLER_GONE.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
         let (word, reply) = unsafe {
@@ -230,10 +279,11 @@ impl RingWriter {
             (AtomicU32::from_ptr(&raw mut (*slot).request_kind), &raw const (*slot).request_reply)
         };
         word.store(kind, Ordering::Release);
-        futex_wake(word.as_ptr(), 1, true);
+        self.shared.ring_doorbell();
         let start = monotonic_ns();
         while word.load(Ordering::Acquire) == kind {
             if monotonic_ns() - start > protocol::FULL_WAIT_SECONDS * 1_000_000_000 {
+                CONTROLLER_GONE.store(1, Ordering::Relaxed);
                 return None;
             }
             futex_wait(word.as_ptr(), kind, 100_000_000, true);

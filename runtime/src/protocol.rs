@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xb6, 0x2c, 0x83, 0x08, 0xf7, 0x1b, 0x4d, 0x04, 0xb3, 0xd6, 0x99, 0xdb, 0xf9, 0xc4, 0x74, 0x9c, 0x62, 0x2f, 0x8b,
-    0x45, 0x0a, 0x4c, 0x4f, 0x0f, 0xa7, 0xfa, 0x2e, 0x16, 0x5b, 0x62, 0xd4, 0xc2,
+    0xfa, 0xd4, 0x6b, 0x6d, 0x0e, 0x95, 0x0f, 0xa9, 0x82, 0x29, 0x37, 0x12, 0xfa, 0x84, 0x6d, 0x55, 0xbe, 0x46, 0x4b,
+    0x26, 0x91, 0x1c, 0xce, 0x35, 0x51, 0x13, 0x7e, 0x74, 0xe2, 0x31, 0xf6, 0x21,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -101,6 +101,7 @@ pub mod release_reason {
     pub const FATAL_FAULT: u16 = 7;
     pub const DETACH: u16 = 8;
     pub const SECCOMP_STRICT: u16 = 9;
+    pub const TRACED: u16 = 10;
     pub const SECCOMP_FILTER: u16 = 12;
 }
 
@@ -137,12 +138,17 @@ pub mod runtime_state {
 }
 
 /// What a thread asks of the controller and waits for. The thread writes the arguments, then request_kind with release
-/// order; the controller answers, then sets request_kind back to none.
+/// order; the controller answers, then sets request_kind back to none. image_filters: start, end and file offset of new
+/// code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the child: process id
+/// and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags; 1 if the controller
+/// waits for the program. execve_failed: it waits no longer.
 pub mod request_kind {
     pub const NONE: u32 = 0;
     pub const IMAGE_FILTERS: u32 = 1;
     pub const FORK: u32 = 2;
     pub const EXECVE: u32 = 3;
+    pub const ADOPT: u32 = 4;
+    pub const EXECVE_FAILED: u32 = 5;
 }
 
 /// Numbered errors on the status page; error_detail says more as each one tells.
@@ -161,7 +167,8 @@ pub mod error_code {
     pub const GS_BASE: u32 = 11;
 }
 
-/// Offset 0 of the shared memory. The runtime refuses a magic, version or hash that is not its own.
+/// Offset 0 of the shared memory, a region of a file that a process and its forks' children share. The runtime refuses
+/// a magic, version or hash that is not its own.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct SessionHeader {
@@ -208,8 +215,12 @@ pub struct SessionHeader {
     pub relayout_calls: u32,
     /// executions that make a block hot (written by: controller)
     pub relayout_executions: u32,
+    /// 1: child processes and the programs that processes go on with are followed (written by: controller)
+    pub follows: u32,
+    /// which region of its file this is: it starts at region * total_bytes (written by: controller)
+    pub region: u32,
     /// zero (written by: controller)
-    pub reserved: [u8; 112],
+    pub reserved: [u8; 104],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -233,7 +244,9 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, default_included) == 
 const _: () = assert!(core::mem::offset_of!(SessionHeader, filter_count) == 132);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_calls) == 136);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_executions) == 140);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 144);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, follows) == 144);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, region) == 148);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 152);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]
@@ -311,8 +324,11 @@ pub struct StatusPage {
     pub detach_ticket: u32,
     /// hot fragments that went out of use to be translated again (written by: runtime)
     pub relaid: u64,
+    /// one more each time a thread begins to wait for the controller, which waits for that (futex) (written by:
+    /// runtime)
+    pub doorbell: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3864],
+    pub reserved: [u8; 3860],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -343,7 +359,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, slabs) == 208);
 const _: () = assert!(core::mem::offset_of!(StatusPage, pause_ticket) == 216);
 const _: () = assert!(core::mem::offset_of!(StatusPage, detach_ticket) == 220);
 const _: () = assert!(core::mem::offset_of!(StatusPage, relaid) == 224);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 232);
+const _: () = assert!(core::mem::offset_of!(StatusPage, doorbell) == 232);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 236);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.
@@ -436,8 +453,10 @@ pub struct StartBlock {
     pub range_count: u32,
     /// 1: the wrgsbase instruction may be used (AT_HWCAP2 bit 1)
     pub has_fsgsbase: u32,
+    /// where the first page of the file of the shared memory is mapped: a fork's child reaches its region from there
+    pub anchor_base: u64,
     /// zero
-    pub reserved: [u8; 24],
+    pub reserved: [u8; 16],
     /// executable memory at start: start, end, protection (PROT_*) of each of up to 160 ranges
     pub ranges: [u64; 480],
 }
@@ -457,7 +476,8 @@ const _: () = assert!(core::mem::offset_of!(StartBlock, fs_base) == 208);
 const _: () = assert!(core::mem::offset_of!(StartBlock, gs_base) == 216);
 const _: () = assert!(core::mem::offset_of!(StartBlock, range_count) == 224);
 const _: () = assert!(core::mem::offset_of!(StartBlock, has_fsgsbase) == 228);
-const _: () = assert!(core::mem::offset_of!(StartBlock, reserved) == 232);
+const _: () = assert!(core::mem::offset_of!(StartBlock, anchor_base) == 232);
+const _: () = assert!(core::mem::offset_of!(StartBlock, reserved) == 240);
 const _: () = assert!(core::mem::offset_of!(StartBlock, ranges) == 256);
 
 /// A fragment was translated, because execution came to it. Continuations carry size_bytes of code, then a bit for each
@@ -689,12 +709,13 @@ pub struct EventRecord {
     pub tid: u32,
     /// where, or 0 (written by: runtime:thread)
     pub app_pc: u64,
-    /// signal, fault: signal number; fork: child's pid; released: enum ReleaseReason; exit_group: status; thread_start:
-    /// parent's tid; thread_end: enum EndKind (written by: runtime:thread)
+    /// signal, fault: signal number; fork: child's pid; execve: 1 if the program is followed; execve_failed: errno;
+    /// released: enum ReleaseReason; exit_group: status; thread_start: parent's tid; thread_end: enum EndKind (written
+    /// by: runtime:thread)
     pub a: u64,
     /// time stamp counter (written by: runtime:thread)
     pub tsc: u64,
-    /// signal, fault: si_code; thread_start: slot (written by: runtime:thread)
+    /// signal, fault: si_code; thread_start: slot; fork: 1 if the child is followed (written by: runtime:thread)
     pub b: u64,
     /// fault: si_addr (written by: runtime:thread)
     pub c: u64,

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include "filter.h"
 #include "note.h"
@@ -103,6 +104,16 @@ int main(void)
     note("wrong", wrong);
     pthread_create(&thread, NULL, other, NULL);
     pthread_join(thread, NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        selector = 1;
+        long made = raw(SYS_getppid, 0, 0, 0, 0) > 0 && raw(SYS_getppid, 0, 0, 0, 0) < 70000;
+        _exit((int)made);
+    }
+    int status;
+    note("waited", waitpid(child, &status, 0) == child);
+    note("child is not asked", WEXITSTATUS(status));
+    note("parent still is", blocked(SYS_getppid, 0, 0, 0, 0));
     /* A range: code outside it asks, code inside it does not. */
     unsigned char *elsewhere = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     memcpy(elsewhere, "\xb8\x6e\0\0\0\x0f\x05\xc3", 8);

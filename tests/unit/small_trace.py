@@ -25,6 +25,7 @@ def small_trace() -> Rows:
     main: 0x10 (call) -> 0x20 -> 0x10 four times, then 0x30 (syscall). The function: 0x40, which returns.
     """
     block = {
+        "process_id": 0,
         "pid": 7,
         "image_id": 0,
         "code_version": 0,
@@ -54,7 +55,7 @@ def small_trace() -> Rows:
                 "function_offset": 0x40 if offset == 0x40 else 0x10,
             }
         )
-    edge = {"pid": 7, "callee_block_id": None}
+    edge = {"process_id": 0, "pid": 7, "callee_block_id": None}
     edges: list[dict[str, Any]] = [
         edge | {"edge_id": 0, "source_block_id": None, "target_block_id": 0, "kind": "start"},
         edge | {"edge_id": 1, "source_block_id": 0, "target_block_id": 3, "kind": "call"},
@@ -62,12 +63,13 @@ def small_trace() -> Rows:
         edge | {"edge_id": 3, "source_block_id": 1, "target_block_id": 0, "kind": "taken"},
         edge | {"edge_id": 4, "source_block_id": 1, "target_block_id": 2, "kind": "not_taken"},
     ]
-    count = {"pid": 7, "tid": 7, "block_id": None, "edge_id": None}
+    count = {"process_id": 0, "pid": 7, "tid": 7, "block_id": None, "edge_id": None}
     counts = [count | {"block_id": number, "executions": n} for number, n in enumerate([5, 5, 1, 5])]
     counts += [count | {"edge_id": number, "executions": n} for number, n in enumerate([1, 5, 5, 4, 1])]
     return {
         "processes": [
             {
+                "process_id": 0,
                 "pid": 7,
                 "parent_pid": 1,
                 "executable": "/bin/it",
@@ -80,6 +82,7 @@ def small_trace() -> Rows:
         ],
         "threads": [
             {
+                "process_id": 0,
                 "pid": 7,
                 "tid": 7,
                 "parent_tid": 0,
@@ -95,6 +98,7 @@ def small_trace() -> Rows:
         "images": [
             {
                 "image_id": 0,
+                "process_id": 0,
                 "pid": 7,
                 "path": "/bin/it",
                 "build_id": None,

@@ -61,6 +61,17 @@ impl Cache {
         }
     }
 
+    /// Forgets what was translated: nothing leads into it any more but what runs there now.
+    pub fn forget_all(&mut self) {
+        for fragment in self.fragments.as_mut_slice() {
+            fragment.is_valid = false;
+        }
+        for table in [&mut self.by_pc, &mut self.landings, &mut self.by_page, &mut self.versions] {
+            *table = PcTable::new();
+        }
+        self.pairs.clear();
+    }
+
     pub fn fragment(&self, id: u32) -> &Fragment {
         &self.fragments.as_slice()[id as usize]
     }

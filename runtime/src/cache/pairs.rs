@@ -61,6 +61,12 @@ impl PairTable {
         (entries.as_ptr() as u64, entries.len() as u64 - 1)
     }
 
+    /// Forgets all pads. No other thread may be looking.
+    pub fn clear(&mut self) {
+        self.tables[self.current].as_mut_slice().fill(EMPTY);
+        self.used = 0;
+    }
+
     fn place_of(entries: &[PairEntry], site: u32, target: u64) -> usize {
         let mask = entries.len() - 1;
         let key = target.wrapping_add(u64::from(site));

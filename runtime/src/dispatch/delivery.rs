@@ -12,12 +12,13 @@ use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
-use crate::signal::table::{ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS, SIGNALS};
+use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
 use crate::sys::calls::set_signal_mask;
 use crate::sys::kernel::{
     SigInfo, DEBUG_EXCEPTION, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE,
 };
 use crate::thread::registry::{describe_end, write_event, writer_of};
+use crate::thread::THREADS;
 use core::sync::atomic::Ordering;
 
 /// `fault_pending`: the kernel itself would force a SIGSEGV, with no instruction to blame.
@@ -197,7 +198,7 @@ fn force_segv(context: &mut ThreadContext, mask: u64) -> u64 {
 /// Delivers SIGSEGV or SIGSYS as the kernel does where they can't be blocked or ignored (kernel/signal.c, force_sig).
 /// Returns the program's mask after it.
 fn force(context: &mut ThreadContext, info: &SigInfo, mask: u64) -> u64 {
-    let handler = SIGNALS.lock().action(info.signo as u32).handler;
+    let handler = table_of(context).lock().action(info.signo as u32).handler;
     if mask & 1 << (info.signo - 1) != 0 || handler == SIG_DFL || handler == SIG_IGN {
         end_by(context, info);
     }
@@ -207,7 +208,7 @@ fn force(context: &mut ThreadContext, info: &SigInfo, mask: u64) -> u64 {
 /// Ends the process by SIGSEGV or SIGSYS, whatever the program asked for.
 pub fn end_by(context: &mut ThreadContext, info: &SigInfo) -> ! {
     note_end(context, release_reason::FATAL_FAULT, end_kind::UNKNOWN);
-    SIGNALS.lock().restore_default(info.signo as u32);
+    table_of(context).lock().restore_default(info.signo as u32);
     loop {
         deliver::raise_again(info);
         // Neither is blocked by this, and the default action is in place.
@@ -216,7 +217,7 @@ pub fn end_by(context: &mut ThreadContext, info: &SigInfo) -> ! {
 }
 
 /// The waiting signal is the caller's to deal with; what was unlinked for it is linked again.
-fn take_pending(context: &mut ThreadContext) {
+pub fn take_pending(context: &mut ThreadContext) {
     context.pending = 0;
     UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
     if context.unlinked_fragment != NONE {
@@ -252,7 +253,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         Delivery::NoRoom => force_segv(context, mask),
         Delivery::Ignored if !is_fault => mask,
         Delivery::Ignored | Delivery::Default => {
-            SIGNALS.lock().restore_default(info.signo as u32);
+            table_of(context).lock().restore_default(info.signo as u32);
             if is_fault && info.signo as u32 == SIGTRAP {
                 // A trap comes after its instruction, which is not executed again: the signal is sent instead.
                 deliver::raise_again(info);
@@ -275,6 +276,24 @@ fn end_by_default(context: &mut ThreadContext, mask: u64) -> ! {
 
 /// The thread goes on natively from the context's rip, for ever.
 pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
+    let mask = end_following(context, reason);
+    deliver::release_native(context, mask)
+}
+
+/// As `release`; where the thread is the only one, nothing of the runtime is left in the process' signal actions.
+pub fn release_all(context: &mut ThreadContext, reason: u16) -> ! {
+    let shared = ENGINE.lock().shared;
+    let is_alone = THREADS.lock().count_running(shared) == 1;
+    let mask = end_following(context, reason);
+    if is_alone {
+        context.child_flags = 0;
+        deliver::release_process(context, mask);
+    }
+    deliver::release_native(context, mask)
+}
+
+/// What comes before a release; the program's mask. All signals are blocked after it.
+fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);
@@ -283,7 +302,7 @@ pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
         take_pending(context);
     }
     raise_held(context);
-    deliver::release_native(context, mask)
+    mask
 }
 
 /// Records that the thread is followed no further.

@@ -74,14 +74,16 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
         let end = page_end(start, size);
         engine.ranges.insert(start, end, protection, true);
         let file = if flags & MAP_ANONYMOUS != 0 { None } else { Some((descriptor, offset)) };
+        let tsc = rdtsc();
         drop(engine);
-        tell_image(&writer, start, end, protection, file);
+        tell_image(&writer, start, end, protection, file, tsc);
     }
     result
 }
 
-/// Writes an image record, and asks the controller which part of it is to be recorded.
-fn tell_image(writer: &RingWriter, start: u64, end: u64, protection: u64, file: Option<(u64, u64)>) {
+/// Writes an image record, and asks the controller which part of it is to be recorded. `tsc` was read while the engine's
+/// lock was held: a fork's child takes over what was told before it.
+fn tell_image(writer: &RingWriter, start: u64, end: u64, protection: u64, file: Option<(u64, u64)>, tsc: u64) {
     let mut path = alloc::vec![0u8; MAX_PATH_BYTES as usize];
     let (mut device, mut inode, mut length, mut file_offset) = (0, 0, 0, 0);
     if let Some((descriptor, offset)) = file {
@@ -102,7 +104,7 @@ fn tell_image(writer: &RingWriter, start: u64, end: u64, protection: u64, file: 
         tid: writer.tid,
         start,
         size_bytes: end - start,
-        tsc: rdtsc(),
+        tsc,
         file_offset,
         device,
         inode,
@@ -178,8 +180,9 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     if is_executable {
         engine.ranges.insert(start, end, protection | PROT_READ, true);
         if !was_executable {
+            let tsc = rdtsc();
             drop(engine);
-            tell_image(&writer, start, end, protection, None);
+            tell_image(&writer, start, end, protection, None, tsc);
         }
         if protection & PROT_WRITE != 0 {
             write_event(&writer, event_kind::WRITABLE_CODE, start, [end - start, 0, 0]);
@@ -207,9 +210,10 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     }
     if let Some(range) = range {
         engine.ranges.insert(start, page_end(start, new_size), range.protection, true);
+        let tsc = rdtsc();
         drop(engine);
         if start != old {
-            tell_image(&writer, start, page_end(start, new_size), range.protection, None);
+            tell_image(&writer, start, page_end(start, new_size), range.protection, None, tsc);
         }
     }
     result
@@ -239,8 +243,9 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     }
     engine.ranges.insert(start, end, protection, true);
     let writer = writer_of(context, engine.shared);
+    let tsc = rdtsc();
     drop(engine);
-    tell_image(&writer, start, end, protection, None);
+    tell_image(&writer, start, end, protection, None, tsc);
     true
 }
 

@@ -3,6 +3,8 @@
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
 pub mod delivery;
+pub mod execute;
+pub mod fork;
 pub mod hidden;
 pub mod indirect;
 pub mod memory;
@@ -24,7 +26,7 @@ use crate::cache::{Fragment, NONE};
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, release_reason};
-use crate::signal::table::SIGNALS;
+use crate::signal::table::table_of;
 use crate::thread::registry::writer_of;
 use crate::thread::THREADS;
 
@@ -75,7 +77,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         _ if is_call_allowed => rewind_syscall(context),
         _ if context.restart == RESTART_DUE => {
             context.restart = 0;
-            SIGNALS.lock().pass_ignored(false);
+            table_of(context).lock().pass_ignored(false);
             rewind_syscall(context);
         }
         _ => {}

@@ -9,7 +9,7 @@ use super::{delivery, hidden};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::instrument::ENGINE;
-use crate::signal::table::SIGNALS;
+use crate::signal::table::table_of;
 use crate::sys::calls::{check, getpid, program_call, syscall};
 use crate::sys::kernel::{N_SIGNALS, SIG_DFL, SIG_IGN};
 use crate::sys::{number, proc_text};
@@ -114,7 +114,7 @@ fn replace(context: &ThreadContext, kind: Kind, file: u64) {
         Kind::Mappings => proc_text::without_mappings(&text, &hidden::ranges()),
         Kind::Addresses => proc_text::without_addresses(&text, &hidden::ranges()),
         Kind::Status | Kind::Memory => {
-            let (ignored, caught) = dispositions();
+            let (ignored, caught) = dispositions(context);
             proc_text::with_signals(&text, ignored, caught)
         }
     };
@@ -153,8 +153,8 @@ fn read_all(file: u64) -> Option<Vec<u8>> {
 }
 
 /// As masks: which signals the program ignores, and for which it has handlers.
-fn dispositions() -> (u64, u64) {
-    let table = SIGNALS.lock();
+fn dispositions(context: &ThreadContext) -> (u64, u64) {
+    let table = table_of(context).lock();
     let mut masks = (0, 0);
     for signal in 1..=N_SIGNALS as u32 {
         let bit = 1 << (signal - 1);

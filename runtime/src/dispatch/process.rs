@@ -1,20 +1,21 @@
-//! New threads, new processes, new programs.
+//! New threads and new processes: which kind a clone makes, and tasks that share the program's memory.
 
-use crate::arch::x86_64::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
+use super::{delivery, fork};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::buffer::Shared;
 use crate::dispatch::{seccomp, syscalls};
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
-use crate::protocol::{edge_kind, end_kind, error_code, event_kind, release_reason};
-use crate::signal::deliver;
-use crate::signal::table::SIGNALS;
+use crate::protocol::{edge_kind, error_code, event_kind, release_reason};
+use crate::signal::table::{copy_table, free_table, table_of};
 use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, EAGAIN, EFAULT, EINVAL};
-use crate::sys::kernel::{CLONE_THREAD, CLONE_VFORK, CLONE_VM};
+use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
 use crate::sys::number;
 use crate::thread::block::{set_gs_base, set_signal_stack};
 use crate::thread::create::{
-    self, child_stack_top, CLONE_ARGS_FLAGS, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
+    self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
 };
-use crate::thread::registry::{begin_slot, describe_end, write_event, writer_of};
+use crate::thread::registry::{begin_slot, write_event, writer_of};
 use crate::thread::THREADS;
 
 /// Whether the program may read `size` bytes at `address`: the kernel is asked, by a call that fails without an effect.
@@ -52,21 +53,30 @@ pub fn is_writable(address: u64, size: u64) -> bool {
 /// clone: arguments are flags, stack, parent tid, child tid, tls.
 pub fn clone(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let [flags, stack, parent_tid, child_tid, tls, _] = arguments;
-    if is_process(flags) {
-        return start_process(context, stack, |context| {
-            let entry = [parent_tid, child_tid, tls];
-            create::clone(flags, entry, child_stack_top(context), context, released_child)
-        });
-    }
-    start_thread(context, stack, |child| {
-        create::clone(flags, [parent_tid, child_tid, tls], child.stack_top, child, started_thread)
-    })
+    let others = [parent_tid, child_tid, tls];
+    start_task(context, stack, flags, |child, top, entry| create::clone(flags, others, top, child, entry))
 }
 
-/// Whether a clone makes a process with memory of its own, or one that its parent waits for. Any other task shares the
-/// memory while both run, and is followed like a thread.
-fn is_process(flags: u64) -> bool {
-    flags & CLONE_VM == 0 || flags & (CLONE_VFORK | CLONE_THREAD) == CLONE_VFORK
+/// What makes the call: with the child's context, the stack on which the child starts, and what it runs first there.
+type Start<'a> = &'a dyn Fn(&ThreadContext, u64, ChildEntry) -> i64;
+
+/// Starts what a clone with `flags` makes; without memory in common a process, otherwise a task that is followed like a
+/// thread. `stack` is the child's stack pointer, 0: the parent's.
+fn start_task(
+    context: &mut ThreadContext,
+    stack: u64,
+    flags: u64,
+    start: impl Fn(&ThreadContext, u64, ChildEntry) -> i64,
+) -> i64 {
+    context.child_flags = flags;
+    if flags & CLONE_VM == 0 {
+        return fork::start_process(context, stack, &start);
+    }
+    let is_process = flags & CLONE_THREAD == 0;
+    if is_process && ENGINE.lock().shared.header().follows == 0 && flags & CLONE_VFORK != 0 {
+        return fork::start_unfollowed(context, stack, &start);
+    }
+    start_sharing(context, stack, flags, &start)
 }
 
 /// clone3.
@@ -91,21 +101,19 @@ pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         return -i64::from(EINVAL);
     }
     let stack = base + length;
-    if is_process(flags) {
-        return start_process(context, stack, |context| {
-            create::clone3(words, size, child_stack_top(context), context, released_child)
-        });
-    }
-    start_thread(context, stack, |child| create::clone3(words, size, child.stack_top, child, started_thread))
+    start_task(context, stack, flags, |child, top, entry| create::clone3(words, size, top, child, entry))
 }
 
-/// fork and vfork.
+/// fork and vfork, as `call` says.
 pub fn fork(context: &mut ThreadContext, call: u64) -> i64 {
-    start_process(context, 0, |context| create::fork(call, child_stack_top(context), context, released_child))
+    const SIGCHLD: u64 = 17;
+    let flags = SIGCHLD | if call == number::VFORK { CLONE_VM | CLONE_VFORK } else { 0 };
+    start_task(context, 0, flags, |child, top, entry| create::fork(call, top, child, entry))
 }
 
-/// Starts a thread that runs under the runtime from its first instruction.
-fn start_thread(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&ThreadContext) -> i64) -> i64 {
+/// Starts a task that shares the memory and runs under the runtime from its first instruction: a thread, or a process such as
+/// vfork makes.
+fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Start) -> i64 {
     let shared = ENGINE.lock().shared;
     // The child inherits the mask and must not meet a signal before it has its own signal stack.
     let mask = set_signal_mask(u64::MAX);
@@ -129,22 +137,51 @@ fn start_thread(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&Thr
     child.pair_mask = context.pair_mask;
     child.parent_tid = context.tid;
     child.start_mask = if syscalls::is_signal_waiting(context) { context.pending_mask } else { mask };
+    child.is_process = u32::from(flags & CLONE_THREAD == 0);
+    child.child_flags = flags;
+    child.signal_table = if flags & CLONE_SIGHAND == 0 { copy_table(context) } else { context.signal_table };
+    if flags & CLONE_VFORK != 0 {
+        // As the kernel does for it (kernel/fork.c, copy_process).
+        child.app_signal_stack = context.app_signal_stack;
+    }
     let slot = child.slot;
     core::hint::black_box(&raw mut *child);
-    let result = start(child);
-    if check(result).is_err() {
+    let result = start(child, child.stack_top, started_task);
+    let is_started = check(result).is_ok();
+    if is_started && child.is_process != 0 {
+        let details = [result as u64, 1, 0];
+        write_event(&writer_of(context, shared), event_kind::FORK, context.rip, details);
+    }
+    if !is_started {
         THREADS.lock().give_back(shared, slot);
+    } else if flags & (CLONE_VFORK | CLONE_THREAD) == CLONE_VFORK {
+        clean_up_after(child, shared);
+    }
+    if flags & CLONE_SIGHAND == 0 && (!is_started || flags & CLONE_VFORK != 0) {
+        // SAFETY: the child never was, or uses this memory no more.
+        unsafe { free_table(child.signal_table) };
     }
     set_signal_mask(mask);
     result
 }
 
-/// The first thing a new thread does: on its own stack, all signals blocked.
-extern "C" fn started_thread(context: &mut ThreadContext) -> ! {
+/// After a vfork: the child is gone from this memory, by a new program, its own end or a signal that killed it.
+fn clean_up_after(child: &mut ThreadContext, shared: Shared) {
+    if syscalls::is_signal_waiting(child) {
+        delivery::take_pending(child);
+    }
+    THREADS.lock().end_for(child.slot, shared);
+}
+
+/// The first thing that a new task does: on its own stack, all signals blocked.
+extern "C" fn started_task(context: &mut ThreadContext) -> ! {
     set_gs_base(context.self_address);
     set_signal_stack(context);
     context.tid = gettid();
     THREADS.lock().set_tid(context.slot, context.tid);
+    if context.child_flags & CLONE_CLEAR_SIGHAND != 0 {
+        table_of(context).lock().clear_handlers();
+    }
     begin(context, context.parent_tid);
     context.note_mask(context.start_mask);
     set_signal_mask(context.start_mask);
@@ -165,86 +202,6 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
         target_pc: context.rip,
     };
     engine.count_edge(&writer, context, edge);
-}
-
-/// Starts a process. Its child goes on natively; the event says so.
-fn start_process(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&ThreadContext) -> i64) -> i64 {
-    let mask = set_signal_mask(u64::MAX);
-    // A child that shares memory runs on this very context: it finds what it needs there, and changes nothing that
-    // is not put back.
-    let saved = (context.registers, context.start_mask);
-    context.registers[0] = 0;
-    if stack != 0 {
-        context.registers[4] = stack;
-    }
-    context.start_mask = if syscalls::is_signal_waiting(context) { context.pending_mask } else { mask };
-    // The child gets the context by its address alone: the stores above must not be taken for dead.
-    core::hint::black_box(&raw mut *context);
-    let result = start(context);
-    core::hint::black_box(&raw mut *context);
-    (context.registers, context.start_mask) = saved;
-    if let Ok(pid) = check(result) {
-        let shared = ENGINE.lock().shared;
-        write_event(&writer_of(context, shared), event_kind::FORK, context.rip, [pid, 0, 0]);
-    }
-    set_signal_mask(mask);
-    result
-}
-
-/// The first thing a new process does: it leaves the runtime.
-extern "C" fn released_child(context: &mut ThreadContext) -> ! {
-    let mask = context.start_mask;
-    deliver::release_process(context, mask)
-}
-
-/// execve and execveat: everything is recorded before, because nothing of the runtime is left after.
-pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
-    let shared = ENGINE.lock().shared;
-    let writer = writer_of(context, shared);
-    write_event(&writer, event_kind::EXECVE, context.rip, [0; 3]);
-    describe_end(context, shared, end_kind::EXECVE);
-    SIGNALS.lock().pass_ignored(true);
-    let result = call_restartable(context, call, arguments);
-    SIGNALS.lock().pass_ignored(false);
-    begin_slot_again(context);
-    write_event(&writer, event_kind::EXECVE_FAILED, context.rip, [-result as u64, 0, 0]);
-    result
-}
-
-/// Makes a call that passes the thread's mask on: a signal before it gives it up, is delivered, and the program makes
-/// the call again. No lock may be held.
-fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
-    let after = (context.registers[1], context.registers[11], context.rip);
-    context.registers[1] = context.spill_rcx;
-    context.registers[11] = context.spill_r11;
-    let mask = set_signal_mask(u64::MAX);
-    // SAFETY: a field of a live context, which the signal handler reads.
-    unsafe { (&raw mut context.restart).write_volatile(RESTART_ARMED) };
-    if syscalls::is_signal_waiting(context) {
-        // It came before the call was armed: the mask is not the program's.
-        context.restart = RESTART_DUE;
-        set_signal_mask(mask);
-        create::enter(context);
-    }
-    set_signal_mask(mask);
-    // SAFETY: the program's own call.
-    let result = unsafe { program_call(call, arguments) };
-    // SAFETY: as above.
-    unsafe { (&raw mut context.restart).write_volatile(0) };
-    (context.registers[1], context.registers[11], context.rip) = after;
-    result
-}
-
-/// The program was not replaced: the thread runs on.
-pub fn begin_slot_again(context: &ThreadContext) {
-    let shared = ENGINE.lock().shared;
-    let slot = shared.slot(context.slot);
-    // SAFETY: the slot is mapped and this thread's own.
-    unsafe {
-        (&raw mut (*slot).end_kind).write_volatile(end_kind::UNKNOWN);
-        (&raw mut (*slot).end_tsc).write_volatile(0);
-        (&raw mut (*slot).name).write_volatile([0; 16]);
-    }
 }
 
 /// Releases the calling thread because the runtime cannot go on with it.

@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// `block` must be the start block that the controller filled for this very process.
 pub unsafe fn start(block: &'static StartBlock) -> ! {
     // SAFETY: the controller mapped the shared memory there.
-    let Some(shared) = (unsafe { Shared::open(block.shared_base, block.shared_bytes) }) else {
+    let Some(shared) = (unsafe { Shared::open(block.shared_base, block.shared_bytes, block.anchor_base) }) else {
         // No page to complain on that this build understands: a numbered exit.
         exit(120 + error_code::BAD_HEADER as u64);
     };
@@ -83,17 +83,23 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     set_signal_stack(context);
     process::begin(context, 0);
     wait_for_debugger(shared);
-    // SAFETY: the status page is mapped; the field is an aligned u32.
-    unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::RUNNING, Ordering::Release);
+    tell_running(shared);
     context.note_mask(mask);
     set_signal_mask(mask);
     create::enter(context)
 }
 
-fn stamp_start(shared: Shared) {
+/// Notes when a process began, by both clocks.
+pub fn stamp_start(shared: Shared) {
     shared.set(crate::status_field!(start_ns), monotonic_ns());
     shared.set(crate::status_field!(start_tsc), rdtsc());
     shared.stamp_last();
+}
+
+/// The runtime has begun.
+pub fn tell_running(shared: Shared) {
+    // SAFETY: the status page is mapped; the field is an aligned u32.
+    unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::RUNNING, Ordering::Release);
 }
 
 /// `--pause`: the controller says when to go on.

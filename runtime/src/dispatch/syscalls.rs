@@ -1,23 +1,24 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{delivery, memory, proc_files, process, seccomp, user_dispatch};
+use super::{delivery, execute, memory, proc_files, process, seccomp, user_dispatch};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
-use crate::protocol::{end_kind, event_kind};
+use crate::protocol::{end_kind, event_kind, release_reason};
 use crate::signal::deliver;
-use crate::signal::table::SIGNALS;
+use crate::signal::table::table_of;
 use crate::sys::calls::{program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM};
-use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
+use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS, CLONE_VFORK};
 use crate::sys::{filter, number};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 26] = [
+const HANDLED: [u64; 27] = [
     number::OPEN,
     number::OPENAT,
     number::OPENAT2,
     number::MLOCKALL,
+    number::PTRACE,
     number::MMAP,
     number::MPROTECT,
     number::MUNMAP,
@@ -82,17 +83,18 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::MREMAP => memory::remap(context, arguments),
         number::SHMAT => memory::attach_shared(arguments),
         number::MLOCKALL => lock_memory(arguments),
-        number::RT_SIGACTION => set_action(arguments),
+        number::RT_SIGACTION => set_action(context, arguments),
         number::SIGALTSTACK => set_stack(context, arguments),
         number::RT_SIGRETURN => return_from_handler(context),
         number::RT_SIGPROCMASK => match set_mask(context, arguments) {
             Some(result) => result,
             None => return Outcome::SignalFirst,
         },
-        number::EXECVE | number::EXECVEAT => process::execute(context, call, arguments),
+        number::EXECVE | number::EXECVEAT => execute::execute(context, call, arguments),
         number::CLONE => process::clone(context, arguments),
         number::CLONE3 => process::clone3(context, arguments),
         number::FORK | number::VFORK => process::fork(context, call),
+        number::PTRACE => trace(context, arguments),
         number::EXIT => {
             exit_thread(context, arguments);
             return Outcome::SignalFirst;
@@ -160,14 +162,14 @@ fn lock_memory(arguments: [u64; 6]) -> i64 {
     unsafe { program_call(number::MLOCKALL, [arguments[0] | MCL_ONFAULT, 0, 0, 0, 0, 0]) }
 }
 
-fn set_action(arguments: [u64; 6]) -> i64 {
+fn set_action(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [signal, new, old, size, ..] = arguments;
     if size != 8 {
         return -i64::from(EINVAL);
     }
     result_of((|| {
         let new = if new == 0 { None } else { Some(read_program::<SigAction>(new)?) };
-        let before = SIGNALS.lock().change(signal as u32, new)?;
+        let before = table_of(context).lock().change(signal as u32, new)?;
         if old != 0 {
             write_program(old, before)?;
         }
@@ -307,7 +309,11 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
     filter::open_for_trap(mask);
     // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
     let result = unsafe { program_call(number::EXIT, arguments) };
-    // A filter refused it. The slot is the controller's, but the block is kept for the thread.
+    go_on_without_slot(context, mask, result)
+}
+
+/// A filter refused the thread's end. The slot is the controller's, but the block is kept for the thread.
+fn go_on_without_slot(context: &mut ThreadContext, mask: u64, result: i64) -> ! {
     finish(context, result);
     set_signal_mask(u64::MAX);
     if is_trapped(context) {
@@ -329,9 +335,30 @@ fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
     describe_end(context, shared, end_kind::EXIT_GROUP);
-    // SAFETY: ends the process.
+    if context.is_process != 0 && context.child_flags & CLONE_VFORK == 0 {
+        // The process whose memory this is goes on, and does not wait for this one.
+        let mask = set_signal_mask(u64::MAX);
+        end_slot(context, shared);
+        filter::open_for_trap(mask);
+        // SAFETY: ends the process.
+        let result = unsafe { program_call(number::EXIT_GROUP, arguments) };
+        go_on_without_slot(context, mask, result);
+    }
+    // SAFETY: as above.
     let result = unsafe { program_call(number::EXIT_GROUP, arguments) };
-    process::begin_slot_again(context);
+    execute::begin_slot_again(context);
+    result
+}
+
+/// ptrace: a task that asks to be traced goes on natively, because its tracer is to see the program's own code.
+fn trace(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    const TRACEME: u64 = 0;
+    // SAFETY: the program's own call.
+    let result = unsafe { program_call(number::PTRACE, arguments) };
+    if arguments[0] == TRACEME && result == 0 {
+        context.registers[0] = 0;
+        delivery::release_all(context, release_reason::TRACED);
+    }
     result
 }
 

@@ -39,10 +39,18 @@ pub fn change(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     } else {
         (offset, length)
     };
-    context.user_dispatch = UserDispatch { is_on: u32::from(is_on), padding: 0, offset, length, selector };
-    let table = if is_on { &raw const gate::ALL_SYSCALLS } else { &raw const gate::HANDLED_SYSCALLS };
-    context.handled_calls = table as u64;
+    end(context);
+    if is_on {
+        context.user_dispatch = UserDispatch { is_on: 1, padding: 0, offset, length, selector };
+        context.handled_calls = &raw const gate::ALL_SYSCALLS as u64;
+    }
     0
+}
+
+/// The thread's calls are made from now on.
+pub fn end(context: &mut ThreadContext) {
+    context.user_dispatch.is_on = 0;
+    context.handled_calls = &raw const gate::HANDLED_SYSCALLS as u64;
 }
 
 /// Whether the call that the thread is about to make, behind which it goes on at `context.rip`, is not made: SIGSYS waits

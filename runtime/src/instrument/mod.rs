@@ -67,6 +67,18 @@ impl Engine {
         }
     }
 
+    /// In a fork's child: says in its region how many counters are given out already, and begins anew in `coverage`, where
+    /// what the parent had come to would not be told again. `true`: the thread's branch table is to be emptied.
+    pub fn continue_in_child(&mut self) -> bool {
+        self.shared.set(crate::status_field!(counters_used), u64::from(self.counters_used));
+        if self.is_counting() {
+            return false;
+        }
+        self.cache.forget_all();
+        self.edges.clear();
+        true
+    }
+
     /// Whether executions are counted at all.
     pub fn is_counting(&self) -> bool {
         self.shared.header().mode == mode::COUNTS

@@ -1,13 +1,13 @@
 //! Delivering a signal to the program's handler, and coming back from it.
 
 use super::frame::{self, FrameContent};
-use super::table::{ALL_BUT_FAULTS, SIGNALS};
+use super::table::{table_of, ALL_BUT_FAULTS};
 use crate::arch::x86_64::context::{ThreadContext, STEPPING, STEPPING_ALREADY};
 use crate::arch::x86_64::{gate, guarded};
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
-    SigContext, SigFrame, SigInfo, SigStack, UContext, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SIG_DFL,
-    SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
+    SigContext, SigFrame, SigInfo, SigStack, UContext, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK,
+    SA_RESETHAND, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
 };
 use crate::sys::{filter, number};
 use core::arch::{asm, global_asm};
@@ -73,7 +73,7 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     let signal = info.signo as u32;
     let waiting_mask = if context.has_temporary_mask != 0 { context.temporary_mask } else { mask };
     let action = {
-        let mut table = SIGNALS.lock();
+        let mut table = table_of(context).lock();
         let action = table.action(signal);
         match action.handler {
             SIG_DFL | SIG_IGN => {
@@ -261,11 +261,10 @@ pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
     resume_natively(context, mask, crate::thread::block::signal_stack(context))
 }
 
-/// As `release_native`, for a task in another process or with its own dispositions: the program's alternate stack is the
-/// kernel's again, too.
+/// As `release_native`, for a new process: the program's alternate stack is the kernel's again, too.
 pub fn release_process(context: &mut ThreadContext, mask: u64) -> ! {
     // SAFETY: plain data; after a fork nobody else runs here, and the lock's holder may be a thread that was not copied.
-    unsafe { SIGNALS.peek() }.restore_native();
+    unsafe { table_of(context).peek() }.restore_native(context.child_flags & CLONE_CLEAR_SIGHAND == 0);
     crate::thread::block::set_gs_base(context.app_gs_base);
     resume_natively(context, mask, shown_stack(context))
 }
@@ -285,11 +284,11 @@ fn resume_natively(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
 /// the kernel goes on in the handler.
 pub fn deliver_native(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
     // SAFETY: the table is plain data; a torn read could only come from a sigaction that races with this signal.
-    let action = unsafe { SIGNALS.peek() }.action(signal);
+    let action = unsafe { table_of(context).peek() }.action(signal);
     if action.handler == SIG_DFL || action.handler == SIG_IGN {
         // A fault by default: it comes again with the kernel's own action.
         // SAFETY: as above.
-        unsafe { SIGNALS.peek() }.restore_default(signal);
+        unsafe { table_of(context).peek() }.restore_default(signal);
         return;
     }
     let sp = ucontext.mcontext.rsp;

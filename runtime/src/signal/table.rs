@@ -1,5 +1,7 @@
 //! The program's signal dispositions, and what the kernel is told instead.
 
+extern crate alloc;
+use crate::arch::x86_64::context::ThreadContext;
 use crate::sys::calls::{check, syscall, Error, EINVAL};
 use crate::sys::kernel::{
     SigAction, FAULT_SIGNALS, MEMORY_FAULTS, N_SIGNALS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,
@@ -7,6 +9,7 @@ use crate::sys::kernel::{
 };
 use crate::sys::lock::Lock;
 use crate::sys::number;
+use alloc::boxed::Box;
 
 /// Everything but what an instruction can cause, a system call among them: blocked while a signal waits to be delivered.
 pub const ALL_BUT_FAULTS: u64 = {
@@ -27,9 +30,34 @@ pub struct SignalTable {
     actions: [SigAction; N_SIGNALS + 1],
 }
 
-/// What the program asked for. Taken after the engine's lock; never in the handler.
+/// What the process asked for. Taken after the engine's lock; never in the handler. A process that shares this one's
+/// memory has a table of its own: see `table_of`.
 pub static SIGNALS: Lock<SignalTable> =
     Lock::new(SignalTable { actions: [SigAction { handler: 0, flags: 0, restorer: 0, mask: 0 }; N_SIGNALS + 1] });
+
+/// The table that the thread's actions are in. Reachable from the signal handler.
+pub fn table_of(context: &ThreadContext) -> &'static Lock<SignalTable> {
+    if context.signal_table == 0 {
+        return &SIGNALS;
+    }
+    // SAFETY: made by `copy_table`, and given back when nobody runs on the context any more.
+    unsafe { &*(context.signal_table as *const Lock<SignalTable>) }
+}
+
+/// A table like the thread's, for a task that shares its memory and not its actions; as a context holds it.
+pub fn copy_table(context: &ThreadContext) -> u64 {
+    let actions = table_of(context).lock().actions;
+    Box::into_raw(Box::new(Lock::new(SignalTable { actions }))) as u64
+}
+
+/// Gives back what `copy_table` made.
+///
+/// # Safety
+/// No thread runs with that table any more.
+pub unsafe fn free_table(table: u64) {
+    // SAFETY: made by Box::into_raw in `copy_table`.
+    drop(unsafe { Box::from_raw(table as *mut Lock<SignalTable>) });
+}
 
 /// Makes a kernel sigaction call; what was set before.
 fn kernel_action(signal: u32, action: Option<&SigAction>) -> Result<SigAction, Error> {
@@ -108,6 +136,19 @@ impl SignalTable {
         let _ = self.change(signal, Some(SigAction { handler: SIG_DFL, ..old }));
     }
 
+    /// As the kernel does for a child made with CLONE_CLEAR_SIGHAND: no handlers any more.
+    pub fn clear_handlers(&mut self) {
+        for signal in 1..=N_SIGNALS as u32 {
+            let action = self.action(signal);
+            if action.handler != SIG_DFL && action.handler != SIG_IGN {
+                self.actions[signal as usize] = SigAction::default();
+            }
+            if is_fault_signal(signal) {
+                let _ = kernel_action(signal, Some(&runtime_action(&self.actions[signal as usize])));
+            }
+        }
+    }
+
     /// Before execve: what the program ignores, the next program ignores, too. `false` undoes it.
     pub fn pass_ignored(&self, is_passed: bool) {
         for signal in FAULT_SIGNALS {
@@ -119,11 +160,14 @@ impl SignalTable {
         }
     }
 
-    /// Tells the kernel what the program asked for: this process is not followed any more.
-    pub fn restore_native(&self) {
+    /// Tells the kernel what the program asked for: this process is not followed any more. Without `handlers` only what is
+    /// ignored: the kernel has cleared the rest.
+    pub fn restore_native(&self, handlers: bool) {
         for signal in 1..=N_SIGNALS as u32 {
-            if signal != SIGKILL && signal != SIGSTOP {
-                let _ = kernel_action(signal, Some(&self.actions[signal as usize]));
+            let action = self.actions[signal as usize];
+            let is_wanted = handlers || action.handler == SIG_IGN;
+            if is_wanted && signal != SIGKILL && signal != SIGSTOP {
+                let _ = kernel_action(signal, Some(&action));
             }
         }
     }

@@ -89,6 +89,24 @@ pub unsafe fn mmap(address: u64, size: u64, protection: u64, flags: u64) -> Resu
     check(unsafe { syscall(number::MMAP, [address, size, protection, flags, u64::MAX, 0]) })
 }
 
+/// Moves, grows or doubles a mapping; `target` counts with MREMAP_FIXED.
+///
+/// # Safety
+/// Both ranges must be the runtime's own.
+pub unsafe fn mremap(address: u64, old_size: u64, new_size: u64, flags: u64, target: u64) -> Result<u64, Error> {
+    // SAFETY: forwarded from the caller.
+    check(unsafe { syscall(number::MREMAP, [address, old_size, new_size, flags, target, 0]) })
+}
+
+/// Gives memory back.
+///
+/// # Safety
+/// The range must be the runtime's own, and nothing may use it any more.
+pub unsafe fn munmap(address: u64, size: u64) {
+    // SAFETY: forwarded from the caller.
+    unsafe { syscall(number::MUNMAP, [address, size, 0, 0, 0, 0]) };
+}
+
 /// Changes the protection of memory.
 ///
 /// # Safety
@@ -131,11 +149,13 @@ pub fn getpid() -> u32 {
     unsafe { syscall(number::GETPID, [0; 6]) as u32 }
 }
 
-/// Whether thread `tid` of this process still exists.
+/// Whether `tid` still exists, a thread of this process or a process that shares its memory.
 pub fn thread_exists(tid: u32) -> bool {
-    // SAFETY: signal 0 only checks.
-    let result = unsafe { syscall(number::TGKILL, [getpid() as u64, tid as u64, 0, 0, 0, 0]) };
-    check(result) != Err(Error(ESRCH))
+    [getpid(), tid].iter().any(|pid| {
+        // SAFETY: signal 0 only checks.
+        let result = unsafe { syscall(number::TGKILL, [u64::from(*pid), u64::from(tid), 0, 0, 0, 0]) };
+        check(result) != Err(Error(ESRCH))
+    })
 }
 
 /// Replaces the calling thread's signal mask and returns the old one.
@@ -147,8 +167,12 @@ pub fn set_signal_mask(mask: u64) -> u64 {
     old
 }
 
-/// The processor's time stamp counter.
+/// The processor's time stamp counter, read after everything in front of it is done: what is stamped under a lock is
+/// stamped while the lock is held (Intel SDM, RDTSC).
 pub fn rdtsc() -> u64 {
-    // SAFETY: rdtsc has no effect but its result.
-    unsafe { core::arch::x86_64::_rdtsc() }
+    // SAFETY: neither has an effect but the result.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+        core::arch::x86_64::_rdtsc()
+    }
 }

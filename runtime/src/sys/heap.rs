@@ -35,6 +35,27 @@ pub fn used_bytes() -> u64 {
     USED_BYTES.load(Ordering::Relaxed)
 }
 
+/// Takes the heap's locks for good: around a fork, so that the child's copy of it is whole.
+pub fn hold() {
+    #[cfg(not(test))]
+    global::hold();
+    core::mem::forget(RESERVE.lock());
+}
+
+/// Gives up what `hold` took.
+///
+/// # Safety
+/// The calling thread called `hold`, or is the child of the thread that did.
+pub unsafe fn let_go() {
+    // SAFETY: as the caller says.
+    unsafe { RESERVE.give_up() };
+    #[cfg(not(test))]
+    // SAFETY: as above.
+    unsafe {
+        global::let_go();
+    }
+}
+
 /// Takes address space, not usable yet; `None` when the reserve is used up.
 fn take(size_bytes: u64) -> Option<u64> {
     let mut reserve = RESERVE.lock();
@@ -225,4 +246,15 @@ mod global {
 
     #[global_allocator]
     static HEAP: Heap = Heap::new();
+
+    pub fn hold() {
+        core::mem::forget(HEAP.small.lock());
+    }
+
+    /// # Safety
+    /// As for the reserve.
+    pub unsafe fn let_go() {
+        // SAFETY: as the caller says.
+        unsafe { HEAP.small.give_up() };
+    }
 }

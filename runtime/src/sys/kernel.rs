@@ -16,8 +16,10 @@ pub const MREMAP_MAYMOVE: u64 = 1;
 pub const MREMAP_FIXED: u64 = 2;
 
 pub const CLONE_VM: u64 = 0x100;
+pub const CLONE_SIGHAND: u64 = 0x800;
 pub const CLONE_VFORK: u64 = 0x4000;
 pub const CLONE_THREAD: u64 = 0x10000;
+pub const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
 pub const ARCH_SET_GS: u64 = 0x1001;
 pub const ARCH_GET_GS: u64 = 0x1004;

@@ -22,6 +22,7 @@ pub const EXECVE: u64 = 59;
 pub const EXIT: u64 = 60;
 pub const SHMDT: u64 = 67;
 pub const READLINK: u64 = 89;
+pub const PTRACE: u64 = 101;
 pub const RT_SIGSUSPEND: u64 = 130;
 pub const SIGALTSTACK: u64 = 131;
 pub const MLOCKALL: u64 = 151;

@@ -7,8 +7,8 @@ use crate::arch::x86_64::context::{
 use crate::arch::x86_64::gate;
 use crate::buffer::Shared;
 use crate::cache::NONE;
-use crate::protocol::{error_code, THREAD_COUNTERS_OFFSET};
-use crate::sys::calls::{check, mmap, syscall};
+use crate::protocol::{error_code, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
+use crate::sys::calls::{mmap, mremap, syscall};
 use crate::sys::kernel::{
     SigInfo, SigStack, ARCH_SET_GS, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE,
     PROT_READ, PROT_WRITE,
@@ -30,20 +30,8 @@ pub fn make(
         shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 0, 0]);
         return None;
     }
-    if !is_mapped {
-        // An old size of zero makes a second mapping of the same shared pages (mremap(2)).
-        let size = shared.header().counter_bytes;
-        // SAFETY: the target range is the window inside the same reserve.
-        let window = check(unsafe {
-            syscall(
-                number::MREMAP,
-                [shared.counters(slot), 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, address + THREAD_COUNTERS_OFFSET, 0],
-            )
-        });
-        if let Err(error) = window {
-            shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 1, 0]);
-            return None;
-        }
+    if !is_mapped && !map_counters(address, slot, shared) {
+        return None;
     }
     // SAFETY: just mapped, zeroed, large enough, and nobody else's; all-zero is a valid context.
     let context = unsafe { &mut *(address as *mut ThreadContext) };
@@ -61,6 +49,27 @@ pub fn make(
     context.calls_left = shared.header().relayout_calls;
     fill_branch_table(context, 0, branch_table_filled);
     Some(context)
+}
+
+/// Maps the counters of slot `slot` into the window of its block; `false`: reported.
+pub fn map_counters(address: u64, slot: u32, shared: Shared) -> bool {
+    let (size, flags) = (shared.header().counter_bytes, MREMAP_MAYMOVE | MREMAP_FIXED);
+    // An old size of zero makes a second mapping of the same shared pages (mremap(2)).
+    // SAFETY: the target range is the window inside the slot's part of the reserve.
+    match unsafe { mremap(shared.counters(slot), 0, size, flags, address + THREAD_COUNTERS_OFFSET) } {
+        Ok(_) => true,
+        Err(error) => {
+            shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 1, 0]);
+            false
+        }
+    }
+}
+
+/// Makes a block's address space as the controller reserved it: no thread uses it.
+pub fn forget(address: u64) {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    // SAFETY: the slot's part of the reserve.
+    let _ = unsafe { mmap(address, THREAD_STRIDE_BYTES, 0, flags) };
 }
 
 /// Makes branch table entries lead to the indirect gate: nothing known.

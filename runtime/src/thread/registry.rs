@@ -70,6 +70,35 @@ impl Threads {
         unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(slot)).state) }.store(slot_state::FREE, Ordering::Release);
     }
 
+    /// In a fork's child, whose only thread has `context`: all other threads are the parent's. Their address space is free
+    /// again, and this thread's slot is its own in the child's region. `false`: reported.
+    pub fn keep_only(&mut self, context: &ThreadContext, shared: Shared) -> bool {
+        for index in 0..self.places.len() {
+            if index as u32 != context.slot && self.places[index].is_mapped {
+                block::forget(private_base() + index as u64 * THREAD_STRIDE_BYTES);
+                self.places[index] = Place { is_used: false, is_mapped: false, tid: 0 };
+            }
+        }
+        self.places[context.slot as usize].tid = context.tid;
+        // SAFETY: the slot is mapped, the field aligned.
+        unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(context.slot)).state) }
+            .store(slot_state::RUNNING, Ordering::Release);
+        block::map_counters(context.self_address, context.slot, shared)
+    }
+
+    /// The user of a slot, a process that shared this one's memory, is gone from it without having said so.
+    pub fn end_for(&mut self, slot: u32, shared: Shared) {
+        let row = shared.slot(slot);
+        // SAFETY: the slot is mapped, and its user writes it no more.
+        unsafe {
+            if (&raw const (*row).end_tsc).read_volatile() == 0 {
+                (&raw mut (*row).end_tsc).write_volatile(rdtsc());
+            }
+            AtomicU32::from_ptr(&raw mut (*row).state).store(slot_state::ENDED, Ordering::Release);
+        }
+        self.set_tid(slot, 0);
+    }
+
     /// Notes who uses a slot, once that is known.
     pub fn set_tid(&mut self, slot: u32, tid: u32) {
         if let Some(place) = self.places.get_mut(slot as usize) {
@@ -85,6 +114,17 @@ impl Threads {
             .enumerate()
             .filter(|(_, place)| place.is_used)
             .map(move |(index, _)| (base + index as u64 * THREAD_STRIDE_BYTES) as *mut ThreadContext)
+    }
+
+    /// How many threads run now.
+    pub fn count_running(&self, shared: Shared) -> usize {
+        (0..self.places.len() as u32)
+            .filter(|index| {
+                // SAFETY: the slot is mapped, the field aligned.
+                let state = unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(*index)).state) };
+                state.load(Ordering::Acquire) == slot_state::RUNNING
+            })
+            .count()
     }
 
     /// Fills all branch tables so that a site at `site` has all its entries.

@@ -64,7 +64,7 @@ class TraceArrays:
     """Columns of a trace, each computed when first used.
 
     Blocks and edges are named by their rows in the tables. `edge_source` is -1 for a start, `callee` where there is
-    none; `count_thread` is a row of `tids`, the sorted pairs of (pid, tid) that the counts speak of.
+    none; `count_thread` is a row of `tids`, the sorted pairs of (process_id, tid) that the counts speak of.
     """
 
     BLOCK_EXITS = ("fall_through", "jump", "conditional", "call", "indirect_jump", "indirect_call", "return", "syscall",
@@ -89,6 +89,11 @@ class TraceArrays:
     @cached_property
     def block_pid(self) -> Array:
         return to_numpy(self.blocks["pid"])
+
+    @cached_property
+    def block_process(self) -> Array:
+        """The process_id of each block."""
+        return to_numpy(self.blocks["process_id"])
 
     @cached_property
     def app_pc(self) -> Array:
@@ -148,13 +153,11 @@ class TraceArrays:
 
     @cached_property
     def _count_tids(self) -> tuple[Array, Array]:
-        pid, tid = to_numpy(self.trace.counts["pid"]), to_numpy(self.trace.counts["tid"])
-        packed = pid.astype(np.int64) << 32 | (tid.astype(np.int64) & 0xFFFFFFFF)
-        return np.unique(packed, return_inverse=True)
+        return np.unique(pack_threads(self.trace.counts), return_inverse=True)
 
     @property
     def tids(self) -> Array:
-        """Threads of the counts: pid << 32 | tid, sorted."""
+        """Threads of the counts, as `pack_threads` has them, sorted."""
         return self._count_tids[0]
 
     @property
@@ -180,6 +183,13 @@ class TraceArrays:
         known = row >= 0
         np.add.at(total, row[known], self.count_executions[known])
         return total
+
+
+def pack_threads(table: pa.Table) -> Array:
+    """Of each row, which thread it is about: process_id << 32 | tid."""
+    process, tid = to_numpy(table["process_id"]), to_numpy(table["tid"])
+    packed: Array = process.astype(np.int64) << 32 | (tid.astype(np.int64) & 0xFFFFFFFF)
+    return packed
 
 
 def find_rows(ids: Array, wanted: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew.analysis.arrays import TraceArrays, to_numpy
+from clew.analysis.arrays import TraceArrays, pack_threads
 
 __all__ = ["FLOW_INVARIANTS"]
 
@@ -45,9 +45,9 @@ def _describe(arrays: TraceArrays, thread: int, row: int, says: str) -> str:
 
 
 def _stopped_threads(arrays: TraceArrays) -> dict[int, int]:
-    """By thread (pid << 32 | tid): how many of that number did not end by themselves."""
+    """By thread (see `pack_threads`): how many of that number did not end by themselves."""
     threads = arrays.trace.threads
-    key = to_numpy(threads["pid"]).astype(np.int64) << 32 | (to_numpy(threads["tid"]).astype(np.int64) & 0xFFFFFFFF)
+    key = pack_threads(threads)
     stopped: dict[int, int] = {}
     for thread, end in zip(key.tolist(), threads["end"].to_pylist(), strict=True):
         stopped[thread] = stopped.get(thread, 0) + (end != "exit")
@@ -98,7 +98,7 @@ def check_outflow(arrays: TraceArrays) -> list[str]:
     is_syscall = arrays.ends_with("syscall")[row]
     last_calls: dict[int, int] = {}
     threads = arrays.trace.threads
-    key = to_numpy(threads["pid"]).astype(np.int64) << 32 | (to_numpy(threads["tid"]).astype(np.int64) & 0xFFFFFFFF)
+    key = pack_threads(threads)
     for tid in key.tolist():
         last_calls[tid] = last_calls.get(tid, 0) + 1
     found = []
@@ -142,7 +142,7 @@ def check_starts(arrays: TraceArrays) -> list[str]:
     total = np.zeros(len(arrays.tids), np.int64)
     np.add.at(total, arrays.count_thread[starts], arrays.count_executions[starts])
     threads = arrays.trace.threads
-    key = to_numpy(threads["pid"]).astype(np.int64) << 32 | (to_numpy(threads["tid"]).astype(np.int64) & 0xFFFFFFFF)
+    key = pack_threads(threads)
     manifest = arrays.trace.manifest
     is_whole = not manifest.include and not manifest.exclude
     n_rows = Counter(key.tolist())
@@ -165,7 +165,7 @@ def check_totals(arrays: TraceArrays) -> list[str]:
                                                   strict=True)}  # fmt: skip
     told: dict[int, list[int]] = {}
     for row in arrays.trace.threads.to_pylist():
-        totals = told.setdefault(row["pid"] << 32 | (row["tid"] & 0xFFFFFFFF), [0, 0])
+        totals = told.setdefault(row["process_id"] << 32 | (row["tid"] & 0xFFFFFFFF), [0, 0])
         totals[0] += row["block_executions"]
         totals[1] += row["instructions"]
     return [

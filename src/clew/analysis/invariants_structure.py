@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew.analysis.arrays import TraceArrays, byte_lengths, find_rows, to_numpy
+from clew.analysis.arrays import TraceArrays, byte_lengths, find_rows, pack_threads, to_numpy
 from clew.binary.disassembly import instruction_starts
 
 __all__ = ["STRUCTURE_INVARIANTS"]
@@ -46,7 +46,12 @@ def _duplicates(*columns: Array) -> Array:
 
 def check_ids(arrays: TraceArrays) -> list[str]:
     found = []
-    for table, column in (("blocks", "block_id"), ("edges", "edge_id"), ("images", "image_id"), ("processes", "pid")):
+    for table, column in (
+        ("blocks", "block_id"),
+        ("edges", "edge_id"),
+        ("images", "image_id"),
+        ("processes", "process_id"),
+    ):
         ids = to_numpy(arrays.trace.read(table, [column])[column])
         found += [f"{table}: {column} {ids[row]} again" for row in np.flatnonzero(_duplicates(ids)).tolist()]
     return found
@@ -54,13 +59,13 @@ def check_ids(arrays: TraceArrays) -> list[str]:
 
 def check_processes(arrays: TraceArrays) -> list[str]:
     trace = arrays.trace
-    pids = to_numpy(trace.processes["pid"])
+    known = to_numpy(trace.processes["process_id"])
     found = []
     for table in ("threads", "images", "blocks", "edges", "counts", "events"):
-        used = np.unique(to_numpy(trace.read(table, ["pid"])["pid"]))
-        found += [f"{table}: no process {pid}" for pid in used[~np.isin(used, pids)].tolist()]
+        used = np.unique(to_numpy(trace.read(table, ["process_id"])["process_id"]))
+        found += [f"{table}: no process {number}" for number in used[~np.isin(used, known)].tolist()]
     told = [row["pid"] for row in trace.manifest.processes]
-    if sorted(told) != sorted(pids.tolist()):
+    if sorted(told) != sorted(to_numpy(trace.processes["pid"]).tolist()):
         found.append("the manifest names other processes than the table")
     return found
 
@@ -73,7 +78,7 @@ def check_blocks(arrays: TraceArrays) -> list[str]:
     n = arrays.n_instructions
     found += _blocks(arrays, (n < 0) | (n > size) | ((n == 0) != (size == 0)), "an impossible number of instructions")
     found += _blocks(arrays, arrays.exit_kind < 0, "an unknown kind of exit")
-    found += _blocks(arrays, _duplicates(arrays.block_pid, arrays.app_pc, version), "its address and version again")
+    found += _blocks(arrays, _duplicates(arrays.block_process, arrays.app_pc, version), "its address and version again")
     return found
 
 
@@ -89,7 +94,9 @@ def check_images(arrays: TraceArrays) -> list[str]:
     if len(base):
         found += _blocks(arrays, inside & (base[row] + offset != arrays.app_pc), "its offset is not its address")
         found += _blocks(arrays, inside & (offset >= size[row]), "it lies outside of its image")
-        found += _blocks(arrays, inside & (to_numpy(trace.images["pid"])[row] != arrays.block_pid), "another's image")
+        found += _blocks(
+            arrays, inside & (to_numpy(trace.images["process_id"])[row] != arrays.block_process), "another's image"
+        )
     return found
 
 
@@ -104,10 +111,12 @@ def check_edges(arrays: TraceArrays) -> list[str]:
     found += _edges(arrays, (callee_id >= 0) & ~arrays.is_kind("return"), "only a return has a callee")
     target_id = to_numpy(edges["target_block_id"])
     found += _edges(arrays, _duplicates(source_id, target_id, arrays.edge_kind, callee_id), "the same edge again")
-    pid = to_numpy(edges["pid"])
+    process = to_numpy(edges["process_id"])
     both = (arrays.edge_source >= 0) & (arrays.edge_target >= 0)
     if arrays.n_blocks:
-        apart = (arrays.block_pid[arrays.edge_source] != pid) | (arrays.block_pid[arrays.edge_target] != pid)
+        apart = (arrays.block_process[arrays.edge_source] != process) | (
+            arrays.block_process[arrays.edge_target] != process
+        )
         found += _edges(arrays, both & apart, "it joins blocks of other processes")
     return found
 
@@ -167,7 +176,7 @@ def check_counts(arrays: TraceArrays) -> list[str]:
         ran = arrays.count_block >= 0
         note(ran & ~arrays.is_recorded[arrays.count_block], "a block that is not recorded is counted")
     threads = arrays.trace.threads
-    known = to_numpy(threads["pid"]).astype(np.int64) << 32 | (to_numpy(threads["tid"]).astype(np.int64) & 0xFFFFFFFF)
+    known = pack_threads(threads)
     note(~np.isin(arrays.tids, known)[arrays.count_thread] if len(arrays.tids) else np.zeros(0, bool), "no such thread")
     if arrays.trace.mode == "coverage" and counts.num_rows:
         found.append("mode coverage counts nothing, but there are counts")
@@ -178,8 +187,10 @@ def check_instructions(arrays: TraceArrays) -> list[str]:
     """Blocks that overlap are other decodings of the same bytes: no instruction of one is one of another."""
     ran = np.flatnonzero((arrays.block_executions > 0) & (arrays.size_bytes > 0))
     version = to_numpy(arrays.blocks["code_version"])
-    order = ran[np.lexsort((arrays.app_pc[ran], version[ran], arrays.block_pid[ran]))]
-    same = (arrays.block_pid[order][1:] == arrays.block_pid[order][:-1]) & (version[order][1:] == version[order][:-1])
+    order = ran[np.lexsort((arrays.app_pc[ran], version[ran], arrays.block_process[ran]))]
+    same = (arrays.block_process[order][1:] == arrays.block_process[order][:-1]) & (
+        version[order][1:] == version[order][:-1]
+    )
     end = (arrays.app_pc + arrays.size_bytes.astype(np.uint64))[order]
     # The furthest end so far: addresses fall at the start of the next process or version, so they need no reset there.
     group = np.concatenate([[0], np.cumsum(~same)])
@@ -194,7 +205,7 @@ def check_instructions(arrays: TraceArrays) -> list[str]:
         code = arrays.blocks["bytes"][row].as_py()
         starts = instruction_starts(code, int(arrays.app_pc[row]))
         for address in starts:
-            key = (int(arrays.block_pid[row]), int(version[row]), address)
+            key = (int(arrays.block_process[row]), int(version[row]), address)
             if key in seen:
                 first = arrays.block_id[seen[key]]
                 found.append(f"blocks {first} and {arrays.block_id[row]}: the instruction at {address:#x} is in both")
@@ -208,7 +219,7 @@ def check_times(arrays: TraceArrays) -> list[str]:
     for row in trace.processes.to_pylist():
         if row["start_ns"] > row["end_ns"]:
             found.append(f"process {row['pid']}: it ends before it starts")
-        inside = arrays.block_pid == row["pid"]
+        inside = arrays.block_process == row["process_id"]
         first = to_numpy(arrays.blocks["first_ns"])
         late = inside & ((first < row["start_ns"]) | (first > row["end_ns"]))
         found += _blocks(arrays, late, "first seen outside of its process's life")

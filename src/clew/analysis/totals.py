@@ -36,7 +36,7 @@ def summarize_trace(trace: Trace) -> dict[str, Any]:
     images = _summarize_images(arrays)
     threads: dict[int, list[dict[str, Any]]] = {}
     for row in trace.threads.to_pylist():
-        threads.setdefault(row["pid"], []).append(
+        threads.setdefault(row["process_id"], []).append(
             {
                 "tid": row["tid"],
                 "name": row["name"],
@@ -59,8 +59,8 @@ def summarize_trace(trace: Trace) -> dict[str, Any]:
             "start_ns": row["start_ns"],
             "end_ns": row["end_ns"],
             "exit": _describe_exit(row),
-            "threads": threads.get(row["pid"], []),
-            "images": images.get(row["pid"], []),
+            "threads": threads.get(row["process_id"], []),
+            "images": images.get(row["process_id"], []),
         }
         for row in trace.processes.to_pylist()
     ]
@@ -88,7 +88,7 @@ def _describe_exit(row: dict[str, Any]) -> dict[str, int | None]:
 
 
 def _summarize_images(arrays: TraceArrays) -> dict[int, list[dict[str, Any]]]:
-    """Images by process, with what ran in each; those in which nothing ran as well."""
+    """Images by process_id, with what ran in each; those in which nothing ran as well."""
     table = arrays.trace.images
     row_of_block = find_rows(to_numpy(table["image_id"]), to_numpy(arrays.blocks["image_id"]))
     n = table.num_rows
@@ -100,7 +100,7 @@ def _summarize_images(arrays: TraceArrays) -> dict[int, list[dict[str, Any]]]:
     np.add.at(blocks, row_of_block[inside], (arrays.block_executions > 0)[inside].astype(np.int64))
     images: dict[int, list[dict[str, Any]]] = {}
     for index, row in enumerate(table.to_pylist()):
-        images.setdefault(row["pid"], []).append(
+        images.setdefault(row["process_id"], []).append(
             {
                 "path": row["path"],
                 "base": hex(row["base"]),

@@ -22,7 +22,7 @@ from clew.process.inject import layout_for_limits
 from clew.process.launch import launch_stopped
 from clew.process.program import find_program
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import SharedLayout, SharedMemory
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
 
 __all__ = ["Check", "command", "run_checks"]
@@ -189,7 +189,7 @@ def _check_limits() -> Check:
 def _check_shared_memory() -> Check:
     try:
         layout, _ = layout_for_limits(SharedLayout())
-        SharedMemory(layout, mode=Mode.COUNTS).close()
+        SharedMemory(SharedFile.create(layout), HeaderSettings(mode=Mode.COUNTS)).close()
     except (ClewError, OSError) as error:
         return Check(
             "shared memory", "failed", str(error), "allow memfd_create, and look at `ulimit -f` and `ulimit -v`"

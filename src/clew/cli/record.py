@@ -47,7 +47,7 @@ SLOW_SECONDS: Final = 1.0
     help="Record only this: an image (libc.so*), a symbol (libc.so.6!malloc) or addresses (0x1000-0x2000).",
 )
 @click.option("--exclude", multiple=True, metavar="WHAT", help="Follow this, but don't record it.")
-@click.option("--no-follow", is_flag=True, help="Don't record child processes (they are not recorded yet anyway).")
+@click.option("--no-follow", is_flag=True, help="Don't follow child processes, nor programs that are executed.")
 @click.option(
     "--on-full",
     type=click.Choice(["wait", "drop"]),
@@ -79,7 +79,7 @@ def command(
     """Run CMD and record every basic block, edge and call that it runs.
 
     CMD's input, output, terminal and exit status are its own; killed by signal N, the status is 128+N.
-    Child processes run unrecorded for now; --no-follow is accepted and changes nothing.
+    Child processes are recorded with it, and waited for.
     """
     quiet = quiet or is_quiet()
     options = RecordOptions(
@@ -90,6 +90,7 @@ def command(
         exclude=exclude,
         drop_on_full=on_full == "drop",
         pause_seconds=pause or 0.0,
+        follow=not no_follow,
         environment=original_environment(),
     )
     with InterruptGuard().held() as guard:

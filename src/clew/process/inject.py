@@ -3,10 +3,11 @@
 Runs in the controller. Five mappings are made, far away from where brk, mmap and the stack grow, so that the program
 gets the addresses that it gets natively:
 
-    image | start block | shared memory | private blocks of threads (reserved) | heap of the runtime (reserved)
+    image | start block | anchor | shared memory | private blocks of threads (reserved) | heap of the runtime (reserved)
 
-The memfd is opened in the target through /proc and closed again before it runs; its own descriptors get the numbers
-that they get natively. What the runtime does is not known here.
+The memfd of the shared memory is made in the target, opened here through /proc, and closed in the target before it
+runs: so it needs no right to look at clew, may be another user's or in another root, and its own descriptors get the
+numbers that they get natively. The anchor is the file's first page. What the runtime does is not known here.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from clew.process.linux import (
     MAP_NORESERVE,
     MAP_PRIVATE,
     MAP_SHARED,
+    MFD_ALLOW_SEALING,
+    MFD_CLOEXEC,
     PROT_EXEC,
     PROT_NONE,
     PROT_READ,
@@ -34,7 +37,7 @@ from clew.process.linux import (
 )
 from clew.process.maps import Mapping, read_auxiliary_vector, read_maps
 from clew.process.runtime_image import RuntimeImage
-from clew.process.shared_memory import SharedLayout, SharedMemory
+from clew.process.shared_memory import MEMFD_NAME, HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import START_BLOCK_BYTES, THREAD_STRIDE_BYTES
 from clew.protocol.layout import pack_struct
@@ -52,8 +55,8 @@ MIN_THREADS: Final = 16
 MIN_COUNTER_BYTES: Final = 4 << 20
 
 _ALIGNMENT: Final = 2 << 20
+_PAGE_BYTES: Final = 4096
 _MAX_RANGES: Final = 160
-_AT_FDCWD: Final = -100
 _REGISTERS: Final = (
     *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
@@ -67,6 +70,7 @@ class InjectionPlan:
 
     image_base: RemoteAddress
     start_block: RemoteAddress
+    anchor_base: RemoteAddress
     shared_base: RemoteAddress
     private_base: RemoteAddress
     private_bytes: int
@@ -112,13 +116,15 @@ def plan_injection(
     """Choose addresses: the first base at which everything fits between `mappings`, always the same if it is free."""
     for base in BASES:
         start_block = _align_up(base + image_bytes + _ALIGNMENT)
-        shared_base = _align_up(start_block + START_BLOCK_BYTES + _ALIGNMENT)
+        anchor_base = _align_up(start_block + START_BLOCK_BYTES + _ALIGNMENT)
+        shared_base = _align_up(anchor_base + _PAGE_BYTES + _ALIGNMENT)
         private_base = _align_up(shared_base + layout.total_bytes + _ALIGNMENT)
         private_bytes = layout.max_threads * THREAD_STRIDE_BYTES
         heap_base = _align_up(private_base + private_bytes + _ALIGNMENT)
         plan = InjectionPlan(
             RemoteAddress(base),
             RemoteAddress(start_block),
+            RemoteAddress(anchor_base),
             RemoteAddress(shared_base),
             RemoteAddress(private_base),
             private_bytes,
@@ -130,25 +136,37 @@ def plan_injection(
     raise InjectionError(pid, f"process {pid}: found no room for the runtime in its address space")
 
 
-def inject(process: StoppedProcess, image: RuntimeImage, shared: SharedMemory, heap_bytes: int) -> InjectionPlan:
-    """Map the runtime into `process` and make it start there. The caller detaches.
+def inject(
+    process: StoppedProcess,
+    image: RuntimeImage,
+    layout: SharedLayout,
+    heap_bytes: int,
+    settings: HeaderSettings,
+    *,
+    is_paused: bool = False,
+) -> SharedMemory:
+    """Map the runtime into `process`, with shared memory made for it, and make it start there. The caller detaches.
 
-    Raises InjectionError if that can't be done; the process has to be killed then.
+    Raises InjectionError if that can't be done; the process has to be killed then, or given back its registers.
     """
     mappings = read_maps(process.pid)
-    plan = plan_injection(image.memory_bytes, shared.layout, heap_bytes, mappings, process.pid)
+    plan = plan_injection(image.memory_bytes, layout, heap_bytes, mappings, process.pid)
     try:
         _map_image(process, image, plan)
         _map_private(process, plan.start_block, START_BLOCK_BYTES, PROT_READ | PROT_WRITE)
-        _map_shared(process, shared, plan)
-        _map_private(process, plan.private_base, plan.private_bytes, PROT_NONE)
-        _map_private(process, plan.heap_base, plan.heap_bytes, PROT_NONE)
+        shared = _map_shared(process, layout, plan, settings, is_paused)
+        try:
+            _map_private(process, plan.private_base, plan.private_bytes, PROT_NONE)
+            _map_private(process, plan.heap_base, plan.heap_bytes, PROT_NONE)
+            process.write(plan.start_block, _start_block(process, image, shared, plan, mappings))
+        except BaseException:
+            shared.close()
+            raise
     except RemoteCallError as error:
         raise InjectionError(process.pid, _explain(error)) from error
-    process.write(plan.start_block, _start_block(process, image, shared, plan, mappings))
     process.registers.rip = plan.image_base + image.entry_offset
     process.registers.rdi = plan.start_block
-    return plan
+    return shared
 
 
 def _map_image(process: StoppedProcess, image: RuntimeImage, plan: InjectionPlan) -> None:
@@ -163,17 +181,30 @@ def _map_private(process: StoppedProcess, address: RemoteAddress, size_bytes: in
     _expect(process, address, process.call("mmap", address, size_bytes, protection, flags, -1, 0))
 
 
-def _map_shared(process: StoppedProcess, shared: SharedMemory, plan: InjectionPlan) -> None:
-    # The start block is still empty: its page lends room for the path.
-    process.write(plan.start_block, f"/proc/{os.getpid()}/fd/{shared.fd}\0".encode())
-    fd = process.call("openat", _AT_FDCWD, plan.start_block, os.O_RDWR | os.O_CLOEXEC, 0)
-    size_bytes = shared.layout.total_bytes
-    flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE
-    address = process.call("mmap", plan.shared_base, size_bytes, PROT_READ | PROT_WRITE, flags, fd, 0)
-    process.call("close", fd)
-    _expect(process, plan.shared_base, address)
-    # A core dump of the program is the program's: gigabytes of counters don't belong in it.
-    process.call("madvise", plan.shared_base, size_bytes, MADV_DONTDUMP)
+def _map_shared(
+    process: StoppedProcess, layout: SharedLayout, plan: InjectionPlan, settings: HeaderSettings, is_paused: bool
+) -> SharedMemory:
+    # The start block is still empty: its page lends room for the name.
+    process.write(plan.start_block, MEMFD_NAME.encode() + b"\0")
+    fd = process.call("memfd_create", plan.start_block, MFD_CLOEXEC | MFD_ALLOW_SEALING)
+    try:
+        own_fd = os.open(f"/proc/{process.pid}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise InjectionError(
+            process.pid, f"process {process.pid}: its shared memory can't be opened ({error}); is /proc mounted?"
+        ) from error
+    shared = SharedMemory(SharedFile(layout, own_fd), settings, is_paused=is_paused)
+    try:
+        flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+        for base, size_bytes in ((plan.shared_base, layout.total_bytes), (plan.anchor_base, _PAGE_BYTES)):
+            _expect(process, base, process.call("mmap", base, size_bytes, PROT_READ | PROT_WRITE, flags, fd, 0))
+            # A core dump of the program is the program's: gigabytes of counters don't belong in it.
+            process.call("madvise", base, size_bytes, MADV_DONTDUMP)
+        process.call("close", fd)
+    except BaseException:
+        shared.close()
+        raise
+    return shared
 
 
 def _expect(process: StoppedProcess, wanted: RemoteAddress, address: int) -> None:
@@ -192,6 +223,7 @@ def _start_block(
     ranges = [value for mapping in executable for value in (mapping.start, mapping.end, mapping.protection)]
     return pack_struct(
         "StartBlock",
+        anchor_base=plan.anchor_base,
         shared_base=plan.shared_base,
         shared_bytes=shared.layout.total_bytes,
         image_base=plan.image_base,
@@ -214,11 +246,8 @@ def _start_block(
 def _explain(error: RemoteCallError) -> str:
     if error.name == "mmap" and error.errno == errno.ENOMEM:
         return "no address space for the runtime in the target; look at `ulimit -v` and at the memory limit (cgroup)"
-    if error.name == "openat":
-        return (
-            f"the target can't open clew's shared memory through /proc ({os.strerror(error.errno)}); "
-            "is /proc mounted there, and does the target run as the same user as clew?"
-        )
+    if error.name == "memfd_create" and error.errno == errno.EMFILE:
+        return "the target may open no file at all, not even for a moment; raise its limit with `ulimit -n`"
     return error.message
 
 

@@ -19,6 +19,10 @@ __all__ = [
     "MAP_NORESERVE",
     "MAP_PRIVATE",
     "MAP_SHARED",
+    "MFD_ALLOW_SEALING",
+    "MFD_CLOEXEC",
+    "MREMAP_FIXED",
+    "MREMAP_MAYMOVE",
     "PROT_EXEC",
     "PROT_NONE",
     "PROT_READ",
@@ -43,11 +47,25 @@ MAP_FIXED_NOREPLACE: Final = 0x100000
 
 MADV_DONTDUMP: Final = 16
 
+MREMAP_MAYMOVE: Final = 1
+MREMAP_FIXED: Final = 2
+
+MFD_CLOEXEC: Final = 1
+MFD_ALLOW_SEALING: Final = 2
+
 F_ADD_SEALS: Final = 1033
 
 AT_HWCAP2: Final = 26
 
-SYSTEM_CALLS: Final = {"close": 3, "mmap": 9, "mprotect": 10, "munmap": 11, "madvise": 28, "openat": 257}
+SYSTEM_CALLS: Final = {
+    "close": 3,
+    "mmap": 9,
+    "mprotect": 10,
+    "munmap": 11,
+    "mremap": 25,
+    "madvise": 28,
+    "memfd_create": 319,
+}
 """Numbers of the system calls made in a target."""
 
 _FUTEX_WAKE: Final = 1

@@ -17,6 +17,7 @@ from clew.process.linux import libc
 __all__ = [
     "EVENT_EXEC",
     "EVENT_STOP",
+    "GROUP_STOP_SIGNALS",
     "OPTION_EXITKILL",
     "OPTION_TRACEEXEC",
     "OPTION_TRACESYSGOOD",
@@ -25,6 +26,9 @@ __all__ = [
     "cont",
     "detach",
     "get_registers",
+    "interrupt",
+    "listen",
+    "poll_stop",
     "resume_to_syscall",
     "seize",
     "set_registers",
@@ -37,6 +41,8 @@ OPTION_EXITKILL: Final = 0x100000
 EVENT_EXEC: Final = 4
 EVENT_STOP: Final = 128
 SYSCALL_STOP_SIGNAL: Final = signal.SIGTRAP | 0x80
+GROUP_STOP_SIGNALS: Final = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+"""An EVENT_STOP with one of these is job control's (ptrace(2))."""
 
 _CONT: Final = 7
 _GETREGS: Final = 12
@@ -44,6 +50,8 @@ _SETREGS: Final = 13
 _DETACH: Final = 17
 _SYSCALL: Final = 24
 _SEIZE: Final = 0x4206
+_INTERRUPT: Final = 0x4207
+_LISTEN: Final = 0x4208
 _WALL: Final = 0x40000000
 
 _REGISTER_NAMES: Final = (
@@ -85,6 +93,22 @@ def resume_to_syscall(pid: Pid, signal_number: int = 0) -> None:
 def detach(pid: Pid, signal_number: int = 0) -> None:
     """Let a stopped tracee run on without a tracer."""
     _ptrace(_DETACH, pid, 0, signal_number)
+
+
+def interrupt(pid: Pid) -> None:
+    """Stop a running tracee, with EVENT_STOP."""
+    _ptrace(_INTERRUPT, pid, 0, 0)
+
+
+def listen(pid: Pid) -> None:
+    """Leave a tracee stopped as job control has it, and still hear what comes."""
+    _ptrace(_LISTEN, pid, 0, 0)
+
+
+def poll_stop(pid: Pid) -> int | None:
+    """The status of `pid` as waitpid gives it, if it stopped or ended. Raises ChildProcessError if there is no such."""
+    found, status = os.waitpid(pid, _WALL | os.WNOHANG)
+    return status if found else None
 
 
 def get_registers(pid: Pid) -> UserRegisters:

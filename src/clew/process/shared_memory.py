@@ -7,6 +7,7 @@ that nothing read from it may be trusted; it can't change its size, which is sea
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import mmap
 import os
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from clew.errors import ClewError, UsageError
-from clew.process.linux import F_ADD_SEALS
+from clew.process.linux import F_ADD_SEALS, MFD_ALLOW_SEALING, MFD_CLOEXEC, futex_wake, punch_hole
 from clew.protocol._constants import (
     FILTER_RANGE_BYTES,
     MAGIC,
@@ -29,11 +30,14 @@ from clew.protocol._constants import (
 )
 from clew.protocol.layout import field_offset, pack_struct
 
-__all__ = ["FilterRow", "SharedLayout", "SharedMemory"]
+__all__ = ["MEMFD_NAME", "FilterRow", "HeaderSettings", "Relayout", "SharedFile", "SharedLayout", "SharedMemory"]
+
+MEMFD_NAME: Final = "clew"
+MAX_REGIONS: Final = 4096
+"""Processes that a process and its forks' children can be at one time."""
 
 _PAGE_BYTES: Final = 4096
 _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1, 2, 4
-_CLOEXEC, _ALLOW_SEALING = 1, 2
 
 FilterRow = tuple[int, int, bool]
 """Of a range of code: first address, first address past it, whether it is recorded."""
@@ -94,38 +98,92 @@ class Relayout:
         return cls(int(words[0]), int(words[1]))
 
 
-class SharedMemory:
-    """A sealed memfd, laid out, its header written. Mapped here up to the counters, which are read by `read_counters`.
+@dataclass(frozen=True)
+class HeaderSettings:
+    """What the runtime is told in the header of a region."""
 
-    A context manager: leaving it closes the file; the target's mapping of it stays.
+    mode: Mode
+    relayout: Relayout = Relayout()
+    drop_on_full: bool = False
+    filters_active: bool = False
+    default_included: bool = True
+    follows: bool = False
+
+
+class SharedFile:
+    """A sealed memfd with room for the regions of a process and of its forks' children.
+
+    All of it is sparse. A region is taken, used by one process as its `SharedMemory`, and given back, zeroed, when that
+    process has ended.
     """
 
-    def __init__(
-        self,
-        layout: SharedLayout,
-        *,
-        mode: Mode,
-        relayout: Relayout = Relayout(),
-        drop_on_full: bool = False,
-        filters_active: bool = False,
-        default_included: bool = True,
-        is_paused: bool = False,
-    ) -> None:
+    def __init__(self, layout: SharedLayout, fd: int) -> None:
+        """Size and seal the empty memfd `fd`, and own it. Raises ClewError."""
         self.layout = layout
-        self.fd = os.memfd_create("clew", _CLOEXEC | _ALLOW_SEALING)
+        self.fd = fd
+        self._taken: set[int] = set()
+        self.n_regions = MAX_REGIONS
         try:
-            try:
-                os.ftruncate(self.fd, layout.total_bytes)
-                fcntl.fcntl(self.fd, F_ADD_SEALS, _SEAL_SEAL | _SEAL_SHRINK | _SEAL_GROW)
-                self.map = mmap.mmap(self.fd, layout.counters_offset, mmap.MAP_SHARED)
-            except (OSError, ValueError) as error:
-                raise ClewError(
-                    f"can't set up {layout.total_bytes >> 20} MiB of shared memory ({error}); "
-                    "look at `ulimit -f` and `ulimit -v`, or at `clew doctor`"
-                ) from error
-        except BaseException:
+            while True:
+                try:
+                    os.ftruncate(fd, layout.total_bytes * self.n_regions)
+                    break
+                except OSError:
+                    # The size of files is limited, and every process' first region matters more than children.
+                    if self.n_regions == 1:
+                        raise
+                    self.n_regions //= 2
+            fcntl.fcntl(fd, F_ADD_SEALS, _SEAL_SEAL | _SEAL_SHRINK | _SEAL_GROW)
+        except OSError as error:
+            os.close(fd)
+            raise _no_memory(layout, error) from error
+
+    @classmethod
+    def create(cls, layout: SharedLayout) -> SharedFile:
+        """A new memfd of this process. Raises ClewError."""
+        return cls(layout, os.memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING))
+
+    def take_region(self) -> int | None:
+        """The lowest region that nobody uses; None if all are in use."""
+        for region in range(self.n_regions):
+            if region not in self._taken:
+                self._taken.add(region)
+                return region
+        return None
+
+    def give_back(self, region: int) -> None:
+        """Make a region zeros, free again. The file is closed with the last one."""
+        self._taken.discard(region)
+        if self.fd < 0:
+            return
+        if not self._taken:
             os.close(self.fd)
-            raise
+            self.fd = -1
+        else:
+            punch_hole(self.fd, region * self.layout.total_bytes, self.layout.total_bytes)
+
+
+class SharedMemory:
+    """One region of a shared file, its header written. Mapped here up to the counters, which are read from the file.
+
+    `close` gives the region back; the target's mapping of it stays.
+    """
+
+    def __init__(self, file: SharedFile, settings: HeaderSettings, *, is_paused: bool = False) -> None:
+        """Take a region. Raises ClewError if there is none, or no address space to map it."""
+        self.file = file
+        self.settings = settings
+        self.layout = layout = file.layout
+        region = file.take_region()
+        if region is None:
+            raise ClewError(f"all {file.n_regions} regions of the shared memory are in use")
+        self.region = region
+        self.offset = region * layout.total_bytes
+        try:
+            self.map = mmap.mmap(file.fd, layout.counters_offset, mmap.MAP_SHARED, offset=self.offset)
+        except (OSError, ValueError) as error:
+            file.give_back(region)
+            raise _no_memory(layout, error) from error
         self.map[:SESSION_HEADER_BYTES] = pack_struct(
             "SessionHeader",
             magic=MAGIC,
@@ -141,23 +199,36 @@ class SharedMemory:
             counter_bytes=layout.counter_bytes,
             ring_bytes=layout.ring_bytes,
             max_threads=layout.max_threads,
-            mode=mode,
-            drop_on_full=drop_on_full,
+            mode=settings.mode,
+            drop_on_full=settings.drop_on_full,
             controller_pid=os.getpid(),
-            filters_active=filters_active,
-            default_included=default_included,
-            relayout_calls=relayout.calls,
-            relayout_executions=relayout.executions,
+            filters_active=settings.filters_active,
+            default_included=settings.default_included,
+            relayout_calls=settings.relayout.calls,
+            relayout_executions=settings.relayout.executions,
+            follows=settings.follows,
+            region=region,
         )
-        self._filter_count = 0
+        self._filters: list[FilterRow] = []
         self.set_status_ticket("pause_ticket", int(is_paused))
 
+    @property
+    def fd(self) -> int:
+        """The file. The region starts at `offset` in it."""
+        return self.file.fd
+
+    def fork(self) -> SharedMemory:
+        """A region of the same file for a child of the process: with its settings and filters. Raises ClewError."""
+        child = SharedMemory(self.file, self.settings)
+        child.append_filters(self._filters)
+        return child
+
     def close(self) -> None:
-        """Close the file and the mapping here."""
+        """Give the region back, and the mapping here up."""
         # A view of it may still be alive somewhere; the mapping goes with it then.
         with contextlib.suppress(BufferError):
             self.map.close()
-        os.close(self.fd)
+        self.file.give_back(self.region)
 
     def set_status_ticket(self, name: str, value: int) -> int:
         """Set u32 field `name` of the status page; its offset in the shared memory."""
@@ -165,19 +236,31 @@ class SharedMemory:
         self.map[offset : offset + 4] = value.to_bytes(4, "little")
         return offset
 
+    def end_pause(self) -> None:
+        """Let a process that waits before its first instruction go on."""
+        offset = self.set_status_ticket("pause_ticket", 0)
+        futex_wake(ctypes.addressof(ctypes.c_char.from_buffer(self.map, offset)))
+
     def append_filters(self, rows: Sequence[FilterRow]) -> int:
         """Append filter ranges, then make them valid; how many of them found room."""
-        fitting = rows[: MAX_FILTER_RANGES - self._filter_count]
-        at = self.layout.filters_offset + self._filter_count * FILTER_RANGE_BYTES
+        fitting = rows[: MAX_FILTER_RANGES - len(self._filters)]
+        at = self.layout.filters_offset + len(self._filters) * FILTER_RANGE_BYTES
         for start, end, included in fitting:
             self.map[at : at + FILTER_RANGE_BYTES] = pack_struct(
                 "FilterRange", start=start, end=end, included=int(included)
             )
             at += FILTER_RANGE_BYTES
-        self._filter_count += len(fitting)
+        self._filters += fitting
         offset = field_offset("SessionHeader", "filter_count")
-        self.map[offset : offset + 4] = self._filter_count.to_bytes(4, "little")
+        self.map[offset : offset + 4] = len(self._filters).to_bytes(4, "little")
         return len(fitting)
+
+
+def _no_memory(layout: SharedLayout, error: Exception) -> ClewError:
+    return ClewError(
+        f"can't set up {layout.total_bytes >> 20} MiB of shared memory ({error}); "
+        "look at `ulimit -f` and `ulimit -v`, or at `clew doctor`"
+    )
 
 
 def _page_up(value: int) -> int:

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("b62c8308f71b4d04b3d699dbf9c4749c622f8b450a4c4f0fa7fa2e165b62d4c2")
+SCHEMA_HASH: Final = bytes.fromhex("fad46b6d0e950fa982293712fa846d55be464b26911cce3551137e74e231f621")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -113,6 +113,7 @@ class ReleaseReason(IntEnum):
     FATAL_FAULT = 7
     DETACH = 8
     SECCOMP_STRICT = 9
+    TRACED = 10
     SECCOMP_FILTER = 12
 
 
@@ -155,13 +156,18 @@ class RuntimeState(IntEnum):
 
 class RequestKind(IntEnum):
     """What a thread asks of the controller and waits for. The thread writes the arguments, then request_kind with
-    release order; the controller answers, then sets request_kind back to none.
+    release order; the controller answers, then sets request_kind back to none. image_filters: start, end and file
+    offset of new code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the
+    child: process id and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags;
+    1 if the controller waits for the program. execve_failed: it waits no longer.
     """
 
     NONE = 0
     IMAGE_FILTERS = 1
     FORK = 2
     EXECVE = 3
+    ADOPT = 4
+    EXECVE_FAILED = 5
 
 
 class ErrorCode(IntEnum):
@@ -220,7 +226,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "filter_count": (132, "<I"),
             "relayout_calls": (136, "<I"),
             "relayout_executions": (140, "<I"),
-            "reserved": (144, "<112s"),
+            "follows": (144, "<I"),
+            "region": (148, "<I"),
+            "reserved": (152, "<104s"),
         },
     ),
     "FilterRange": (
@@ -262,7 +270,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "pause_ticket": (216, "<I"),
             "detach_ticket": (220, "<I"),
             "relaid": (224, "<Q"),
-            "reserved": (232, "<3864s"),
+            "doorbell": (232, "<I"),
+            "reserved": (236, "<3860s"),
         },
     ),
     "ThreadSlot": (
@@ -304,7 +313,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "gs_base": (216, "<Q"),
             "range_count": (224, "<I"),
             "has_fsgsbase": (228, "<I"),
-            "reserved": (232, "<24s"),
+            "anchor_base": (232, "<Q"),
+            "reserved": (240, "<16s"),
             "ranges": (256, "<480Q"),
         },
     ),

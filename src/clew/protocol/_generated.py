@@ -133,6 +133,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "filter_count",
             "relayout_calls",
             "relayout_executions",
+            "follows",
+            "region",
             "reserved",
         ],
         "formats": [
@@ -157,13 +159,42 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            ("<u1", (112,)),
+            "<u4",
+            "<u4",
+            ("<u1", (104,)),
         ],
-        "offsets": [0, 8, 12, 16, 48, 56, 64, 72, 80, 88, 96, 104, 108, 112, 116, 120, 124, 128, 132, 136, 140, 144],
+        "offsets": [
+            0,
+            8,
+            12,
+            16,
+            48,
+            56,
+            64,
+            72,
+            80,
+            88,
+            96,
+            104,
+            108,
+            112,
+            116,
+            120,
+            124,
+            128,
+            132,
+            136,
+            140,
+            144,
+            148,
+            152,
+        ],
         "itemsize": 256,
     }
 )
-"""Offset 0 of the shared memory. The runtime refuses a magic, version or hash that is not its own."""
+"""Offset 0 of the shared memory, a region of a file that a process and its forks' children share. The runtime refuses a
+magic, version or hash that is not its own.
+"""
 
 FILTER_RANGE: Final[np.dtype[np.void]] = np.dtype(
     {
@@ -206,6 +237,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "pause_ticket",
             "detach_ticket",
             "relaid",
+            "doorbell",
             "reserved",
         ],
         "formats": [
@@ -237,7 +269,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u8",
-            ("<u1", (3864,)),
+            "<u4",
+            ("<u1", (3860,)),
         ],
         "offsets": [
             0,
@@ -269,6 +302,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             220,
             224,
             232,
+            236,
         ],
         "itemsize": 4096,
     }
@@ -339,6 +373,7 @@ START_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "gs_base",
             "range_count",
             "has_fsgsbase",
+            "anchor_base",
             "reserved",
             "ranges",
         ],
@@ -358,10 +393,11 @@ START_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u4",
             "<u4",
-            ("<u1", (24,)),
+            "<u8",
+            ("<u1", (16,)),
             ("<u8", (480,)),
         ],
-        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 192, 200, 208, 216, 224, 228, 232, 256],
+        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 192, 200, 208, 216, 224, 228, 232, 240, 256],
         "itemsize": 4096,
     }
 )

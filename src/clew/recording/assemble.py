@@ -15,7 +15,7 @@ from typing import Any
 from clew.protocol._generated import Mode
 from clew.recording.assemble_edges import build_edges
 from clew.recording.assemble_flow import compute_flow, compute_seen_flow
-from clew.recording.assemble_images import build_image_map
+from clew.recording.assemble_images import ImageFiles, build_image_map
 from clew.recording.assemble_records import ParsedRecords, parse_records
 from clew.recording.assemble_tables import FirstIds, build_tables, clean_text
 from clew.recording.assemble_versions import assign_versions, find_ends
@@ -31,14 +31,14 @@ __all__ = ["assemble"]
 def assemble(processes: Sequence[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
     """Write the trace of `processes` into `trace_directory`, which exists. Raises OSError if it can't be written."""
     writer = TraceWriter(trace_directory)
-    first = FirstIds()
+    first, files = FirstIds(), ImageFiles()
     losses = dict.fromkeys(
         ("dropped_records", "damaged_records", "damaged_counters", "lost_threads", "uncounted_fragments"), 0
     )
-    warnings: list[str] = []
+    warnings = list(session.warnings)
     ends: list[dict[str, Any]] = []
     for process in processes:
-        end = _assemble_process(process, writer, first, losses, warnings)
+        end = _assemble_process(process, writer, first, files, losses, warnings)
         ends.append(end)
     writer.finish(
         Manifest(
@@ -62,7 +62,12 @@ def assemble(processes: Sequence[RawProcess], trace_directory: Path, session: Se
 
 
 def _assemble_process(
-    process: RawProcess, writer: TraceWriter, first: FirstIds, losses: dict[str, int], warnings: list[str]
+    process: RawProcess,
+    writer: TraceWriter,
+    first: FirstIds,
+    files: ImageFiles,
+    losses: dict[str, int],
+    warnings: list[str],
 ) -> dict[str, Any]:
     n_counters = max((len(thread.counters) for thread in process.threads), default=0)
     parsed = parse_records(process.records, n_counters)
@@ -74,7 +79,7 @@ def _assemble_process(
     flow = compute_flow(parsed, process.threads) if is_counted else compute_seen_flow(parsed)
     blocks = build_blocks(parsed.fragments, flow, space, ends)
     edges = build_edges(flow, blocks)
-    images = build_image_map(process.initial_images, parsed.mappings, parsed.unmaps)
+    images = build_image_map(process.initial_images, parsed.mappings, parsed.unmaps, files)
     for name, table in build_tables(process, parsed.fragments, parsed.events, images, blocks, edges, first).items():
         writer.write(name, table)
 

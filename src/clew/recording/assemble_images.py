@@ -22,7 +22,7 @@ from clew.errors import BinaryError
 from clew.recording.assemble_records import ImageMapping
 from clew.recording.raw import RawImage
 
-__all__ = ["Image", "ImageMap", "build_image_map"]
+__all__ = ["Image", "ImageFiles", "ImageMap", "build_image_map"]
 
 Array = npt.NDArray[Any]
 
@@ -81,9 +81,25 @@ class ImageMap:
         return found
 
 
-def build_image_map(initial: Sequence[RawImage], mappings: Sequence[ImageMapping], unmaps: Array) -> ImageMap:
+class ImageFiles:
+    """What is needed of files, each read once, however many processes map it."""
+
+    def __init__(self) -> None:
+        self._facts: dict[tuple[str, int, int], _FileFacts] = {}
+
+    def read(self, path: str, device: int, inode: int) -> _FileFacts:
+        """Facts of the file `path`, if it is still the one that was mapped."""
+        key = path, device, inode
+        if key not in self._facts:
+            self._facts[key] = _read_facts(path, device, inode)
+        return self._facts[key]
+
+
+def build_image_map(
+    initial: Sequence[RawImage], mappings: Sequence[ImageMapping], unmaps: Array, files: ImageFiles
+) -> ImageMap:
     """Images out of the first mappings of a process, those it made later, and those it took away."""
-    builder = _ImageMapBuilder()
+    builder = _ImageMapBuilder(files)
     for image in initial:
         if not image.path.startswith("[") or image.path == VDSO_NAME:
             builder.place(image.path, image.start, image.end, image.file_offset, image.device, image.inode, 0)
@@ -97,20 +113,18 @@ def build_image_map(initial: Sequence[RawImage], mappings: Sequence[ImageMapping
 
 
 class _ImageMapBuilder:
-    def __init__(self) -> None:
+    def __init__(self, files: ImageFiles) -> None:
         self.images: list[Image] = []
         self.placed: list[_Placed] = []
         self._known: dict[tuple[str, int, int, int], int] = {}
-        self._files: dict[tuple[str, int, int], _FileFacts] = {}
+        self._files = files
 
     def place(self, path: str, start: int, end: int, file_offset: int, device: int, inode: int, tsc: int) -> None:
         """Executable memory at `start` up to `end`, from the file `path` (empty: from no file) at `file_offset`."""
         if not path:
             self.placed.append(_Placed(start, end, tsc, -1))
             return
-        facts = self._files.get((path, device, inode))
-        if facts is None:
-            facts = self._files[path, device, inode] = _read_facts(path, device, inode)
+        facts = self._files.read(path, device, inode)
         base = facts.base(start, file_offset)
         key = (path, device, inode, base)
         index = self._known.get(key)

@@ -40,6 +40,7 @@ class FirstIds:
     block: int = 0
     edge: int = 0
     image: int = 0
+    process: int = 0
 
 
 class Clock:
@@ -75,17 +76,18 @@ def build_tables(
     clock = Clock(process)
     block_id, kept = _number_blocks(blocks, edges, first.block)
     tables = {
-        "processes": _processes(process),
-        "threads": _threads(process, blocks, edges, clock),
-        "images": _images(process, images, clock, first.image),
+        "processes": _processes(process, first.process),
+        "threads": _threads(process, blocks, edges, clock, first.process),
+        "images": _images(process, images, clock, first),
         "blocks": _blocks(process, fragments, blocks, kept, images, clock, first),
-        "edges": _edges(process, edges, block_id, first.edge),
-        "counts": _counts(process, edges, block_id, first.edge),
-        "events": _events(process, events, blocks, block_id, clock),
+        "edges": _edges(process, edges, block_id, first),
+        "counts": _counts(process, edges, block_id, first),
+        "events": _events(process, events, blocks, block_id, clock, first.process),
     }
     first.block += len(kept)
     first.edge += len(edges)
     first.image += len(images.images)
+    first.process += 1
     return tables
 
 
@@ -115,9 +117,10 @@ def _table(table: str, /, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:
     return pa.Table.from_arrays([columns[field] for field in schema.names], schema=schema)
 
 
-def _processes(process: RawProcess) -> pa.Table:
+def _processes(process: RawProcess, process_id: int) -> pa.Table:
     return _table(
         "processes",
+        process_id=numbers([process_id], pa.int32()),
         pid=numbers([process.pid], pa.int32()),
         parent_pid=numbers([process.parent_pid], pa.int32()),
         executable=texts([clean_text(process.executable)]),
@@ -129,7 +132,7 @@ def _processes(process: RawProcess) -> pa.Table:
     )
 
 
-def _threads(process: RawProcess, blocks: Blocks, edges: Edges, clock: Clock) -> pa.Table:
+def _threads(process: RawProcess, blocks: Blocks, edges: Edges, clock: Clock, process_id: int) -> pa.Table:
     threads, n = process.threads, len(process.threads)
     executions, instructions = np.zeros(n, np.int64), np.zeros(n, np.int64)
     for index, counts in enumerate(edges.threads):
@@ -138,6 +141,7 @@ def _threads(process: RawProcess, blocks: Blocks, edges: Edges, clock: Clock) ->
     ends = [_end_of_thread(process, thread.end_kind) for thread in threads]
     return _table(
         "threads",
+        process_id=numbers(np.full(n, process_id), pa.int32()),
         pid=numbers(np.full(n, process.pid), pa.int32()),
         tid=numbers([_clean_tid(thread.tid) for thread in threads], pa.int32()),
         parent_tid=numbers([_clean_tid(thread.parent_tid) for thread in threads], pa.int32()),
@@ -168,13 +172,14 @@ def _end_of_thread(process: RawProcess, end_kind: int) -> str:
     return "lost"
 
 
-def _images(process: RawProcess, images: ImageMap, clock: Clock, first_id: int) -> pa.Table:
+def _images(process: RawProcess, images: ImageMap, clock: Clock, first: FirstIds) -> pa.Table:
     rows, n = images.images, len(images.images)
     loaded = [clock.one_to_ns(row.loaded_tsc) if row.loaded_tsc else process.start_ns for row in rows]
     unloaded = [None if row.unloaded_tsc is None else clock.one_to_ns(row.unloaded_tsc) for row in rows]
     return _table(
         "images",
-        image_id=numbers(first_id + np.arange(n), pa.int32()),
+        image_id=numbers(first.image + np.arange(n), pa.int32()),
+        process_id=numbers(np.full(n, first.process), pa.int32()),
         pid=numbers(np.full(n, process.pid), pa.int32()),
         path=texts([clean_text(row.path) for row in rows]),
         build_id=texts([row.build_id for row in rows]),
@@ -204,6 +209,7 @@ def _blocks(
     return _table(
         "blocks",
         block_id=numbers(first.block + np.arange(n), pa.int64()),
+        process_id=numbers(np.full(n, first.process), pa.int32()),
         pid=numbers(np.full(n, process.pid), pa.int32()),
         image_id=numbers(first.image + image, pa.int32(), ~has_image),
         offset=numbers(offset, pa.uint64(), ~has_image),
@@ -264,11 +270,12 @@ def _gather_code(fragments: Fragments, blocks: Blocks, kept: Array) -> pa.Chunke
     return pa.chunked_array(chunks, pa.binary())
 
 
-def _edges(process: RawProcess, edges: Edges, block_id: Array, first_id: int) -> pa.Table:
+def _edges(process: RawProcess, edges: Edges, block_id: Array, first: FirstIds) -> pa.Table:
     n = len(edges)
     return _table(
         "edges",
-        edge_id=numbers(first_id + np.arange(n), pa.int64()),
+        edge_id=numbers(first.edge + np.arange(n), pa.int64()),
+        process_id=numbers(np.full(n, first.process), pa.int32()),
         pid=numbers(np.full(n, process.pid), pa.int32()),
         source_block_id=numbers(block_id[edges.source], pa.int64(), edges.source < 0),
         target_block_id=numbers(block_id[edges.target], pa.int64()),
@@ -277,7 +284,7 @@ def _edges(process: RawProcess, edges: Edges, block_id: Array, first_id: int) ->
     )
 
 
-def _counts(process: RawProcess, edges: Edges, block_id: Array, first_edge_id: int) -> pa.Table:
+def _counts(process: RawProcess, edges: Edges, block_id: Array, first: FirstIds) -> pa.Table:
     """Counts by thread; threads that had one number, one after another, are added up."""
     by_tid: dict[int, list[int]] = {}
     for index, thread in enumerate(process.threads[: len(edges.threads)]):
@@ -288,10 +295,11 @@ def _counts(process: RawProcess, edges: Edges, block_id: Array, first_edge_id: i
         taken = _add_up([(edges.threads[index].edge, edges.threads[index].edge_count) for index in members])
         n = len(blocks[0]) + len(taken[0])
         is_edge = np.arange(n) >= len(blocks[0])
-        ids = np.concatenate([block_id[blocks[0]], first_edge_id + taken[0]])
+        ids = np.concatenate([block_id[blocks[0]], first.edge + taken[0]])
         parts.append(
             _table(
                 "counts",
+                process_id=numbers(np.full(n, first.process), pa.int32()),
                 pid=numbers(np.full(n, process.pid), pa.int32()),
                 tid=numbers(np.full(n, tid), pa.int32()),
                 block_id=numbers(ids, pa.int64(), is_edge),
@@ -311,7 +319,9 @@ def _add_up(counts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     return index, total
 
 
-def _events(process: RawProcess, events: Array, blocks: Blocks, block_id: Array, clock: Clock) -> pa.Table:
+def _events(
+    process: RawProcess, events: Array, blocks: Blocks, block_id: Array, clock: Clock, process_id: int
+) -> pa.Table:
     events = events[np.argsort(events["tsc"], kind="stable")]
     app_pc = events["app_pc"].astype(np.uint64)
     at = np.searchsorted(blocks.app_pc, app_pc, "right") - 1
@@ -324,6 +334,7 @@ def _events(process: RawProcess, events: Array, blocks: Blocks, block_id: Array,
     return _table(
         "events",
         time_ns=numbers(clock.to_ns(events["tsc"].astype(np.uint64)), pa.int64()),
+        process_id=numbers(np.full(len(events), process_id), pa.int32()),
         pid=numbers(np.full(len(events), process.pid), pa.int32()),
         tid=numbers(events["tid"] & 0x7FFFFFFF, pa.int32()),
         kind=words(np.arange(len(events)), [known.get(kind, f"kind_{kind}") for kind in kinds]),
@@ -340,7 +351,11 @@ def _details(kind: int, row: np.void) -> dict[str, Any]:
         if kind == EventKind.FAULT:
             details["address"] = hex(c)
     elif kind == EventKind.FORK:
-        details["child_pid"] = a
+        details |= {"child_pid": a, "is_followed": b == 1}
+    elif kind == EventKind.EXECVE:
+        details["is_followed"] = a == 1
+    elif kind == EventKind.EXECVE_FAILED:
+        details["errno"] = a
     elif kind == EventKind.RELEASED:
         details["reason"] = ReleaseReason(a).name.lower() if a in set(ReleaseReason) else a
     elif kind == EventKind.EXIT_GROUP:

@@ -86,6 +86,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     entries = find_entries(fragments, flow, space, ends)
     reach = fragments.app_pc.copy()
     reach[fragments.is_excluded] = fragments.end_pc[fragments.is_excluded]
+    reach[entries.calls] = fragments.end_pc[entries.calls]
     np.maximum.at(reach, flow.paths.fragment, flow.paths.stop_pc)
     code = cut_fragments(fragments, space, entries.used, reach, entries.onward_key, entries.keys)
 

@@ -188,6 +188,13 @@ class _Cutter:
         version = self.space.version(self.cuts)
         is_joint &= version[before] == version
         is_joint[self.next_segment[onward[meets]]] = False
+        # So do copies of one segment from which the straight line leads to different ones: what follows was written.
+        after = np.full(len(self.cuts), NONE)
+        after[self.segment[onward]] = self.next_segment[onward]
+        parts = np.isin(
+            self.segment[onward], self.segment[onward[after[self.segment[onward]] != self.next_segment[onward]]]
+        )
+        is_joint[self.next_segment[onward[parts]]] = False
         head = np.where(is_joint, before, np.arange(len(self.cuts)))
         continues = np.zeros(len(self.cuts), bool)
         continues[before[is_joint]] = True

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.protocol._generated import EdgeKind
+from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_flow import ProcessFlow
 from clew.recording.assemble_records import Fragments
 from clew.recording.blocks_keys import KeySpace, sorted_unique, spans
@@ -34,7 +34,8 @@ class Entries:
     gone to. `target_key` has the instruction each edge of the flow leads to; where `is_ambiguous`, code of several
     versions starts there, and it is the likeliest of them. `waiting` are the edges (indices) of kind signal and fault,
     and `waiting_key` the instructions that they came before. `onward_key` has, by fragment, what the straight line out
-    of its end leads to.
+    of its end leads to. `calls` are the fragments (indices) that did not run and end with a call that came back here: a
+    fork's child returns from what its parent called.
     """
 
     keys: Array
@@ -44,6 +45,7 @@ class Entries:
     waiting: Array
     waiting_key: Array
     onward_key: Array
+    calls: Array
 
 
 class _Starts:
@@ -84,6 +86,8 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     is_used[spans(first, np.searchsorted(fragments.app_pc, wanted, "right") - first)] = True
     is_used[paths.fragment] = True
     is_used[edges.source[edges.source >= 0]] = True
+    calls = _find_calls_of_parent(fragments, flow)
+    is_used[calls] = True
     used = np.flatnonzero(is_used)
 
     starts = _Starts(fragments.app_pc[used], version[used], space)
@@ -117,10 +121,24 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     onward_key = key + (fragments.end_pc - fragments.app_pc)
     onward_key[edges.source[falls]] = target_key[falls]
     if has_versions:
-        keys[1] = keys[1][_come_to(flow, key, onward_key, keys[1])]
+        keys[1] = keys[1][_count_excess(flow, key, onward_key, keys[1]) > 0]
         shared = starts.all_at(sorted_unique(edges.target_pc[makes_entry & is_ambiguous]))
-        keys.append(shared[_come_to(flow, key, onward_key, shared)])
-    return Entries(sorted_unique(*keys), used, target_key, is_ambiguous, waiting, waiting_key, onward_key)
+        keys.append(shared[_count_excess(flow, key, onward_key, shared) > 0])
+        # One straight line that led to code of several versions, because what it leads to was written meanwhile.
+        onward = starts.all_at(sorted_unique(edges.target_pc[is_ambiguous & (edges.kind == EdgeKind.FALL_THROUGH)]))
+        parted = space.pc(onward[_count_excess(flow, key, onward_key, onward) != 0])
+        keys.append(onward[np.isin(space.pc(onward), parted)])
+    return Entries(sorted_unique(*keys), used, target_key, is_ambiguous, waiting, waiting_key, onward_key, calls)
+
+
+def _find_calls_of_parent(fragments: Fragments, flow: ProcessFlow) -> Array:
+    is_call = np.isin(fragments.exit_kind, (ExitKind.CALL, ExitKind.INDIRECT_CALL))
+    has_run = np.zeros(len(fragments), bool)
+    has_run[flow.paths.fragment] = True
+    missing = flow.places[flow.inflow_missing > 0]
+    missing = missing[~np.isin(missing, fragments.end_pc[is_call & has_run])]
+    found: Array = np.flatnonzero(is_call & ~has_run & np.isin(fragments.end_pc, missing))
+    return found
 
 
 class _Place:
@@ -205,8 +223,8 @@ class _Versions:
         return self._places[first]
 
 
-def _come_to(flow: ProcessFlow, key: Array, onward_key: Array, wanted: Array) -> Array:
-    """Which of the keys `wanted` more executions start at than the straight line alone leads to.
+def _count_excess(flow: ProcessFlow, key: Array, onward_key: Array, wanted: Array) -> Array:
+    """How many more executions start at each of the keys `wanted` than the straight line alone leads to.
 
     `key` and `onward_key` are by fragment: where it starts, and what the straight line out of it leads to.
     """
@@ -216,5 +234,5 @@ def _come_to(flow: ProcessFlow, key: Array, onward_key: Array, wanted: Array) ->
     np.add.at(excess, key_at[flow.paths.fragment], flow.path_total)
     falls = np.flatnonzero((flow.edges.kind == EdgeKind.FALL_THROUGH) & (flow.edges.source >= 0))
     np.subtract.at(excess, onward_at[flow.edges.source[falls]], flow.edge_total[falls])
-    come: Array = excess[wanted_at] > 0
-    return come
+    counted: Array = excess[wanted_at]
+    return counted

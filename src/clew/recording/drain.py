@@ -33,7 +33,7 @@ from clew.protocol._generated import (
     SlotState,
 )
 from clew.protocol.layout import field_offset
-from clew.recording.journal import FrameKind, JournalWriter
+from clew.recording.journal import FrameKind, ProcessJournal
 
 __all__ = ["Drain", "Request"]
 
@@ -43,9 +43,10 @@ _U64_MASK: Final = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Request:
-    """What a thread asks and waits for: `kind` of RequestKind, unchecked `arguments`."""
+    """What a thread asks and waits for: `kind` of RequestKind, unchecked `tid` and `arguments`."""
 
     slot: int
+    tid: int
     kind: int
     arguments: tuple[int, ...]
 
@@ -72,7 +73,7 @@ class Drain:
     def __init__(
         self,
         shared: SharedMemory,
-        journal: JournalWriter,
+        journal: ProcessJournal,
         pid: Pid,
         *,
         process_name: str = "",
@@ -124,6 +125,10 @@ class Drain:
         """Note what the kernel calls each thread: threads that are killed can't say it themselves."""
         for stream in self._streams.values():
             self._refresh_name(stream)
+
+    def tell_process(self, pid: Pid, name: str) -> None:
+        """Whose threads these are; a fork's child says so itself."""
+        self._pid, self._process_name = pid, name
 
     def close(self) -> None:
         """Let go of the shared memory, so that it can be closed."""
@@ -199,23 +204,17 @@ class Drain:
         arguments = tuple(int(argument) for argument in row["request_arguments"])
         reply = 0
         if self._answer is not None:
-            reply = self._answer(Request(slot, int(row["request_kind"]), arguments))
+            reply = self._answer(Request(slot, int(row["tid"]), int(row["request_kind"]), arguments))
         self._slots["request_reply"][slot] = reply & 0xFFFFFFFF
         self._requests[slot] = RequestKind.NONE
         self._wake(slot, "request_kind")
 
     def _finish_thread(self, stream: _Stream, row: np.void) -> None:
         used = int(self.status()["counters_used"])
-        counters_offset = self._layout.counters_offset + stream.slot * self._layout.counter_bytes
+        counters_offset = self._shared.offset + self._layout.counters_offset + stream.slot * self._layout.counter_bytes
         end_offset = counters_offset + min(8 * used, self._layout.counter_bytes)
         for start, end in _data_extents(self._shared.fd, counters_offset, end_offset):
-            self._journal.write(
-                FrameKind.COUNTERS,
-                os.pread(self._shared.fd, end - start, start),
-                stream=stream.number,
-                slot=stream.slot,
-                first=(start - counters_offset) // 8,
-            )
+            self._write_counters(stream, os.pread(self._shared.fd, end - start, start), (start - counters_offset) // 8)
         name = bytes(row["name"]).split(b"\0", 1)[0].decode("utf-8", "replace") or stream.fallback_name
         self._journal.write_json(
             FrameKind.THREAD,
@@ -233,9 +232,27 @@ class Drain:
             slot=stream.slot,
         )
 
+    def _write_counters(self, stream: _Stream, data: bytes, first: int) -> None:
+        values = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
+        used = np.flatnonzero(values)
+        if not len(used):
+            return
+        if 12 * len(used) >= len(data) // 2:
+            self._journal.write(FrameKind.COUNTERS, data, stream=stream.number, slot=stream.slot, first=first)
+            return
+        self._journal.write(
+            FrameKind.SPARSE_COUNTERS,
+            used.astype(np.uint32).tobytes(),
+            second=values[used].tobytes(),
+            stream=stream.number,
+            slot=stream.slot,
+            first=first,
+        )
+
     def _free(self, slot: int) -> None:
         counter_bytes = self._layout.counter_bytes
-        punch_hole(self._shared.fd, self._layout.counters_offset + slot * counter_bytes, counter_bytes)
+        first = self._shared.offset + self._layout.counters_offset
+        punch_hole(self._shared.fd, first + slot * counter_bytes, counter_bytes)
         del self._streams[slot]
         self._states[slot] = SlotState.FREE
 

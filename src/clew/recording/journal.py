@@ -2,11 +2,12 @@
 
 Runs in the controller. A journal is a sequence of frames, each a header of 64 bytes and a payload padded to 64 bytes:
 
-    magic u32 | kind u16 | version u16 | stream u32 | slot u32 | payload_bytes u64 | first u64 | crc32 u32 | zeros
+    magic u32 | kind u16 | version u16 | stream u32 | slot u32 | payload_bytes u64 | first u64 | process u32 | crc32 u32
 
-`stream` numbers threads in the order in which their slots were seen in use. `first` is the index of the first counter
-in a frame of counters. The checksum covers the header without itself, and the payload. Whatever follows the first
-frame that is cut off or damaged is not read. What records mean is not known here.
+and zeros. `process` numbers processes in the order in which they were met; a program that a process goes on with gets a
+number of its own. `stream` numbers a process' threads in the order in which their slots were seen in use. `first` is
+the index of the first counter in a frame of counters. The checksum covers the header without itself, and the payload.
+Whatever follows the first frame that is cut off or damaged is not read. What records mean is not known here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any, Final
 
 from clew.errors import OutputError
 
-__all__ = ["JOURNAL_NAME", "Frame", "FrameKind", "JournalWriter", "iter_frames"]
+__all__ = ["JOURNAL_NAME", "Frame", "FrameKind", "JournalWriter", "ProcessJournal", "iter_frames"]
 
 JOURNAL_NAME: Final = "recording.journal"
 UNIT_BYTES: Final = 64
@@ -33,26 +34,31 @@ MAX_OVERFLOW_RECORDS_BYTES: Final = 64 << 20
 MAX_OVERFLOW_BYTES: Final = 512 << 20
 
 _MAGIC: Final = 0x4A574C43
-_VERSION: Final = 1
-_HEADER: Final = struct.Struct("<IHHIIQQI28x")
-_HEADER_BEFORE_CHECKSUM_BYTES: Final = 32
+_VERSION: Final = 2
+_HEADER: Final = struct.Struct("<IHHIIQQII24x")
+_HEADER_BEFORE_CHECKSUM_BYTES: Final = 36
 
 
 class FrameKind(IntEnum):
     """What a frame's payload is."""
 
     PROCESS = 1
-    """JSON: facts of the process, when it started."""
+    """JSON: facts of the process, when it started. `inherits` is the number of the process whose fork it is, and
+    `fork_tsc` the time stamp of that: what the other had announced by then is this one's, too."""
     RECORDS = 2
     """Records of one stream, whole ones."""
     COUNTERS = 3
     """u64 counters of one stream, from index `first`."""
+    SPARSE_COUNTERS = 8
+    """Counters of one stream that are not 0: their indices, u32, counted from `first`, and then as many values, u64."""
     THREAD = 4
     """JSON: one thread, when its slot was given back or the process had ended."""
     STATUS = 5
     """The StatusPage, when the process had ended."""
     PROCESS_END = 6
     """JSON: how the process ended."""
+    SESSION = 7
+    """JSON: what was asked for. The first frame; belongs to no process."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class Frame:
     """One frame as read. `payload` is a view of the file's bytes; `offset` is where it begins in the file."""
 
     kind: int
+    process: int
     stream: int
     slot: int
     first: int
@@ -97,6 +104,7 @@ class JournalWriter:
         payload: bytes | memoryview,
         *,
         second: bytes | memoryview = b"",
+        process: int = 0,
         stream: int = 0,
         slot: int = 0,
         first: int = 0,
@@ -104,7 +112,7 @@ class JournalWriter:
         """Append a frame of `payload` and then `second`; False if there was no room, not even in memory."""
         size_bytes = len(payload) + len(second)
         if self.failure is None:
-            header = bytearray(_HEADER.pack(_MAGIC, kind, _VERSION, stream, slot, size_bytes, first, 0))
+            header = bytearray(_HEADER.pack(_MAGIC, kind, _VERSION, stream, slot, size_bytes, first, process, 0))
             checksum = zlib.crc32(second, zlib.crc32(payload, zlib.crc32(header[:_HEADER_BEFORE_CHECKSUM_BYTES])))
             struct.pack_into("<I", header, _HEADER_BEFORE_CHECKSUM_BYTES, checksum)
             try:
@@ -119,12 +127,8 @@ class JournalWriter:
             return False
         self._overflow_bytes += size_bytes
         content = memoryview(bytes(payload) + bytes(second))
-        self.overflow.append(Frame(kind, stream, slot, first, self._end_offset, content))
+        self.overflow.append(Frame(kind, process, stream, slot, first, self._end_offset, content))
         return True
-
-    def write_json(self, kind: FrameKind, content: dict[str, Any], *, stream: int = 0, slot: int = 0) -> bool:
-        """Append a frame that holds `content` as JSON; False if there was no room."""
-        return self.write(kind, json.dumps(content).encode("ascii"), stream=stream, slot=slot)
 
     def _write_all(self, parts: list[bytes | bytearray | memoryview]) -> None:
         wanted_bytes = sum(map(len, parts))
@@ -142,6 +146,33 @@ class JournalWriter:
             self._fd = -1
 
 
+class ProcessJournal:
+    """What one process has written into a journal: `number` is the process' number there."""
+
+    def __init__(self, writer: JournalWriter, number: int) -> None:
+        self._writer = writer
+        self.number = number
+
+    def write(
+        self,
+        kind: FrameKind,
+        payload: bytes | memoryview,
+        *,
+        second: bytes | memoryview = b"",
+        stream: int = 0,
+        slot: int = 0,
+        first: int = 0,
+    ) -> bool:
+        """Append a frame of `payload` and then `second`; False if there was no room, not even in memory."""
+        return self._writer.write(
+            kind, payload, second=second, process=self.number, stream=stream, slot=slot, first=first
+        )
+
+    def write_json(self, kind: FrameKind, content: dict[str, Any], *, stream: int = 0, slot: int = 0) -> bool:
+        """Append a frame that holds `content` as JSON; False if there was no room."""
+        return self.write(kind, json.dumps(content).encode("ascii"), stream=stream, slot=slot)
+
+
 def iter_frames(path: Path) -> Iterator[Frame]:
     """The frames of the journal at `path`, up to the first that is cut off or damaged."""
     with open(path, "rb") as file:
@@ -151,12 +182,12 @@ def iter_frames(path: Path) -> Iterator[Frame]:
         view = memoryview(mmap.mmap(file.fileno(), size_bytes, prot=mmap.PROT_READ))
     offset = 0
     while offset + UNIT_BYTES <= size_bytes:
-        magic, kind, version, stream, slot, payload_bytes, first, checksum = _HEADER.unpack_from(view, offset)
+        magic, kind, version, stream, slot, payload_bytes, first, process, checksum = _HEADER.unpack_from(view, offset)
         start, end = offset + UNIT_BYTES, offset + UNIT_BYTES + payload_bytes
         if magic != _MAGIC or version != _VERSION or end > size_bytes:
             return
         payload = view[start:end]
         if zlib.crc32(payload, zlib.crc32(view[offset : offset + _HEADER_BEFORE_CHECKSUM_BYTES])) != checksum:
             return
-        yield Frame(kind, stream, slot, first, offset, payload)
+        yield Frame(kind, process, stream, slot, first, offset, payload)
         offset = end + -payload_bytes % UNIT_BYTES

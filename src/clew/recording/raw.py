@@ -61,9 +61,10 @@ class RawProcess:
 
     `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `exit_code` or `signal` says how it ended; both are None
     if that is not known. `records` has shape (n, 64), in the order in which each thread wrote its own; a record and
-    its continuations stay together. `status` is the last StatusPage, a scalar of dtype STATUS_PAGE; its start_tsc,
-    start_ns, last_tsc, last_ns (CLOCK_MONOTONIC) turn time stamps into time: start_tsc is at `start_ns` of the process.
-    `threads` may hold one slot several times: threads that used it one after another.
+    its continuations stay together; those of a fork begin with what it inherited. `status` is the last StatusPage, a
+    scalar of dtype STATUS_PAGE; its start_tsc, start_ns, last_tsc, last_ns (CLOCK_MONOTONIC) turn time stamps into
+    time: start_tsc is at `start_ns` of the process. `threads` may hold one slot several times: threads that used it one
+    after another.
     """
 
     pid: Pid
@@ -88,7 +89,7 @@ class SessionInfo:
 
     `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `machine` holds facts for the manifest, such as
     `architecture`, `kernel`, `cpu`. `target_cpu_seconds` is user and system time of the target's processes,
-    `controller_cpu_seconds` of clew until the trace is assembled.
+    `controller_cpu_seconds` of clew until the trace is assembled. `warnings` are lines for people.
     """
 
     command: list[str]
@@ -101,3 +102,4 @@ class SessionInfo:
     machine: dict[str, Any]
     target_cpu_seconds: float
     controller_cpu_seconds: float
+    warnings: list[str] = field(default_factory=list)

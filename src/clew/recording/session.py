@@ -8,36 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
-import select
 import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clew import __version__
-from clew.address import FileOffset, Pid, RemoteAddress
+from clew.address import Pid
 from clew.errors import OutputError, OutputExistsError, UsageError
-from clew.process.inject import inject, layout_for_limits
+from clew.process.inject import layout_for_limits
 from clew.process.launch import launch_stopped
-from clew.process.linux import PROT_EXEC, futex_wake
-from clew.process.maps import Mapping, read_maps
 from clew.process.program import find_program
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import FilterRow, Relayout, SharedLayout, SharedMemory
-from clew.protocol._constants import ErrorCode, Mode, RequestKind, RuntimeState
-from clew.recording.filters import CodeMapping, FilterSet
+from clew.process.shared_memory import HeaderSettings, Relayout, SharedLayout
+from clew.protocol._constants import Mode
+from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
 from clew.recording.machine import machine_facts
+from clew.recording.processes import Processes
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from clew.recording.drain import Drain, Request
-    from clew.recording.raw import RawProcess, SessionInfo
+    from clew.recording.raw import RawProcess
 
 __all__ = ["RecordOptions", "RecordResult", "RecordingSession", "default_output"]
 
@@ -45,7 +41,7 @@ MAX_DEFAULT_NAMES: Final = 10_000
 
 MIN_DELAY_SECONDS: Final = 0.0005
 MAX_DELAY_SECONDS: Final = 0.02
-MAX_DELAY_WITH_FILTERS_SECONDS: Final = 0.002
+MAX_DELAY_WITH_REQUESTS_SECONDS: Final = 0.002
 NAMES_INTERVAL_SECONDS: Final = 1.0
 
 
@@ -54,7 +50,8 @@ class RecordOptions:
     """What to record and how. `command` is the program with its arguments, `output` the directory to make.
 
     `environment` holds `NAME=value` strings; None means this process's own, as Python has it. `pause_seconds` is how
-    long the target waits before its first instruction. With `drop_on_full` what finds no room is counted and left out,
+    long the target waits before its first instruction. With `follow` child processes are recorded, too, and the
+    programs that processes go on with. With `drop_on_full` what finds no room is counted and left out,
     otherwise the target waits.
     """
 
@@ -65,6 +62,7 @@ class RecordOptions:
     exclude: Sequence[str] = ()
     drop_on_full: bool = False
     pause_seconds: float = 0.0
+    follow: bool = True
     environment: Sequence[bytes] | None = None
 
 
@@ -101,14 +99,10 @@ class RecordingSession:
             raise UsageError(f"mode {options.mode.name.lower()}: not there yet; choose counts or coverage")
         self.options = options
         self.pid = Pid(0)
-        self._process_name = ""
         self._guard = guard or InterruptGuard()
         self._filters = FilterSet(options.include, options.exclude)
         self._warnings: list[str] = []
         self._start_ns = 0
-        self._exit_code: int | None = None
-        self._signal: int | None = None
-        self._target_cpu_seconds = 0.0
 
     def start(self) -> Pid:
         """Start the target under the runtime; its process id. Raises ClewError."""
@@ -116,7 +110,14 @@ class RecordingSession:
         program = find_program(options.command[0])
         image = load_runtime_image()
         layout, heap_bytes = layout_for_limits(SharedLayout())
-        relayout = Relayout.from_environment()
+        settings = HeaderSettings(
+            mode=options.mode,
+            relayout=Relayout.from_environment(),
+            drop_on_full=options.drop_on_full,
+            filters_active=self._filters.is_active,
+            default_included=self._filters.is_included_by_default,
+            follows=options.follow,
+        )
         environment = options.environment
         if environment is None:
             environment = [name + b"=" + value for name, value in os.environb.items()]
@@ -125,199 +126,106 @@ class RecordingSession:
             undo.callback(_remove_directory, options.output)
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
             undo.callback(self._journal.close)
-            self._shared = SharedMemory(
-                layout,
-                mode=options.mode,
-                relayout=relayout,
-                drop_on_full=options.drop_on_full,
-                filters_active=self._filters.is_active,
-                default_included=self._filters.is_included_by_default,
-                is_paused=options.pause_seconds > 0,
-            )
-            undo.callback(self._shared.close)
+            self._processes = Processes(self._journal, image, settings, self._filters)
             self._start_ns = time.time_ns()
+            self._write_session()
             arguments = [os.fsencode(word) for word in options.command]
             guard = self._guard
             with launch_stopped(program, arguments, environment, guard.set_aside, guard.commit) as process:
                 self.pid = process.pid
-                mappings = read_maps(process.pid)
-                executable = os.readlink(f"/proc/{process.pid}/exe")
-                self._process_name = Path(f"/proc/{process.pid}/comm").read_text(errors="replace").rstrip("\n")
-                inject(process, image, self._shared, heap_bytes)
-                self._append_filters(
-                    self._filters.address_rows() + [row for mapping in mappings for row in self._rows_for(mapping)]
-                )
-                self._pidfd = os.pidfd_open(process.pid)
+                pidfd = self._processes.add(process, layout, heap_bytes, is_paused=options.pause_seconds > 0)
                 process.detach()
-                self._guard.follow(self._pidfd)
+                self._guard.follow(pidfd)
             undo.pop_all()
-        self._journal.write_json(FrameKind.PROCESS, self._process_row(executable, mappings))
         return self.pid
 
     def wait(self) -> None:
-        """Record until the target has ended, or the guard wants to leave."""
-        # Late: the target runs already while these are imported.
-        from clew.recording.drain import Drain
-
-        answer = self._answer if self._filters.is_active else None
-        drain = Drain(self._shared, self._journal, self.pid, process_name=self._process_name, answer=answer)
+        """Record until the target and its children have ended, or the guard wants to leave."""
         try:
-            self._drain_until_end(drain)
-            drain.finish()
-            self._warnings += drain.warnings
-            self._note_runtime_state(drain.status())
+            self._follow_all()
         finally:
-            drain.close()
             self._guard.target_pidfd = None
-            os.close(self._pidfd)
-            self._shared.close()
+            self._processes.leave()
         self._note_losses()
-        self._journal.write_json(
-            FrameKind.PROCESS_END,
-            {
-                "end_ns": time.time_ns(),
-                "exit_code": self._exit_code,
-                "signal": self._signal,
-                "warnings": self._warnings,
-            },
-        )
         self._journal.close()
 
     def finish(self) -> RecordResult:
         """Write the trace's tables. Raises OutputError if there is no room for them."""
         from clew.recording.journal_reader import read_journal
 
-        process = read_journal(self._journal.path, self._journal.overflow)
+        processes = read_journal(self._journal.path, self._journal.overflow)
         try:
-            self._assemble(process)
+            self._assemble(processes)
         except OutputError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             # All of it is in memory: the journal's room is worth more to the tables.
             self._journal.path.unlink(missing_ok=True)
             try:
-                self._assemble(process)
+                self._assemble(processes)
             except OutputError:
                 # Neither tables nor journal find room: half a trace would only be taken for one.
                 _remove_directory(self.options.output)
                 raise
         self._journal.path.unlink(missing_ok=True)
-        statistics = {
-            name: int(process.status[name])
-            for name in process.status.dtype.names or ()
-            if process.status.dtype[name].shape == ()
-        }
+        status = self._processes.exit_status.get(self.pid)
+        is_killed = status is not None and os.WIFSIGNALED(status)
         return RecordResult(
             self.options.output,
             self.pid,
-            self._exit_code,
-            self._signal,
-            statistics,
-            list(dict.fromkeys(process.warnings)),
+            None if status is None or is_killed else os.WEXITSTATUS(status),
+            os.WTERMSIG(status) if status is not None and is_killed else None,
+            self._processes.statistics,
+            list(dict.fromkeys([*self._warnings, *(line for process in processes for line in process.warnings)])),
         )
 
-    def _drain_until_end(self, drain: Drain) -> None:
-        quarter_ring = self._shared.layout.ring_bytes // 4
-        max_delay = MAX_DELAY_WITH_FILTERS_SECONDS if self._filters.is_active else MAX_DELAY_SECONDS
+    def _follow_all(self) -> None:
+        ring_bytes = SharedLayout().ring_bytes
+        max_delay = MAX_DELAY_WITH_REQUESTS_SECONDS if self._filters.is_active else MAX_DELAY_SECONDS
         delay = MIN_DELAY_SECONDS
         started = last = names_at = time.monotonic()
         is_paused = self.options.pause_seconds > 0
-        while not select.select([self._pidfd], [], [], delay)[0]:
+        while len(self._processes):
+            moved_bytes = self._processes.poll(delay)
             now = time.monotonic()
-            moved_bytes = drain.poll()
             if moved_bytes:
                 # Come again when the ring is about a quarter full, if it goes on like this.
-                delay = min(max((now - last) * quarter_ring / moved_bytes, MIN_DELAY_SECONDS), 2 * delay, max_delay)
+                delay = min(max((now - last) * ring_bytes / 4 / moved_bytes, MIN_DELAY_SECONDS), 2 * delay, max_delay)
             else:
                 delay = min(2 * delay, max_delay)
             last = now
             if now - names_at > NAMES_INTERVAL_SECONDS:
-                drain.refresh_names()
+                self._processes.refresh_names()
                 names_at = now
             if is_paused and now - started >= self.options.pause_seconds:
-                self.end_pause()
+                self._processes.end_pause()
                 is_paused = False
             if self._guard.wants_to_leave:
                 self._warnings.append("clew was told to leave; the target goes on without it")
                 return
-        try:
-            _, status, usage = os.wait4(self.pid, 0)
-        except ChildProcessError:
-            self._warnings.append("how the target ended is not known: somebody else waited for it")
-            return
-        self._target_cpu_seconds = usage.ru_utime + usage.ru_stime
-        if os.WIFSIGNALED(status):
-            self._signal = os.WTERMSIG(status)
-        else:
-            self._exit_code = os.WEXITSTATUS(status)
 
     def end_pause(self) -> None:
         """Let a paused target run its first instruction."""
-        import ctypes
+        self._processes.end_pause()
 
-        offset = self._shared.set_status_ticket("pause_ticket", 0)
-        futex_wake(ctypes.addressof(ctypes.c_char.from_buffer(self._shared.map, offset)))
+    def _write_session(self) -> None:
+        """What `clew recover` has to know of the session, should this process not live to write it."""
+        self._journal.write(FrameKind.SESSION, json.dumps(self._describe()).encode("ascii"))
 
-    def _answer(self, request: Request) -> int:
-        if request.kind != RequestKind.IMAGE_FILTERS:
-            return 0
-        start, end = request.arguments[:2]
-        with contextlib.suppress(OSError):
-            rows = [
-                row
-                for mapping in read_maps(self.pid)
-                if mapping.start < end and start < mapping.end
-                for row in self._rows_for(mapping)
-            ]
-            self._append_filters(rows)
-        return 0
-
-    def _rows_for(self, mapping: Mapping) -> list[FilterRow]:
-        if not mapping.protection & PROT_EXEC or not self._filters.is_active:
-            return []
-        return self._filters.rows_for(CodeMapping(mapping.path, mapping.start, mapping.end, mapping.file_offset))
-
-    def _append_filters(self, rows: list[FilterRow]) -> None:
-        if self._shared.append_filters(rows) < len(rows):
-            self._warnings.append(
-                "more ranges to include or exclude than the runtime's table holds; some were left out"
-            )
-
-    def _process_row(self, executable: str, mappings: list[Mapping]) -> dict[str, object]:
+    def _describe(self) -> dict[str, Any]:
+        options = self.options
         return {
-            "pid": self.pid,
-            "parent_pid": os.getpid(),
-            "executable": executable,
-            "command": list(self.options.command),
+            "command": list(options.command),
+            "mode": int(options.mode),
+            "include": list(options.include),
+            "exclude": list(options.exclude),
             "start_ns": self._start_ns,
-            "mode": int(self.options.mode),
-            "initial_images": [
-                {
-                    "path": mapping.path,
-                    "start": RemoteAddress(mapping.start),
-                    "end": RemoteAddress(mapping.end),
-                    "file_offset": FileOffset(mapping.file_offset),
-                    "protection": mapping.protection,
-                    "device": mapping.device,
-                    "inode": mapping.inode,
-                }
-                for mapping in mappings
-                if mapping.protection & PROT_EXEC
-            ],
+            "clew_version": __version__,
+            "machine": machine_facts(),
         }
 
-    def _note_runtime_state(self, status: np.void) -> None:
-        state, error, lost_threads = (int(status[name]) for name in ("state", "error", "lost_threads"))
-        if error != ErrorCode.NONE or state == RuntimeState.FAILED:
-            name = ErrorCode(error).name.lower() if error in set(ErrorCode) else str(error)
-            detail = ", ".join(f"{int(value):#x}" for value in status["error_detail"])
-            self._warnings.append(f"the runtime reported an error: {name} ({detail}); the trace may be incomplete")
-        elif state == RuntimeState.INJECTED:
-            self._warnings.append("the target ended before the runtime began; nothing was recorded")
-        if lost_threads:
-            self._warnings.append(f"{lost_threads} threads could not be created (EAGAIN): no slot was free")
-
     def _note_losses(self) -> None:
+        self._warnings += self._processes.warnings
         self._warnings += self._filters.warnings
         self._warnings += [f"filter {text!r} held nothing that was loaded" for text in self._filters.unused()]
         failure = self._journal.failure
@@ -326,29 +234,22 @@ class RecordingSession:
                 f"{self._journal.path}: {failure.strerror}; what came later was kept in memory as far as it fitted"
             )
 
-    def _assemble(self, process: RawProcess) -> None:
+    def _assemble(self, processes: list[RawProcess]) -> None:
         from clew.recording.assemble import assemble
-
-        try:
-            assemble([process], self.options.output, self._session_info(process))
-        except OSError as error:
-            raise OutputError.from_os_error(self.options.output, error) from error
-
-    def _session_info(self, process: RawProcess) -> SessionInfo:
         from clew.recording.raw import SessionInfo
 
-        return SessionInfo(
-            command=list(self.options.command),
-            mode=self.options.mode,
-            include=list(self.options.include),
-            exclude=list(self.options.exclude),
-            start_ns=self._start_ns,
-            end_ns=process.end_ns,
-            clew_version=__version__,
-            machine=machine_facts(),
-            target_cpu_seconds=self._target_cpu_seconds,
+        described = self._describe()
+        session = SessionInfo(
+            **described | {"mode": self.options.mode},
+            end_ns=max(process.end_ns for process in processes),
+            target_cpu_seconds=self._processes.cpu_seconds,
             controller_cpu_seconds=time.process_time(),
+            warnings=self._warnings,
         )
+        try:
+            assemble(processes, self.options.output, session)
+        except OSError as error:
+            raise OutputError.from_os_error(self.options.output, error) from error
 
 
 def default_output(program: str) -> Path:

@@ -29,7 +29,10 @@ def _schema(**columns: pa.DataType | tuple[pa.DataType, str]) -> pa.Schema:
 _I32, _I64, _U32, _U64, _TEXT = pa.int32(), pa.int64(), pa.uint32(), pa.uint64(), pa.string()
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
+    # process_id, here and below: unique in a trace. Each program that a process executes is a row of its own, with the
+    # same pid; exit_code and signal are those of the last one.
     "processes": _schema(
+        process_id=_I32,
         pid=_I32,
         parent_pid=_I32,
         executable=_TEXT,
@@ -41,6 +44,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     ),
     # end: exit, killed (from outside, or by another thread's exit), detached (goes on untraced), lost (not known).
     "threads": _schema(
+        process_id=_I32,
         pid=_I32,
         tid=_I32,
         parent_tid=_I32,
@@ -55,6 +59,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     # base: where the lowest page is loaded; offsets in an image count from there. [vdso] has no file.
     "images": _schema(
         image_id=_I32,
+        process_id=_I32,
         pid=_I32,
         path=_TEXT,
         build_id=(_TEXT, "null"),
@@ -69,6 +74,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     # by symbol or unwind table. A block of size 0 is an address gone to where no instruction could be read.
     "blocks": _schema(
         block_id=_I64,
+        process_id=_I32,
         pid=_I32,
         image_id=(_I32, "null"),
         offset=(_U64, "null"),
@@ -87,6 +93,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     # source_block_id is null for a start. callee_block_id: returns only, null where it could not be told.
     "edges": _schema(
         edge_id=_I64,
+        process_id=_I32,
         pid=_I32,
         source_block_id=(_I64, "null"),
         target_block_id=_I64,
@@ -94,7 +101,11 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
         callee_block_id=(_I64, "null"),
     ),
     # One of block_id and edge_id is null. Empty in mode coverage.
-    "counts": _schema(pid=_I32, tid=_I32, block_id=(_I64, "null"), edge_id=(_I64, "null"), executions=_I64),
+    "counts": _schema(
+        process_id=_I32, pid=_I32, tid=_I32, block_id=(_I64, "null"), edge_id=(_I64, "null"), executions=_I64
+    ),
     # details: a JSON object.
-    "events": _schema(time_ns=_I64, pid=_I32, tid=_I32, kind=_WORD, block_id=(_I64, "null"), details=_TEXT),
+    "events": _schema(
+        time_ns=_I64, process_id=_I32, pid=_I32, tid=_I32, kind=_WORD, block_id=(_I64, "null"), details=_TEXT
+    ),
 }

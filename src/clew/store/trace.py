@@ -92,8 +92,7 @@ class Trace:
                 if not path.is_file():
                     raise TraceDamagedError(self.path, f"{part} is missing")
                 with pq.ParquetFile(path) as file:
-                    self._check_columns(file.schema_arrow, schema, part, names)
-                    parts.append(file.read(names))
+                    parts.append(self._read_part(file, schema, part, names))
             except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
                 raise TraceDamagedError(self.path, f"{part} is damaged or truncated ({reason})") from error
@@ -109,6 +108,16 @@ class Trace:
                 self.path, f"table {table} has {found.num_rows} rows, the manifest says {described['rows']}"
             )
         return found.combine_chunks()
+
+    def _read_part(self, file: pq.ParquetFile, schema: pa.Schema, part: str, names: Sequence[str]) -> pa.Table:
+        # The first traces of this format knew no program but a process' first one.
+        named = {
+            name: "pid" if name == "process_id" and file.schema_arrow.get_field_index(name) < 0 else name
+            for name in names
+        }
+        self._check_columns(file.schema_arrow, schema, part, list(named.values()))
+        table = file.read(list(dict.fromkeys(named.values())))
+        return pa.Table.from_arrays([table[stored] for stored in named.values()], list(named))
 
     def _check_columns(self, found: pa.Schema, schema: pa.Schema, part: str, names: Sequence[str]) -> None:
         for name in names:

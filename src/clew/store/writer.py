@@ -19,6 +19,8 @@ from clew.store.schema import SCHEMAS
 
 __all__ = ["TraceWriter"]
 
+PART_ROWS: Final = 1 << 18
+
 _DICTIONARY_COLUMNS: Final = ("symbol", "exit_kind", "kind", "end", "pid", "tid", "image_id", "name", "path")
 _DELTA_COLUMNS: Final = {
     "blocks": ("block_id", "offset", "app_pc", "first_ns", "function_offset", "symbol_offset"),
@@ -33,12 +35,23 @@ class TraceWriter:
     Raises OSError as the operating system gives it; what was published until then stays.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, part_rows: int = PART_ROWS) -> None:
+        """`part_rows`: tables are kept in memory until they have so many rows, and then written as one part."""
         self._directory = directory
+        self._part_rows = part_rows
+        self._waiting: dict[str, list[pa.Table]] = {}
         self._tables: dict[str, dict[str, Any]] = {name: {"rows": 0, "parts": []} for name in SCHEMAS}
 
     def write(self, name: str, table: pa.Table) -> None:
-        """Append `table` to the table `name`, as a part of its own."""
+        """Append `table` to the table `name`. Small ones are kept until together they make a part worth its file."""
+        waiting = self._waiting.setdefault(name, [])
+        waiting.append(table)
+        if sum(one.num_rows for one in waiting) >= self._part_rows:
+            self._write_part(name)
+
+    def _write_part(self, name: str) -> None:
+        tables = self._waiting.pop(name, None) or [SCHEMAS[name].empty_table()]
+        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries()
         parts = self._tables[name]["parts"]
         part = Path(name) / f"part-{len(parts):05}.parquet"
         path = self._directory / part
@@ -59,9 +72,9 @@ class TraceWriter:
 
     def finish(self, manifest: Manifest) -> None:
         """Publish `manifest` with the tables written; the trace is whole then."""
-        for name, schema in SCHEMAS.items():
-            if not self._tables[name]["parts"]:
-                self.write(name, schema.empty_table())
+        for name in SCHEMAS:
+            if name in self._waiting or not self._tables[name]["parts"]:
+                self._write_part(name)
         text = dataclasses.replace(manifest, tables=self._tables).to_json()
         with self._publish(self._directory / MANIFEST_NAME) as file:
             file.write(text.encode())

@@ -54,8 +54,8 @@ def repeat(table: str, row: int, **fields: Any) -> Callable[[Rows], None]:
     ("damage", "invariant"),
     [
         (repeat("blocks", 0, app_pc=0x400500, offset=0x500), "ids are unique"),
-        (change("blocks", 1, pid=8), "every row belongs to a process of the trace"),
-        (change("counts", 0, pid=8), "every row belongs to a process of the trace"),
+        (change("blocks", 1, process_id=8), "every row belongs to a process of the trace"),
+        (change("counts", 0, process_id=8), "every row belongs to a process of the trace"),
         (change("blocks", 0, size_bytes=9), "blocks have the bytes and instructions they say"),
         (change("blocks", 0, n_instructions=9), "blocks have the bytes and instructions they say"),
         (change("blocks", 0, n_instructions=0), "blocks have the bytes and instructions they say"),

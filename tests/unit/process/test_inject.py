@@ -20,7 +20,7 @@ from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from clew.process.maps import Mapping
 from clew.process.program import Program, find_program
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import SharedLayout, SharedMemory
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import Mode, RuntimeState
 from clew.protocol.layout import field_offset
@@ -56,7 +56,6 @@ def run_injected(fake_runtime: Path, tmp_path: Path) -> Callable[..., tuple[int,
 
     def run(*words: str) -> tuple[int, bytes, int]:
         image = load_runtime_image(fake_runtime)
-        shared = SharedMemory(SMALL, mode=Mode.COUNTS)
         saved = os.dup(1)
         output = tmp_path / "output"
         with open(output, "wb") as file:
@@ -67,7 +66,7 @@ def run_injected(fake_runtime: Path, tmp_path: Path) -> Callable[..., tuple[int,
                 os.dup2(saved, 1)
                 os.close(saved)
         with process:
-            inject(process, image, shared, HEAP_BYTES)
+            shared = inject(process, image, SMALL, HEAP_BYTES, HeaderSettings(mode=Mode.COUNTS))
             process.detach()
         _, status = os.waitpid(process.pid, 0)
         offset = SMALL.status_offset + field_offset("StatusPage", "state")
@@ -177,7 +176,7 @@ def test_what_the_kernel_refuses_to_execute(tmp_path: Path) -> None:
 
 
 def test_shared_memory_can_neither_shrink_nor_grow() -> None:
-    shared = SharedMemory(SMALL, mode=Mode.COUNTS)
+    shared = SharedMemory(SharedFile.create(SMALL), HeaderSettings(mode=Mode.COUNTS))
     for size_bytes in (0, 2 * SMALL.total_bytes):
         with pytest.raises(OSError):
             os.ftruncate(shared.fd, size_bytes)
@@ -196,6 +195,7 @@ def test_addresses_are_the_same_every_time_and_avoid_what_is_there() -> None:
     parts = [
         (plan.image_base, 1 << 20),
         (plan.start_block, 4096),
+        (plan.anchor_base, 4096),
         (plan.shared_base, layout.total_bytes),
         (plan.private_base, plan.private_bytes),
         (plan.heap_base, plan.heap_bytes),

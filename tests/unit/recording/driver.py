@@ -17,8 +17,9 @@ from typing import Any
 
 import clew.process.launch
 import clew.process.ptrace
-import clew.recording.journal
-import clew.recording.session
+import clew.process.stopped_process
+import clew.recording.interrupts
+import clew.recording.processes
 from clew.cli.main import main
 from clew.recording.raw import RawProcess, SessionInfo
 
@@ -41,7 +42,7 @@ def assemble(processes: list[RawProcess], trace_directory: Path, session: Sessio
             {"tid": thread.tid, "name": thread.name, "lost": thread.lost_records, "total": int(thread.counters.sum())}
             for thread in process.threads
         ],
-        "warnings": process.warnings,
+        "warnings": [*process.warnings, *session.warnings],
         "seconds": (process.end_ns - process.start_ns) / 1e9,
         "cpu": [session.target_cpu_seconds, session.controller_cpu_seconds],
     }
@@ -63,10 +64,10 @@ STAGES = {
     "before the fork": (clew.process.launch, "string_array"),
     "before the tracer": (clew.process.ptrace, "seize"),
     "before execve": (clew.process.launch, "_wait_for_exec"),
-    "after execve": (clew.recording.session, "read_maps"),
-    "before injection": (clew.recording.session, "inject"),
+    "after execve": (clew.process.stopped_process.StoppedProcess, "run_to_syscall_stop"),
+    "before injection": (clew.recording.processes, "inject"),
     "before leaving": (clew.process.ptrace, "detach"),
-    "after leaving": (clew.recording.journal.JournalWriter, "write_json"),
+    "after leaving": (clew.recording.interrupts.InterruptGuard, "follow"),
 }
 """What is called just after each."""
 

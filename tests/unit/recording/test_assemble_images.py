@@ -12,7 +12,7 @@ import pytest
 from clew.address import FileOffset, RemoteAddress
 from clew.binary.elf import PF_X, PT_LOAD, open_elf
 from clew.protocol._generated import UNMAP_RECORD
-from clew.recording.assemble_images import ImageMap, build_image_map
+from clew.recording.assemble_images import ImageFiles, ImageMap, build_image_map
 from clew.recording.assemble_records import ImageMapping
 from clew.recording.raw import RawImage
 
@@ -58,7 +58,7 @@ def test_base_and_names_come_from_the_file(library: Path) -> None:
         build_id = elf.build_id
     page = code.file_offset // 4096 * 4096
     start = BASE + code.address // 4096 * 4096
-    images = build_image_map([raw_image(str(library), start, file_offset=page)], [], unmaps())
+    images = build_image_map([raw_image(str(library), start, file_offset=page)], [], unmaps(), ImageFiles())
     (image,) = images.images
     assert (image.base, image.build_id) == (BASE, build_id)
     assert image.size_bytes >= code.address + code.memory_bytes
@@ -71,7 +71,7 @@ def test_file_that_is_gone_or_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     paths = ["/no/such/file", str(tmp_path / "pipe"), "/dev/zero", "relative", "\udcff"]
     raw = [raw_image(path, BASE + at * 0x10000, file_offset=0x1000) for at, path in enumerate(paths)]
-    images = build_image_map(raw, [], unmaps())
+    images = build_image_map(raw, [], unmaps(), ImageFiles())
     assert [image.base for image in images.images] == [BASE + at * 0x10000 - 0x1000 for at in range(len(paths))]
     assert all(image.symbols is None for image in images.images)
 
@@ -79,18 +79,20 @@ def test_file_that_is_gone_or_no_file(tmp_path: Path) -> None:
 def test_file_that_was_replaced_gives_no_names(library: Path) -> None:
     status = library.stat()
     raw = RawImage(str(library), RemoteAddress(BASE), RemoteAddress(BASE + 0x1000), FileOffset(0), 5, status.st_dev, 1)
-    (image,) = build_image_map([raw], [], unmaps()).images
+    (image,) = build_image_map([raw], [], unmaps(), ImageFiles()).images
     assert image.symbols is None
 
 
 def test_memory_without_a_file_is_no_image() -> None:
     names = ["", "[heap]", "[stack]", "[vsyscall]"]
-    images = build_image_map([raw_image(name, BASE + at * 0x1000) for at, name in enumerate(names)], [], unmaps())
+    images = build_image_map(
+        [raw_image(name, BASE + at * 0x1000) for at, name in enumerate(names)], [], unmaps(), ImageFiles()
+    )
     assert images.images == []
 
 
 def test_vdso_is_an_image_with_names() -> None:
-    (image,) = build_image_map([raw_image("[vdso]", BASE, 0x2000)], [], unmaps()).images
+    (image,) = build_image_map([raw_image("[vdso]", BASE, 0x2000)], [], unmaps(), ImageFiles()).images
     assert (image.base, image.size_bytes) == (BASE, 0x2000)
     assert image.symbols is not None
     assert image.symbols.find_by_name("__vdso_clock_gettime")
@@ -99,7 +101,7 @@ def test_vdso_is_an_image_with_names() -> None:
 def test_one_after_another_at_one_address() -> None:
     """A library is unloaded, and another one comes to where it was; then memory without a file."""
     later = [mapping("/lib/b", BASE, 200), mapping("/lib/a", BASE, 100), mapping("", BASE, 300)]
-    images = build_image_map([], later, unmaps((BASE, 0x1000, 150)))
+    images = build_image_map([], later, unmaps((BASE, 0x1000, 150)), ImageFiles())
     assert [image.path for image in images.images] == ["/lib/a", "/lib/b"]
     assert [image.unloaded_tsc for image in images.images] == [150, None]
     assert locate(images, (BASE, 120), (BASE + 1, 220), (BASE + 2, 320)) == [0, 1, -1]
@@ -107,7 +109,7 @@ def test_one_after_another_at_one_address() -> None:
 
 def test_segments_of_one_file_are_one_image() -> None:
     raw = [raw_image("/lib/a", BASE + at, file_offset=at) for at in (0x1000, 0x5000)]
-    images = build_image_map(raw, [], unmaps((BASE + 0x1000, 0x1000, 50)))
+    images = build_image_map(raw, [], unmaps((BASE + 0x1000, 0x1000, 50)), ImageFiles())
     (image,) = images.images
     assert (image.base, image.unloaded_tsc) == (BASE, None)
     assert image.size_bytes == 0x6000

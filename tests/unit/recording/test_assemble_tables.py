@@ -50,7 +50,7 @@ def test_events(process: RawProcess, tmp_path: Path) -> None:
     rows = trace.events.to_pylist()
     assert [row["kind"] for row in rows] == ["fork", "fault", "released", "released"]
     details = [json.loads(row["details"]) for row in rows]
-    assert details[0] == {"child_pid": 99}
+    assert details[0] == {"child_pid": 99, "is_followed": False}
     assert details[1] == {"app_pc": hex(start), "signal": 11, "code": -6, "address": "0x10"}
     assert details[2] == {"app_pc": "0x5", "reason": "far_branch"}
     assert details[3] == {"reason": 77}

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.address import Pid
-from clew.process.shared_memory import SharedLayout, SharedMemory
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._generated import STATUS_PAGE, THREAD_SLOT, Mode, RequestKind, SlotState
 from clew.recording.drain import Drain, Request
-from clew.recording.journal import FrameKind, JournalWriter, iter_frames
+from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
+from clew.recording.journal_reader import read_counters
 
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
 
@@ -27,10 +28,12 @@ class Target:
     """What the runtime does in the target, done here; `seen` is what it wrote into each slot, in order."""
 
     def __init__(self, directory: Path, answer: Callable[[Request], int] | None = None) -> None:
-        self.shared = SharedMemory(LAYOUT, mode=Mode.COUNTS)
+        self.shared = SharedMemory(SharedFile.create(LAYOUT), HeaderSettings(mode=Mode.COUNTS))
         self.path = directory / "journal"
         self.journal = JournalWriter(self.path)
-        self.drain = Drain(self.shared, self.journal, Pid(os.getpid()), process_name="main", answer=answer)
+        self.drain = Drain(
+            self.shared, ProcessJournal(self.journal, 0), Pid(os.getpid()), process_name="main", answer=answer
+        )
         self.slots: npt.NDArray[np.void] = np.frombuffer(
             self.shared.map, THREAD_SLOT, LAYOUT.max_threads, LAYOUT.slots_offset
         )
@@ -127,9 +130,11 @@ def test_a_slot_is_given_back_clean_and_used_again(target: Target) -> None:
     assert [(row["tid"], row["has_ended"]) for row in target.threads()] == [(100, True), (101, True)]
     counters: dict[tuple[int, int], int] = {}
     for frame in iter_frames(target.path):
-        if frame.kind == FrameKind.COUNTERS:
-            values = np.frombuffer(frame.payload, np.uint64)
-            counters |= {(frame.stream, frame.first + int(at)): int(values[at]) for at in np.flatnonzero(values)}
+        if frame.kind in (FrameKind.COUNTERS, FrameKind.SPARSE_COUNTERS):
+            index, values = read_counters(frame)
+            counters |= {
+                (frame.stream, at): value for at, value in zip(index.tolist(), values.tolist(), strict=True) if value
+            }
     assert counters == {(0, 3): 1, (0, 5000): 10, (1, 3): 2, (1, 5000): 20}
 
 
@@ -163,7 +168,8 @@ def test_counters_used_beyond_the_region_is_clamped(target: Target) -> None:
     target.count(1, 0, 6)
     target.status["counters_used"] = (1 << 64) - 1
     target.finish()
-    assert sum(len(frame.payload) for frame in iter_frames(target.path) if frame.kind == FrameKind.COUNTERS) <= 4096
+    kinds = (FrameKind.COUNTERS, FrameKind.SPARSE_COUNTERS)
+    assert 0 < sum(len(frame.payload) for frame in iter_frames(target.path) if frame.kind in kinds) <= 4096
 
 
 def test_requests_are_answered(tmp_path: Path) -> None:
@@ -178,7 +184,7 @@ def test_requests_are_answered(tmp_path: Path) -> None:
     target.slots["request_arguments"][1] = [10, 20, 30, 40]
     target.slots["request_kind"][1] = RequestKind.IMAGE_FILTERS
     target.drain.poll()
-    assert asked == [Request(1, RequestKind.IMAGE_FILTERS, (10, 20, 30, 40))]
+    assert asked == [Request(1, 100, RequestKind.IMAGE_FILTERS, (10, 20, 30, 40))]
     assert (target.slots["request_kind"][1], target.slots["request_reply"][1]) == (RequestKind.NONE, 17)
     target.drain.poll()
     assert len(asked) == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clew.errors import OutputError, TraceDamagedError
 from clew.recording import journal as journal_module
-from clew.recording.journal import FrameKind, JournalWriter, iter_frames
+from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
 from clew.recording.journal_reader import read_journal
 
 
@@ -85,7 +85,7 @@ def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert [journal.write(FrameKind.RECORDS, bytes([number]) * 100) for number in range(6)] == [
             *(True, True, True, False, False, False),
         ]
-        assert journal.write_json(FrameKind.THREAD, {"tid": 1})
+        assert ProcessJournal(journal, 0).write_json(FrameKind.THREAD, {"tid": 1})
         assert journal.failure is not None
     assert [bytes(frame.payload)[0] for frame in iter_frames(tmp_path / "j")] == [0]
     assert [frame.kind for frame in journal.overflow] == [FrameKind.RECORDS, FrameKind.RECORDS, FrameKind.THREAD]
@@ -105,6 +105,6 @@ def test_json_that_says_nonsense_is_damage(tmp_path: Path) -> None:
     for number, content in enumerate(contents):
         path = tmp_path / f"j{number}"
         with JournalWriter(path) as journal:
-            journal.write_json(FrameKind.PROCESS, content)
+            ProcessJournal(journal, 0).write_json(FrameKind.PROCESS, content)
         with pytest.raises(TraceDamagedError):
             read_journal(path)

@@ -39,7 +39,9 @@ def make_manifest() -> Manifest:
 
 
 def counts(n: int) -> pa.Table:
-    rows = [{"pid": 7, "tid": 7, "block_id": at, "edge_id": None, "executions": at + 1} for at in range(n)]
+    rows = [
+        {"process_id": 0, "pid": 7, "tid": 7, "block_id": at, "edge_id": None, "executions": at + 1} for at in range(n)
+    ]
     return pa.Table.from_pylist(rows, SCHEMAS["counts"])
 
 
@@ -48,7 +50,7 @@ def directory(tmp_path: Path) -> Path:
     """A good trace with counts in two parts."""
     path = tmp_path / "t.clew"
     path.mkdir()
-    writer = TraceWriter(path)
+    writer = TraceWriter(path, part_rows=1)
     writer.write("counts", counts(3))
     writer.write("counts", counts(2))
     writer.finish(make_manifest())
@@ -83,7 +85,7 @@ def test_other_engines_read_the_tables(directory: Path) -> None:
 
 
 def test_full_disk_is_told_and_leaves_nothing(tmp_path: Path) -> None:
-    writer = TraceWriter(tmp_path)
+    writer = TraceWriter(tmp_path, part_rows=1)
     (tmp_path / "counts").mkdir()
     os.symlink("/dev/full", tmp_path / "counts" / ".part-00000.parquet.unfinished")
     with pytest.raises(OSError) as failure:
@@ -186,7 +188,7 @@ def test_part_of_another_table(directory: Path) -> None:
 
 
 def test_column_of_another_type(directory: Path) -> None:
-    table = counts(3).set_column(4, "executions", pa.array(["a", "b", "c"]))
+    table = counts(3).set_column(5, "executions", pa.array(["a", "b", "c"]))
     pq.write_table(table, part_of(directory))
     with pytest.raises(TraceDamagedError, match="type string"):
         _ = Trace(directory).counts

@@ -150,6 +150,14 @@ pub struct ThreadContext {
     pub calls_left: u32,
     /// The program goes on with the trap flag set, and the instruction it comes to is not done yet (signal/stepping.rs).
     pub is_step_fresh: u32,
+    /// The table of signal actions that the thread's are in; 0: the process's own (signal/table.rs).
+    pub signal_table: u64,
+    /// For the child of a fork under way: its region, the clone's flags, and when the fork was made.
+    pub child_region: u32,
+    /// The thread is a process of its own that shares this one's memory.
+    pub is_process: u32,
+    pub child_flags: u64,
+    pub fork_tsc: u64,
     /// The branch or return that led to what is no place for code, so that records name it instead; 0: none.
     pub fault_origin: u64,
     /// A seccomp filter answered the program's call with the signal in `fault_info`.

@@ -1,0 +1,161 @@
+//! Children with memory of their own.
+//!
+//! A fork copies the code cache and everything the runtime knows; what is shared with the controller it must not copy. So
+//! the child, before it runs on, moves to a region of its own in the shared file, which the parent asked for, and says who
+//! it is. A child without a region goes on natively.
+
+use super::process::begin;
+use super::start::{stamp_start, tell_running};
+use super::{syscalls, user_dispatch};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::buffer::Shared;
+use crate::cache::links::UNDELIVERED;
+use crate::cache::NONE;
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::{event_kind, request_kind};
+use crate::signal::deliver;
+use crate::signal::table::table_of;
+use crate::sys::calls::{check, getpid, gettid, rdtsc, set_signal_mask};
+use crate::sys::kernel::CLONE_CLEAR_SIGHAND;
+use crate::sys::{filter, heap};
+use crate::thread::block::fill_branch_table;
+use crate::thread::create::{self, child_stack_top, ChildEntry};
+use crate::thread::registry::{write_event, writer_of};
+use crate::thread::THREADS;
+use core::sync::atomic::Ordering;
+
+/// What makes the call: see `process::start_task`.
+type Start<'a> = &'a dyn Fn(&ThreadContext, u64, ChildEntry) -> i64;
+
+/// Starts a process whose memory is a copy of this one's.
+pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i64 {
+    let shared = ENGINE.lock().shared;
+    let region = ask_for_region(context, shared);
+    if region == 0 {
+        return start_unfollowed(context, stack, start);
+    }
+    context.child_region = region;
+    let result = start_copy(context, stack, |context| {
+        // The copy must be whole: nobody else is changing anything while it is made. The child gives these up.
+        let _engine = ENGINE.lock();
+        let _threads = THREADS.lock();
+        let _actions = table_of(context).lock();
+        heap::hold();
+        context.fork_tsc = rdtsc();
+        core::hint::black_box(&raw mut *context);
+        let result = start(context, child_stack_top(context), followed_child);
+        // SAFETY: held above.
+        unsafe { heap::let_go() };
+        result
+    });
+    match check(result) {
+        Ok(pid) => write_event(&writer_of(context, shared), event_kind::FORK, context.rip, [pid, 1, 0]),
+        Err(_) => {
+            writer_of(context, shared).request(request_kind::FORK, [u64::from(region), 0, 0, 0]);
+        }
+    }
+    result
+}
+
+/// Starts a process that goes on natively, with a copy of the memory or while its parent waits; the event says so.
+pub fn start_unfollowed(context: &mut ThreadContext, stack: u64, start: Start) -> i64 {
+    let shared = ENGINE.lock().shared;
+    let result = start_copy(context, stack, |context| start(context, child_stack_top(context), released_child));
+    if let Ok(pid) = check(result) {
+        write_event(&writer_of(context, shared), event_kind::FORK, context.rip, [pid, 0, 0]);
+    }
+    result
+}
+
+/// A region of the shared file for a child; 0: it is not to be followed, or can't be.
+fn ask_for_region(context: &ThreadContext, shared: Shared) -> u32 {
+    // A call that another thread has to answer can't be made while all locks are held.
+    if shared.header().follows == 0 || filter::may_wait() {
+        return 0;
+    }
+    writer_of(context, shared).request(request_kind::FORK, [0; 4]).unwrap_or(0)
+}
+
+/// Makes the call with the context as the child is to find it: it starts with that, or with a copy of it.
+fn start_copy(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&mut ThreadContext) -> i64) -> i64 {
+    let mask = set_signal_mask(u64::MAX);
+    // A child that shares memory runs on this very context, and changes nothing that is not put back.
+    let saved = (context.registers, context.start_mask);
+    context.registers[0] = 0;
+    if stack != 0 {
+        context.registers[4] = stack;
+    }
+    context.start_mask = if syscalls::is_signal_waiting(context) { context.pending_mask } else { mask };
+    // The child gets the context by its address alone: the stores above must not be taken for dead.
+    core::hint::black_box(&raw mut *context);
+    let result = start(context);
+    core::hint::black_box(&raw mut *context);
+    (context.registers, context.start_mask) = saved;
+    set_signal_mask(mask);
+    result
+}
+
+/// The first thing that a process does which is not followed: it leaves the runtime.
+extern "C" fn released_child(context: &mut ThreadContext) -> ! {
+    let mask = context.start_mask;
+    deliver::release_process(context, mask)
+}
+
+/// The first thing that a followed process does: all signals are blocked, and every lock is held.
+extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
+    // SAFETY: the parent took all of them for this; the child is the only thread here.
+    unsafe {
+        heap::let_go();
+        table_of(context).give_up();
+        THREADS.give_up();
+        ENGINE.give_up();
+    }
+    let mask = context.start_mask;
+    user_dispatch::end(context);
+    forget_signals(context);
+    let mut engine = ENGINE.lock();
+    let shared = engine.shared;
+    context.tid = gettid();
+    context.parent_tid = 0;
+    // SAFETY: the only thread, and it does not touch the shared memory meanwhile.
+    if unsafe { shared.move_to_region(context.child_region) }.is_err() || !THREADS.lock().keep_only(context, shared) {
+        // What is mapped is still the parent's, or nothing: not a word about it.
+        deliver::release_process(context, mask);
+    }
+    move_in(context, &mut engine);
+    drop(engine);
+    let arguments = [u64::from(getpid()), context.fork_tsc, 0, 0];
+    if writer_of(context, shared).request(request_kind::ADOPT, arguments) != Some(1) {
+        deliver::release_process(context, mask);
+    }
+    if context.child_flags & CLONE_CLEAR_SIGHAND != 0 {
+        table_of(context).lock().clear_handlers();
+    }
+    begin(context, 0);
+    context.note_mask(mask);
+    set_signal_mask(mask);
+    create::enter(context)
+}
+
+/// Says in the new region what a started process says.
+fn move_in(context: &ThreadContext, engine: &mut Engine) {
+    if engine.continue_in_child() {
+        let filled = THREADS.lock().branch_table_filled;
+        fill_branch_table(context, 0, filled);
+    }
+    stamp_start(engine.shared);
+    tell_running(engine.shared);
+}
+
+/// Signals that the parent's threads took are theirs to deliver.
+fn forget_signals(context: &mut ThreadContext) {
+    UNDELIVERED.store(0, Ordering::SeqCst);
+    context.pending = 0;
+    for info in &mut context.held {
+        info.signo = 0;
+    }
+    if context.unlinked_fragment != NONE {
+        let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
+        ENGINE.lock().cache.relink_after_interrupt(id);
+    }
+}

@@ -1,0 +1,104 @@
+"""A thread that is about to execute a program, watched until it has.
+
+Runs in the controller, in one thread. The watched thread is seized for that long only; its signals reach it as they
+come.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from clew.address import Pid, Tid
+from clew.process import ptrace
+from clew.process.program import Program, find_program
+
+__all__ = ["Execution", "find_executed"]
+
+MAX_PATH_BYTES: Final = 4096
+_AT_FDCWD: Final = (1 << 64) - 100
+_AT_EMPTY_PATH: Final = 0x1000
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The thread ended instead; `status` is waitpid's, of its process if `is_process`."""
+
+    status: int
+    is_process: bool
+
+
+class Execution:
+    """One call of execve under way, by thread `tid` of process `pid`.
+
+    A thread that is not its process' first takes over the first one's number with the new program (execve(2)).
+    """
+
+    def __init__(self, tid: Tid, pid: Pid) -> None:
+        """Seize the thread. Raises OSError if that is not allowed, or if it has a tracer."""
+        self.tid = tid
+        self.pid = pid
+        ptrace.seize(Pid(tid), ptrace.OPTION_TRACEEXEC | ptrace.OPTION_TRACESYSGOOD)
+
+    def poll(self) -> bool | Ended:
+        """True when the new program is there, stopped inside execve; False while it is not."""
+        for pid in dict.fromkeys((Pid(self.tid), self.pid)):
+            with contextlib.suppress(ChildProcessError):
+                status = ptrace.poll_stop(pid)
+                if status is None:
+                    continue
+                if not os.WIFSTOPPED(status):
+                    return Ended(status, pid == self.pid)
+                if status >> 16 == ptrace.EVENT_EXEC:
+                    return True
+                _go_on(pid, status)
+        return False
+
+    def give_up(self) -> None:
+        """Let the thread go: the call has failed."""
+        with contextlib.suppress(OSError):
+            ptrace.interrupt(Pid(self.tid))
+            while True:
+                status = ptrace.wait_stop(Pid(self.tid))
+                if not os.WIFSTOPPED(status):
+                    return
+                if status >> 16 == ptrace.EVENT_STOP:
+                    ptrace.detach(Pid(self.tid))
+                    return
+                ptrace.cont(Pid(self.tid), os.WSTOPSIG(status))
+
+
+def _go_on(pid: Pid, status: int) -> None:
+    stop_signal = os.WSTOPSIG(status)
+    with contextlib.suppress(ProcessLookupError):
+        if status >> 16 == ptrace.EVENT_STOP:
+            if stop_signal in ptrace.GROUP_STOP_SIGNALS:
+                ptrace.listen(pid)
+            else:
+                ptrace.cont(pid)
+        else:
+            ptrace.cont(pid, 0 if status >> 16 else stop_signal)
+
+
+def find_executed(tid: Tid, path_address: int, directory: int, flags: int) -> Program:
+    """What execve of the string at `path_address` by thread `tid` would execute; arguments as execveat's, unchecked.
+
+    Raises ClewError if it can't be executed or not be followed, OSError if it can't be told.
+    """
+    with open(f"/proc/{tid}/mem", "rb", buffering=0) as memory:
+        room = MAX_PATH_BYTES
+        data = b""
+        while room and b"\0" not in data:
+            # Up to the end of a page: the next one may not be there.
+            part_bytes = min(room, 4096 - (path_address + len(data)) % 4096)
+            data += os.pread(memory.fileno(), part_bytes, path_address + len(data))
+            room -= part_bytes
+    path = os.fsdecode(data.split(b"\0", 1)[0])
+    if path.startswith("/"):
+        return find_program(f"/proc/{tid}/root{path}")
+    start = f"/proc/{tid}/cwd" if directory == _AT_FDCWD else f"/proc/{tid}/fd/{directory & 0xFFFFFFFF}"
+    if not path and flags & _AT_EMPTY_PATH:
+        return find_program(start)
+    return find_program(f"{start}/{path}")

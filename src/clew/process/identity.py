@@ -1,0 +1,50 @@
+"""Who a process is, as /proc tells: its parent, its thread group, whether it speaks through a certain shared memory.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from clew.address import Pid, Tid
+from clew.process.maps import read_maps
+from clew.process.shared_memory import MEMFD_NAME, SharedMemory
+
+__all__ = ["maps_region", "read_group", "read_parent"]
+
+
+def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
+    """Whether a process or thread maps this very region: it may say who it is, but could say anything."""
+    inode = os.fstat(shared.fd).st_ino
+    with contextlib.suppress(OSError):
+        return any(
+            mapping.inode == inode
+            and mapping.file_offset == shared.offset
+            and mapping.path.startswith(f"/memfd:{MEMFD_NAME}")
+            for mapping in read_maps(Pid(pid))
+        )
+    return False
+
+
+def read_parent(pid: Pid) -> Pid:
+    """The parent of a process; 0 if that is outside of what can be seen. Raises OSError if it is gone."""
+    return Pid(_read_number(pid, "PPid"))
+
+
+def read_group(tid: Tid) -> Pid:
+    """The process of a thread. Raises OSError if it is gone."""
+    return Pid(_read_number(tid, "Tgid"))
+
+
+def _read_number(pid: int, wanted: str) -> int:
+    return next((int(value) for name, value in _status_fields(pid) if name == wanted), 0)
+
+
+def _status_fields(pid: int) -> Iterator[tuple[str, str]]:
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            yield name, value.strip()

@@ -1,0 +1,141 @@
+"""One program that a process runs, while it is followed: its shared memory, its part of the journal, its end.
+
+Runs in the controller. A process that executes another program is followed by another of these from then on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from clew.address import Pid
+from clew.process.maps import Mapping
+from clew.process.shared_memory import SharedMemory
+from clew.protocol._constants import ErrorCode, RuntimeState
+from clew.recording.journal import FrameKind, ProcessJournal
+
+if TYPE_CHECKING:
+    from clew.recording.drain import Drain
+
+__all__ = ["FollowedProcess", "Fork", "read_status_of_ended"]
+
+_PIDFD_GET_INFO: Final = 0xC040FF0B
+_PIDFD_INFO_EXIT: Final = 8
+_PIDFD_INFO_BYTES: Final = 64
+_EXIT_STATUS_OFFSET: Final = 60
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Where a process comes from that nobody started here: the number of its parent in the journal, and when."""
+
+    parent_number: int
+    tsc: int
+
+
+class FollowedProcess:
+    """A process and its drain; `number` is the one in the journal."""
+
+    def __init__(self, journal: ProcessJournal, shared: SharedMemory, mode: int) -> None:
+        self.journal = journal
+        self.shared = shared
+        self.mode = mode
+        self.pid = Pid(0)
+        self.pidfd = -1
+        self.parent_pid = Pid(0)
+        self.executable = ""
+        self.command: list[str] = []
+        self.name = ""
+        self.drain: Drain | None = None
+        self.warnings: list[str] = []
+
+    @property
+    def number(self) -> int:
+        return self.journal.number
+
+    def identify(self, pid: Pid, parent_pid: Pid, pidfd: int) -> None:
+        """Learn who it is, from /proc. Raises OSError if it is gone."""
+        self.pid, self.parent_pid, self.pidfd = pid, parent_pid, pidfd
+        self.executable = os.readlink(f"/proc/{pid}/exe")
+        self.name = Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        self.command = [os.fsdecode(word) for word in command.split(b"\0")[:-1]]
+
+    def write_start(self, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None = None) -> None:
+        """Tell the journal who it is, and where it comes from: from a fork, or with the executable `mappings`."""
+        row: dict[str, Any] = {
+            "pid": self.pid,
+            "parent_pid": self.parent_pid,
+            "executable": self.executable,
+            "command": self.command,
+            "start_ns": start_ns,
+            "mode": self.mode,
+            "initial_images": [
+                {
+                    "path": mapping.path,
+                    "start": mapping.start,
+                    "end": mapping.end,
+                    "file_offset": mapping.file_offset,
+                    "protection": mapping.protection,
+                    "device": mapping.device,
+                    "inode": mapping.inode,
+                }
+                for mapping in mappings or []
+            ],
+        }
+        if fork is not None:
+            row |= {"inherits": fork.parent_number, "fork_tsc": fork.tsc}
+        self.journal.write_json(FrameKind.PROCESS, row)
+
+    def finish(self, exit_code: int | None, signal: int | None) -> None:
+        """Take the rest, and tell the journal how it ended; both None: by another program, or it goes on unfollowed."""
+        if self.drain is not None:
+            try:
+                self.drain.finish()
+                self.warnings += self.drain.warnings
+                self._note_runtime_state(self.drain.status())
+            finally:
+                self.drain.close()
+        self.shared.close()
+        self.journal.write_json(
+            FrameKind.PROCESS_END,
+            {"end_ns": time.time_ns(), "exit_code": exit_code, "signal": signal, "warnings": self.warnings},
+        )
+
+    def _note_runtime_state(self, status: Any) -> None:
+        state, error, lost_threads = (int(status[name]) for name in ("state", "error", "lost_threads"))
+        if error != ErrorCode.NONE or state == RuntimeState.FAILED:
+            name = ErrorCode(error).name.lower() if error in set(ErrorCode) else str(error)
+            detail = ", ".join(f"{int(value):#x}" for value in status["error_detail"])
+            self.warnings.append(f"the runtime reported an error: {name} ({detail}); the trace may be incomplete")
+        elif state == RuntimeState.INJECTED:
+            self.warnings.append("the target ended before the runtime began; nothing was recorded")
+        if lost_threads:
+            self.warnings.append(f"{lost_threads} threads could not be created (EAGAIN): no slot was free")
+
+
+def read_status_of_ended(pid: Pid, pidfd: int) -> int | None:
+    """The wait status of a process that has ended and is another's child, if the kernel says it; else None.
+
+    While nobody has waited for it, /proc has it; after that, the pidfd (since Linux 6.15, PIDFD_INFO_EXIT).
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        if fields[0] == b"Z":
+            return int(fields[-1])
+    except (OSError, ValueError, IndexError):
+        pass
+    info = bytearray(_PIDFD_INFO_BYTES)
+    struct.pack_into("<Q", info, 0, _PIDFD_INFO_EXIT)
+    try:
+        fcntl.ioctl(pidfd, _PIDFD_GET_INFO, info)
+    except OSError:
+        return None
+    if struct.unpack_from("<Q", info, 0)[0] & _PIDFD_INFO_EXIT:
+        return int(struct.unpack_from("<i", info, _EXIT_STATUS_OFFSET)[0])
+    return None

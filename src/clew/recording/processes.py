@@ -1,0 +1,370 @@
+"""All processes of a recording: children are adopted, new programs entered, ends noticed.
+
+Runs in the controller, in one thread. What is asked comes from the target and is checked: a process number counts only
+if that process maps the shared memory it speaks through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from clew.address import Pid, Tid
+from clew.errors import ClewError
+from clew.process import ptrace
+from clew.process.doorbell import MAX_BELLS, Doorbell
+from clew.process.execution import Ended, Execution, find_executed
+from clew.process.identity import maps_region, read_group, read_parent
+from clew.process.inject import inject, layout_for_limits
+from clew.process.linux import PROT_EXEC
+from clew.process.maps import Mapping, read_maps
+from clew.process.runtime_image import RuntimeImage
+from clew.process.shared_memory import HeaderSettings, SharedLayout, SharedMemory
+from clew.process.stopped_process import StoppedProcess
+from clew.protocol._constants import FULL_WAIT_SECONDS, RequestKind
+from clew.recording.filters import FilterSet
+from clew.recording.filters_live import LiveFilters
+from clew.recording.followed import FollowedProcess, Fork, read_status_of_ended
+from clew.recording.journal import JournalWriter, ProcessJournal
+
+if TYPE_CHECKING:
+    from clew.recording.drain import Request
+
+__all__ = ["Processes"]
+
+EXECUTION_POLL_SECONDS: Final = 0.0002
+UNHEARD_POLL_SECONDS: Final = 0.002
+MAX_WARNINGS: Final = 20
+
+
+@dataclass
+class _Unborn:
+    """A region that a process asked for, for a child that did not speak yet."""
+
+    process: FollowedProcess
+    parent: FollowedProcess
+    asked_at: float
+
+
+class Processes:
+    """Those that are followed now. The first one is added by `add`; the others come by themselves."""
+
+    def __init__(
+        self, journal: JournalWriter, image: RuntimeImage, settings: HeaderSettings, filters: FilterSet
+    ) -> None:
+        self._journal = journal
+        self._image = image
+        self._settings = settings
+        self._filters = LiveFilters(filters)
+        self._n_met = 0
+        self._live: list[FollowedProcess] = []
+        self._unborn: dict[SharedMemory, _Unborn] = {}
+        self._executions: list[tuple[Execution, FollowedProcess]] = []
+        self._doorbell = Doorbell()
+        self._poll = select.poll()
+        self._poll.register(self._doorbell.fd, select.POLLIN)
+        self._by_pidfd: dict[int, FollowedProcess] = {}
+        self._statuses: dict[Pid, int] = {}
+        self.exit_status: dict[Pid, int | None] = {}
+        """Wait status of the processes that ended; None where the kernel did not tell."""
+        self.cpu_seconds = 0.0
+        """User and system time of the processes that were waited for here."""
+        self.statistics: dict[str, int] = {}
+        """The numbers on the runtimes' status pages, added up."""
+        self.warnings: list[str] = []
+
+    def __len__(self) -> int:
+        """How many are followed, or may be about to."""
+        self._forget_stillborn()
+        return len(self._live) + len(self._unborn) + len(self._executions)
+
+    def is_live(self, pid: Pid) -> bool:
+        """Whether process `pid` is followed now."""
+        return any(process.pid == pid for process in self._live)
+
+    def add(self, process: StoppedProcess, layout: SharedLayout, heap_bytes: int, *, is_paused: bool = False) -> int:
+        """Put the runtime into a stopped process and follow it; its pidfd. Raises ClewError, OSError if it is gone."""
+        parent_pid = read_parent(process.pid)
+        return self._inject(process, layout, heap_bytes, parent_pid, os.pidfd_open(process.pid), is_paused=is_paused)
+
+    def poll(self, delay_seconds: float) -> int:
+        """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
+        if self._executions:
+            delay_seconds = min(delay_seconds, EXECUTION_POLL_SECONDS)
+        elif self._settings.follows and not (self._doorbell.is_working and len(self._live) <= MAX_BELLS):
+            delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
+        ready = [fd for fd, _ in self._poll.poll(delay_seconds * 1000)]
+        ended = [self._by_pidfd[fd] for fd in ready if fd != self._doorbell.fd]
+        if len(ended) < len(ready):
+            self._doorbell.answer()
+        moved_bytes = 0
+        for followed in list(self._live):
+            moved_bytes += self._drain(followed)
+        for shared in list(self._unborn):
+            # A fork that failed gives its child's region back: to drain one may end another.
+            if (unborn := self._unborn.get(shared)) is not None:
+                moved_bytes += self._drain(unborn.process)
+        for execution, followed in list(self._executions):
+            self._follow_execution(execution, followed)
+        for followed in ended:
+            if followed in self._live:
+                self._note_end(followed)
+        return moved_bytes
+
+    def refresh_names(self) -> None:
+        """Note what the kernel calls the threads: those that are killed can't say it themselves."""
+        for followed in self._live:
+            if followed.drain is not None:
+                followed.drain.refresh_names()
+
+    def leave(self) -> None:
+        """Finish what is there; the processes go on."""
+        for execution, _ in self._executions:
+            execution.give_up()
+        self._executions.clear()
+        for followed in list(self._live):
+            self._finish(followed, None, None)
+        self._doorbell.close()
+        if self._filters.left_out:
+            self._warn("more ranges to include or exclude than the runtime's table holds; some were left out")
+
+    def end_pause(self) -> None:
+        """Let a first process that waits before its first instruction go on."""
+        for followed in self._live:
+            followed.shared.end_pause()
+
+    def _make(self, shared: SharedMemory) -> FollowedProcess:
+        followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, int(self._settings.mode))
+        self._n_met += 1
+        self._doorbell.watch(shared)
+        return followed
+
+    def _inject(
+        self,
+        process: StoppedProcess,
+        layout: SharedLayout,
+        heap_bytes: int,
+        parent_pid: Pid,
+        pidfd: int,
+        *,
+        is_paused: bool = False,
+    ) -> int:
+        start_ns = time.time_ns()
+        mappings = [mapping for mapping in read_maps(process.pid) if mapping.protection & PROT_EXEC]
+        shared = inject(process, self._image, layout, heap_bytes, self._settings, is_paused=is_paused)
+        try:
+            followed = self._make(shared)
+            followed.identify(process.pid, parent_pid, pidfd)
+            self._filters.tell_all(shared, mappings)
+        except BaseException:
+            shared.close()
+            raise
+        self._start(followed, start_ns, mappings, None)
+        return pidfd
+
+    def _start(
+        self, followed: FollowedProcess, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None
+    ) -> None:
+        followed.write_start(start_ns, mappings, fork)
+        self._live.append(followed)
+        self._by_pidfd[followed.pidfd] = followed
+        self._poll.register(followed.pidfd, select.POLLIN)
+
+    def _drain(self, followed: FollowedProcess) -> int:
+        if followed.drain is None:
+            # Late: the target runs already while this is imported.
+            from clew.recording.drain import Drain
+
+            followed.drain = Drain(
+                followed.shared,
+                followed.journal,
+                followed.pid,
+                process_name=followed.name,
+                answer=self._answer_of(followed),
+            )
+        return followed.drain.poll()
+
+    def _note_end(self, followed: FollowedProcess) -> None:
+        status: int | None = self._statuses.pop(followed.pid, None)
+        if status is None:
+            try:
+                found, told, usage = os.wait4(followed.pid, os.WNOHANG)
+                if found:
+                    status = told
+                    self.cpu_seconds += usage.ru_utime + usage.ru_stime
+            except ChildProcessError:
+                status = read_status_of_ended(followed.pid, followed.pidfd)
+        self.exit_status[followed.pid] = status
+        if status is None:
+            followed.warnings.append(f"how process {followed.pid} ended is not known: somebody else waited for it")
+            self._finish(followed, None, None)
+        elif os.WIFSIGNALED(status):
+            self._finish(followed, None, os.WTERMSIG(status))
+        else:
+            self._finish(followed, os.WEXITSTATUS(status), None)
+
+    def _finish(self, followed: FollowedProcess, exit_code: int | None, signal: int | None) -> None:
+        self._drain(followed)
+        if followed.drain is not None:
+            page = followed.drain.status()
+            for name in page.dtype.names or ():
+                if page.dtype[name].shape == ():
+                    self.statistics[name] = self.statistics.get(name, 0) + int(page[name])
+        self._doorbell.forget(followed.shared)
+        followed.finish(exit_code, signal)
+        self._live.remove(followed)
+        if followed.pidfd >= 0:
+            self._release_pidfd(followed)
+
+    def _release_pidfd(self, followed: FollowedProcess) -> None:
+        self._poll.unregister(followed.pidfd)
+        del self._by_pidfd[followed.pidfd]
+        os.close(followed.pidfd)
+        followed.pidfd = -1
+
+    def _forget_stillborn(self) -> None:
+        """Regions whose children never came: killed at once, or never made by a parent that was killed."""
+        now = time.monotonic()
+        for shared, unborn in list(self._unborn.items()):
+            if unborn.parent not in self._live and now - unborn.asked_at > FULL_WAIT_SECONDS:
+                self._discard(shared)
+
+    def _discard(self, shared: SharedMemory) -> None:
+        unborn = self._unborn.pop(shared)
+        self._doorbell.forget(shared)
+        if unborn.process.drain is not None:
+            unborn.process.drain.close()
+        shared.close()
+
+    def _answer_of(self, followed: FollowedProcess) -> Callable[[Request], int]:
+        return lambda request: self._answer(followed, request)
+
+    def _answer(self, followed: FollowedProcess, request: Request) -> int:
+        match request.kind:
+            case RequestKind.IMAGE_FILTERS:
+                start, end = request.arguments[:2]
+                with contextlib.suppress(OSError):
+                    mapped = [one for one in read_maps(followed.pid) if one.start < end and start < one.end]
+                    self._filters.tell(followed.shared, mapped)
+            case RequestKind.FORK:
+                return self._answer_fork(followed, request.arguments[0])
+            case RequestKind.ADOPT:
+                return self._adopt(followed, Pid(request.arguments[0]), request.arguments[1])
+            case RequestKind.EXECVE:
+                return self._answer_execve(followed, Tid(request.tid), *request.arguments[:3])
+            case RequestKind.EXECVE_FAILED:
+                for execution, whose in list(self._executions):
+                    if execution.tid == request.tid and whose is followed:
+                        self._executions.remove((execution, whose))
+                        execution.give_up()
+        return 0
+
+    def _answer_fork(self, followed: FollowedProcess, unused_region: int) -> int:
+        if unused_region:
+            for shared in list(self._unborn):
+                if shared.region == unused_region and shared.file is followed.shared.file:
+                    self._discard(shared)
+            return 0
+        try:
+            shared = followed.shared.fork()
+        except ClewError as error:
+            self._warn(f"a child of process {followed.pid} runs unfollowed: {error.message}")
+            return 0
+        self._unborn[shared] = _Unborn(self._make(shared), followed, time.monotonic())
+        return shared.region
+
+    def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
+        unborn = self._unborn.get(followed.shared)
+        if unborn is None:
+            return 0
+        pid = claimed if maps_region(claimed, followed.shared) else self._search(followed.shared)
+        if pid is None:
+            return 0
+        try:
+            parent_pid = read_parent(pid)
+            followed.identify(pid, parent_pid, os.pidfd_open(pid))
+        except OSError:
+            return 0
+        del self._unborn[followed.shared]
+        if followed.drain is not None:
+            followed.drain.tell_process(pid, followed.name)
+        self._start(followed, time.time_ns(), None, Fork(unborn.parent.number, fork_tsc))
+        return 1
+
+    def _search(self, shared: SharedMemory) -> Pid | None:
+        """The process that maps a region: it may know itself by another number, in a namespace of its own."""
+        numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+        return next((pid for pid in numbers if maps_region(pid, shared)), None)
+
+    def _answer_execve(self, followed: FollowedProcess, tid: Tid, path: int, directory: int, flags: int) -> int:
+        if not maps_region(Pid(tid), followed.shared):
+            return 0
+        if any(execution.tid == tid for execution, _ in self._executions):
+            return 1  # Asked again after a signal came between.
+        try:
+            find_executed(tid, path, directory, flags)
+        except ClewError as error:
+            if "no such" not in error.message:
+                self._warn(f"process {followed.pid} may go on unfollowed: {error.message}")
+            return 0
+        except (OSError, OverflowError):
+            return 0
+        try:
+            pid = read_group(tid)
+            self._executions.append((Execution(tid, pid), followed))
+        except OSError as error:
+            self._warn(f"process {followed.pid} goes on unfollowed after execve: ptrace is not allowed ({error})")
+            return 0
+        return 1
+
+    def _follow_execution(self, execution: Execution, followed: FollowedProcess) -> None:
+        outcome = execution.poll()
+        if outcome is False:
+            return
+        self._executions.remove((execution, followed))
+        if isinstance(outcome, Ended):
+            if outcome.is_process:
+                self._statuses[execution.pid] = outcome.status
+            return
+        self._enter(execution.pid, followed)
+
+    def _enter(self, pid: Pid, before: FollowedProcess) -> None:
+        """Put the runtime into the program that `pid` executes, stopped inside execve, and let it go."""
+        is_same = before.pid == pid
+        parent_pid = before.parent_pid if is_same else before.pid
+        if is_same:
+            self._finish(before, None, None)
+        process = None
+        pidfd = os.pidfd_open(pid)
+        try:
+            process = StoppedProcess(pid)
+            # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
+            process.run_to_syscall_stop()
+            process.registers = ptrace.get_registers(pid)
+            native = process.registers.copy()
+            try:
+                layout, heap_bytes = layout_for_limits(SharedLayout(), pid)
+                self._inject(process, layout, heap_bytes, parent_pid, pidfd)
+                pidfd = -1
+            except BaseException:
+                process.registers = native
+                raise
+        except (ClewError, OSError) as error:
+            self._warn(f"process {pid} goes on unfollowed: {error}")
+        finally:
+            if pidfd >= 0:
+                os.close(pidfd)
+            with contextlib.suppress(OSError):
+                if process is None:
+                    ptrace.detach(pid)
+                else:
+                    process.detach()
+
+    def _warn(self, message: str) -> None:
+        if len(self.warnings) < MAX_WARNINGS and message not in self.warnings:
+            self.warnings.append(message)

@@ -1,0 +1,150 @@
+"""Children, and programs that processes go on with, are in the trace: who made whom, how each ended, what each ran."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e import runs
+from tests.programs.build import BIN
+
+MODES = ("counts", "coverage")
+
+
+def processes_of(recorded: runs.Recorded) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = recorded.summary["processes"]
+    return found
+
+
+def names_of(recorded: runs.Recorded) -> list[str]:
+    """The files executed, in the order of their starts."""
+    return [Path(process["executable"]).name for process in processes_of(recorded)]
+
+
+def record(command: runs.Command, trace: Path, *options: str, **how: Any) -> tuple[runs.Run, runs.Recorded]:
+    native = runs.run(command, **how)
+    recorded = runs.record(command, trace, *options, **how)
+    assert recorded == native
+    return recorded, runs.read(trace)
+
+
+def events_of(recorded: runs.Recorded, kind: str) -> list[dict[str, Any]]:
+    return [row for row in recorded.trace.events.to_pylist() if row["kind"] == kind]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_shell_and_its_children(tmp_path: Path, mode: str) -> None:
+    script = "echo a; (echo b; exit 3); echo $?; /bin/echo c | cat; /bin/true & wait; exec /bin/echo d"
+    _, recorded = record(["sh", "-c", script], tmp_path / "t", "--mode", mode)
+    processes = processes_of(recorded)
+    first = processes[0]
+    assert {"echo", "cat", "true"} <= set(names_of(recorded))
+    children = [process for process in processes if process["pid"] != first["pid"]]
+    assert children and all(child["parent_pid"] == first["pid"] for child in children)
+    assert {"code": 3} in [child["exit"] for child in children]
+    # The shell went on with another program: the same process, twice in the list.
+    last = [process for process in processes if process["pid"] == first["pid"]]
+    assert [Path(process["executable"]).name for process in last] == [Path(first["executable"]).name, "echo"]
+    assert [process["exit"] for process in last] == [{"code": None}, {"code": 0}]
+    if mode == "counts":
+        assert all(sum(thread["instructions"] for thread in process["threads"]) > 0 for process in processes)
+
+
+def test_a_forks_child_counts_what_it_ran_itself(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", "import os\nif os.fork() == 0: os._exit(7)\nos.wait()"]
+    _, recorded = record(program, tmp_path / "t")
+    parent, child = processes_of(recorded)[-2:]
+    assert (child["parent_pid"], child["exit"]) == (parent["pid"], {"code": 7})
+    ran = [sum(thread["instructions"] for thread in process["threads"]) for process in (parent, child)]
+    assert 0 < ran[1] < ran[0] / 20
+
+
+def test_a_child_that_a_signal_kills(tmp_path: Path) -> None:
+    script = "import os, signal\npid = os.fork()\nif pid == 0: os.kill(os.getpid(), 15)\nprint(os.waitpid(pid, 0)[1])"
+    _, recorded = record([sys.executable, "-c", script], tmp_path / "t")
+    assert processes_of(recorded)[-1]["exit"] == {"signal": signal.SIGTERM}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_follow(tmp_path: Path, mode: str) -> None:
+    script = "/bin/echo a; (echo b); exec /bin/echo c"
+    _, recorded = record(["sh", "-c", script], tmp_path / "t", "--no-follow", "--mode", mode)
+    assert len(processes_of(recorded)) == 1
+    assert not any("true" in row["details"] for row in events_of(recorded, "fork") + events_of(recorded, "execve"))
+
+
+def test_a_daemon_outlives_its_parent(tmp_path: Path) -> None:
+    script = (
+        "import os, time\n"
+        "read_end, write_end = os.pipe()\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        os.close(write_end)\n"
+        "        os.read(read_end, 1)\n"  # until everybody else has ended
+        "        open('done', 'w').write('done')\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    run = runs.record([sys.executable, "-c", script], tmp_path / "t", cwd=tmp_path)
+    assert run.status == 0, run
+    assert (tmp_path / "done").read_text() == "done"
+    recorded = runs.read(tmp_path / "t")
+    assert [process["exit"] for process in processes_of(recorded)[-3:]] == [{"code": 0}] * 3
+
+
+def test_a_script_is_recorded_as_its_interpreter(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\n/bin/echo from a script\n")
+    script.chmod(0o755)
+    _, recorded = record(["sh", "-c", f"{script}; {script}"], tmp_path / "t")
+    shells = [process for process in processes_of(recorded) if str(script) in process["command"]]
+    assert len(shells) == 2
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("mode", MODES)
+def test_execve_from_a_thread(tmp_path: Path, mode: str) -> None:
+    _, recorded = record([BIN / "exec_from_thread"], tmp_path / "t", "--mode", mode)
+    processes = processes_of(recorded)
+    assert len(processes) > 1 and len({process["pid"] for process in processes}) == 1
+
+
+@pytest.mark.usefixtures("programs")
+def test_programs_for_other_machines_run_unfollowed_and_that_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "other"
+    source = tmp_path / "other.s"
+    source.write_text(".globl _start\n_start: movl $1, %eax\nmovl $9, %ebx\nint $0x80\n")
+    subprocess.run(["gcc", "-m32", "-nostdlib", "-static", "-o", path, source], check=True, capture_output=True)
+    if runs.run([path]).status != 9:
+        pytest.skip("this kernel runs no 32-bit programs")
+    run = runs.run(runs.clew_command("record", "-o", tmp_path / "t", "--", "sh", "-c", f"{path}; exit $?"))
+    assert run.status == 9
+    assert b"32-bit" in run.stderr
+    recorded = runs.read(tmp_path / "t")
+    assert any('"is_followed": false' in row["details"] for row in events_of(recorded, "execve"))
+
+
+def test_a_set_uid_program_runs_unfollowed_with_its_privileges(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a set-uid program of another user's")
+    nobody = 65534
+    program = tmp_path / "id"
+    program.write_bytes(Path("/usr/bin/id").read_bytes())
+    os.chown(program, nobody, -1)
+    program.chmod(0o4755)
+    # Without the right to trace what gains privileges, as an ordinary user is.
+    unprivileged = ("setpriv", "--bounding-set", "-sys_ptrace")
+    run = runs.run(
+        [*unprivileged, *runs.clew_command("record", "-o", tmp_path / "t"), "sh", "-c", f"{program} -u; true"]
+    )
+    assert run.stdout == b"%d\n" % nobody, run
+    assert b"set-uid" in run.stderr
+    recorded = runs.read(tmp_path / "t")
+    assert any('"is_followed": false' in row["details"] for row in events_of(recorded, "execve"))
