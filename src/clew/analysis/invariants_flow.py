@@ -1,7 +1,8 @@
 """Invariants of a trace's flow: what comes into a block goes out of it.
 
 Runs in the controller. All of it by thread, on the counts. A thread that was stopped from outside may have come to one
-block that it did not run to its end; a system call that did not come back has no way out.
+block that it did not run to its end; a system call that did not come back has no way out. Of a thread whose end is not
+known the counters were read while it ran, so nothing of that is asked.
 """
 
 from __future__ import annotations
@@ -54,6 +55,14 @@ def _stopped_threads(arrays: TraceArrays) -> dict[int, int]:
     return stopped
 
 
+def _is_cut_off(arrays: TraceArrays) -> Array:
+    """By thread of the counts: whether its end is not known, so that its counters were read while it ran on."""
+    threads = arrays.trace.threads
+    lost = [index for index, end in enumerate(threads["end"].to_pylist()) if end == "lost"]
+    cut_off: Array = np.isin(arrays.tids, pack_threads(threads)[lost])
+    return cut_off
+
+
 def check_inflow(arrays: TraceArrays) -> list[str]:
     """Edges into a block = its executions + what was interrupted or faulted before its first instruction."""
     blocks, edges = _counted(arrays)
@@ -65,7 +74,7 @@ def check_inflow(arrays: TraceArrays) -> list[str]:
         np.concatenate([arrays.edge_target[edge], arrays.count_block[blocks], arrays.edge_source[edge[before]]]),
         np.concatenate([executions[edges], -executions[blocks], -executions[edges[before]]]),
     )
-    recorded = arrays.is_recorded[row] if arrays.n_blocks else np.zeros(0, bool)
+    recorded = arrays.is_recorded[row] & ~_is_cut_off(arrays)[thread] if arrays.n_blocks else np.zeros(0, bool)
     stopped = _stopped_threads(arrays)
     found = []
     for index in np.flatnonzero(recorded).tolist():
@@ -102,7 +111,7 @@ def check_outflow(arrays: TraceArrays) -> list[str]:
     for tid in key.tolist():
         last_calls[tid] = last_calls.get(tid, 0) + 1
     found = []
-    for index in np.flatnonzero(~may_keep & arrays.is_recorded[row]).tolist():
+    for index in np.flatnonzero(~may_keep & arrays.is_recorded[row] & ~_is_cut_off(arrays)[thread]).tolist():
         tid = int(arrays.tids[thread[index]])
         if is_syscall[index] and excess[index] == 1 and last_calls.get(tid, 0) > 0:
             last_calls[tid] -= 1  # The thread's last system call.
@@ -130,8 +139,10 @@ def check_returns(arrays: TraceArrays) -> list[str]:
     stopped = _stopped_threads(arrays)
     return [
         f"thread {tid & 0xFFFFFFFF}: {abs(excess)} returns {'did not arrive' if excess > 0 else 'too many arrived'}"
-        for tid, excess in zip(arrays.tids.tolist(), total.tolist(), strict=True)
-        if not 0 <= excess <= stopped.get(tid, 0)
+        for tid, excess, is_cut_off in zip(
+            arrays.tids.tolist(), total.tolist(), _is_cut_off(arrays).tolist(), strict=True
+        )
+        if not is_cut_off and not 0 <= excess <= stopped.get(tid, 0)
     ]
 
 

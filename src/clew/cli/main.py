@@ -24,6 +24,7 @@ SUBCOMMANDS: Final = {
     "record": "Run a program and record what really ran.",
     "info": "Show what is in a trace: totals, processes, losses.",
     "report": "Show the hottest functions, blocks, edges, lines, images or threads.",
+    "recover": "Finish the trace of a recording that was cut off.",
     "verify": "Prove a trace well-formed.",
     "export": "Write a trace in another tool's format.",
     "doctor": "Check whether this machine can record, and say what to change.",

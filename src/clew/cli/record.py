@@ -79,7 +79,7 @@ def command(
     """Run CMD and record every basic block, edge and call that it runs.
 
     CMD's input, output, terminal and exit status are its own; killed by signal N, the status is 128+N.
-    Child processes are recorded with it, and waited for.
+    Child processes are recorded with it, and waited for; once CMD has ended, Ctrl-C leaves those that still run.
     """
     quiet = quiet or is_quiet()
     options = RecordOptions(
@@ -91,6 +91,8 @@ def command(
         drop_on_full=on_full == "drop",
         pause_seconds=pause or 0.0,
         follow=not no_follow,
+        adopts_orphans=True,
+        tell=None if quiet else say,
         environment=original_environment(),
     )
     with InterruptGuard().held() as guard:

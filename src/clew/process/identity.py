@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from clew.address import Pid, Tid
 from clew.process.maps import read_maps
 from clew.process.shared_memory import MEMFD_NAME, SharedMemory
 
-__all__ = ["maps_region", "read_group", "read_parent"]
+__all__ = ["find_ended_children", "maps_region", "read_group", "read_parent"]
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
@@ -27,6 +28,18 @@ def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
             for mapping in read_maps(Pid(pid))
         )
     return False
+
+
+def find_ended_children() -> list[Pid]:
+    """Children of this process that have ended and were not waited for."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            for word in (task / "children").read_text().split():
+                with contextlib.suppress(OSError):
+                    if Path(f"/proc/{word}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
+                        found.append(Pid(int(word)))
+    return found
 
 
 def read_parent(pid: Pid) -> Pid:

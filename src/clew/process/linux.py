@@ -28,6 +28,7 @@ __all__ = [
     "PROT_READ",
     "PROT_WRITE",
     "SYSTEM_CALLS",
+    "become_subreaper",
     "execve",
     "futex_wake",
     "punch_hole",
@@ -71,6 +72,7 @@ SYSTEM_CALLS: Final = {
 _FUTEX_WAKE: Final = 1
 _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
 _SYS_FUTEX: Final = 202
+_PR_SET_CHILD_SUBREAPER: Final = 36
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -91,6 +93,11 @@ def punch_hole(fd: int, offset: int, size_bytes: int) -> None:
     if libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE, offset, size_bytes) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def become_subreaper() -> None:
+    """Have orphaned descendants become children of this process (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+    libc.prctl(ctypes.c_long(_PR_SET_CHILD_SUBREAPER), ctypes.c_long(1), None, None, None)
 
 
 def string_array(strings: Sequence[bytes]) -> ctypes.Array[ctypes.c_char_p]:

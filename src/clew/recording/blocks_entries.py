@@ -135,9 +135,15 @@ def _find_calls_of_parent(fragments: Fragments, flow: ProcessFlow) -> Array:
     is_call = np.isin(fragments.exit_kind, (ExitKind.CALL, ExitKind.INDIRECT_CALL))
     has_run = np.zeros(len(fragments), bool)
     has_run[flow.paths.fragment] = True
-    missing = flow.places[flow.inflow_missing > 0]
-    missing = missing[~np.isin(missing, fragments.end_pc[is_call & has_run])]
-    found: Array = np.flatnonzero(is_call & ~has_run & np.isin(fragments.end_pc, missing))
+    missing = sorted_unique(flow.places[flow.inflow_missing > 0])
+    if not len(missing):
+        return np.zeros(0, np.int64)
+    # Where each fragment ends among what is missing. Where one that ran ends with a call, nothing is to be found.
+    at = np.minimum(np.searchsorted(missing, fragments.end_pc), len(missing) - 1)
+    ends_there = is_call & (missing[at] == fragments.end_pc)
+    is_explained = np.zeros(len(missing), bool)
+    is_explained[at[ends_there & has_run]] = True
+    found: Array = np.flatnonzero(ends_there & ~has_run & ~is_explained[at])
     return found
 
 

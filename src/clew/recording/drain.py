@@ -112,7 +112,7 @@ class Drain:
             stream = self._stream_of(slot)
             self._drain_ring(stream)
             self._refresh_name(stream)
-            self._finish_thread(stream, self._slots[slot].copy())
+            self._write_thread(stream, self._slots[slot].copy(), self._journal)
         self._journal.write(FrameKind.STATUS, self.status().tobytes())
 
     def status(self) -> np.void:
@@ -120,6 +120,17 @@ class Drain:
         offset = self._layout.status_offset
         page: np.void = np.frombuffer(bytes(self._view[offset : offset + STATUS_PAGE_BYTES]), STATUS_PAGE)[0]
         return page
+
+    def snapshot(self, journal: ProcessJournal) -> None:
+        """Write the counters and rows of the threads that run now, and the status page.
+
+        The counters go on while they are read. What they count was announced before, and is in the main journal once it
+        was polled after this.
+        """
+        for stream in list(self._streams.values()):
+            self._refresh_name(stream)
+            self._write_thread(stream, self._slots[stream.slot].copy(), journal)
+        journal.write(FrameKind.STATUS, self.status().tobytes())
 
     def refresh_names(self) -> None:
         """Note what the kernel calls each thread: threads that are killed can't say it themselves."""
@@ -153,7 +164,7 @@ class Drain:
         if int(self._requests[slot]) != RequestKind.NONE:
             self._answer_request(slot)
         if state == SlotState.ENDED:
-            self._finish_thread(stream, self._slots[slot].copy())
+            self._write_thread(stream, self._slots[slot].copy(), self._journal)
             self._free(slot)
         return moved
 
@@ -209,14 +220,15 @@ class Drain:
         self._requests[slot] = RequestKind.NONE
         self._wake(slot, "request_kind")
 
-    def _finish_thread(self, stream: _Stream, row: np.void) -> None:
+    def _write_thread(self, stream: _Stream, row: np.void, journal: ProcessJournal) -> None:
         used = int(self.status()["counters_used"])
         counters_offset = self._shared.offset + self._layout.counters_offset + stream.slot * self._layout.counter_bytes
         end_offset = counters_offset + min(8 * used, self._layout.counter_bytes)
         for start, end in _data_extents(self._shared.fd, counters_offset, end_offset):
-            self._write_counters(stream, os.pread(self._shared.fd, end - start, start), (start - counters_offset) // 8)
+            data = os.pread(self._shared.fd, end - start, start)
+            _write_counters(journal, stream, data, (start - counters_offset) // 8)
         name = bytes(row["name"]).split(b"\0", 1)[0].decode("utf-8", "replace") or stream.fallback_name
-        self._journal.write_json(
+        journal.write_json(
             FrameKind.THREAD,
             {
                 "tid": int(row["tid"]),
@@ -230,23 +242,6 @@ class Drain:
             },
             stream=stream.number,
             slot=stream.slot,
-        )
-
-    def _write_counters(self, stream: _Stream, data: bytes, first: int) -> None:
-        values = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-        used = np.flatnonzero(values)
-        if not len(used):
-            return
-        if 12 * len(used) >= len(data) // 2:
-            self._journal.write(FrameKind.COUNTERS, data, stream=stream.number, slot=stream.slot, first=first)
-            return
-        self._journal.write(
-            FrameKind.SPARSE_COUNTERS,
-            used.astype(np.uint32).tobytes(),
-            second=values[used].tobytes(),
-            stream=stream.number,
-            slot=stream.slot,
-            first=first,
         )
 
     def _free(self, slot: int) -> None:
@@ -272,6 +267,18 @@ class Drain:
     def _warn(self, message: str) -> None:
         if len(self.warnings) < 8:
             self.warnings.append(message)
+
+
+def _write_counters(journal: ProcessJournal, stream: _Stream, data: bytes, first: int) -> None:
+    """Write the counters `data`, from index `first` on; only those that are not 0, if these are few."""
+    values = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
+    used = np.flatnonzero(values)
+    if not len(used):
+        return
+    kind, content, second = FrameKind.COUNTERS, data, b""
+    if 12 * len(used) < len(data) // 2:
+        kind, content, second = FrameKind.SPARSE_COUNTERS, used.astype(np.uint32).tobytes(), values[used].tobytes()
+    journal.write(kind, content, second=second, stream=stream.number, slot=stream.slot, first=first)
 
 
 def _data_extents(fd: int, offset: int, end_offset: int) -> Iterator[tuple[int, int]]:

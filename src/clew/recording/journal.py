@@ -12,6 +12,7 @@ Whatever follows the first frame that is cut off or damaged is not read. What re
 
 from __future__ import annotations
 
+import fcntl
 import json
 import mmap
 import os
@@ -83,6 +84,8 @@ class JournalWriter:
             self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise OutputError.from_os_error(path, error) from error
+        # Held for as long as this process lives: nobody recovers what is still being written.
+        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._end_offset = 0
         self._overflow_bytes = 0
         self.failure: OSError | None = None

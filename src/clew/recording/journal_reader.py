@@ -23,7 +23,7 @@ from clew.recording.inherit import Announced
 from clew.recording.journal import Frame, FrameKind, iter_frames
 from clew.recording.raw import RawImage, RawProcess, RawThread
 
-__all__ = ["read_counters", "read_journal"]
+__all__ = ["read_counters", "read_journal", "read_session"]
 
 
 @dataclass
@@ -37,6 +37,15 @@ class _Found:
     start: dict[str, Any] | None = None
     end: dict[str, Any] | None = None
     status: np.void = field(default_factory=lambda: np.zeros(1, STATUS_PAGE)[0])
+
+    def add_snapshot(self, later: _Found) -> None:
+        """Take from a snapshot what the journal does not have: of threads that ran when it was made."""
+        for stream in later.threads.keys() - self.threads.keys():
+            self.threads[stream] = later.threads[stream]
+            self.slots[stream] = later.slots[stream]
+            self.counters[stream] = later.counters[stream]
+        if not self.status["start_tsc"]:
+            self.status = later.status
 
     def take(self, frame: Frame) -> None:
         match frame.kind:
@@ -56,10 +65,24 @@ class _Found:
                 self.end = json.loads(bytes(frame.payload))
 
 
-def read_journal(path: Path, overflow: Sequence[Frame] = ()) -> list[RawProcess]:
+def read_session(path: Path) -> dict[str, Any]:
+    """What the journal at `path` says of its session. Raises TraceDamagedError if that is not there."""
+    try:
+        frame = next(iter_frames(path), None)
+        if frame is not None and frame.kind == FrameKind.SESSION:
+            described = json.loads(bytes(frame.payload))
+            if isinstance(described, dict):
+                return described
+    except ValueError as error:
+        raise TraceDamagedError(path, f"the journal can't be read ({error})") from error
+    raise TraceDamagedError(path, "the journal's beginning is missing")
+
+
+def read_journal(path: Path, overflow: Sequence[Frame] = (), snapshot: Path | None = None) -> list[RawProcess]:
     """Everything in the journal at `path`, and then in `overflow`, frames that found no room in the file.
 
-    Processes come in the order of their numbers.
+    Processes come in the order of their numbers. `snapshot` has the counters of threads whose end is not in the
+    journal.
 
     Raises TraceDamagedError if not even its beginning is there. A journal that was cut off gives what is in front of
     the cut, with a warning.
@@ -68,6 +91,12 @@ def read_journal(path: Path, overflow: Sequence[Frame] = ()) -> list[RawProcess]
     try:
         for frame in itertools.chain(iter_frames(path), overflow):
             found[frame.process].take(frame)
+        if snapshot is not None and snapshot.is_file():
+            kept: dict[int, _Found] = defaultdict(_Found)
+            for frame in iter_frames(snapshot):
+                kept[frame.process].take(frame)
+            for number, one in kept.items():
+                found[number].add_snapshot(one)
         processes: dict[int, RawProcess] = {}
         announced = _AnnouncedByProcess()
         for number, one in sorted(found.items()):

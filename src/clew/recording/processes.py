@@ -19,7 +19,7 @@ from clew.errors import ClewError
 from clew.process import ptrace
 from clew.process.doorbell import MAX_BELLS, Doorbell
 from clew.process.execution import Ended, Execution, find_executed
-from clew.process.identity import maps_region, read_group, read_parent
+from clew.process.identity import find_ended_children, maps_region, read_group, read_parent
 from clew.process.inject import inject, layout_for_limits
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
@@ -31,6 +31,7 @@ from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, read_status_of_ended
 from clew.recording.journal import JournalWriter, ProcessJournal
+from clew.recording.snapshot import Snapshots
 
 if TYPE_CHECKING:
     from clew.recording.drain import Request
@@ -116,11 +117,22 @@ class Processes:
                 self._note_end(followed)
         return moved_bytes
 
+    def bury_orphans(self) -> None:
+        """Wait for what ended as a child of this process and is not followed: descendants whose parents are gone."""
+        for pid in find_ended_children():
+            if not self.is_live(pid):
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+
     def refresh_names(self) -> None:
         """Note what the kernel calls the threads: those that are killed can't say it themselves."""
         for followed in self._live:
             if followed.drain is not None:
                 followed.drain.refresh_names()
+
+    def write_snapshot(self, snapshots: Snapshots) -> None:
+        """Keep the counters of all that run now."""
+        snapshots.write(self._live)
 
     def leave(self) -> None:
         """Finish what is there; the processes go on."""

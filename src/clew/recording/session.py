@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +22,7 @@ from clew.address import Pid
 from clew.errors import OutputError, OutputExistsError, UsageError
 from clew.process.inject import layout_for_limits
 from clew.process.launch import launch_stopped
+from clew.process.linux import become_subreaper
 from clew.process.program import find_program
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, Relayout, SharedLayout
@@ -31,6 +32,7 @@ from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
 from clew.recording.machine import machine_facts
 from clew.recording.processes import Processes
+from clew.recording.snapshot import Snapshots
 
 if TYPE_CHECKING:
     from clew.recording.raw import RawProcess
@@ -43,6 +45,7 @@ MIN_DELAY_SECONDS: Final = 0.0005
 MAX_DELAY_SECONDS: Final = 0.02
 MAX_DELAY_WITH_REQUESTS_SECONDS: Final = 0.002
 NAMES_INTERVAL_SECONDS: Final = 1.0
+TELL_AFTER_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,9 @@ class RecordOptions:
 
     `environment` holds `NAME=value` strings; None means this process's own, as Python has it. `pause_seconds` is how
     long the target waits before its first instruction. With `follow` child processes are recorded, too, and the
-    programs that processes go on with. With `drop_on_full` what finds no room is counted and left out,
-    otherwise the target waits.
+    programs that processes go on with. With `drop_on_full` what finds no room is counted and left out, otherwise the
+    target waits. With `adopts_orphans` descendants whose parents end become children of this process, which has none
+    of its own then: so they may be traced where only descendants may. `tell` gets lines for people while it goes on.
     """
 
     command: Sequence[str]
@@ -63,7 +67,9 @@ class RecordOptions:
     drop_on_full: bool = False
     pause_seconds: float = 0.0
     follow: bool = True
+    adopts_orphans: bool = False
     environment: Sequence[bytes] | None = None
+    tell: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,9 @@ class RecordingSession:
         self._filters = FilterSet(options.include, options.exclude)
         self._warnings: list[str] = []
         self._start_ns = 0
+        self._tell = options.tell
+        self._alone_since: float | None = None
+        self._interrupts = 0
 
     def start(self) -> Pid:
         """Start the target under the runtime; its process id. Raises ClewError."""
@@ -126,7 +135,10 @@ class RecordingSession:
             undo.callback(_remove_directory, options.output)
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
             undo.callback(self._journal.close)
+            self._snapshots = Snapshots(options.output)
             self._processes = Processes(self._journal, image, settings, self._filters)
+            if options.adopts_orphans:
+                become_subreaper()
             self._start_ns = time.time_ns()
             self._write_session()
             arguments = [os.fsencode(word) for word in options.command]
@@ -161,6 +173,7 @@ class RecordingSession:
                 raise
             # All of it is in memory: the journal's room is worth more to the tables.
             self._journal.path.unlink(missing_ok=True)
+            self._snapshots.remove()
             try:
                 self._assemble(processes)
             except OutputError:
@@ -168,6 +181,7 @@ class RecordingSession:
                 _remove_directory(self.options.output)
                 raise
         self._journal.path.unlink(missing_ok=True)
+        self._snapshots.remove()
         status = self._processes.exit_status.get(self.pid)
         is_killed = status is not None and os.WIFSIGNALED(status)
         return RecordResult(
@@ -180,29 +194,36 @@ class RecordingSession:
         )
 
     def _follow_all(self) -> None:
-        ring_bytes = SharedLayout().ring_bytes
         max_delay = MAX_DELAY_WITH_REQUESTS_SECONDS if self._filters.is_active else MAX_DELAY_SECONDS
-        delay = MIN_DELAY_SECONDS
-        started = last = names_at = time.monotonic()
+        pace = _Pace(SharedLayout().ring_bytes, max_delay)
+        started = names_at = time.monotonic()
         is_paused = self.options.pause_seconds > 0
         while len(self._processes):
-            moved_bytes = self._processes.poll(delay)
-            now = time.monotonic()
-            if moved_bytes:
-                # Come again when the ring is about a quarter full, if it goes on like this.
-                delay = min(max((now - last) * ring_bytes / 4 / moved_bytes, MIN_DELAY_SECONDS), 2 * delay, max_delay)
-            else:
-                delay = min(2 * delay, max_delay)
-            last = now
+            now = pace.note(self._processes.poll(pace.delay_seconds))
             if now - names_at > NAMES_INTERVAL_SECONDS:
                 self._processes.refresh_names()
+                if self.options.adopts_orphans:
+                    self._processes.bury_orphans()
                 names_at = now
+            if self._snapshots.is_due:
+                self._processes.write_snapshot(self._snapshots)
             if is_paused and now - started >= self.options.pause_seconds:
                 self._processes.end_pause()
                 is_paused = False
-            if self._guard.wants_to_leave:
+            if self._guard.wants_to_leave or self._is_interrupted_alone(now):
                 self._warnings.append("clew was told to leave; the target goes on without it")
                 return
+
+    def _is_interrupted_alone(self, now: float) -> bool:
+        """Whether the terminal interrupted clew when the program itself had ended, and only descendants still ran."""
+        if self._processes.is_live(self.pid) or not len(self._processes):
+            return False
+        if self._alone_since is None:
+            self._alone_since, self._interrupts = now, self._guard.interrupts
+        elif now - self._alone_since > TELL_AFTER_SECONDS and self._tell is not None:
+            self._tell("the program has ended; descendants of it still run and are recorded; Ctrl-C ends the recording")
+            self._tell = None
+        return self._guard.interrupts > self._interrupts
 
     def end_pause(self) -> None:
         """Let a paused target run its first instruction."""
@@ -250,6 +271,23 @@ class RecordingSession:
             assemble(processes, self.options.output, session)
         except OSError as error:
             raise OutputError.from_os_error(self.options.output, error) from error
+
+
+class _Pace:
+    """How long to wait before the rings are looked at again: about until one of them would be a quarter full."""
+
+    def __init__(self, ring_bytes: int, max_delay_seconds: float) -> None:
+        self._ring_bytes, self._max = ring_bytes, max_delay_seconds
+        self._last = time.monotonic()
+        self.delay_seconds = MIN_DELAY_SECONDS
+
+    def note(self, moved_bytes: int) -> float:
+        """Take note of how much came since the last time; what time it is."""
+        now = time.monotonic()
+        wanted = (now - self._last) * self._ring_bytes / 4 / moved_bytes if moved_bytes else self._max
+        self.delay_seconds = min(max(wanted, MIN_DELAY_SECONDS), 2 * self.delay_seconds, self._max)
+        self._last = now
+        return now
 
 
 def default_output(program: str) -> Path:

@@ -86,7 +86,10 @@ def read_manifest(directory: Path) -> Manifest:
             text = file.read(MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
         if (directory / JOURNAL_NAME).exists():
-            reason = "this trace is being written, or its recording was cut off; wait for `clew record` to end"
+            reason = (
+                "this trace is being written, or its recording was cut off; wait for `clew record` to end, "
+                "or finish it with `clew recover`"
+            )
             raise TraceUnfinishedError(directory, reason) from None
         raise NotATraceError(directory, f"not a trace: it has no {MANIFEST_NAME}") from None
     except OSError as error:
