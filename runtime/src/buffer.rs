@@ -98,6 +98,21 @@ impl Shared {
         self.base + self.header().counters_offset + u64::from(index) * self.header().counter_bytes
     }
 
+    /// Whether the controller holds the process and waits for its threads to park.
+    pub fn is_detaching(&self) -> bool {
+        self.detach_ticket().load(Ordering::Acquire) != 0
+    }
+
+    /// Takes the controller's wish to detach for given up.
+    pub fn forget_detaching(&self) {
+        self.detach_ticket().store(0, Ordering::Release);
+    }
+
+    fn detach_ticket(&self) -> &AtomicU32 {
+        // SAFETY: the status page is mapped; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).detach_ticket) }
+    }
+
     /// Whether code at `pc` is to be recorded.
     pub fn is_included(&self, pc: u64) -> bool {
         let header = self.header();

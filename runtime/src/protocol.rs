@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xfa, 0xd4, 0x6b, 0x6d, 0x0e, 0x95, 0x0f, 0xa9, 0x82, 0x29, 0x37, 0x12, 0xfa, 0x84, 0x6d, 0x55, 0xbe, 0x46, 0x4b,
-    0x26, 0x91, 0x1c, 0xce, 0x35, 0x51, 0x13, 0x7e, 0x74, 0xe2, 0x31, 0xf6, 0x21,
+    0xfb, 0x25, 0xdf, 0xb2, 0xab, 0xd3, 0x55, 0x96, 0xae, 0x0d, 0xd6, 0x18, 0x2c, 0xc2, 0xaa, 0xd3, 0x66, 0xc6, 0xb4,
+    0xf6, 0x98, 0x1d, 0x01, 0x96, 0x27, 0x0b, 0xfe, 0xe5, 0xd3, 0x32, 0x4a, 0x3d,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -27,6 +27,8 @@ pub const MAX_COUNTER_BYTES: u64 = 0x3800000;
 pub const MAX_PATH_BYTES: u64 = 0x1000;
 /// entries in the filter table
 pub const MAX_FILTER_RANGES: u64 = 0x1000;
+/// -si_code, and si_value, of the SIGTRAP that fetches a thread out of the code cache when the controller detaches
+pub const DETACH_CODE: u64 = 0x434c57;
 /// a controller silent for so long turns waiting into counted drop
 pub const FULL_WAIT_SECONDS: u64 = 0x5;
 
@@ -320,7 +322,8 @@ pub struct StatusPage {
     pub slabs: u64,
     /// while 1 the first thread waits (futex) before its first instruction (written by: controller:live)
     pub pause_ticket: u32,
-    /// reserved for detach (written by: controller:live)
+    /// while 1 threads that come to the dispatcher park for the controller, which holds them by ptrace (written by:
+    /// controller:live)
     pub detach_ticket: u32,
     /// hot fragments that went out of use to be translated again (written by: runtime)
     pub relaid: u64,
@@ -455,8 +458,10 @@ pub struct StartBlock {
     pub has_fsgsbase: u32,
     /// where the first page of the file of the shared memory is mapped: a fork's child reaches its region from there
     pub anchor_base: u64,
+    /// where the AttachBlock is; 0: the program was launched, and the registers above are its first thread's
+    pub attach_block: u64,
     /// zero
-    pub reserved: [u8; 16],
+    pub reserved: [u8; 8],
     /// executable memory at start: start, end, protection (PROT_*) of each of up to 160 ranges
     pub ranges: [u64; 480],
 }
@@ -477,8 +482,107 @@ const _: () = assert!(core::mem::offset_of!(StartBlock, gs_base) == 216);
 const _: () = assert!(core::mem::offset_of!(StartBlock, range_count) == 224);
 const _: () = assert!(core::mem::offset_of!(StartBlock, has_fsgsbase) == 228);
 const _: () = assert!(core::mem::offset_of!(StartBlock, anchor_base) == 232);
-const _: () = assert!(core::mem::offset_of!(StartBlock, reserved) == 240);
+const _: () = assert!(core::mem::offset_of!(StartBlock, attach_block) == 240);
+const _: () = assert!(core::mem::offset_of!(StartBlock, reserved) == 248);
 const _: () = assert!(core::mem::offset_of!(StartBlock, ranges) == 256);
+
+/// For a process that runs already: written by the controller into the target's private memory; the runtime adds the
+/// fields from attach_pc on before it parks for the first time.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AttachBlock {
+    /// where ThreadState\[thread_count\] is
+    pub threads: u64,
+    /// how many threads there are
+    pub thread_count: u32,
+    /// zero
+    pub reserved: u32,
+    /// where a thread enters the runtime, with gs base at its context and rsp at its stack_top
+    pub attach_pc: u64,
+    /// the pc of what has parked: behind an int3, rdi holding the address of a ThreadState
+    pub parked_pc: u64,
+    /// where the last thread restores the signal actions and gives the code cache back, then parks once more
+    pub leave_pc: u64,
+    /// behind the gate's system call instruction
+    pub syscall_return_pc: u64,
+    /// where a thread that is sent there from syscall_return_pc makes its system call anew
+    pub syscall_again_pc: u64,
+    /// the gates: first address
+    pub gates_start: u64,
+    /// first address past the gates
+    pub gates_end: u64,
+    /// in a context: u32, 2 set: the thread is to leave the gates for the dispatcher
+    pub pending_offset: u32,
+    /// in a context: u32, see ThreadState.call_code
+    pub call_code_offset: u32,
+    /// in a context: the program's alternate stack, a stack_t
+    pub signal_stack_offset: u32,
+    /// in a context: u32, the thread's id, once the context is its own
+    pub tid_offset: u32,
+    /// zero
+    pub reserved_more: [u8; 40],
+}
+const _: () = assert!(core::mem::size_of::<AttachBlock>() == 128);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, threads) == 0);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, thread_count) == 8);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, reserved) == 12);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, attach_pc) == 16);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, parked_pc) == 24);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, leave_pc) == 32);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, syscall_return_pc) == 40);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, syscall_again_pc) == 48);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, gates_start) == 56);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, gates_end) == 64);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, pending_offset) == 72);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, call_code_offset) == 76);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, signal_stack_offset) == 80);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, tid_offset) == 84);
+const _: () = assert!(core::mem::offset_of!(AttachBlock, reserved_more) == 88);
+
+/// A thread's own state outside the runtime: given by the controller when it enters, by the runtime when it has parked.
+/// Vector state is in the processor.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ThreadState {
+    /// rax rcx rdx rbx rsp rbp rsi rdi r8 to r15
+    pub registers: [u64; 16],
+    /// where it goes on
+    pub rip: u64,
+    /// its flags
+    pub rflags: u64,
+    /// its gs base
+    pub gs_base: u64,
+    /// its signal mask
+    pub mask: u64,
+    /// written by the runtime: its context; 0 if it has none
+    pub context: u64,
+    /// written by the runtime: the end of its stack in the runtime
+    pub stack_top: u64,
+    /// thread id
+    pub tid: u32,
+    /// not 0: it is inside the system call at rip, interrupted with this error that the kernel keeps to itself
+    /// (ERESTARTSYS 512, ERESTARTNOINTR 513, ERESTARTNOHAND 514, ERESTART_RESTARTBLOCK 516)
+    pub call_code: u32,
+    /// where its struct rseq is; 0: it has none
+    pub rseq_area: u64,
+    /// what stands in front of its sequences' abort handlers
+    pub rseq_signature: u32,
+    /// zero
+    pub reserved: [u8; 60],
+}
+const _: () = assert!(core::mem::size_of::<ThreadState>() == 256);
+const _: () = assert!(core::mem::offset_of!(ThreadState, registers) == 0);
+const _: () = assert!(core::mem::offset_of!(ThreadState, rip) == 128);
+const _: () = assert!(core::mem::offset_of!(ThreadState, rflags) == 136);
+const _: () = assert!(core::mem::offset_of!(ThreadState, gs_base) == 144);
+const _: () = assert!(core::mem::offset_of!(ThreadState, mask) == 152);
+const _: () = assert!(core::mem::offset_of!(ThreadState, context) == 160);
+const _: () = assert!(core::mem::offset_of!(ThreadState, stack_top) == 168);
+const _: () = assert!(core::mem::offset_of!(ThreadState, tid) == 176);
+const _: () = assert!(core::mem::offset_of!(ThreadState, call_code) == 180);
+const _: () = assert!(core::mem::offset_of!(ThreadState, rseq_area) == 184);
+const _: () = assert!(core::mem::offset_of!(ThreadState, rseq_signature) == 192);
+const _: () = assert!(core::mem::offset_of!(ThreadState, reserved) == 196);
 
 /// A fragment was translated, because execution came to it. Continuations carry size_bytes of code, then a bit for each
 /// byte of code (least significant first): an instruction starts here.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clew.errors import ClewError
     from clew.store.trace import Trace
 
-__all__ = ["ClewError", "Trace", "__version__", "record"]
+__all__ = ["ClewError", "Trace", "__version__", "attach", "record"]
 
 __version__ = "0.1.0"
 
@@ -68,6 +68,53 @@ def record(
     )
     with InterruptGuard().held() as guard:
         session = RecordingSession(options, guard)
+        session.start()
+        session.wait()
+        result = session.finish()
+    if not quiet:
+        for message in result.warnings:
+            warnings.warn(message, stacklevel=2)
+    return Trace(result.output)
+
+
+def attach(
+    pid: int,
+    *,
+    duration: float | None = None,
+    mode: str = "counts",
+    output: str | os.PathLike[str] | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    quiet: bool = False,
+) -> Trace:
+    """Record the running process `pid` for `duration` seconds, leave it as it was, and open the trace.
+
+    Without `duration` until an interrupt (SIGINT or SIGTERM to this process), or until the process ends. The rest is as
+    for `record`; by default the directory is named after the program. Raises ClewError.
+    """
+    import warnings
+    from pathlib import Path
+
+    from clew.address import Pid
+    from clew.errors import UsageError
+    from clew.protocol._constants import Mode
+    from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
+    from clew.recording.session import RecordOptions, default_output
+    from clew.store.trace import Trace
+
+    if mode.upper() not in Mode.__members__:
+        raise UsageError(f"mode {mode!r}: no such mode; choose counts or coverage")
+    target = Pid(pid)
+    options = RecordOptions(
+        command=command_of(target),
+        output=default_output(name_of(target).replace("/", "_")) if output is None else Path(output),
+        mode=Mode[mode.upper()],
+        include=include,
+        exclude=exclude,
+    )
+    guard = LeaveGuard()
+    with guard.held():
+        session = AttachSession(target, options, guard, duration)
         session.start()
         session.wait()
         result = session.finish()

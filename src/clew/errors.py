@@ -11,6 +11,7 @@ Runs in the controller. Knows no terminal: only `clew.cli` prints errors and exi
     ├── OutputError                a file could not be written: disk full, no permission
     ├── TargetError                something in or about the target failed
     │   ├── LaunchError            the target could not be started or stopped
+    │   ├── AttachError            a running process can't be attached to, or not be left
     │   ├── InjectionError         the runtime could not be put into the target
     │   ├── TargetGoneError        the target ended while it was worked on
     │   └── RemoteCallError        a system call made in the target failed
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "AttachError",
     "BinaryError",
     "ClewError",
     "CommandNotFoundError",
@@ -143,6 +145,10 @@ class TargetError(ClewError):
 
 class LaunchError(TargetError):
     """The target could not be started or stopped."""
+
+
+class AttachError(TargetError):
+    """A running process can't be attached to, or not be left."""
 
 
 class InjectionError(TargetError):

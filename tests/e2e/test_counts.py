@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.e2e import runs
@@ -77,6 +78,17 @@ def test_many_short_threads_are_all_kept(tmp_path: Path) -> None:
     assert executions_by_symbol(recorded)["work"] == 600
 
 
+def test_every_abort_of_a_restartable_sequence_is_an_edge(tmp_path: Path) -> None:
+    recorded = record("rseq_abort", tmp_path)
+    arrays, symbols = recorded.arrays, recorded.trace.blocks["symbol"].to_pylist()
+    aborts = 0
+    for edge in np.flatnonzero(arrays.is_kind("signal")).tolist():
+        ends = {symbols[arrays.edge_source[edge]], symbols[arrays.edge_target[edge]]}
+        aborts += int(arrays.edge_executions[edge]) if ends == {"spin"} else 0
+    # Nothing else ends what a call of it does.
+    assert aborts == executions_by_symbol(recorded)["spin"] >= 80
+
+
 def keys(recorded: runs.Recorded) -> tuple[set[tuple[int, bytes]], set[tuple[int | None, int, str]]]:
     """Blocks and edges of a trace, by address."""
     blocks = recorded.trace.blocks.to_pylist()
@@ -109,6 +121,13 @@ def test_include_and_exclude_change_nothing_but_what_is_kept(tmp_path: Path) -> 
     assert set(whole) >= {"calls", "libc.so.6", "ld-linux-x86-64.so.2"}
     assert without_libc == {name: count for name, count in whole.items() if name != "libc.so.6"}
     assert only_program == {"calls": whole["calls"]}
+
+
+def test_exceptions_pass_through_code_that_is_not_kept(tmp_path: Path) -> None:
+    native = runs.run([find("callback_throw").path])
+    options = ("--exclude", "libc.so*", "--exclude", "libstdc++*", "--exclude", "libgcc_s*")
+    assert runs.record([find("callback_throw").path], tmp_path / "trace.clew", *options) == native
+    assert set(instructions_by_image(runs.read(tmp_path / "trace.clew"))) >= {"callback_throw"}
 
 
 def test_two_recordings_count_the_same(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ MODES = ("counts", "coverage")
 def test_recorded_like_native(program: Program, mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if program.differs:
         request.applymarker(pytest.mark.xfail(reason=program.differs, strict=True))
-    if program.missing_features:
-        pytest.skip(f"this processor has no {', '.join(program.missing_features)}")
+    if program.missing:
+        pytest.skip(f"this machine has no {', '.join(program.missing)}")
     command: runs.Command = [program.path]
     if program.name == "environment":
         command = [program.path, "first argument", "second"]

@@ -35,8 +35,8 @@ def check(command: runs.Command, folder: Path, find: Comparison = find_differenc
 
 
 def check_program(program: Program, folder: Path, find: Comparison = find_differences) -> None:
-    if program.missing_features:
-        pytest.skip(f"this processor has no {', '.join(program.missing_features)}")
+    if program.missing:
+        pytest.skip(f"this machine has no {', '.join(program.missing)}")
     check([program.path], folder, find)
 
 

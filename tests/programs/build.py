@@ -1,4 +1,4 @@
-"""Builds the test programs: one small C, C++ or assembly program per behaviour, each described by its own head.
+"""Builds the test programs: one small program per behaviour, in C, C++, assembly, Rust or Go, described by its head.
 
 Runs on the machine that tests. Knows the compiler; does not know clew: nothing here records anything.
 
@@ -7,10 +7,12 @@ The head of a source is a comment with lines `key: value`:
     what     one line: the behaviour
     build    compiler flags (default -O2)
     also     NAME FLAGS: a second build of the same source, called SOURCE.NAME (may be repeated)
+    compiler which one, if not the usual one of its language; without it the tests skip the program, and say so
     with     other files of this folder compiled into a shared library beside the program, NAME.so
     status   exit status, or the name of the signal that ends it (default 0)
     differs  why it is known to behave differently when recorded, for now
-    needs    processor features, as /proc/cpuinfo names them; without them the tests skip the program, and say so
+    needs    processor features, as /proc/cpuinfo names them, or `root`; without them the tests skip the program,
+             and say so
     traits   words the tests select by; WORD:NAME means it only for the build called SOURCE.NAME:
                oracle       one thread, the same instructions every time: is compared with single-stepping
                oracle-long  the same, but over 300,000 instructions
@@ -24,8 +26,10 @@ from __future__ import annotations
 import concurrent.futures
 import fcntl
 import hashlib
+import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,9 +40,9 @@ from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent
 BIN = SOURCES / "bin"
-SUFFIXES = {".c": "gcc", ".cc": "g++", ".S": "gcc", ".py": sys.executable}
+COMPILERS = {".c": "gcc", ".cc": "g++", ".S": "gcc", ".rs": "rustc", ".go": "go", ".py": "gcc"}
 LIBRARIES = SOURCES / "libraries"
-_HEAD = re.compile(r"^[/#* \"]*(what|build|also|with|status|differs|needs|traits):\s*(.*?)\s*(\*/)?$")
+_HEAD = re.compile(r"^[/#* \"]*(what|build|also|compiler|with|status|differs|needs|traits):\s*(.*?)\s*(\*/)?$")
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Program:
     name: str
     source: Path
     what: str
+    compiler: str
     flags: tuple[str, ...]
     libraries: tuple[str, ...]
     status: int
@@ -63,9 +68,11 @@ class Program:
         return BIN / self.name
 
     @property
-    def missing_features(self) -> list[str]:
-        """Processor features it needs and this machine lacks."""
-        return sorted(self.needs - processor_features())
+    def missing(self) -> list[str]:
+        """What it needs and this machine lacks: processor features, rights, its compiler."""
+        rights = {"root"} if os.geteuid() == 0 else set()
+        compilers = set() if shutil.which(self.compiler) else {self.compiler}
+        return sorted((self.needs - processor_features() - rights) | compilers)
 
 
 @cache
@@ -99,13 +106,14 @@ def parse_head(source: Path) -> Iterator[Program]:
             single[key] = value
     if "what" not in single:
         raise ValueError(f"{source.name}: no line 'what' in its head")
-    builds = [(source.stem, single.get("build", "-O2"))]
+    builds = [(source.stem, single.get("build", "" if source.suffix in (".rs", ".go") else "-O2"))]
     builds += [(f"{source.stem}.{line.split()[0]}", line.partition(" ")[2]) for line in also]
     for name, flags in builds:
         yield Program(
             name=name,
             source=source,
             what=single["what"],
+            compiler=single.get("compiler", COMPILERS[source.suffix]),
             flags=tuple(shlex.split(flags)),
             libraries=tuple(single.get("with", "").split()),
             status=parse_status(single.get("status", "0")),
@@ -123,7 +131,7 @@ def _select(traits: list[str], build_name: str) -> frozenset[str]:
 @cache
 def catalogue() -> tuple[Program, ...]:
     """Every test program, built or not, sorted by name."""
-    sources = [path for path in SOURCES.iterdir() if path.suffix in (".c", ".cc", ".S") and path.is_file()]
+    sources = [path for path in SOURCES.iterdir() if path.suffix in COMPILERS and path.suffix != ".py"]
     sources += (SOURCES / "generators").glob("*.py")
     return tuple(sorted((p for source in sources for p in parse_head(source)), key=lambda p: p.name))
 
@@ -142,13 +150,14 @@ def _fingerprint(program: Program) -> str:
     libraries = [LIBRARIES / name for name in program.libraries]
     for path in (program.source, *headers, *libraries, Path(__file__)):
         digest.update(path.read_bytes())
-    digest.update(repr((program.flags, _compiler_version())).encode())
+    digest.update(repr((program.flags, _compiler_version(program.compiler))).encode())
     return digest.hexdigest()
 
 
 @cache
-def _compiler_version() -> str:
-    return subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True).stdout
+def _compiler_version(compiler: str) -> str:
+    option = "version" if compiler == "go" else "--version"
+    return subprocess.run([compiler, option], capture_output=True, text=True, check=True).stdout
 
 
 def _run(command: list[str]) -> None:
@@ -159,6 +168,8 @@ def _run(command: list[str]) -> None:
 
 def build(program: Program) -> None:
     """Compile one program, if its sources or flags have changed. RuntimeError with the compiler's words if it fails."""
+    if shutil.which(program.compiler) is None:
+        return
     stamp = BIN / f".{program.name}.stamp"
     fingerprint = _fingerprint(program)
     if stamp.exists() and program.path.exists() and stamp.read_text() == fingerprint:
@@ -168,14 +179,18 @@ def build(program: Program) -> None:
         generated = BIN / f"{program.name}.generated.S"
         _run([sys.executable, str(source), str(generated)])
         source = generated
-    compiler = SUFFIXES[source.suffix]
     for name in program.libraries:
         target = BIN / f"{Path(name).stem}.so"
         _run(["gcc", "-O2", "-shared", "-fPIC", "-o", str(target), str(LIBRARIES / name)])
     flags = list(program.flags)
     libraries = [flag for flag in flags if flag.startswith("-l")]
     flags = [flag for flag in flags if not flag.startswith("-l")]
-    _run([compiler, *flags, f"-I{SOURCES}", "-o", str(program.path), str(source), *libraries])
+    command = [program.compiler, *flags, "-o", str(program.path), str(source), *libraries]
+    if program.source.suffix == ".go":
+        command.insert(1, "build")
+    elif program.source.suffix != ".rs":
+        command.insert(1, f"-I{SOURCES}")
+    _run(command)
     stamp.write_text(fingerprint)
 
 

@@ -53,7 +53,16 @@ pub struct Fragment {
     pub is_hot: bool,
     /// Its conditional branch was taken more often than not while it was found to be hot.
     pub is_mostly_taken: bool,
+    /// In a restartable sequence: where it is entered from inside, counted from `cache_start`; 0 elsewhere.
+    pub inner_offset: u16,
     pub code_hash: u64,
+}
+
+impl Fragment {
+    /// The address behind its last instruction.
+    pub fn end(&self) -> u64 {
+        self.app_pc + u64::from(self.app_size)
+    }
 }
 
 /// Where an instruction of a fragment went. Several entries may stand for one instruction.
@@ -143,6 +152,8 @@ pub struct Exit {
     pub linked_to: u32,
     pub next_incoming: u32,
     pub kind: ExitType,
+    /// From inside a restartable sequence to its inside.
+    pub is_inside: bool,
     /// The pad it belongs to.
     pub pad: u32,
     pub counter: u32,
@@ -172,6 +183,10 @@ pub enum ExitType {
     Stale,
     /// At the fragment's start: hot code is to be laid out anew. Never linked.
     Relayout,
+    /// At the start of a fragment in a restartable sequence, which the thread did not announce so. Never linked.
+    SequenceEntry,
+    /// Out of a restartable sequence by the kernel's hand; belongs to no fragment. Never linked.
+    SequenceAbort,
 }
 
 /// The way from one indirect branch site to one target: verifies the target, counts, goes on.

@@ -40,12 +40,19 @@ impl Cache {
         if exit.linked_to != NONE
             || matches!(
                 exit.kind,
-                ExitType::Interrupted | ExitType::FirstTry | ExitType::Release | ExitType::Stale | ExitType::Relayout
+                ExitType::Interrupted
+                    | ExitType::FirstTry
+                    | ExitType::Release
+                    | ExitType::Stale
+                    | ExitType::Relayout
+                    | ExitType::SequenceEntry
+                    | ExitType::SequenceAbort
             )
         {
             return true;
         }
-        let start = self.fragment(fragment_id).cache_start;
+        let fragment = self.fragment(fragment_id);
+        let start = fragment.cache_start + if exit.is_inside { u64::from(fragment.inner_offset) } else { 0 };
         let distance = start.wrapping_sub(exit.patch + 4) as i64;
         if distance == i64::from(distance as i32) {
             set_displacement(exit.patch, start);

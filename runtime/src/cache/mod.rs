@@ -6,6 +6,7 @@
 pub mod fragment;
 pub mod links;
 pub mod pairs;
+pub mod sequences;
 pub mod slab;
 pub mod table;
 
@@ -14,6 +15,7 @@ pub use slab::{Slabs, Unit};
 
 use crate::sys::heap::Arena;
 use pairs::PairTable;
+use sequences::Sequences;
 use table::PcTable;
 
 /// The whole cache of a process.
@@ -35,6 +37,7 @@ pub struct Cache {
     /// Fragments with an indirect branch by their site index.
     pub sites: PcTable,
     pub pairs: PairTable,
+    pub sequences: Sequences,
     /// Sites given out so far.
     pub n_sites: u32,
     pub n_links: u64,
@@ -55,6 +58,7 @@ impl Cache {
             versions: PcTable::new(),
             sites: PcTable::new(),
             pairs: PairTable::new(),
+            sequences: Sequences::new(),
             n_sites: 0,
             n_links: 0,
             n_unlinks: 0,
@@ -70,10 +74,25 @@ impl Cache {
             *table = PcTable::new();
         }
         self.pairs.clear();
+        self.sequences.forget_all();
     }
 
     pub fn fragment(&self, id: u32) -> &Fragment {
         &self.fragments.as_slice()[id as usize]
+    }
+
+    /// `id` where that is a fragment that holds the application's `app_pc`; else `NONE`.
+    pub fn holder(&self, id: u32, app_pc: u64) -> u32 {
+        if id == NONE {
+            return NONE;
+        }
+        let fragment = self.fragment(id);
+        let end = fragment.app_pc + u64::from(fragment.app_size);
+        if (fragment.app_pc..end).contains(&app_pc) {
+            id
+        } else {
+            NONE
+        }
     }
 
     pub fn fragment_mut(&mut self, id: u32) -> &mut Fragment {
@@ -103,6 +122,7 @@ impl Cache {
     pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<u32> {
         let is_counted = fragment.counter != NONE
             && fragment.count_before != COUNTED_AT_EXITS
+            && app_pc != fragment.end()
             && self.instruction_index(fragment, app_pc) >= u32::from(fragment.count_before);
         is_counted.then_some(fragment.counter)
     }

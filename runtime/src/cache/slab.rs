@@ -4,11 +4,12 @@
 //! (what starts where), so that the signal handler finds what a cache address belongs to without a lock. All grow up.
 
 use crate::arch::x86_64::emit::Emitter;
-use crate::sys::calls::mmap;
+use crate::sys::calls::{mmap, syscall};
 use crate::sys::heap::Arena;
 use crate::sys::kernel::{
     MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
+use crate::sys::number;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub const SLAB_BYTES: u64 = 16 << 20;
@@ -33,6 +34,8 @@ pub enum Unit {
     Pad(u32),
     /// A far jump to this fragment.
     Thunk(u32),
+    /// The enclosure of a restartable sequence.
+    Sequence(u32),
 }
 
 /// Room for one unit: where its hot and its cold part start.
@@ -164,7 +167,8 @@ impl Slab {
         let unit = match entry.what >> 30 {
             0 => Unit::Fragment(number),
             1 => Unit::Pad(number),
-            _ => Unit::Thunk(number),
+            2 => Unit::Thunk(number),
+            _ => Unit::Sequence(number),
         };
         Some(Found { unit, start: self.start + u64::from(entry.offset), is_cold })
     }
@@ -250,6 +254,7 @@ impl Slabs {
             Unit::Fragment(id) => id,
             Unit::Pad(id) => id | 1 << 30,
             Unit::Thunk(id) => id | 2 << 30,
+            Unit::Sequence(index) => index | 3 << 30,
         };
         // A unit starts right where the one before ends with a linkable jump, so that the jump can become a no-op.
         let end = |start: u64, size: u64| (start - slab.start + size).next_multiple_of(8);
@@ -257,6 +262,17 @@ impl Slabs {
             slab.append(true, room.cold, what, end(room.cold, cold_bytes));
         }
         slab.append(false, room.hot, what, end(room.hot, hot_bytes));
+    }
+
+    /// Gives all slabs back to the kernel.
+    ///
+    /// # Safety
+    /// No thread may run or ever come back to translated code.
+    pub unsafe fn unmap_all(&self) {
+        for slab in self.list.as_slice() {
+            // SAFETY: the slab is the runtime's own, and the caller promises that nobody uses it.
+            unsafe { syscall(number::MUNMAP, [slab.start, SLAB_BYTES, 0, 0, 0, 0]) };
+        }
     }
 
     /// Maps a slab near `app_pc`, where neither brk nor mmap grows into it soon.

@@ -90,6 +90,15 @@ impl Block {
         self.pc + self.size_bytes()
     }
 
+    /// Keeps the first `n` instructions only.
+    pub fn truncate(&mut self, n: usize) {
+        if let Some(first) = self.instructions.get(n) {
+            self.code.truncate((first.ip() - self.pc) as usize);
+        }
+        self.instructions.truncate(n);
+        self.offsets.truncate(n);
+    }
+
     /// The bytes of instruction `index`.
     pub fn bytes_of(&self, index: usize) -> &[u8] {
         let instruction = &self.instructions[index];
@@ -159,8 +168,10 @@ fn decode_one(
         if decoder.last_error() == iced_x86::DecoderError::NoMoreBytes {
             return Err(NoCode(window.end()));
         }
-        // One byte stands for what the decoder does not know; the processor would refuse it too.
-        block.code.push(code[0]);
+        // What the decoder has read and does not know; the processor would refuse it too. All of it: the first byte alone
+        // may begin something else in another version of the code.
+        let length = (decoder.position() - start).max(1);
+        block.code.extend_from_slice(&code[start..start + length]);
         return Ok(Some(Ending::Fault));
     }
     let is_over_border = block.code.len() + instruction.len() > window.same_kind;

@@ -4,8 +4,8 @@
 //! `pending_mask` and the thread's own blocks everything but what an instruction can cause; it becomes the program's
 //! again once, at the very end, so that no signal sees one that is neither.
 
-use super::{count_part, syscalls};
-use crate::arch::x86_64::context::ThreadContext;
+use super::count_part;
+use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
 use crate::instrument::pads::DynamicEdge;
@@ -13,9 +13,9 @@ use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
-use crate::sys::calls::set_signal_mask;
+use crate::sys::calls::{set_signal_mask, EINTR};
 use crate::sys::kernel::{
-    SigInfo, DEBUG_EXCEPTION, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE,
+    SigInfo, DEBUG_EXCEPTION, SA_RESTART, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE,
 };
 use crate::thread::registry::{describe_end, write_event, writer_of};
 use crate::thread::THREADS;
@@ -55,7 +55,7 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             is_after_fault = true;
         }
     }
-    if syscalls::is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         let info = context.pending_info;
         take_pending(context);
         if is_after_fault && mask & 1 << (info.signo - 1) != 0 {
@@ -63,7 +63,7 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             deliver::raise_again(&info);
         } else {
             // A fault's handler is interrupted at its first instruction: its mask is the program's now.
-            mask = deliver_one(context, &info, mask, [0; 3], false);
+            mask = deliver_one(context, &info, mask, context.fault_details, false);
         }
     }
     give_mask(context, mask);
@@ -73,7 +73,7 @@ pub fn deliver_pending(context: &mut ThreadContext) {
 fn take_mask(context: &mut ThreadContext) -> u64 {
     let mask = set_signal_mask(u64::MAX);
     // Nothing can come now, so what was there a moment ago is decided.
-    let is_kept = syscalls::is_signal_waiting(context) || context.fault_pending != 0;
+    let is_kept = context.is_signal_waiting() || context.fault_pending != 0;
     hold_mask(context);
     if is_kept {
         context.pending_mask
@@ -122,7 +122,7 @@ pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&ThreadCont
 pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     let mask = set_signal_mask(u64::MAX);
     let engine = ENGINE.lock();
-    if syscalls::is_signal_waiting(context) || engine.ranges.n_changes != n_changes {
+    if context.is_signal_waiting() || engine.ranges.n_changes != n_changes {
         drop(engine);
         set_signal_mask(mask);
         return;
@@ -147,7 +147,7 @@ pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
     let mask = take_mask(context);
     context.pending_mask = mask;
     context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
-    context.fault_details = details;
+    context.note_fault(details);
     context.fault_pending = 1;
 }
 
@@ -173,7 +173,7 @@ pub fn raise_step(context: &mut ThreadContext) {
 /// Makes a SIGSEGV wait to be delivered that the kernel sends by itself.
 pub fn raise_forced(context: &mut ThreadContext) {
     context.exit_id = NONE;
-    raise_fault(context, [0; 3]);
+    raise_fault(context, context.fault_details);
     context.fault_pending = FORCED;
 }
 
@@ -202,7 +202,7 @@ fn force(context: &mut ThreadContext, info: &SigInfo, mask: u64) -> u64 {
     if mask & 1 << (info.signo - 1) != 0 || handler == SIG_DFL || handler == SIG_IGN {
         end_by(context, info);
     }
-    deliver_one(context, info, mask, [0; 3], false)
+    deliver_one(context, info, mask, context.fault_details, false)
 }
 
 /// Ends the process by SIGSEGV or SIGSYS, whatever the program asked for.
@@ -218,7 +218,7 @@ pub fn end_by(context: &mut ThreadContext, info: &SigInfo) -> ! {
 
 /// The waiting signal is the caller's to deal with; what was unlinked for it is linked again.
 pub fn take_pending(context: &mut ThreadContext) {
-    context.pending = 0;
+    context.pending_word().fetch_and(!PENDING_SIGNAL, Ordering::Relaxed);
     UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
     if context.unlinked_fragment != NONE {
         let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
@@ -232,6 +232,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         0 => context.rip,
         origin => origin,
     };
+    let is_past = is_fault && core::mem::take(&mut context.is_fault_past) != 0;
     let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
     {
         let engine = ENGINE.lock();
@@ -239,11 +240,16 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         let writer = writer_of(context, engine.shared);
         write_event(&writer, event, interrupted_pc, [info.signo as u64, info.code as u64, info.address]);
     }
+    if !is_fault {
+        end_interrupted_call(context, info.signo as u32);
+    }
     match deliver::deliver(context, info, mask, details) {
         Delivery::Handler(new_mask) => {
             let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
-            let edge = DynamicEdge { kind, source_fragment: NONE, source_pc: interrupted_pc, target_pc: context.rip };
             let mut engine = ENGINE.lock();
+            // The instruction's address alone would not tell which version of code that changes it was.
+            let source_fragment = if is_fault { engine.cache.holder(context.exit_id, interrupted_pc) } else { NONE };
+            let edge = DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.rip };
             let writer = writer_of(context, engine.shared);
             engine.count_edge(&writer, context, edge);
             new_mask
@@ -254,7 +260,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         Delivery::Ignored if !is_fault => mask,
         Delivery::Ignored | Delivery::Default => {
             table_of(context).lock().restore_default(info.signo as u32);
-            if is_fault && info.signo as u32 == SIGTRAP {
+            if is_fault && (info.signo as u32 == SIGTRAP || is_past) {
                 // A trap comes after its instruction, which is not executed again: the signal is sent instead.
                 deliver::raise_again(info);
             }
@@ -265,6 +271,26 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             deliver::raise_again(info);
             mask
         }
+    }
+}
+
+/// A system call that the thread is still inside of, although it was interrupted for attaching or detaching, ends as the
+/// kernel ends it for this signal's handler (arch/x86/kernel/signal.c, handle_signal).
+fn end_interrupted_call(context: &mut ThreadContext, signal: u32) {
+    const ERESTARTSYS: u32 = 512;
+    const ERESTARTNOINTR: u32 = 513;
+    const SYSCALL_BYTES: u64 = 2;
+    if context.call_code == 0 || context.rip != context.call_pc {
+        return;
+    }
+    let action = table_of(context).lock().action(signal);
+    if action.handler == SIG_DFL || action.handler == SIG_IGN {
+        return;
+    }
+    let code = core::mem::take(&mut context.call_code);
+    if code != ERESTARTNOINTR && (code != ERESTARTSYS || action.flags & SA_RESTART == 0) {
+        context.registers[0] = -i64::from(EINTR) as u64;
+        context.rip += SYSCALL_BYTES;
     }
 }
 
@@ -294,10 +320,11 @@ pub fn release_all(context: &mut ThreadContext, reason: u16) -> ! {
 
 /// What comes before a release; the program's mask. All signals are blocked after it.
 fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
+    super::sequences::settle(context);
     note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);
-    if syscalls::is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         deliver::raise_again(&context.pending_info);
         take_pending(context);
     }
@@ -306,7 +333,7 @@ fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
 }
 
 /// Records that the thread is followed no further.
-fn note_end(context: &ThreadContext, reason: u16, end: u32) {
+pub fn note_end(context: &ThreadContext, reason: u16, end: u32) {
     let engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     write_event(&writer, event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);

@@ -1,6 +1,5 @@
 //! New programs: execve and execveat.
 
-use super::syscalls;
 use crate::arch::x86_64::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, request_kind};
@@ -44,7 +43,7 @@ fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6])
     let mask = set_signal_mask(u64::MAX);
     // SAFETY: a field of a live context, which the signal handler reads.
     unsafe { (&raw mut context.restart).write_volatile(RESTART_ARMED) };
-    if syscalls::is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         // It came before the call was armed: the mask is not the program's.
         context.restart = RESTART_DUE;
         set_signal_mask(mask);

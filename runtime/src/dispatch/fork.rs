@@ -6,7 +6,7 @@
 
 use super::process::begin;
 use super::start::{stamp_start, tell_running};
-use super::{syscalls, user_dispatch};
+use super::user_dispatch;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::Shared;
 use crate::cache::links::UNDELIVERED;
@@ -85,7 +85,7 @@ fn start_copy(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&mut T
     if stack != 0 {
         context.registers[4] = stack;
     }
-    context.start_mask = if syscalls::is_signal_waiting(context) { context.pending_mask } else { mask };
+    context.start_mask = if context.is_signal_waiting() { context.pending_mask } else { mask };
     // The child gets the context by its address alone: the stores above must not be taken for dead.
     core::hint::black_box(&raw mut *context);
     let result = start(context);

@@ -4,15 +4,19 @@
 //! another thread of the program.
 
 extern crate alloc;
-use super::hidden;
+use super::{aliases, hidden};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
 use crate::sys::calls::{check, program_call, rdtsc, syscall};
-use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
+use crate::sys::kernel::{
+    MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ,
+    PROT_WRITE, USER_END,
+};
 use crate::sys::lock::Guard;
-use crate::sys::{filter, number, proc_text};
+use crate::sys::proc_text::{self, Mapping};
+use crate::sys::{filter, number};
 use crate::thread::registry::{write_event, writer_of};
 
 const PAGE: u64 = 4096;
@@ -21,8 +25,14 @@ fn page_end(start: u64, size: u64) -> u64 {
     start.saturating_add(size.saturating_add(PAGE - 1) & !(PAGE - 1))
 }
 
-/// Code from `start` up to `end` is gone.
+/// What was mapped from `start` up to `end` is gone, code and all.
 fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
+    engine.aliases.remove(start, end);
+    forget_code(engine, writer, start, end);
+}
+
+/// Code from `start` up to `end` is gone.
+fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
     if !engine.ranges.intersects(start, end) {
         return;
     }
@@ -58,7 +68,8 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [address, size, protection, flags, descriptor, offset] = arguments;
     let is_executable = protection & PROT_EXEC != 0;
     let replaces = flags & MAP_FIXED != 0;
-    if !is_executable && !replaces {
+    let is_alias = aliases::is_alias(protection, flags, descriptor);
+    if !is_executable && !replaces && !is_alias {
         // SAFETY: the program's own call; it can only take free memory.
         return unsafe { program_call(number::MMAP, arguments) };
     }
@@ -70,9 +81,10 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     if replaces && size != 0 {
         forget(&mut engine, &writer, address, page_end(address, size));
     }
+    let end = page_end(start, size);
+    aliases::note_mapping(&mut engine, start, end, is_alias);
     if is_executable {
-        let end = page_end(start, size);
-        engine.ranges.insert(start, end, protection, true);
+        aliases::insert_code(&mut engine, start, end, protection);
         let file = if flags & MAP_ANONYMOUS != 0 { None } else { Some((descriptor, offset)) };
         let tsc = rdtsc();
         drop(engine);
@@ -175,10 +187,10 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     } else if is_executable && was_executable {
         engine.invalidate(&writer, start, end);
     } else {
-        forget(&mut engine, &writer, start, end);
+        forget_code(&mut engine, &writer, start, end);
     }
     if is_executable {
-        engine.ranges.insert(start, end, protection | PROT_READ, true);
+        aliases::insert_code(&mut engine, start, end, protection | PROT_READ);
         if !was_executable {
             let tsc = rdtsc();
             drop(engine);
@@ -196,6 +208,7 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [old, old_size, new_size, ..] = arguments;
     let engine = ENGINE.lock();
     let range = engine.ranges.find(old);
+    let is_alias = engine.aliases.find(old).is_some();
     let (result, mut engine) = call_holding(engine, number::MREMAP, arguments);
     let Ok(start) = check(result) else {
         return result;
@@ -208,14 +221,33 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     if start != old {
         forget(&mut engine, &writer, start, page_end(start, new_size));
     }
+    aliases::note_mapping(&mut engine, start, page_end(start, new_size), is_alias);
     if let Some(range) = range {
-        engine.ranges.insert(start, page_end(start, new_size), range.protection, true);
+        aliases::insert_code(&mut engine, start, page_end(start, new_size), range.protection);
         let tsc = rdtsc();
         drop(engine);
         if start != old {
             tell_image(&writer, start, page_end(start, new_size), range.protection, None, tsc);
         }
     }
+    result
+}
+
+/// madvise: private pages that are thrown away come back as zeros, or as they are in their file.
+pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [start, size, advice, ..] = arguments;
+    let engine = ENGINE.lock();
+    let end = page_end(start, size);
+    let discards = matches!(advice as u32, MADV_DONTNEED | MADV_FREE | MADV_REMOVE | MADV_DONTNEED_LOCKED);
+    if !discards || !engine.ranges.intersects(start, end) {
+        drop(engine);
+        // SAFETY: the program's own call.
+        return unsafe { program_call(number::MADVISE, arguments) };
+    }
+    let (result, mut engine) = call_holding(engine, number::MADVISE, arguments);
+    // Part of it may be done where it failed.
+    let writer = writer_of(context, engine.shared);
+    engine.invalidate(&writer, start, end);
     result
 }
 
@@ -234,14 +266,17 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     if hidden::is_hidden(address) {
         return false;
     }
-    let Some((start, end, protection)) = find_mapping(address) else {
+    let Some(Mapping { start, end, protection, is_shared }) = find_mapping(address) else {
         return false;
     };
     let mut engine = ENGINE.lock();
     if protection & PROT_EXEC == 0 || engine.ranges.find(address).is_some() {
         return false;
     }
-    engine.ranges.insert(start, end, protection, true);
+    if is_shared {
+        aliases::note_mapping(&mut engine, start, end, true);
+    }
+    aliases::insert_code(&mut engine, start, end, protection);
     let writer = writer_of(context, engine.shared);
     let tsc = rdtsc();
     drop(engine);
@@ -249,8 +284,8 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     true
 }
 
-/// The mapping that holds `address`, as /proc/self/maps tells it: start, end, PROT_* bits.
-fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
+/// The mapping that holds `address`.
+fn find_mapping(address: u64) -> Option<Mapping> {
     const O_CLOEXEC: u64 = 0x8_0000;
     let path = b"/proc/self/maps\0";
     // SAFETY: reads the path.
@@ -269,9 +304,8 @@ fn find_mapping(address: u64) -> Option<(u64, u64, u64)> {
         let whole = text[..length].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         found = text[..whole]
             .split(|byte| *byte == b'\n')
-            .filter_map(proc_text::parse_mapping)
-            .find(|(range, ..)| range.contains(&address))
-            .map(|(range, protection, _)| (range.start, range.end, protection));
+            .filter_map(|line| proc_text::parse_mapping(line).map(|(mapping, _)| mapping))
+            .find(|mapping| (mapping.start..mapping.end).contains(&address));
         text.copy_within(whole..length, 0);
         kept = length - whole;
     }

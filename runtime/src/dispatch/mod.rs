@@ -2,7 +2,10 @@
 //!
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
+pub mod aliases;
+pub mod attach;
 pub mod delivery;
+pub mod detach;
 pub mod execute;
 pub mod fork;
 pub mod hidden;
@@ -11,6 +14,7 @@ pub mod memory;
 pub mod proc_files;
 pub mod process;
 pub mod seccomp;
+pub mod sequences;
 pub mod start;
 pub mod syscalls;
 pub mod user_dispatch;
@@ -18,7 +22,7 @@ pub mod vsyscall;
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
 use crate::arch::x86_64::gate::{
-    REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
+    REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
@@ -35,6 +39,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
     context.doubtful_pc = 0;
     let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
+    context.sequence_plain = 0;
     match reason {
         REASON_EXIT => link = take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
@@ -73,8 +78,9 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.registers[1] = next;
             context.rip = next;
         }
-        REASON_SYSCALL_AGAIN => rewind_syscall(context),
-        _ if is_call_allowed => rewind_syscall(context),
+        REASON_SYSCALL_AGAIN => rewind_call(context),
+        REASON_ATTACH => attach::begin(context),
+        _ if is_call_allowed => rewind_call(context),
         _ if context.restart == RESTART_DUE => {
             context.restart = 0;
             table_of(context).lock().pass_ignored(false);
@@ -90,17 +96,27 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 /// Never gives an address of the program's own: where it has no code, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
+    if context.sequence_aborted != 0 {
+        sequences::count_abort(context);
+    }
     loop {
         if syscalls::is_trapped(context) {
             delivery::raise_trap(context);
         }
-        if context.fault_pending != 0 || syscalls::is_signal_waiting(context) {
+        if context.fault_pending != 0 || context.is_signal_waiting() {
             note_first_exit(context, link);
             link = NONE;
+            sequences::settle(context);
             if context.fault_pending == 0 && context.is_step_due() {
                 delivery::raise_step(context);
             }
             delivery::deliver_pending(context);
+        }
+        if detach::is_asked(context) {
+            note_first_exit(context, link);
+            link = NONE;
+            detach::park(context);
+            continue;
         }
         if vsyscall::is_in_page(context.rip) {
             link = NONE;
@@ -131,12 +147,17 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
     let mut engine = ENGINE.lock();
     *n_changes = engine.ranges.n_changes;
     let writer = writer_of(context, engine.shared);
+    if engine.cache.by_pc.find(context.rip).is_none() {
+        sequences::learn_announced(&mut engine, &writer, context);
+    }
     let id = find_or_build(&mut engine, &writer, context.rip)?;
     if link != NONE {
         link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);
     }
-    Ok(engine.cache.fragment(id).cache_start)
+    let fragment = engine.cache.fragment(id);
+    let is_plain = context.sequence_plain != 0;
+    Ok(fragment.cache_start + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
@@ -229,6 +250,18 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             engine.retire_hot(&writer, context);
             NONE
         }
+        ExitType::SequenceEntry => {
+            context.note_step();
+            drop(engine);
+            sequences::enter(context);
+            NONE
+        }
+        ExitType::SequenceAbort => {
+            context.note_step();
+            context.undo_sequence();
+            context.sequence_aborted = 1;
+            NONE
+        }
         ExitType::Pad if engine.cache.pad(exit.pad).is_dead => {
             // Its target was replaced by other code: the branch is counted anew, to what is there now.
             if exit.counter != NONE {
@@ -254,7 +287,8 @@ fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_
 /// Counts the instructions of a fragment before `stopped_at`.
 pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
-    if stopped_at == fragment.app_pc || !fragment.is_included {
+    // Behind its last instruction, which trapped, it has run as a whole.
+    if stopped_at == fragment.app_pc || stopped_at == fragment.end() || !fragment.is_included {
         return;
     }
     let writer = writer_of(context, engine.shared);
@@ -270,6 +304,12 @@ fn leave_syscall(context: &mut ThreadContext) -> u64 {
     let engine = ENGINE.lock();
     engine.shared.add(crate::status_field!(entries_syscall), 1);
     engine.cache.exit(context.exit_id).target
+}
+
+/// A system call that the gate was to make and did not: the application is in front of it again.
+fn rewind_call(context: &mut ThreadContext) {
+    rewind_syscall(context);
+    context.call_pc = context.rip;
 }
 
 /// A system call that was not made yet: the application is in front of it again.

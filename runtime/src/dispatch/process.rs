@@ -136,7 +136,7 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     child.pair_table = context.pair_table;
     child.pair_mask = context.pair_mask;
     child.parent_tid = context.tid;
-    child.start_mask = if syscalls::is_signal_waiting(context) { context.pending_mask } else { mask };
+    child.start_mask = if context.is_signal_waiting() { context.pending_mask } else { mask };
     child.is_process = u32::from(flags & CLONE_THREAD == 0);
     child.child_flags = flags;
     child.signal_table = if flags & CLONE_SIGHAND == 0 { copy_table(context) } else { context.signal_table };
@@ -165,9 +165,14 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     result
 }
 
+/// Whether the thread is a vfork's child, whose slot its parent ends.
+pub fn is_waited_for(context: &ThreadContext) -> bool {
+    context.is_process != 0 && context.child_flags & CLONE_VFORK != 0
+}
+
 /// After a vfork: the child is gone from this memory, by a new program, its own end or a signal that killed it.
 fn clean_up_after(child: &mut ThreadContext, shared: Shared) {
-    if syscalls::is_signal_waiting(child) {
+    if child.is_signal_waiting() {
         delivery::take_pending(child);
     }
     THREADS.lock().end_for(child.slot, shared);

@@ -1,8 +1,8 @@
 //! The runtime's first steps in a process: from the controller's start block to the first thread's first instruction.
 
-use super::{dispatch, hidden, process};
+use super::{attach, dispatch, hidden, process};
 use crate::arch::x86_64::context::set_private_range;
-use crate::arch::x86_64::gate;
+use crate::arch::x86_64::{gate, parking};
 use crate::buffer::Shared;
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
@@ -61,11 +61,19 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         let stack_floor = stack_floor(block.registers[4]);
         engine.cache.slabs.initialize(high_end, stack_floor);
         if !engine.cache.pairs.initialize() {
-            fail(shared, error_code::OUT_OF_MEMORY, [10, 0, 0, 0]);
+            fail(block, shared, error_code::OUT_OF_MEMORY, [10, 0, 0, 0]);
         }
     }
+    if block.attach_block != 0 {
+        // SAFETY: the controller made the block and its table; all other threads are stopped.
+        if unsafe { attach::prepare(block.attach_block, shared) }.is_err() {
+            fail(block, shared, error_code::THREADS_FULL, [1, 0, 0, 0]);
+        }
+        tell_running(shared);
+        parking::park_first();
+    }
     let Some(context) = THREADS.lock().take(shared) else {
-        fail(shared, error_code::THREADS_FULL, [0; 4]);
+        fail(block, shared, error_code::THREADS_FULL, [0; 4]);
     };
     context.registers = block.registers;
     context.rip = block.rip;
@@ -128,10 +136,14 @@ fn has_rtm() -> bool {
     core::arch::x86_64::__cpuid_count(7, 0).ebx & (1 << 11) != 0
 }
 
-fn fail(shared: Shared, code: u32, detail: [u64; 4]) -> ! {
+fn fail(block: &StartBlock, shared: Shared, code: u32, detail: [u64; 4]) -> ! {
     shared.report_error(code, detail);
     // SAFETY: the status page is mapped; the field is an aligned u32.
     unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::FAILED, Ordering::Release);
+    if block.attach_block != 0 {
+        // The process is not the runtime's to end: the controller takes it all back.
+        parking::park_first();
+    }
     exit(120 + u64::from(code))
 }
 

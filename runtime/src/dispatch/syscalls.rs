@@ -1,22 +1,25 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{delivery, execute, memory, proc_files, process, seccomp, user_dispatch};
+use super::{delivery, execute, memory, proc_files, process, seccomp, sequences, user_dispatch};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
-use crate::sys::calls::{program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM};
-use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS, CLONE_VFORK};
+use crate::sys::calls::{
+    note_tsc_refusal, program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM, PR_SET_TSC, PR_TSC_SIGSEGV,
+};
+use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::{filter, number};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 27] = [
+const HANDLED: [u64; 29] = [
     number::OPEN,
     number::OPENAT,
     number::OPENAT2,
+    number::RSEQ,
     number::MLOCKALL,
     number::PTRACE,
     number::MMAP,
@@ -25,6 +28,7 @@ const HANDLED: [u64; 27] = [
     number::RT_SIGACTION,
     number::RT_SIGRETURN,
     number::MREMAP,
+    number::MADVISE,
     number::CLONE,
     number::FORK,
     number::VFORK,
@@ -81,8 +85,10 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::MUNMAP => memory::unmap(context, arguments),
         number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
         number::MREMAP => memory::remap(context, arguments),
+        number::MADVISE => memory::advise(context, arguments),
         number::SHMAT => memory::attach_shared(arguments),
         number::MLOCKALL => lock_memory(arguments),
+        number::RSEQ => sequences::register(context, arguments),
         number::RT_SIGACTION => set_action(context, arguments),
         number::SIGALTSTACK => set_stack(context, arguments),
         number::RT_SIGRETURN => return_from_handler(context),
@@ -103,6 +109,11 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::ARCH_PRCTL => arch_control(context, arguments),
         number::PRCTL if arguments[0] == user_dispatch::PR_SET_SYSCALL_USER_DISPATCH => {
             user_dispatch::change(context, arguments)
+        }
+        number::PRCTL if [arguments[0] as u32, arguments[1] as u32] == [PR_SET_TSC as u32, PR_TSC_SIGSEGV as u32] => {
+            note_tsc_refusal();
+            // SAFETY: the program's own call.
+            unsafe { program_call(call, arguments) }
         }
         number::SECCOMP | number::PRCTL => seccomp::change(context, call, arguments),
         number::OPEN | number::OPENAT | number::OPENAT2 => match proc_files::open(context, call, arguments) {
@@ -183,7 +194,7 @@ fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
     let [how, set, old, size, ..] = arguments;
     // While nothing can come, the thread's mask is the program's own, unless a signal came just before.
     let mask = set_signal_mask(u64::MAX);
-    if is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         set_signal_mask(mask);
         return None;
     }
@@ -233,12 +244,6 @@ pub fn note_temporary_mask(context: &mut ThreadContext) {
             context.has_temporary_mask = 1;
         }
     }
-}
-
-/// Whether a signal waits to be delivered: read anew each time, because the signal handler sets it.
-pub fn is_signal_waiting(context: &ThreadContext) -> bool {
-    // SAFETY: a field of a live context.
-    unsafe { (&raw const context.pending).read_volatile() != 0 }
 }
 
 /// sigaltstack acts on the program's own stack; the kernel knows the runtime's.
@@ -299,13 +304,15 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
     };
     // No signal may find the thread once its slot is given away.
     let mask = set_signal_mask(u64::MAX);
-    if is_signal_waiting(context) {
+    if context.is_signal_waiting() {
         set_signal_mask(mask);
         return;
     }
     write_event(&writer_of(context, shared), event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
     describe_end(context, shared, end_kind::EXIT);
-    end_slot(context, shared);
+    if !process::is_waited_for(context) {
+        end_slot(context, shared);
+    }
     filter::open_for_trap(mask);
     // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
     let result = unsafe { program_call(number::EXIT, arguments) };
@@ -326,16 +333,13 @@ fn go_on_without_slot(context: &mut ThreadContext, mask: u64, result: i64) -> ! 
 fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let shared = {
         let engine = ENGINE.lock();
-        let bytes = engine.cache.slabs.used_bytes();
-        engine.shared.set(crate::status_field!(cache_bytes), bytes);
-        engine.shared.set(crate::status_field!(heap_bytes), crate::sys::heap::used_bytes());
-        engine.shared.set(crate::status_field!(slabs), engine.cache.slabs.len() as u64);
+        engine.tell_memory();
         engine.shared
     };
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
     describe_end(context, shared, end_kind::EXIT_GROUP);
-    if context.is_process != 0 && context.child_flags & CLONE_VFORK == 0 {
+    if context.is_process != 0 && !process::is_waited_for(context) {
         // The process whose memory this is goes on, and does not wait for this one.
         let mask = set_signal_mask(u64::MAX);
         end_slot(context, shared);

@@ -15,7 +15,7 @@ pub struct ExitList {
 /// Condition code of `js`.
 const SIGN: u8 = 8;
 
-const BLANK: Exit = Exit {
+pub const BLANK: Exit = Exit {
     target: 0,
     patch: 0,
     stub: 0,
@@ -23,6 +23,7 @@ const BLANK: Exit = Exit {
     linked_to: NONE,
     next_incoming: NONE,
     kind: ExitType::Jump,
+    is_inside: false,
     pad: NONE,
     counter: NONE,
 };
@@ -86,6 +87,19 @@ impl ExitList {
     pub fn emit_stub_jump(emitter: &mut Emitter, id: u32) {
         emitter.store_gs_immediate(GS_EXIT_ID, id);
         emitter.jump_gs(GS_GATE_EXIT);
+    }
+
+    /// Emits the stubs right here, each after what `before` emits for its exit.
+    pub fn emit_stubs_here(&mut self, emitter: &mut Emitter, before: impl Fn(&mut Emitter, &Exit)) {
+        for index in 0..self.length {
+            let exit = &mut self.exits[index];
+            if exit.patch != 0 {
+                exit.stub = emitter.address();
+                emitter.bind(exit.patch);
+                before(emitter, exit);
+                Self::emit_stub_jump(emitter, self.first + index as u32);
+            }
+        }
     }
 
     /// Emits the stubs into the cold section and makes each jump lead to its own.

@@ -22,7 +22,7 @@ const FLAG_SECOND_COUNTS_BOTH: u8 = 32;
 
 /// Where the instructions went, while they are emitted.
 pub struct MapBuilder {
-    entries: alloc::vec::Vec<MapEntry>,
+    pub entries: alloc::vec::Vec<MapEntry>,
 }
 
 impl MapBuilder {
@@ -49,19 +49,27 @@ pub struct Counters {
     pub flags: u8,
 }
 
+impl Counters {
+    /// Whether executions of the fragment are recorded.
+    pub fn is_included(&self) -> bool {
+        self.flags & FLAG_EXCLUDED == 0
+    }
+}
+
 impl Engine {
     /// Translates the block at `pc`.
     pub fn build(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
         let mut block = core::mem::take(&mut self.block);
         let result = match decode_block(&mut block, &self.ranges, pc) {
-            Ok(ending) => self.build_block(writer, &block, ending),
+            Ok(ending) => self.build_around_sequences(writer, &mut block, ending),
             Err(NoCode(address)) => Err(BuildError::NotExecutable(address)),
         };
         self.block = block;
         result
     }
 
-    fn build_block(&mut self, writer: &RingWriter, block: &Block, ending: Ending) -> Result<u32, BuildError> {
+    /// Translates a decoded block.
+    pub fn build_block(&mut self, writer: &RingWriter, block: &Block, ending: Ending) -> Result<u32, BuildError> {
         let Some(room) = self.cache.slabs.room_near(block.pc) else {
             self.shared.report_error(error_code::NO_SLAB, [block.pc, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
@@ -174,7 +182,7 @@ impl Engine {
             exit.fragment = id;
         }
         let size = emitter.position() as u64;
-        let is_included = counters.flags & FLAG_EXCLUDED == 0;
+        let is_included = counters.is_included();
         let (interrupt_original, interrupt_patch) = match interrupt_exit.zip(interrupt_at) {
             Some((index, position)) => interrupt_words(start + position as u64, exits.as_slice()[index].stub),
             None => (0, 0),
@@ -211,6 +219,7 @@ impl Engine {
             n_tries: 0,
             is_hot,
             is_mostly_taken: is_mostly_taken == Some(true),
+            inner_offset: 0,
             code_hash,
         };
         if map_start.is_none() || first_exit.is_none() || self.cache.fragments.push(fragment).is_none() {
@@ -224,7 +233,15 @@ impl Engine {
     }
 
     /// Makes a finished fragment known: to the lookups, the slab's index and the controller.
-    fn publish(&mut self, writer: &RingWriter, block: &Block, id: u32, kind: u8, ending: Ending, counters: &Counters) {
+    pub fn publish(
+        &mut self,
+        writer: &RingWriter,
+        block: &Block,
+        id: u32,
+        kind: u8,
+        ending: Ending,
+        counters: &Counters,
+    ) {
         self.cache.by_pc.insert(block.pc, id);
         let page = block.pc >> 12;
         let next = self.cache.by_page.find(page).unwrap_or(NONE);
@@ -275,7 +292,7 @@ impl Engine {
     }
 
     /// Which counters the fragment needs, and the record's flags.
-    fn plan_counters(&mut self, block: &Block, ending: Ending, kind: u8) -> Counters {
+    pub fn plan_counters(&mut self, block: &Block, ending: Ending, kind: u8) -> Counters {
         let mut flags = if ending == Ending::Limit { FLAG_LIMIT } else { 0 };
         let is_included = self.shared.is_included(block.pc);
         let fall_through = block.end();
@@ -344,30 +361,15 @@ impl Engine {
             _ => false,
         }
     }
-
-    /// How often the code at `pc` had changed, given what it is now.
-    fn version_of(&mut self, pc: u64, code_hash: u64) -> u32 {
-        match self.cache.versions.find(pc) {
-            None => 0,
-            Some(id) => {
-                let old = self.cache.fragment(id);
-                if old.code_hash == code_hash {
-                    old.code_version
-                } else {
-                    old.code_version + 1
-                }
-            }
-        }
-    }
 }
 
 /// FNV-1a.
-fn hash(bytes: &[u8]) -> u64 {
+pub fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The exit kind of the record.
-fn kind_of(ending: Ending, has_rtm: bool) -> u8 {
+pub fn kind_of(ending: Ending, has_rtm: bool) -> u8 {
     match ending {
         Ending::Limit => exit_kind::FALL_THROUGH,
         Ending::Jump(_) => exit_kind::JUMP,

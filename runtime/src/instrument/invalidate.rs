@@ -13,8 +13,14 @@ use crate::sys::calls::rdtsc;
 use alloc::vec::Vec;
 
 impl Engine {
-    /// Drops all fragments that hold code from `start` up to `end`.
+    /// Drops all fragments that hold code from `start` up to `end`, and forgets the sequences there.
     pub fn invalidate(&mut self, writer: &RingWriter, start: u64, end: u64) {
+        self.cache.sequences.remove(start, end);
+        self.invalidate_fragments(writer, start, end);
+    }
+
+    /// Drops all fragments that hold code from `start` up to `end`.
+    pub fn invalidate_fragments(&mut self, writer: &RingWriter, start: u64, end: u64) {
         if !self.ranges.intersects(start, end) {
             return;
         }
@@ -24,12 +30,11 @@ impl Engine {
             let first_page = (range.start.max(start) >> 12).saturating_sub(1);
             let last_page = (range.end.min(end) - 1) >> 12;
             for page in first_page..=last_page {
+                self.forget_dropped(page);
                 let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
                 while id != NONE {
                     let fragment = self.cache.fragment(id);
-                    let fragment_end = fragment.app_pc + u64::from(fragment.app_size);
-                    let is_known = fragment.is_valid || fragment.incoming != NONE;
-                    if is_known && fragment.app_pc < end && fragment_end > start {
+                    if fragment.app_pc < end && fragment.end() > start {
                         doomed.push(id);
                     }
                     id = fragment.next_in_page;
@@ -46,6 +51,23 @@ impl Engine {
     pub fn distrust(&mut self, writer: &RingWriter) {
         if self.ranges.make_writable() {
             self.invalidate(writer, 0, u64::MAX);
+        }
+    }
+
+    /// Takes those out of a page's list that are out of use, and to which nothing is linked: nothing ever is again.
+    fn forget_dropped(&mut self, page: u64) {
+        let mut last = NONE;
+        let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
+        while id != NONE {
+            let fragment = *self.cache.fragment(id);
+            if fragment.is_valid || fragment.incoming != NONE {
+                last = id;
+            } else if last == NONE {
+                self.cache.by_page.insert(page, fragment.next_in_page);
+            } else {
+                self.cache.fragment_mut(last).next_in_page = fragment.next_in_page;
+            }
+            id = fragment.next_in_page;
         }
     }
 
@@ -118,6 +140,21 @@ impl Engine {
         if self.cache.pairs.find(site, pad.target).is_some_and(|entry| entry.pad == pad.cache_start) {
             // Replacing an entry never moves the table.
             self.cache.pairs.insert(site, pad.target, 0, NONE);
+        }
+    }
+
+    /// How often the code at `pc` had changed, given what it is now.
+    pub fn version_of(&mut self, pc: u64, code_hash: u64) -> u32 {
+        match self.cache.versions.find(pc) {
+            None => 0,
+            Some(id) => {
+                let old = self.cache.fragment(id);
+                if old.code_hash == code_hash {
+                    old.code_version
+                } else {
+                    old.code_version + 1
+                }
+            }
         }
     }
 }

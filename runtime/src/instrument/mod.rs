@@ -8,6 +8,8 @@ pub mod fragment;
 pub mod invalidate;
 pub mod pads;
 pub mod relayout;
+pub mod sequence_code;
+pub mod sequences;
 pub mod staleness;
 pub mod verification;
 pub mod way_out;
@@ -38,6 +40,8 @@ pub enum BuildError {
 pub struct Engine {
     pub cache: Cache,
     pub ranges: Ranges,
+    /// Memory that may be written at another address (dispatch/aliases.rs).
+    pub aliases: Ranges,
     pub shared: Shared,
     pub mangler: Option<Mangler>,
     block: Block,
@@ -56,6 +60,7 @@ impl Engine {
         Engine {
             cache: Cache::new(),
             ranges: Ranges::new(),
+            aliases: Ranges::new(),
             shared: Shared::NONE,
             mangler: None,
             block: Block::new(),
@@ -95,6 +100,13 @@ impl Engine {
         self.counters_used += n;
         self.shared.set(crate::status_field!(counters_used), u64::from(self.counters_used));
         first
+    }
+
+    /// Says on the status page how much memory is in use.
+    pub fn tell_memory(&self) {
+        self.shared.set(crate::status_field!(cache_bytes), self.cache.slabs.used_bytes());
+        self.shared.set(crate::status_field!(heap_bytes), crate::sys::heap::used_bytes());
+        self.shared.set(crate::status_field!(slabs), self.cache.slabs.len() as u64);
     }
 
     /// The fragment at `pc`, made now if there is none yet.

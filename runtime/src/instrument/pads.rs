@@ -146,7 +146,9 @@ impl Engine {
             | ExitType::FirstTry
             | ExitType::Release
             | ExitType::Stale
-            | ExitType::Relayout => return,
+            | ExitType::Relayout
+            | ExitType::SequenceEntry
+            | ExitType::SequenceAbort => return,
         };
         let source = self.cache.fragment(exit.fragment);
         let target = self.cache.fragment(target_fragment);

@@ -7,7 +7,7 @@ use crate::arch::x86_64::{gate, guarded};
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
     SigContext, SigFrame, SigInfo, SigStack, UContext, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK,
-    SA_RESETHAND, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
+    SA_RESETHAND, SA_RESTORER, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
 };
 use crate::sys::{filter, number};
 use core::arch::{asm, global_asm};
@@ -87,6 +87,10 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         }
         action
     };
+    // Without a restorer the kernel builds no frame (arch/x86/kernel/signal_64.c, x64_setup_rt_frame).
+    if action.flags & SA_RESTORER == 0 {
+        return Delivery::NoRoom;
+    }
     let stack = context.app_signal_stack;
     let sp = context.registers[4];
     // The red zone counts for whether the handler is to change stacks, not for whether it was on it already
@@ -173,8 +177,7 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> i64 
     // A signal that waits is delivered next, and comes back to the mask that this return restores.
     let mask = set_signal_mask(u64::MAX);
     let pending_mask = context.pending_mask;
-    // SAFETY: a field of a live context; the signal handler sets it.
-    let is_waiting = unsafe { (&raw const context.pending).read_volatile() } != 0;
+    let is_waiting = context.is_signal_waiting();
     if is_waiting {
         context.pending_mask = frame.ucontext.sigmask;
         own.ucontext.sigmask = ALL_BUT_FAULTS;

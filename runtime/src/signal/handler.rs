@@ -7,12 +7,13 @@ use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
 use super::{deliver, stepping};
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE, STEPPING_ALREADY};
-use crate::arch::x86_64::{gate, guarded};
+use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL};
+use crate::arch::x86_64::{gate, guarded, parking};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{Cache, Fragment};
 use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
-use crate::protocol::error_code;
+use crate::protocol::{error_code, DETACH_CODE};
 use crate::sys::calls::{clew_program_call_returned, syscall, TRAPPED};
 use crate::sys::kernel::{
     SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP, SYS_SECCOMP,
@@ -67,7 +68,7 @@ fn is_in_image(address: u64) -> bool {
 /// in its place.
 pub fn program_calls() -> [u64; 4] {
     [
-        gate::clew_syscall_returned as *const () as u64,
+        gate::clew_syscall_return as *const () as u64,
         clew_program_call_returned as *const () as u64,
         clew_clone_returned as *const () as u64,
         deliver::clew_program_sigreturn_returned as *const () as u64,
@@ -87,7 +88,14 @@ fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontex
     is_trap && machine.trapno == DEBUG_EXCEPTION && context.is_stepping == 0
 }
 
+/// `fault_pending`: an indirect branch was given up for a signal; the context holds the state in front of it.
+const TAKEN_BACK: u32 = 2;
+
 extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack: u64) {
+    if signal == SIGTRAP && ucontext.mcontext.rip == parking::clew_parked as *const () as u64 {
+        // The controller was killed while the thread parked for it: nobody took its trap.
+        return;
+    }
     let Some(pointer) = context_at(stack) else {
         return;
     };
@@ -97,6 +105,13 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
     if context.is_released != 0 {
         deliver::deliver_native(context, signal, info, ucontext);
         return;
+    }
+    if signal == SIGTRAP && info.code == -(DETACH_CODE as i32) && info.rest[0] == DETACH_CODE {
+        // SAFETY: `shared` is set before any thread runs and never changes.
+        if unsafe { ENGINE.peek() }.shared.is_detaching() {
+            hasten_to_leave(context, info, ucontext);
+            return;
+        }
     }
     if is_of_trap_flag(context, signal, info, ucontext) {
         let pc = ucontext.mcontext.rip;
@@ -130,7 +145,10 @@ fn note_trapped_call(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut
     let machine = &mut ucontext.mcontext;
     match program_calls().iter().position(|address| *address == machine.rip) {
         None => return false,
-        Some(0) => machine.rip = gate::clew_syscall_done_pending as *const () as u64,
+        Some(0) => {
+            context.call_code = 0;
+            machine.rip = gate::clew_syscall_done_pending as *const () as u64;
+        }
         Some(_) => machine.rax = TRAPPED as u64,
     }
     context.fault_info = *info;
@@ -147,7 +165,14 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         return;
     }
     let mut info = *info;
-    if engine.cache.slabs.contains(pc) {
+    if engine.cache.slabs.contains(pc) && interrupt::take_aborted(&engine.cache, context, &ucontext.mcontext) {
+        context.exit_id = crate::cache::NONE;
+        context.is_fault_past = 1;
+        // Where the address of the instruction is the fault's address.
+        if engine.cache.slabs.contains(info.address) {
+            info.address = interrupt::app_pc_at(&engine.cache, info.address).unwrap_or(info.address);
+        }
+    } else if engine.cache.slabs.contains(pc) {
         let Some((id, offset)) = interrupt::fragment_at(&engine.cache, pc) else {
             fail(context, signal, pc, info.address);
             return;
@@ -155,6 +180,9 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         let fragment = *engine.cache.fragment(id);
         if let Some(failed) = failed_comparison(signal, &engine.cache, &fragment, offset) {
             ucontext.mcontext.rip = failed;
+            return;
+        }
+        if interrupt::skip_slot_write(&engine.cache, &fragment, offset, &mut ucontext.mcontext) {
             return;
         }
         let app_pc = interrupt::take_back(&engine.cache, context, &ucontext.mcontext, &fragment, offset);
@@ -199,12 +227,12 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             }
         }
     }
-    if context.pending == 0 {
+    if !context.is_signal_waiting() {
         context.pending_mask = ucontext.sigmask;
     }
     context.fault_info = info;
     context.fault_info.signo = signal as i32;
-    context.fault_details = [ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2];
+    context.note_fault([ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2]);
     context.fault_pending = 1;
     ucontext.sigmask |= ALL_BUT_FAULTS;
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
@@ -222,16 +250,40 @@ fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u6
 }
 
 fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
-    if context.pending != 0 || context.fault_pending != 0 || context.holds_mask != 0 {
+    if context.is_signal_waiting() || context.fault_pending != 0 || context.holds_mask != 0 {
         hold(context, signal, info);
         return;
     }
     context.pending_info = *info;
     context.pending_info.signo = signal as i32;
     context.pending_mask = ucontext.sigmask;
-    context.pending = 1;
-    UNDELIVERED.fetch_add(1, Ordering::SeqCst);
+    context.pending_word().fetch_or(PENDING_SIGNAL, Ordering::Relaxed);
     ucontext.sigmask |= ALL_BUT_FAULTS;
+    hasten(context, ucontext);
+}
+
+/// The controller detaches, and fetches the thread out of the cache: as for a signal, but nothing is delivered.
+fn hasten_to_leave(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
+    // The controller opened the mask for this signal, and says what it was.
+    ucontext.sigmask = info.rest[1];
+    let mask = ucontext.sigmask;
+    let before = context.pending_word().fetch_or(PENDING_LEAVE | PENDING_FETCHED, Ordering::Relaxed);
+    hasten(context, ucontext);
+    if before & PENDING_FETCHED != 0 {
+        UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
+    }
+    if context.fault_pending == TAKEN_BACK {
+        if !context.is_signal_waiting() {
+            context.pending_mask = mask;
+        }
+        ucontext.sigmask |= ALL_BUT_FAULTS;
+    }
+}
+
+/// Makes the thread come to the dispatcher soon, from wherever it was interrupted.
+fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
+    // No exit that is unlinked here is linked again by another thread before this one took it.
+    UNDELIVERED.fetch_add(1, Ordering::SeqCst);
     // SAFETY: only arenas, slab headers and cache code are touched.
     let engine = unsafe { ENGINE.peek() };
     let pc = ucontext.mcontext.rip;
@@ -243,6 +295,11 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
         redirect(context, ucontext, gate::clew_gate_redispatch as *const () as u64);
         return;
     } else if is_in_image(pc) {
+        if interrupt::is_call_restarted(&ucontext.mcontext) {
+            // The kernel has been there: the instruction's marks are in the registers already.
+            context.spill_rcx = engine.cache.exit(context.exit_id).target;
+            context.spill_r11 = ucontext.mcontext.rflags;
+        }
         interrupt::in_runtime(pc)
     } else {
         // Between the jump to what cannot be executed and its fault: the fault comes.
@@ -260,7 +317,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
                     add_to_counter(context, counter, -1);
                 }
             }
-            context.fault_pending = 2;
+            context.fault_pending = TAKEN_BACK;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
     }

@@ -49,6 +49,13 @@ pub fn in_runtime(pc: u64) -> Interruption {
     Interruption::RunOn
 }
 
+/// Whether a system call was begun, interrupted, and is to be made again: rcx shows that the instruction was executed, before
+/// which the gate has a zero there.
+pub fn is_call_restarted(machine: &SigContext) -> bool {
+    let instruction = address_of(gate::clew_syscall_instruction);
+    machine.rip == instruction && machine.rcx == instruction + 2
+}
+
 /// Decides about a signal that found the thread in the code cache.
 pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext) -> Interruption {
     let Some(found) = cache.slabs.find_unit(machine.rip) else {
@@ -82,8 +89,35 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
             cache.interrupt(id);
             context.unlinked_fragment = id;
         }
+        Unit::Sequence(index) => {
+            if take_aborted(cache, context, machine) {
+                return Interruption::TakenBack;
+            }
+            if let Some(id) = cache.sequences.fragment_at(index, machine.rip) {
+                cache.interrupt(id);
+                context.unlinked_fragment = id;
+            }
+        }
     }
     Interruption::RunOn
+}
+
+/// Puts the application's state into the context if the kernel has just aborted a sequence: where that goes on. It does so
+/// before it delivers a signal.
+pub fn take_aborted(cache: &Cache, context: &mut ThreadContext, machine: &SigContext) -> bool {
+    let Some(Found { unit: Unit::Sequence(index), .. }) = cache.slabs.find_unit(machine.rip) else {
+        return false;
+    };
+    let enclosure = cache.sequences.enclosure(index);
+    if machine.rip != enclosure.stub {
+        return false;
+    }
+    context.registers = machine.registers();
+    context.rflags = machine.rflags;
+    context.undo_sequence();
+    context.rip = enclosure.descriptor.abort;
+    context.sequence_aborted = 1;
+    true
 }
 
 /// The instruction map's entry for a cache offset: application offset and where registers are.
@@ -130,10 +164,46 @@ pub fn take_back(
     app_pc
 }
 
+/// A return writes its slot for an instant, and the landing once more; the program's own only reads it. Where the slot can't
+/// be written the fault is no fault of the program's: it goes on as if the return had been made, or the slot been written.
+/// Returns whether that is so.
+pub fn skip_slot_write(cache: &Cache, fragment: &Fragment, offset: u64, machine: &mut SigContext) -> bool {
+    /// mov [rsp], r10 (instrument/way_out.rs, paired_return)
+    const IN_RETURN: [u8; 4] = [0x4c, 0x89, 0x14, 0x24];
+    /// mov [rsp - 8], r11 (landing)
+    const IN_LANDING: [u8; 5] = [0x4c, 0x89, 0x5c, 0x24, 0xf8];
+    // SAFETY: the processor has just read this instruction, and code in slabs stays.
+    let code = unsafe { (machine.rip as *const [u8; 5]).read_unaligned() };
+    match state_at(cache, fragment, offset) {
+        Some((_, SpillState::Both)) if fragment.exit_kind == exit_kind::RETURN && code.starts_with(&IN_RETURN) => {
+            // As a return to what the branch table does not know: r11 holds the target, the site is named.
+            machine.rsp = machine.rsp.wrapping_add(8);
+            machine.rip = address_of(gate::clew_gate_indirect);
+            true
+        }
+        Some((_, SpillState::Landing)) if code == IN_LANDING => {
+            machine.rip += IN_LANDING.len() as u64;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The instruction whose copy an address of the cache belongs to.
+pub fn app_pc_at(cache: &Cache, pc: u64) -> Option<u64> {
+    let (id, offset) = fragment_at(cache, pc)?;
+    let fragment = cache.fragment(id);
+    Some(fragment.app_pc + state_at(cache, fragment, offset)?.0)
+}
+
 /// The fragment that an address of the cache belongs to.
 pub fn fragment_at(cache: &Cache, pc: u64) -> Option<(u32, u64)> {
     match cache.slabs.find_unit(pc)? {
         Found { unit: Unit::Fragment(id), start, is_cold: false } => Some((id, pc - start)),
+        Found { unit: Unit::Sequence(index), .. } => {
+            let id = cache.sequences.fragment_at(index, pc)?;
+            Some((id, pc - cache.fragment(id).cache_start))
+        }
         _ => None,
     }
 }

@@ -92,16 +92,22 @@ fn is_fault_signal(signal: u32) -> bool {
 }
 
 impl SignalTable {
-    /// Learns what the process inherited and takes the fault signals.
+    /// Learns what the process inherited, or asked for so far; takes the fault signals and those that it handles.
     pub fn initialize(&mut self) {
         for signal in 1..=N_SIGNALS as u32 {
             if let Ok(old) = kernel_action(signal, None) {
                 self.actions[signal as usize] = old;
             }
-            if is_fault_signal(signal) {
+            if self.is_taken(signal) {
                 let _ = kernel_action(signal, Some(&runtime_action(&self.actions[signal as usize])));
             }
         }
+    }
+
+    /// Whether the kernel knows the runtime's action instead of the program's.
+    fn is_taken(&self, signal: u32) -> bool {
+        let handler = self.actions[signal as usize].handler;
+        is_fault_signal(signal) || (handler != SIG_DFL && handler != SIG_IGN)
     }
 
     pub fn action(&self, signal: u32) -> SigAction {
@@ -165,8 +171,8 @@ impl SignalTable {
     pub fn restore_native(&self, handlers: bool) {
         for signal in 1..=N_SIGNALS as u32 {
             let action = self.actions[signal as usize];
-            let is_wanted = handlers || action.handler == SIG_IGN;
-            if is_wanted && signal != SIGKILL && signal != SIGSTOP {
+            // Setting the others again could throw pending signals away (kernel/signal.c, do_sigaction).
+            if self.is_taken(signal) && (handlers || action.handler == SIG_IGN) {
                 let _ = kernel_action(signal, Some(&action));
             }
         }

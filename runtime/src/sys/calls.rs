@@ -2,6 +2,7 @@
 
 use super::number;
 use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// A system call's error number (positive errno).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,12 +117,17 @@ pub unsafe fn mprotect(address: u64, size: u64, protection: u64) -> Result<u64, 
     check(unsafe { syscall(number::MPROTECT, [address, size, protection, 0, 0, 0]) })
 }
 
+/// For `futex_wait`: no limit. The kernel makes no note then of how long is left to wait, where it keeps one for a call of
+/// the program's that is to be restarted.
+pub const FOREVER: u64 = u64::MAX;
+
 /// Waits while `*word == expected`, at most `timeout_ns`; returns early on a wake or a signal.
 pub fn futex_wait(word: *const u32, expected: u32, timeout_ns: u64, shared: bool) {
     let timeout = [timeout_ns / 1_000_000_000, timeout_ns % 1_000_000_000];
     let operation = if shared { 0 } else { 128 };
+    let limit = if timeout_ns == FOREVER { 0 } else { timeout.as_ptr() as u64 };
     // SAFETY: FUTEX_WAIT only reads the word and the timeout.
-    unsafe { syscall(number::FUTEX, [word as u64, operation, expected as u64, timeout.as_ptr() as u64, 0, 0]) };
+    unsafe { syscall(number::FUTEX, [word as u64, operation, expected as u64, limit, 0, 0]) };
 }
 
 /// Wakes up to `count` waiters of `word`.
@@ -167,12 +173,54 @@ pub fn set_signal_mask(mask: u64) -> u64 {
     old
 }
 
+/// prctl(PR_SET_TSC): a thread may have the time stamp counter refused to it (prctl(2)).
+const PR_GET_TSC: u64 = 25;
+pub const PR_SET_TSC: u64 = 26;
+const PR_TSC_ENABLE: u64 = 1;
+pub const PR_TSC_SIGSEGV: u64 = 2;
+
+/// Whether any thread may be refused the time stamp counter; `UNKNOWN` before the first use, as a program can be born so.
+static TSC_REFUSAL: AtomicU32 = AtomicU32::new(UNKNOWN);
+const UNKNOWN: u32 = 0;
+const NOWHERE: u32 = 1;
+const SOMEWHERE: u32 = 2;
+
+/// From now on a thread may be refused the time stamp counter.
+pub fn note_tsc_refusal() {
+    TSC_REFUSAL.store(SOMEWHERE, Ordering::Relaxed);
+}
+
+fn is_tsc_refused() -> bool {
+    let mut state = 0u32;
+    // SAFETY: writes `state`.
+    unsafe { syscall(number::PRCTL, [PR_GET_TSC, &mut state as *mut u32 as u64, 0, 0, 0, 0]) };
+    u64::from(state) == PR_TSC_SIGSEGV
+}
+
+fn set_tsc(state: u64) {
+    // SAFETY: whether this thread may read the counter, nothing else.
+    unsafe { syscall(number::PRCTL, [PR_SET_TSC, state, 0, 0, 0, 0]) };
+}
+
 /// The processor's time stamp counter, read after everything in front of it is done: what is stamped under a lock is
-/// stamped while the lock is held (Intel SDM, RDTSC).
+/// stamped while the lock is held (Intel SDM, RDTSC). Where it is refused to the thread, it is allowed for this one
+/// instruction.
 pub fn rdtsc() -> u64 {
+    let refusal = TSC_REFUSAL.load(Ordering::Relaxed);
+    let is_refused = refusal != NOWHERE && is_tsc_refused();
+    if refusal == UNKNOWN {
+        TSC_REFUSAL.store(if is_refused { SOMEWHERE } else { NOWHERE }, Ordering::Relaxed);
+    }
+    if is_refused {
+        set_tsc(PR_TSC_ENABLE);
+    }
     // SAFETY: neither has an effect but the result.
-    unsafe {
+    let now = unsafe {
         core::arch::x86_64::_mm_lfence();
         core::arch::x86_64::_rdtsc()
+    };
+    if is_refused {
+        set_tsc(PR_TSC_SIGSEGV);
     }
+    now
 }

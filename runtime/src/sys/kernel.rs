@@ -12,6 +12,11 @@ pub const MAP_FIXED: u64 = 0x10;
 pub const MAP_ANONYMOUS: u64 = 0x20;
 pub const MAP_NORESERVE: u64 = 0x4000;
 pub const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
+/// Advice to madvise that throws pages away.
+pub const MADV_DONTNEED: u32 = 4;
+pub const MADV_FREE: u32 = 8;
+pub const MADV_REMOVE: u32 = 9;
+pub const MADV_DONTNEED_LOCKED: u32 = 24;
 pub const MREMAP_MAYMOVE: u64 = 1;
 pub const MREMAP_FIXED: u64 = 2;
 

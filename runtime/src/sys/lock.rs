@@ -2,7 +2,7 @@
 //!
 //! Never taken in a signal handler, nor in translated code.
 
-use super::calls::{futex_wait, futex_wake};
+use super::calls::{futex_wait, futex_wake, FOREVER};
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -41,7 +41,7 @@ impl<T> Lock<T> {
     pub fn lock(&self) -> Guard<'_, T> {
         if self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             while self.word.swap(2, Ordering::Acquire) != 0 {
-                futex_wait(self.word.as_ptr(), 2, 1_000_000_000, false);
+                futex_wait(self.word.as_ptr(), 2, FOREVER, false);
             }
         }
         Guard { lock: self }

@@ -7,14 +7,24 @@ use super::kernel::{PROT_EXEC, PROT_READ, PROT_WRITE};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// The line of a mapping, "start-end rwxp ...": start, end, PROT_* bits, and what follows the addresses.
-pub fn parse_mapping(line: &[u8]) -> Option<(Range<u64>, u64, &[u8])> {
+/// A mapping, as /proc/self/maps tells it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    pub start: u64,
+    pub end: u64,
+    /// PROT_* bits.
+    pub protection: u64,
+    pub is_shared: bool,
+}
+
+/// The line of a mapping, "start-end rwxp ...", and what follows the addresses in it.
+pub fn parse_mapping(line: &[u8]) -> Option<(Mapping, &[u8])> {
     let (start, rest) = parse_hex(line)?;
     let (end, rest) = parse_hex(rest.strip_prefix(b"-")?)?;
-    let rights = rest.strip_prefix(b" ")?.get(..3)?;
+    let rights = rest.strip_prefix(b" ")?.get(..4)?;
     let bit = |index: usize, letter: u8, value: u64| if rights[index] == letter { value } else { 0 };
     let protection = bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC);
-    Some((start..end, protection, rest))
+    Some((Mapping { start, end, protection, is_shared: rights[3] == b's' }, rest))
 }
 
 /// The hexadecimal number at the start, and what follows it.
@@ -62,13 +72,13 @@ pub fn without_mappings(text: &[u8], hidden: &[Range<u64>]) -> Vec<u8> {
     let mut shown = Vec::with_capacity(text.len());
     let mut is_shown = true;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let Some((range, _, rest)) = parse_mapping(line) else {
+        let Some((mapping, rest)) = parse_mapping(line) else {
             if is_shown {
                 shown.extend_from_slice(line);
             }
             continue;
         };
-        let parts = visible_parts(&range, hidden);
+        let parts = visible_parts(&(mapping.start..mapping.end), hidden);
         is_shown = !parts.is_empty();
         for part in parts {
             push_hex(&mut shown, part.start, 8);
@@ -122,8 +132,9 @@ mod tests {
 
     #[test]
     fn mappings_are_read() {
-        let (range, protection, rest) = parse_mapping(b"7f00-8f00 r-xp 0 x").unwrap();
-        assert_eq!((range, protection, rest), (0x7f00..0x8f00, PROT_READ | PROT_EXEC, &b" r-xp 0 x"[..]));
+        let (mapping, rest) = parse_mapping(b"7f00-8f00 r-xs 0 x").unwrap();
+        let expected = Mapping { start: 0x7f00, end: 0x8f00, protection: PROT_READ | PROT_EXEC, is_shared: true };
+        assert_eq!((mapping, rest), (expected, &b" r-xs 0 x"[..]));
         for other in [&b"AnonHugePages: 0 kB"[..], b"Size: 4 kB", b"", b"1-", b"1-2 rw", b"fffffffffffffffff-1 rwxp"] {
             assert!(parse_mapping(other).is_none());
         }

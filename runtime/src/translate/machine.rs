@@ -34,6 +34,11 @@ impl Machine {
         Machine { registers, slots: HashMap::from([(u64::from(GS_APP_GS_BASE), APP_GS_BASE)]) }
     }
 
+    /// What was stored in a slot; 0 if nothing was.
+    pub fn slot(&self, displacement: u32) -> u64 {
+        self.slots.get(&u64::from(displacement)).copied().unwrap_or(0)
+    }
+
     /// A register's value; `None` for vector registers.
     fn read(&self, register: Register) -> Option<u64> {
         let full = register.full_register();
@@ -81,6 +86,9 @@ impl Machine {
                 Some(value) => self.registers[target] = *value,
                 None => return false,
             },
+            Code::Mov_rm32_imm32 if is_slot => {
+                self.slots.insert(slot, u64::from(instruction.immediate32()));
+            }
             Code::Mov_r32_imm32 => self.registers[target] = u64::from(instruction.immediate32()),
             Code::Mov_rm64_imm32 if instruction.op0_kind() == OpKind::Register => {
                 self.registers[target] = instruction.immediate32to64() as u64

@@ -5,7 +5,9 @@
 //! Branches are not handled here but by instrument/, which knows where they lead.
 
 extern crate alloc;
-use crate::arch::x86_64::context::{GS_APP_GS_BASE, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
+use crate::arch::x86_64::context::{
+    GS_APP_GS_BASE, GS_SEQUENCE_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER, UNDO_ADDRESS_SHIFT, UNDO_OTHER_SHIFT,
+};
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{Gpr, TARGET};
 use crate::cache::fragment::SpillState;
@@ -24,11 +26,13 @@ pub struct Mangler {
     info: InstructionInfoFactory,
     /// rdgsbase and wrgsbase work on this machine.
     has_fsgsbase: bool,
+    /// What is emitted may be aborted between any two instructions: it says which registers are in slots.
+    pub is_in_sequence: bool,
 }
 
 impl Mangler {
     pub fn new(has_fsgsbase: bool) -> Mangler {
-        Mangler { encoder: Encoder::new(64), info: InstructionInfoFactory::new(), has_fsgsbase }
+        Mangler { encoder: Encoder::new(64), info: InstructionInfoFactory::new(), has_fsgsbase, is_in_sequence: false }
     }
 
     /// Emits what does the same as `instruction`. `mark` is called before each emitted instruction that may fault and
@@ -153,10 +157,12 @@ impl Mangler {
         }
         let scratch = self.unused_register(instruction)?;
         emitter.store_gs(GS_SPILL_ADDRESS, scratch);
+        self.note_spilled(emitter, Some(scratch), None);
         emitter.load_immediate(scratch, target);
         mark(emitter.position(), SpillState::of_register(scratch.0));
         self.emit_through(emitter, instruction, scratch)?;
         emitter.load_gs(scratch, GS_SPILL_ADDRESS);
+        self.note_spilled(emitter, None, None);
         Ok(())
     }
 
@@ -174,11 +180,22 @@ impl Mangler {
         }
         let scratch = self.unused_register(instruction)?;
         emitter.store_gs(GS_SPILL_ADDRESS, scratch);
+        self.note_spilled(emitter, Some(scratch), None);
         self.emit_address(emitter, instruction, scratch)?;
         mark(emitter.position(), SpillState::of_register(scratch.0));
         self.emit_through(emitter, instruction, scratch)?;
         emitter.load_gs(scratch, GS_SPILL_ADDRESS);
+        self.note_spilled(emitter, None, None);
         Ok(())
+    }
+
+    /// Emits a note of which registers are in the address slot and in the other one, where it may be needed.
+    fn note_spilled(&self, emitter: &mut Emitter, address: Option<Gpr>, other: Option<Gpr>) {
+        if self.is_in_sequence {
+            let number = |register: Option<Gpr>| register.map_or(0, |register| u32::from(register.0) + 1);
+            let undo = number(address) << UNDO_ADDRESS_SHIFT | number(other) << UNDO_OTHER_SHIFT;
+            emitter.store_gs_immediate(GS_SEQUENCE_UNDO, undo);
+        }
     }
 
     /// Emits `scratch = application's gs base + effective address`. The address may use `scratch` only as its one register.
@@ -213,9 +230,11 @@ impl Mangler {
         // use the application's stack, so the base goes through another spilled register.
         let other = if scratch == Gpr(0) { Gpr(2) } else { Gpr(0) };
         emitter.store_gs(GS_SPILL_OTHER, other);
+        self.note_spilled(emitter, Some(scratch), Some(other));
         emitter.load_gs(other, GS_APP_GS_BASE);
         emitter.add_registers(scratch, scratch, Some(other), 1, 0);
         emitter.load_gs(other, GS_SPILL_OTHER);
+        self.note_spilled(emitter, Some(scratch), None);
         Ok(())
     }
 
@@ -312,5 +331,7 @@ fn emit_gs_base(emitter: &mut Emitter, instruction: &Instruction) {
 
 #[cfg(test)]
 mod machine;
+#[cfg(test)]
+mod sequence_tests;
 #[cfg(test)]
 mod tests;

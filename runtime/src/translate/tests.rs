@@ -12,13 +12,13 @@ use std::vec::Vec;
 
 const APP_PC: u64 = 0x40_1234;
 const NEAR: u64 = 0x1000_0000;
-const FAR: u64 = 0x7f00_0000_0000;
+pub const FAR: u64 = 0x7f00_0000_0000;
 
 /// An application instruction with its bytes.
-struct Sample {
-    instruction: Instruction,
-    offsets: ConstantOffsets,
-    bytes: Vec<u8>,
+pub struct Sample {
+    pub instruction: Instruction,
+    pub offsets: ConstantOffsets,
+    pub bytes: Vec<u8>,
 }
 
 fn decode_at(bytes: &[u8], pc: u64) -> Option<Sample> {
@@ -234,7 +234,7 @@ fn is_pop_to_stack(instruction: &Instruction) -> bool {
 }
 
 /// Every instruction with an operand at rip + displacement.
-fn rip_samples(prefixes: &[u8]) -> impl Iterator<Item = Sample> + '_ {
+pub fn rip_samples(prefixes: &[u8]) -> impl Iterator<Item = Sample> + '_ {
     let mut random = Random(1);
     openings().into_iter().flat_map(move |opening| {
         let mut samples = Vec::new();
@@ -268,7 +268,7 @@ fn operands_relative_to_eip_and_with_fs_keep_their_meaning() {
 }
 
 /// Every instruction with a gs operand, with several forms of address for each.
-fn gs_samples() -> impl Iterator<Item = Sample> {
+pub fn gs_samples() -> impl Iterator<Item = Sample> {
     let mut random = Random(2);
     openings().into_iter().flat_map(move |opening| {
         let mut samples = Vec::new();

@@ -75,6 +75,9 @@ def check_inflow(arrays: TraceArrays) -> list[str]:
         np.concatenate([executions[edges], -executions[blocks], -executions[edges[before]]]),
     )
     recorded = arrays.is_recorded[row] & ~_is_cut_off(arrays)[thread] if arrays.n_blocks else np.zeros(0, bool)
+    if arrays.trace.manifest.include or arrays.trace.manifest.exclude:
+        # Where no code is known, a filter may have hidden it, and with it how the thread came there.
+        recorded &= arrays.n_instructions[row] > 0
     stopped = _stopped_threads(arrays)
     found = []
     for index in np.flatnonzero(recorded).tolist():

@@ -22,6 +22,7 @@ __all__ = ["cli", "main"]
 
 SUBCOMMANDS: Final = {
     "record": "Run a program and record what really ran.",
+    "attach": "Record a process that runs already, and leave it as it was.",
     "info": "Show what is in a trace: totals, processes, losses.",
     "report": "Show the hottest functions, blocks, edges, lines, images or threads.",
     "recover": "Finish the trace of a recording that was cut off.",

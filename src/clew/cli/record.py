@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from os import environ
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -26,7 +27,7 @@ from clew.recording.session import RecordingSession, RecordOptions, default_outp
 if TYPE_CHECKING:
     from clew.recording.session import RecordResult
 
-__all__ = ["command"]
+__all__ = ["command", "print_result"]
 
 SLOW_SECONDS: Final = 1.0
 
@@ -103,16 +104,28 @@ def command(
         # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
         environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         session.wait()
-        with _told_when_slow(is_wanted=not quiet):
-            result = session.finish()
-        if not quiet:
-            for warning in result.warnings:
-                say(warning)
-            _print_summary(result)
-        if stats:
-            for name, value in result.statistics.items():
-                say(f"{name} {value}")
+        result = print_result(session.finish, is_quiet=quiet, with_statistics=stats)
     return result.exit_status
+
+
+def print_result(
+    finish: Callable[[], RecordResult],
+    *,
+    is_quiet: bool,
+    with_statistics: bool,
+    more: Mapping[str, int] = MappingProxyType({}),
+) -> RecordResult:
+    """Write the trace by `finish` and say what is in it. `more`: numbers that go with the runtime's own."""
+    with _told_when_slow(is_wanted=not is_quiet):
+        result = finish()
+    if not is_quiet:
+        for warning in result.warnings:
+            say(warning)
+        _print_summary(result)
+    if with_statistics:
+        for name, value in {**result.statistics, **more}.items():
+            say(f"{name} {value}")
+    return result
 
 
 @contextlib.contextmanager

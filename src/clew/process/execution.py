@@ -46,7 +46,7 @@ class Execution:
         """True when the new program is there, stopped inside execve; False while it is not."""
         for pid in dict.fromkeys((Pid(self.tid), self.pid)):
             with contextlib.suppress(ChildProcessError):
-                status = ptrace.poll_stop(pid)
+                status = ptrace.try_wait(pid)
                 if status is None:
                     continue
                 if not os.WIFSTOPPED(status):

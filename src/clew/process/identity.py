@@ -11,22 +11,37 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clew.address import Pid, Tid
-from clew.process.maps import read_maps
-from clew.process.shared_memory import MEMFD_NAME, SharedMemory
+from clew.process.maps import Mapping, parse_maps, read_maps
+from clew.process.shared_memory import MEMFD_NAME, SharedFile, SharedMemory
 
-__all__ = ["find_ended_children", "maps_region", "read_group", "read_parent"]
+__all__ = ["find_ended_children", "is_mapped", "maps_region", "read_group", "read_parent"]
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
     """Whether a process or thread maps this very region: it may say who it is, but could say anything."""
+    if os.path.exists(f"/proc/self/task/{pid}"):
+        return False  # clew itself maps it, too.
     inode = os.fstat(shared.fd).st_ino
     with contextlib.suppress(OSError):
         return any(
-            mapping.inode == inode
-            and mapping.file_offset == shared.offset
-            and mapping.path.startswith(f"/memfd:{MEMFD_NAME}")
+            mapping.inode == inode and mapping.file_offset == shared.offset and _is_memfd(mapping)
             for mapping in read_maps(Pid(pid))
         )
+    return False
+
+
+def is_mapped(file: SharedFile) -> bool:
+    """Whether any process but this one maps any part of a shared file."""
+    inode = os.fstat(file.fd).st_ino
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and int(name) != os.getpid():
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{name}/maps").read_bytes()
+                # Most have none of ours, and need not be taken apart.
+                if MEMFD_NAME.encode() in text and any(
+                    one.inode == inode and _is_memfd(one) for one in parse_maps(text)
+                ):
+                    return True
     return False
 
 
@@ -50,6 +65,10 @@ def read_parent(pid: Pid) -> Pid:
 def read_group(tid: Tid) -> Pid:
     """The process of a thread. Raises OSError if it is gone."""
     return Pid(_read_number(tid, "Tgid"))
+
+
+def _is_memfd(mapping: Mapping) -> bool:
+    return mapping.path.startswith(f"/memfd:{MEMFD_NAME}")
 
 
 def _read_number(pid: int, wanted: str) -> int:

@@ -15,10 +15,11 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clew.address import RemoteAddress
+from clew.address import Pid, RemoteAddress
 from clew.errors import InjectionError, RemoteCallError
 from clew.process.linux import (
     AT_HWCAP2,
@@ -35,14 +36,15 @@ from clew.process.linux import (
     PROT_READ,
     PROT_WRITE,
 )
-from clew.process.maps import Mapping, read_auxiliary_vector, read_maps
+from clew.process.maps import Mapping, read_address_space_limit, read_auxiliary_vector, read_maps
+from clew.process.ptrace import UserRegisters
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import MEMFD_NAME, HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import START_BLOCK_BYTES, THREAD_STRIDE_BYTES
 from clew.protocol.layout import pack_struct
 
-__all__ = ["InjectionPlan", "inject", "layout_for_limits", "plan_injection"]
+__all__ = ["InjectionPlan", "inject", "layout_for_limits", "map_runtime", "plan_injection", "start_block"]
 
 BASES: Final = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
 """Where to map, in order of preference: none is near a heap, a stack, a library or a sanitizer's shadow memory."""
@@ -87,7 +89,7 @@ def layout_for_limits(layout: SharedLayout, pid: int = 0) -> tuple[SharedLayout,
 
     Half of what the limit leaves is kept for the program. Raises InjectionError if the rest is not enough.
     """
-    limit, _ = resource.prlimit(pid, resource.RLIMIT_AS)
+    limit = read_address_space_limit(Pid(pid)) if pid else resource.prlimit(0, resource.RLIMIT_AS)[0]
     heap_bytes = HEAP_BYTES
     if limit == resource.RLIM_INFINITY:
         return layout, heap_bytes
@@ -111,12 +113,18 @@ def layout_for_limits(layout: SharedLayout, pid: int = 0) -> tuple[SharedLayout,
 
 
 def plan_injection(
-    image_bytes: int, layout: SharedLayout, heap_bytes: int, mappings: list[Mapping], pid: int = 0
+    image_bytes: int,
+    layout: SharedLayout,
+    heap_bytes: int,
+    mappings: list[Mapping],
+    pid: int = 0,
+    *,
+    start_block_bytes: int = START_BLOCK_BYTES,
 ) -> InjectionPlan:
     """Choose addresses: the first base at which everything fits between `mappings`, always the same if it is free."""
     for base in BASES:
         start_block = _align_up(base + image_bytes + _ALIGNMENT)
-        anchor_base = _align_up(start_block + START_BLOCK_BYTES + _ALIGNMENT)
+        anchor_base = _align_up(start_block + start_block_bytes + _ALIGNMENT)
         shared_base = _align_up(anchor_base + _PAGE_BYTES + _ALIGNMENT)
         private_base = _align_up(shared_base + layout.total_bytes + _ALIGNMENT)
         private_bytes = layout.max_threads * THREAD_STRIDE_BYTES
@@ -151,22 +159,43 @@ def inject(
     """
     mappings = read_maps(process.pid)
     plan = plan_injection(image.memory_bytes, layout, heap_bytes, mappings, process.pid)
+
+    def make_shared(fd: int) -> SharedMemory:
+        return SharedMemory(SharedFile(layout, fd), settings, is_paused=is_paused)
+
+    shared = map_runtime(process, image, plan, layout, START_BLOCK_BYTES, make_shared)
     try:
-        _map_image(process, image, plan)
-        _map_private(process, plan.start_block, START_BLOCK_BYTES, PROT_READ | PROT_WRITE)
-        shared = _map_shared(process, layout, plan, settings, is_paused)
-        try:
-            _map_private(process, plan.private_base, plan.private_bytes, PROT_NONE)
-            _map_private(process, plan.heap_base, plan.heap_bytes, PROT_NONE)
-            process.write(plan.start_block, _start_block(process, image, shared, plan, mappings))
-        except BaseException:
-            shared.close()
-            raise
-    except RemoteCallError as error:
-        raise InjectionError(process.pid, _explain(error)) from error
+        process.write(plan.start_block, start_block(process.pid, process.registers, image, layout, plan, mappings))
+    except BaseException:
+        shared.close()
+        raise
     process.registers.rip = plan.image_base + image.entry_offset
     process.registers.rdi = plan.start_block
     return shared
+
+
+def map_runtime(
+    process: StoppedProcess,
+    image: RuntimeImage,
+    plan: InjectionPlan,
+    layout: SharedLayout,
+    start_block_bytes: int,
+    make_shared: Callable[[int], SharedMemory],
+) -> SharedMemory:
+    """Map everything; the shared memory that `make_shared` made of an empty memfd. Raises InjectionError."""
+    try:
+        _map_image(process, image, plan)
+        _map_private(process, plan.start_block, start_block_bytes, PROT_READ | PROT_WRITE)
+        shared = _map_shared(process, layout, plan, make_shared)
+        try:
+            _map_private(process, plan.private_base, plan.private_bytes, PROT_NONE)
+            _map_private(process, plan.heap_base, plan.heap_bytes, PROT_NONE)
+        except BaseException:
+            shared.close()
+            raise
+        return shared
+    except RemoteCallError as error:
+        raise InjectionError(process.pid, _explain(error)) from error
 
 
 def _map_image(process: StoppedProcess, image: RuntimeImage, plan: InjectionPlan) -> None:
@@ -182,18 +211,18 @@ def _map_private(process: StoppedProcess, address: RemoteAddress, size_bytes: in
 
 
 def _map_shared(
-    process: StoppedProcess, layout: SharedLayout, plan: InjectionPlan, settings: HeaderSettings, is_paused: bool
+    process: StoppedProcess, layout: SharedLayout, plan: InjectionPlan, make_shared: Callable[[int], SharedMemory]
 ) -> SharedMemory:
     # The start block is still empty: its page lends room for the name.
     process.write(plan.start_block, MEMFD_NAME.encode() + b"\0")
     fd = process.call("memfd_create", plan.start_block, MFD_CLOEXEC | MFD_ALLOW_SEALING)
     try:
-        own_fd = os.open(f"/proc/{process.pid}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+        own_fd = os.open(f"/proc/{process.task}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise InjectionError(
             process.pid, f"process {process.pid}: its shared memory can't be opened ({error}); is /proc mounted?"
         ) from error
-    shared = SharedMemory(SharedFile(layout, own_fd), settings, is_paused=is_paused)
+    shared = make_shared(own_fd)
     try:
         flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE
         for base, size_bytes in ((plan.shared_base, layout.total_bytes), (plan.anchor_base, _PAGE_BYTES)):
@@ -213,19 +242,26 @@ def _expect(process: StoppedProcess, wanted: RemoteAddress, address: int) -> Non
         raise InjectionError(process.pid, f"process {process.pid}: mapped at {address:#x} instead of {wanted:#x}")
 
 
-def _start_block(
-    process: StoppedProcess, image: RuntimeImage, shared: SharedMemory, plan: InjectionPlan, mappings: list[Mapping]
+def start_block(
+    pid: Pid,
+    registers: UserRegisters,
+    image: RuntimeImage,
+    layout: SharedLayout,
+    plan: InjectionPlan,
+    mappings: list[Mapping],
+    *,
+    attach_block: RemoteAddress | None = None,
 ) -> bytes:
-    registers = process.registers
+    """The bytes of the start block, for a process where `mappings` were mapped before the runtime was."""
     executable = [mapping for mapping in mappings if mapping.protection & PROT_EXEC]
     if len(executable) > _MAX_RANGES:
-        raise InjectionError(process.pid, f"process {process.pid}: more than {_MAX_RANGES} executable mappings")
+        raise InjectionError(pid, f"process {pid}: more than {_MAX_RANGES} executable mappings")
     ranges = [value for mapping in executable for value in (mapping.start, mapping.end, mapping.protection)]
     return pack_struct(
         "StartBlock",
         anchor_base=plan.anchor_base,
         shared_base=plan.shared_base,
-        shared_bytes=shared.layout.total_bytes,
+        shared_bytes=layout.total_bytes,
         image_base=plan.image_base,
         image_bytes=image.memory_bytes,
         private_base=plan.private_base,
@@ -238,7 +274,8 @@ def _start_block(
         fs_base=registers.fs_base,
         gs_base=registers.gs_base,
         range_count=len(executable),
-        has_fsgsbase=bool(read_auxiliary_vector(process.pid).get(AT_HWCAP2, 0) & _HWCAP2_FSGSBASE),
+        has_fsgsbase=bool(read_auxiliary_vector(pid).get(AT_HWCAP2, 0) & _HWCAP2_FSGSBASE),
+        attach_block=attach_block or 0,
         ranges=ranges,
     )
 
@@ -246,8 +283,10 @@ def _start_block(
 def _explain(error: RemoteCallError) -> str:
     if error.name == "mmap" and error.errno == errno.ENOMEM:
         return "no address space for the runtime in the target; look at `ulimit -v` and at the memory limit (cgroup)"
-    if error.name == "memfd_create" and error.errno == errno.EMFILE:
-        return "the target may open no file at all, not even for a moment; raise its limit with `ulimit -n`"
+    if error.name == "memfd_create":
+        return (
+            f"the target can't make the shared memory (memfd_create: {os.strerror(error.errno)}); look at `ulimit -n`"
+        )
     return error.message
 
 

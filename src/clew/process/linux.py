@@ -10,6 +10,8 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+from clew.address import Pid, Tid
+
 __all__ = [
     "AT_HWCAP2",
     "F_ADD_SEALS",
@@ -32,6 +34,7 @@ __all__ = [
     "execve",
     "futex_wake",
     "punch_hole",
+    "queue_signal",
     "string_array",
 ]
 
@@ -65,6 +68,7 @@ SYSTEM_CALLS: Final = {
     "munmap": 11,
     "mremap": 25,
     "madvise": 28,
+    "sigaltstack": 131,
     "memfd_create": 319,
 }
 """Numbers of the system calls made in a target."""
@@ -73,6 +77,7 @@ _FUTEX_WAKE: Final = 1
 _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
 _SYS_FUTEX: Final = 202
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_SYS_RT_TGSIGQUEUEINFO: Final = 297
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -86,6 +91,20 @@ def futex_wake(address: int, count: int = 0x7FFFFFFF) -> int:
         ctypes.c_long(_SYS_FUTEX), ctypes.c_void_p(address), ctypes.c_long(_FUTEX_WAKE), ctypes.c_long(count), None
     )
     return max(woken, 0)
+
+
+def queue_signal(pid: Pid, tid: Tid, number: int, info: bytes) -> None:
+    """Send thread `tid` of process `pid` a signal with this siginfo_t, whose si_code is negative. Raises OSError."""
+    result = libc.syscall(
+        ctypes.c_long(_SYS_RT_TGSIGQUEUEINFO),
+        ctypes.c_long(pid),
+        ctypes.c_long(tid),
+        ctypes.c_long(number),
+        ctypes.c_char_p(info),
+    )
+    if result != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
 
 
 def punch_hole(fd: int, offset: int, size_bytes: int) -> None:

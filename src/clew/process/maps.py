@@ -1,4 +1,4 @@
-"""What /proc/PID/maps and /proc/PID/auxv say.
+"""What /proc/PID/maps, /proc/PID/auxv and /proc/PID/limits say.
 
 Runs in the controller. Paths in it are chosen by the target: any bytes may be in them.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,14 @@ from pathlib import Path
 from clew.address import FileOffset, Pid, RemoteAddress
 from clew.process.linux import PROT_EXEC, PROT_READ, PROT_WRITE
 
-__all__ = ["Mapping", "parse_auxiliary_vector", "parse_maps", "read_auxiliary_vector", "read_maps"]
+__all__ = [
+    "Mapping",
+    "parse_auxiliary_vector",
+    "parse_maps",
+    "read_address_space_limit",
+    "read_auxiliary_vector",
+    "read_maps",
+]
 
 _LINE = re.compile(
     rb"([0-9a-f]{1,16})-([0-9a-f]{1,16}) ([r-])([w-])([x-])([ps]) ([0-9a-f]{1,16}) ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)"
@@ -70,6 +78,18 @@ def parse_maps(text: bytes) -> list[Mapping]:
 def read_auxiliary_vector(pid: Pid) -> dict[int, int]:
     """The auxiliary vector of process `pid`: values by AT_* number."""
     return parse_auxiliary_vector(Path(f"/proc/{pid}/auxv").read_bytes())
+
+
+def read_address_space_limit(pid: Pid) -> int:
+    """The soft limit of the address space of process `pid`, bytes; resource.RLIM_INFINITY if there is none.
+
+    Other than prlimit this needs no right over the process.
+    """
+    for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
+        if line.startswith("Max address space"):
+            soft = line.removeprefix("Max address space").split()[0]
+            return int(soft) if soft.isdecimal() else resource.RLIM_INFINITY
+    return resource.RLIM_INFINITY
 
 
 def parse_auxiliary_vector(data: bytes) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""ptrace, as far as entering a process needs it.
+"""ptrace, as far as entering and leaving a process needs it.
 
 Runs in the controller. A thin layer: one function for each request, errors as OSError. All calls about one tracee must
 come from the thread that seized it.
@@ -11,33 +11,45 @@ import os
 import signal
 from typing import Final
 
-from clew.address import Pid
+from clew.address import Pid, RemoteAddress, Tid
 from clew.process.linux import libc
 
 __all__ = [
+    "EVENT_CLONE",
     "EVENT_EXEC",
     "EVENT_STOP",
     "GROUP_STOP_SIGNALS",
     "OPTION_EXITKILL",
+    "OPTION_TRACECLONE",
     "OPTION_TRACEEXEC",
     "OPTION_TRACESYSGOOD",
     "SYSCALL_STOP_SIGNAL",
+    "TaskId",
     "UserRegisters",
     "cont",
     "detach",
+    "get_event_message",
+    "get_extended_state",
     "get_registers",
+    "get_rseq",
+    "get_signal_info",
+    "get_signal_mask",
     "interrupt",
     "listen",
-    "poll_stop",
     "resume_to_syscall",
     "seize",
+    "set_extended_state",
     "set_registers",
+    "set_signal_mask",
+    "try_wait",
     "wait_stop",
 ]
 
 OPTION_TRACESYSGOOD: Final = 0x1
+OPTION_TRACECLONE: Final = 0x8
 OPTION_TRACEEXEC: Final = 0x10
 OPTION_EXITKILL: Final = 0x100000
+EVENT_CLONE: Final = 3
 EVENT_EXEC: Final = 4
 EVENT_STOP: Final = 128
 SYSCALL_STOP_SIGNAL: Final = signal.SIGTRAP | 0x80
@@ -49,15 +61,30 @@ _GETREGS: Final = 12
 _SETREGS: Final = 13
 _DETACH: Final = 17
 _SYSCALL: Final = 24
+_GETEVENTMSG: Final = 0x4201
+_GETSIGINFO: Final = 0x4202
+_GETREGSET: Final = 0x4204
+_SETREGSET: Final = 0x4205
 _SEIZE: Final = 0x4206
 _INTERRUPT: Final = 0x4207
 _LISTEN: Final = 0x4208
+_GETSIGMASK: Final = 0x420A
+_SETSIGMASK: Final = 0x420B
+_GET_RSEQ_CONFIGURATION: Final = 0x420F
+_NT_X86_XSTATE: Final = 0x202
+_NT_PRFPREG: Final = 2
+_SIGINFO_BYTES: Final = 128
+_RSEQ_CONFIGURATION_BYTES: Final = 24
+_MAX_EXTENDED_STATE_BYTES: Final = 1 << 16
 _WALL: Final = 0x40000000
 
 _REGISTER_NAMES: Final = (
     *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"),
     *("orig_rax", "rip", "cs", "eflags", "rsp", "ss", "fs_base", "gs_base", "ds", "es", "fs", "gs"),
 )
+
+TaskId = Pid | Tid
+"""A thread, as ptrace means it: a process id is that of its first thread."""
 
 libc.ptrace.restype = ctypes.c_long
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -75,61 +102,131 @@ class UserRegisters(ctypes.Structure):
         raise AttributeError(name)
 
 
-def seize(pid: Pid, options: int) -> None:
+class _IoVector(ctypes.Structure):
+    """struct iovec."""
+
+    _fields_ = [("address", ctypes.c_void_p), ("size_bytes", ctypes.c_size_t)]
+    size_bytes: int
+
+
+def seize(pid: TaskId, options: int) -> None:
     """Become the tracer of `pid` without stopping it."""
     _ptrace(_SEIZE, pid, 0, options)
 
 
-def cont(pid: Pid, signal_number: int = 0) -> None:
+def cont(pid: TaskId, signal_number: int = 0) -> None:
     """Let a stopped tracee run on, delivering `signal_number` if it is not 0."""
     _ptrace(_CONT, pid, 0, signal_number)
 
 
-def resume_to_syscall(pid: Pid, signal_number: int = 0) -> None:
+def resume_to_syscall(pid: TaskId, signal_number: int = 0) -> None:
     """Let a stopped tracee run until it enters or leaves a system call."""
     _ptrace(_SYSCALL, pid, 0, signal_number)
 
 
-def detach(pid: Pid, signal_number: int = 0) -> None:
+def detach(pid: TaskId, signal_number: int = 0) -> None:
     """Let a stopped tracee run on without a tracer."""
     _ptrace(_DETACH, pid, 0, signal_number)
 
 
-def interrupt(pid: Pid) -> None:
-    """Stop a running tracee, with EVENT_STOP."""
-    _ptrace(_INTERRUPT, pid, 0, 0)
-
-
-def listen(pid: Pid) -> None:
+def listen(pid: TaskId) -> None:
     """Leave a tracee stopped as job control has it, and still hear what comes."""
     _ptrace(_LISTEN, pid, 0, 0)
 
 
-def poll_stop(pid: Pid) -> int | None:
-    """The status of `pid` as waitpid gives it, if it stopped or ended. Raises ChildProcessError if there is no such."""
-    found, status = os.waitpid(pid, _WALL | os.WNOHANG)
-    return status if found else None
-
-
-def get_registers(pid: Pid) -> UserRegisters:
+def get_registers(pid: TaskId) -> UserRegisters:
     """The registers of a stopped tracee."""
     registers = UserRegisters()
     _ptrace(_GETREGS, pid, 0, ctypes.addressof(registers))
     return registers
 
 
-def set_registers(pid: Pid, registers: UserRegisters) -> None:
+def set_registers(pid: TaskId, registers: UserRegisters) -> None:
     """Give a stopped tracee these registers."""
     _ptrace(_SETREGS, pid, 0, ctypes.addressof(registers))
 
 
-def wait_stop(pid: Pid) -> int:
+def interrupt(task: TaskId) -> None:
+    """Make a seized tracee stop soon."""
+    _ptrace(_INTERRUPT, task, 0, 0)
+
+
+def get_event_message(task: TaskId) -> int:
+    """What the event is about that a tracee has stopped for: the new thread's id for EVENT_CLONE."""
+    message = ctypes.c_ulong()
+    _ptrace(_GETEVENTMSG, task, 0, ctypes.addressof(message))
+    return message.value
+
+
+def get_signal_info(task: TaskId) -> bytes:
+    """The siginfo_t of the signal that a tracee has stopped for."""
+    info = ctypes.create_string_buffer(_SIGINFO_BYTES)
+    _ptrace(_GETSIGINFO, task, 0, ctypes.addressof(info))
+    return info.raw
+
+
+def get_signal_mask(task: TaskId) -> int:
+    """The signal mask of a stopped tracee; inside sigsuspend and the like the one that comes back after the call."""
+    mask = ctypes.c_ulonglong()
+    _ptrace(_GETSIGMASK, task, ctypes.sizeof(mask), ctypes.addressof(mask))
+    return mask.value
+
+
+def set_signal_mask(task: TaskId, mask: int) -> None:
+    """Give a stopped tracee this signal mask."""
+    value = ctypes.c_ulonglong(mask)
+    _ptrace(_SETSIGMASK, task, ctypes.sizeof(value), ctypes.addressof(value))
+
+
+def get_rseq(task: TaskId) -> tuple[RemoteAddress, int] | None:
+    """Where a stopped tracee has its area for restartable sequences, and its signature, if the kernel (5.13) tells."""
+    configuration = ctypes.create_string_buffer(_RSEQ_CONFIGURATION_BYTES)
+    try:
+        _ptrace(_GET_RSEQ_CONFIGURATION, task, len(configuration), ctypes.addressof(configuration))
+    except OSError:
+        return None
+    area, signature = (
+        int.from_bytes(configuration.raw[:8], "little"),
+        int.from_bytes(configuration.raw[12:16], "little"),
+    )
+    return (RemoteAddress(area), signature) if area else None
+
+
+def get_extended_state(task: TaskId) -> bytes:
+    """Vector and floating-point registers of a stopped tracee, for `set_extended_state`."""
+    state = ctypes.create_string_buffer(_MAX_EXTENDED_STATE_BYTES)
+    vector = _IoVector(ctypes.addressof(state), len(state))
+    try:
+        _ptrace(_GETREGSET, task, _NT_X86_XSTATE, ctypes.addressof(vector))
+    except OSError:
+        # A processor without XSAVE.
+        _ptrace(_GETREGSET, task, _NT_PRFPREG, ctypes.addressof(vector))
+    return state.raw[: vector.size_bytes]
+
+
+def set_extended_state(task: TaskId, state: bytes) -> None:
+    """Give a stopped tracee the registers that `get_extended_state` told."""
+    buffer = ctypes.create_string_buffer(state, len(state))
+    vector = _IoVector(ctypes.addressof(buffer), len(state))
+    try:
+        _ptrace(_SETREGSET, task, _NT_X86_XSTATE, ctypes.addressof(vector))
+    except OSError:
+        _ptrace(_SETREGSET, task, _NT_PRFPREG, ctypes.addressof(vector))
+
+
+def try_wait(task: TaskId) -> int | None:
+    """The status of `task` if it has stopped or ended, without waiting for that. Raises ChildProcessError."""
+    waited, status = os.waitpid(task, _WALL | os.WNOHANG)
+    return status if waited else None
+
+
+def wait_stop(pid: TaskId) -> int:
     """Wait until `pid` stops or ends; the status as waitpid gives it."""
     _, status = os.waitpid(pid, _WALL)
     return status
 
 
-def _ptrace(request: int, pid: Pid, address: int, data: int) -> None:
+def _ptrace(request: int, pid: TaskId, address: int, data: int) -> None:
     if libc.ptrace(request, pid, address, data) == -1:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

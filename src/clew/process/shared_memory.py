@@ -30,13 +30,22 @@ from clew.protocol._constants import (
 )
 from clew.protocol.layout import field_offset, pack_struct
 
-__all__ = ["MEMFD_NAME", "FilterRow", "HeaderSettings", "Relayout", "SharedFile", "SharedLayout", "SharedMemory"]
+__all__ = [
+    "MEMFD_NAME",
+    "PAGE_BYTES",
+    "FilterRow",
+    "HeaderSettings",
+    "Relayout",
+    "SharedFile",
+    "SharedLayout",
+    "SharedMemory",
+]
 
 MEMFD_NAME: Final = "clew"
 MAX_REGIONS: Final = 4096
 """Processes that a process and its forks' children can be at one time."""
 
-_PAGE_BYTES: Final = 4096
+PAGE_BYTES: Final = 4096
 _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1, 2, 4
 
 FilterRow = tuple[int, int, bool]
@@ -53,7 +62,7 @@ class SharedLayout:
 
     @property
     def status_offset(self) -> int:
-        return _PAGE_BYTES
+        return PAGE_BYTES
 
     @property
     def slots_offset(self) -> int:
@@ -241,6 +250,11 @@ class SharedMemory:
         offset = self.set_status_ticket("pause_ticket", 0)
         futex_wake(ctypes.addressof(ctypes.c_char.from_buffer(self.map, offset)))
 
+    def status_u32(self, name: str) -> int:
+        """Field `name` of the status page, as the target left it."""
+        offset = self.layout.status_offset + field_offset("StatusPage", name)
+        return int.from_bytes(self.map[offset : offset + 4], "little")
+
     def append_filters(self, rows: Sequence[FilterRow]) -> int:
         """Append filter ranges, then make them valid; how many of them found room."""
         fitting = rows[: MAX_FILTER_RANGES - len(self._filters)]
@@ -264,4 +278,4 @@ def _no_memory(layout: SharedLayout, error: Exception) -> ClewError:
 
 
 def _page_up(value: int) -> int:
-    return -(-value // _PAGE_BYTES) * _PAGE_BYTES
+    return -(-value // PAGE_BYTES) * PAGE_BYTES

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
-from clew.address import Pid, RemoteAddress
+from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import RemoteCallError, TargetError, TargetGoneError
 from clew.process import ptrace
 from clew.process.linux import PROT_EXEC, SYSTEM_CALLS
@@ -33,15 +33,18 @@ class StoppedProcess:
     is written to; where there is none, two bytes at its pc are replaced and put back.
     """
 
-    def __init__(self, pid: Pid, held_signals: Sequence[int] = ()) -> None:
-        """`held_signals` came already, and reach it when it is left by `detach`."""
+    def __init__(self, pid: Pid, held_signals: Sequence[int] = (), tid: Tid | None = None) -> None:
+        """`held_signals` came already, and reach it when it is left by `detach`. `tid`: the thread that is made use of,
+        if that is not the first.
+        """
         self.pid = pid
-        self.registers = ptrace.get_registers(pid)
+        self.task: ptrace.TaskId = pid if tid is None else tid
+        self.registers = ptrace.get_registers(self.task)
         """The application's registers; set in the process when it is left."""
         if self.registers.cs != _CODE_SEGMENT_64:
             raise TargetError(pid, f"process {pid}: a 32-bit program; clew follows 64-bit programs")
-        self._memory_fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
-        self._held_signals = list(held_signals)
+        self._memory_fd = os.open(f"/proc/{self.task}/mem", os.O_RDWR | os.O_CLOEXEC)
+        self.held_signals = list(held_signals)
         self._syscall_address: RemoteAddress | None = None
 
     def __enter__(self) -> StoppedProcess:
@@ -90,10 +93,10 @@ class StoppedProcess:
             replaced = self.read(address, len(_SYSCALL_INSTRUCTION))
             self.write(address, _SYSCALL_INSTRUCTION)
         registers.rip = address
-        ptrace.set_registers(self.pid, registers)
+        ptrace.set_registers(self.task, registers)
         self.run_to_syscall_stop()
         self.run_to_syscall_stop()
-        result = ptrace.get_registers(self.pid).rax
+        result = ptrace.get_registers(self.task).rax
         if replaced:
             self.write(address, replaced)
         if result > (1 << 64) - 1 - _MAX_ERRNO:
@@ -103,42 +106,43 @@ class StoppedProcess:
     def run_to_syscall_stop(self) -> None:
         """Let it run until it enters or leaves a system call. Signals that arrive are kept until `detach`."""
         while True:
-            ptrace.resume_to_syscall(self.pid)
-            status = ptrace.wait_stop(self.pid)
+            ptrace.resume_to_syscall(self.task)
+            status = ptrace.wait_stop(self.task)
             if not os.WIFSTOPPED(status):
                 raise TargetGoneError(self.pid, f"process {self.pid}: ended before its first instruction", status)
             stop_signal = os.WSTOPSIG(status)
             if stop_signal == ptrace.SYSCALL_STOP_SIGNAL:
                 return
             if status >> 16 == 0 or (status >> 16 == ptrace.EVENT_STOP and stop_signal != signal.SIGTRAP):
-                self._held_signals.append(stop_signal)
+                self.held_signals.append(stop_signal)
 
     def detach(self) -> None:
         """Let the process run on, with `registers`, without a tracer; signals held back reach it now."""
         registers = self.registers.copy()
         registers.orig_rax = 0xFFFFFFFFFFFFFFFF
-        ptrace.set_registers(self.pid, registers)
-        for held in dict.fromkeys(self._held_signals):
+        ptrace.set_registers(self.task, registers)
+        for held in dict.fromkeys(self.held_signals):
             # Sent before it runs on, so that it arrives; pending, not delivered: ptrace would show it to us.
             os.kill(self.pid, held)
         try:
-            ptrace.detach(self.pid)
+            ptrace.detach(self.task)
         except OSError as error:
             if error.errno != errno.ESRCH:
                 raise
-        self._close()
+        self.close()
 
     def kill(self) -> None:
         """Kill the process and collect it."""
-        self._close()
+        self.close()
         try:
             os.kill(self.pid, signal.SIGKILL)
-            while os.WIFSTOPPED(ptrace.wait_stop(self.pid)):
+            while os.WIFSTOPPED(ptrace.wait_stop(self.task)):
                 ptrace.cont(self.pid)
         except (ProcessLookupError, ChildProcessError):
             return
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Let go of its memory; it stays stopped."""
         if self._memory_fd >= 0:
             os.close(self._memory_fd)
             self._memory_fd = -1
@@ -146,7 +150,7 @@ class StoppedProcess:
     def _find_syscall_instruction(self) -> RemoteAddress | None:
         if self._syscall_address is None:
             self._syscall_address = RemoteAddress(0)
-            for mapping in read_maps(self.pid):
+            for mapping in read_maps(Pid(self.task)):
                 if mapping.path == "[vdso]" and mapping.protection & PROT_EXEC:
                     code = self.read(mapping.start, min(mapping.end - mapping.start, 1 << 16))
                     offset = code.find(_SYSCALL_INSTRUCTION)

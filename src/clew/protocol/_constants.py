@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("fad46b6d0e950fa982293712fa846d55be464b26911cce3551137e74e231f621")
+SCHEMA_HASH: Final = bytes.fromhex("fb25dfb2abd35596ae0dd6182cc2aad366c6b4f6981d0196270bfee5d3324a3d")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -32,6 +32,8 @@ MAX_PATH_BYTES: Final = 4096
 """longest path in an image record"""
 MAX_FILTER_RANGES: Final = 4096
 """entries in the filter table"""
+DETACH_CODE: Final = 4410455
+"""-si_code, and si_value, of the SIGTRAP that fetches a thread out of the code cache when the controller detaches"""
 FULL_WAIT_SECONDS: Final = 5
 """a controller silent for so long turns waiting into counted drop"""
 
@@ -192,6 +194,8 @@ FILTER_RANGE_BYTES: Final = 24
 STATUS_PAGE_BYTES: Final = 4096
 THREAD_SLOT_BYTES: Final = 256
 START_BLOCK_BYTES: Final = 4096
+ATTACH_BLOCK_BYTES: Final = 128
+THREAD_STATE_BYTES: Final = 256
 FRAGMENT_RECORD_BYTES: Final = 64
 CONTINUATION_RECORD_BYTES: Final = 64
 DYNAMIC_EDGE_RECORD_BYTES: Final = 64
@@ -314,8 +318,46 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "range_count": (224, "<I"),
             "has_fsgsbase": (228, "<I"),
             "anchor_base": (232, "<Q"),
-            "reserved": (240, "<16s"),
+            "attach_block": (240, "<Q"),
+            "reserved": (248, "<8s"),
             "ranges": (256, "<480Q"),
+        },
+    ),
+    "AttachBlock": (
+        128,
+        {
+            "threads": (0, "<Q"),
+            "thread_count": (8, "<I"),
+            "reserved": (12, "<I"),
+            "attach_pc": (16, "<Q"),
+            "parked_pc": (24, "<Q"),
+            "leave_pc": (32, "<Q"),
+            "syscall_return_pc": (40, "<Q"),
+            "syscall_again_pc": (48, "<Q"),
+            "gates_start": (56, "<Q"),
+            "gates_end": (64, "<Q"),
+            "pending_offset": (72, "<I"),
+            "call_code_offset": (76, "<I"),
+            "signal_stack_offset": (80, "<I"),
+            "tid_offset": (84, "<I"),
+            "reserved_more": (88, "<40s"),
+        },
+    ),
+    "ThreadState": (
+        256,
+        {
+            "registers": (0, "<16Q"),
+            "rip": (128, "<Q"),
+            "rflags": (136, "<Q"),
+            "gs_base": (144, "<Q"),
+            "mask": (152, "<Q"),
+            "context": (160, "<Q"),
+            "stack_top": (168, "<Q"),
+            "tid": (176, "<I"),
+            "call_code": (180, "<I"),
+            "rseq_area": (184, "<Q"),
+            "rseq_signature": (192, "<I"),
+            "reserved": (196, "<60s"),
         },
     ),
     "FragmentRecord": (

@@ -10,8 +10,10 @@ from typing import Final
 import numpy as np
 
 from clew.protocol._constants import (
+    ATTACH_BLOCK_BYTES,
     CONTINUATION_PAYLOAD_BYTES,
     CONTINUATION_RECORD_BYTES,
+    DETACH_CODE,
     DYNAMIC_EDGE_RECORD_BYTES,
     EVENT_RECORD_BYTES,
     FILTER_RANGE_BYTES,
@@ -36,6 +38,7 @@ from clew.protocol._constants import (
     STATUS_PAGE_BYTES,
     THREAD_COUNTERS_OFFSET,
     THREAD_SLOT_BYTES,
+    THREAD_STATE_BYTES,
     THREAD_STRIDE_BYTES,
     UNMAP_RECORD_BYTES,
     VERSION,
@@ -53,9 +56,12 @@ from clew.protocol._constants import (
 )
 
 __all__ = [
+    "ATTACH_BLOCK",
+    "ATTACH_BLOCK_BYTES",
     "CONTINUATION_PAYLOAD_BYTES",
     "CONTINUATION_RECORD",
     "CONTINUATION_RECORD_BYTES",
+    "DETACH_CODE",
     "DYNAMIC_EDGE_RECORD",
     "DYNAMIC_EDGE_RECORD_BYTES",
     "EVENT_RECORD",
@@ -92,6 +98,8 @@ __all__ = [
     "THREAD_COUNTERS_OFFSET",
     "THREAD_SLOT",
     "THREAD_SLOT_BYTES",
+    "THREAD_STATE",
+    "THREAD_STATE_BYTES",
     "THREAD_STRIDE_BYTES",
     "UNMAP_RECORD",
     "UNMAP_RECORD_BYTES",
@@ -374,6 +382,7 @@ START_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "range_count",
             "has_fsgsbase",
             "anchor_base",
+            "attach_block",
             "reserved",
             "ranges",
         ],
@@ -394,15 +403,98 @@ START_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u8",
-            ("<u1", (16,)),
+            "<u8",
+            ("<u1", (8,)),
             ("<u8", (480,)),
         ],
-        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 192, 200, 208, 216, 224, 228, 232, 240, 256],
+        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 192, 200, 208, 216, 224, 228, 232, 240, 248, 256],
         "itemsize": 4096,
     }
 )
 """Written by the controller into the target's private memory before the runtime runs; its address is in rdi at the
 image's entry.
+"""
+
+ATTACH_BLOCK: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": [
+            "threads",
+            "thread_count",
+            "reserved",
+            "attach_pc",
+            "parked_pc",
+            "leave_pc",
+            "syscall_return_pc",
+            "syscall_again_pc",
+            "gates_start",
+            "gates_end",
+            "pending_offset",
+            "call_code_offset",
+            "signal_stack_offset",
+            "tid_offset",
+            "reserved_more",
+        ],
+        "formats": [
+            "<u8",
+            "<u4",
+            "<u4",
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u4",
+            "<u4",
+            "<u4",
+            "<u4",
+            ("<u1", (40,)),
+        ],
+        "offsets": [0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 84, 88],
+        "itemsize": 128,
+    }
+)
+"""For a process that runs already: written by the controller into the target's private memory; the runtime adds the
+fields from attach_pc on before it parks for the first time.
+"""
+
+THREAD_STATE: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": [
+            "registers",
+            "rip",
+            "rflags",
+            "gs_base",
+            "mask",
+            "context",
+            "stack_top",
+            "tid",
+            "call_code",
+            "rseq_area",
+            "rseq_signature",
+            "reserved",
+        ],
+        "formats": [
+            ("<u8", (16,)),
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u4",
+            "<u4",
+            "<u8",
+            "<u4",
+            ("<u1", (60,)),
+        ],
+        "offsets": [0, 128, 136, 144, 152, 160, 168, 176, 180, 184, 192, 196],
+        "itemsize": 256,
+    }
+)
+"""A thread's own state outside the runtime: given by the controller when it enters, by the runtime when it has parked.
+Vector state is in the processor.
 """
 
 FRAGMENT_RECORD: Final[np.dtype[np.void]] = np.dtype(

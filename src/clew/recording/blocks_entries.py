@@ -102,6 +102,10 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
         versions = _Versions(fragments, flow, key, ends)
         versions.choose_targets(target_key, is_ambiguous)
         versions.choose_sources(waiting, waiting_key)
+        # Faults name the fragment of the instruction.
+        is_named = has_source[waiting]
+        named = waiting[is_named]
+        waiting_key[is_named] = space.key(source_version[named], edges.source_pc[named])
 
     # The straight line makes no entry, but where it crosses between what is recorded and what is not.
     makes_entry = edges.kind != EdgeKind.FALL_THROUGH

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.address import Pid
+from clew.process.attachable import find_living_task
 from clew.process.maps import Mapping
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import ErrorCode, RuntimeState
@@ -61,9 +62,10 @@ class FollowedProcess:
     def identify(self, pid: Pid, parent_pid: Pid, pidfd: int) -> None:
         """Learn who it is, from /proc. Raises OSError if it is gone."""
         self.pid, self.parent_pid, self.pidfd = pid, parent_pid, pidfd
-        self.executable = os.readlink(f"/proc/{pid}/exe")
+        task = find_living_task(pid)
+        self.executable = os.readlink(f"/proc/{task}/exe")
         self.name = Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        command = Path(f"/proc/{task}/cmdline").read_bytes()
         self.command = [os.fsdecode(word) for word in command.split(b"\0")[:-1]]
 
     def write_start(self, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None = None) -> None:

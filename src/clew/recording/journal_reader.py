@@ -190,7 +190,8 @@ def read_counters(frame: Frame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
 
 def _read_thread(slot: int, row: dict[str, Any], frames: list[Frame]) -> RawThread:
     parts = [read_counters(frame) for frame in frames]
-    length = max((int(index[-1]) + 1 for index, _ in parts if len(index)), default=0)
+    # One more than the last that counted: a fragment may have two of which the first is that one.
+    length = max((int(index.max()) + 2 for index, _ in parts if len(index)), default=0)
     # Pages of zeros that are never written take no memory.
     counters = np.zeros(min(length, MAX_COUNTER_BYTES // 8), np.uint64)
     for index, values in parts:

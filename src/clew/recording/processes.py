@@ -19,14 +19,14 @@ from clew.errors import ClewError
 from clew.process import ptrace
 from clew.process.doorbell import MAX_BELLS, Doorbell
 from clew.process.execution import Ended, Execution, find_executed
-from clew.process.identity import find_ended_children, maps_region, read_group, read_parent
+from clew.process.identity import find_ended_children, is_mapped, maps_region, read_group, read_parent
 from clew.process.inject import inject, layout_for_limits
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import FULL_WAIT_SECONDS, RequestKind
+from clew.protocol._constants import RequestKind
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, read_status_of_ended
@@ -40,6 +40,7 @@ __all__ = ["Processes"]
 
 EXECUTION_POLL_SECONDS: Final = 0.0002
 UNHEARD_POLL_SECONDS: Final = 0.002
+STILLBORN_INTERVAL_SECONDS: Final = 0.05
 MAX_WARNINGS: Final = 20
 
 
@@ -49,7 +50,6 @@ class _Unborn:
 
     process: FollowedProcess
     parent: FollowedProcess
-    asked_at: float
 
 
 class Processes:
@@ -70,6 +70,7 @@ class Processes:
         self._poll = select.poll()
         self._poll.register(self._doorbell.fd, select.POLLIN)
         self._by_pidfd: dict[int, FollowedProcess] = {}
+        self._look_at = 0.0
         self._statuses: dict[Pid, int] = {}
         self.exit_status: dict[Pid, int | None] = {}
         """Wait status of the processes that ended; None where the kernel did not tell."""
@@ -93,6 +94,16 @@ class Processes:
         parent_pid = read_parent(process.pid)
         return self._inject(process, layout, heap_bytes, parent_pid, os.pidfd_open(process.pid), is_paused=is_paused)
 
+    def add_attached(self, pid: Pid, shared: SharedMemory, mappings: list[Mapping], pidfd: int, start_ns: int) -> None:
+        """Follow a process that has the runtime already. Raises OSError if it is gone."""
+        followed = self._make(shared)
+        followed.identify(pid, read_parent(pid), pidfd)
+        self._start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
+
+    def drain_all(self) -> None:
+        """Take what is there, without waiting."""
+        self.poll(0)
+
     def poll(self, delay_seconds: float) -> int:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
         if self._executions:
@@ -104,12 +115,10 @@ class Processes:
         if len(ended) < len(ready):
             self._doorbell.answer()
         moved_bytes = 0
-        for followed in list(self._live):
-            moved_bytes += self._drain(followed)
-        for shared in list(self._unborn):
-            # A fork that failed gives its child's region back: to drain one may end another.
-            if (unborn := self._unborn.get(shared)) is not None:
-                moved_bytes += self._drain(unborn.process)
+        for followed in [*self._live, *(unborn.process for unborn in self._unborn.values())]:
+            # What one asks may end another: a region that is not used after all.
+            if followed in self._live or followed.shared in self._unborn:
+                moved_bytes += self._drain(followed)
         for execution, followed in list(self._executions):
             self._follow_execution(execution, followed)
         for followed in ended:
@@ -241,10 +250,12 @@ class Processes:
 
     def _forget_stillborn(self) -> None:
         """Regions whose children never came: killed at once, or never made by a parent that was killed."""
-        now = time.monotonic()
-        for shared, unborn in list(self._unborn.items()):
-            if unborn.parent not in self._live and now - unborn.asked_at > FULL_WAIT_SECONDS:
+        if self._live or not self._unborn or time.monotonic() < self._look_at:
+            return
+        for shared in list(self._unborn):
+            if not is_mapped(shared.file):
                 self._discard(shared)
+        self._look_at = time.monotonic() + STILLBORN_INTERVAL_SECONDS
 
     def _discard(self, shared: SharedMemory) -> None:
         unborn = self._unborn.pop(shared)
@@ -287,7 +298,7 @@ class Processes:
         except ClewError as error:
             self._warn(f"a child of process {followed.pid} runs unfollowed: {error.message}")
             return 0
-        self._unborn[shared] = _Unborn(self._make(shared), followed, time.monotonic())
+        self._unborn[shared] = _Unborn(self._make(shared), followed)
         return shared.region
 
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:

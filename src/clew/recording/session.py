@@ -37,7 +37,14 @@ from clew.recording.snapshot import Snapshots
 if TYPE_CHECKING:
     from clew.recording.raw import RawProcess
 
-__all__ = ["RecordOptions", "RecordResult", "RecordingSession", "default_output"]
+__all__ = [
+    "RecordOptions",
+    "RecordResult",
+    "RecordingSession",
+    "default_output",
+    "make_directory",
+    "remove_directory",
+]
 
 MAX_DEFAULT_NAMES: Final = 10_000
 
@@ -119,20 +126,13 @@ class RecordingSession:
         program = find_program(options.command[0])
         image = load_runtime_image()
         layout, heap_bytes = layout_for_limits(SharedLayout())
-        settings = HeaderSettings(
-            mode=options.mode,
-            relayout=Relayout.from_environment(),
-            drop_on_full=options.drop_on_full,
-            filters_active=self._filters.is_active,
-            default_included=self._filters.is_included_by_default,
-            follows=options.follow,
-        )
+        settings = self._header_settings()
         environment = options.environment
         if environment is None:
             environment = [name + b"=" + value for name, value in os.environb.items()]
         with contextlib.ExitStack() as undo:
-            _make_directory(options.output)
-            undo.callback(_remove_directory, options.output)
+            make_directory(options.output)
+            undo.callback(remove_directory, options.output)
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
             undo.callback(self._journal.close)
             self._snapshots = Snapshots(options.output)
@@ -178,7 +178,7 @@ class RecordingSession:
                 self._assemble(processes)
             except OutputError:
                 # Neither tables nor journal find room: half a trace would only be taken for one.
-                _remove_directory(self.options.output)
+                remove_directory(self.options.output)
                 raise
         self._journal.path.unlink(missing_ok=True)
         self._snapshots.remove()
@@ -210,9 +210,15 @@ class RecordingSession:
             if is_paused and now - started >= self.options.pause_seconds:
                 self._processes.end_pause()
                 is_paused = False
-            if self._guard.wants_to_leave or self._is_interrupted_alone(now):
-                self._warnings.append("clew was told to leave; the target goes on without it")
+            if self._has_left(now):
                 return
+
+    def _has_left(self, now: float) -> bool:
+        """Whether clew is to leave the processes, and has; `now` is the monotonic time."""
+        if self._guard.wants_to_leave or self._is_interrupted_alone(now):
+            self._warnings.append("clew was told to leave; the target goes on without it")
+            return True
+        return False
 
     def _is_interrupted_alone(self, now: float) -> bool:
         """Whether the terminal interrupted clew when the program itself had ended, and only descendants still ran."""
@@ -245,6 +251,20 @@ class RecordingSession:
             "machine": machine_facts(),
         }
 
+    def _target_cpu_seconds(self) -> float:
+        return self._processes.cpu_seconds
+
+    def _header_settings(self) -> HeaderSettings:
+        options = self.options
+        return HeaderSettings(
+            mode=options.mode,
+            relayout=Relayout.from_environment(),
+            drop_on_full=options.drop_on_full,
+            filters_active=self._filters.is_active,
+            default_included=self._filters.is_included_by_default,
+            follows=options.follow,
+        )
+
     def _note_losses(self) -> None:
         self._warnings += self._processes.warnings
         self._warnings += self._filters.warnings
@@ -263,7 +283,7 @@ class RecordingSession:
         session = SessionInfo(
             **described | {"mode": self.options.mode},
             end_ns=max(process.end_ns for process in processes),
-            target_cpu_seconds=self._processes.cpu_seconds,
+            target_cpu_seconds=self._target_cpu_seconds(),
             controller_cpu_seconds=time.process_time(),
             warnings=self._warnings,
         )
@@ -300,7 +320,8 @@ def default_output(program: str) -> Path:
     raise UsageError(f"{name}.clew and {MAX_DEFAULT_NAMES} more names are taken; choose one")
 
 
-def _make_directory(path: Path) -> None:
+def make_directory(path: Path) -> None:
+    """Make the directory of a trace. Raises OutputExistsError, or OutputError with the reason."""
     try:
         path.mkdir()
     except FileExistsError as error:
@@ -313,7 +334,8 @@ def _make_directory(path: Path) -> None:
         raise OutputError.from_os_error(path, error) from error
 
 
-def _remove_directory(path: Path) -> None:
+def remove_directory(path: Path) -> None:
+    """Remove a directory with all that is in it, as far as that is possible."""
     # Late: it brings three libraries for compression along, and is needed where something failed only.
     import shutil
 

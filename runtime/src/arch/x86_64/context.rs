@@ -16,7 +16,7 @@
 use crate::protocol;
 use crate::sys::kernel::{SigInfo, SigStack, MEMORY_FAULTS, TRAP_FLAG, UNDEFERRED_SIGNALS};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
 /// Site indices given out, at most; the branch table is that much longer than 65,536 entries.
@@ -32,6 +32,13 @@ pub const FRAME_OFFSET: u64 = 0x48_0000;
 pub const FRAME_BYTES: u64 = 0x1_0000;
 /// Everything below the counters window that a thread uses.
 pub const PRIVATE_BYTES: u64 = 0x4a_0000;
+
+/// `pending`: a signal waits to be delivered (see signal/).
+pub const PENDING_SIGNAL: u32 = 1;
+/// `pending`: the controller is about to detach; set by it, or by the signal that fetches the thread out of the cache.
+pub const PENDING_LEAVE: u32 = 2;
+/// `pending`: that signal came, and counts in `cache::links::UNDELIVERED`.
+pub const PENDING_FETCHED: u32 = 4;
 
 /// `restart`: the thread is in a system call that must not be made with a signal waiting; its context is as before it.
 pub const RESTART_ARMED: u32 = 1;
@@ -102,7 +109,7 @@ pub struct ThreadContext {
     pub pair_table: u64,
     pub pair_mask: u64,
     pub mxcsr: u32,
-    /// A signal waits to be delivered: see signal/.
+    /// Not 0: the thread is to leave the gates for the dispatcher; `PENDING_SIGNAL`, `PENDING_LEAVE`.
     pub pending: u32,
     pub xmm: [[u64; 2]; 16],
     pub pending_info: SigInfo,
@@ -138,7 +145,7 @@ pub struct ThreadContext {
     /// Where in the runtime a signal came last that may be a fault of the runtime's or may have been sent; 0: nowhere since
     /// the dispatcher was entered.
     pub doubtful_pc: u64,
-    /// err, trapno and cr2 of the fault, for its frame.
+    /// err, trapno and cr2 of the program's last fault: frames of other signals show them, too.
     pub fault_details: [u64; 3],
     /// The program's mask is in the dispatcher's hands, the thread's own is not the program's.
     pub holds_mask: u32,
@@ -158,6 +165,10 @@ pub struct ThreadContext {
     pub is_process: u32,
     pub child_flags: u64,
     pub fork_tsc: u64,
+    /// Not 0: the thread is still inside the system call at `call_pc`, which controller or dispatcher had to interrupt with
+    /// this error (`protocol::ThreadState::call_code`). The gate takes it back once the call is made anew.
+    pub call_code: u32,
+    pub call_pc: u64,
     /// The branch or return that led to what is no place for code, so that records name it instead; 0: none.
     pub fault_origin: u64,
     /// A seccomp filter answered the program's call with the signal in `fault_info`.
@@ -171,7 +182,33 @@ pub struct ThreadContext {
     pub user_dispatch: UserDispatch,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
     pub held: [SigInfo; UNDEFERRED_SIGNALS.len()],
+    /// Restartable sequences (dispatch/sequences.rs): where the thread's rseq_cs is; `no_sequence` if it has none.
+    pub sequence_word: u64,
+    pub no_sequence: u64,
+    /// What rseq_cs held when a sequence was left for the dispatcher, to be gone on with; 0: nothing.
+    pub sequence_left: u64,
+    /// What the counter was that is being incremented, where `sequence_state` says so.
+    pub sequence_count: u64,
+    /// The fragment of a sequence that was entered last; or, with `SEQUENCE_LEAVING`, the exit that is being counted.
+    pub sequence_state: u32,
+    /// Which registers are in slots inside a sequence: `UNDO_*`.
+    pub sequence_undo: u32,
+    /// The kernel aborted a sequence, which is not counted yet.
+    pub sequence_aborted: u32,
+    /// The fragment to be resumed at runs without the kernel's watch.
+    pub sequence_plain: u32,
+    /// The instruction that faulted is not the one at `rip`: it is not executed again.
+    pub is_fault_past: u32,
 }
+
+/// `sequence_state`: the rest is the number of an exit.
+pub const SEQUENCE_LEAVING: u32 = 0x8000_0000;
+/// `sequence_undo`: rcx and rax are in their slots; r10 is.
+pub const UNDO_RCX_RAX: u32 = 1;
+pub const UNDO_INDEX: u32 = 2;
+/// `sequence_undo`: in these bits, the number of the register in the address slot, and of the other one, plus one.
+pub const UNDO_ADDRESS_SHIFT: u32 = 8;
+pub const UNDO_OTHER_SHIFT: u32 = 16;
 
 static PRIVATE_BASE: AtomicU64 = AtomicU64::new(0);
 static PRIVATE_END: AtomicU64 = AtomicU64::new(0);
@@ -220,6 +257,12 @@ pub const GS_GATE_INDIRECT: u32 = gs_offset!(gate_indirect);
 pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate_syscall);
 pub const GS_APP_GS_BASE: u32 = gs_offset!(app_gs_base);
 pub const GS_CALLS_LEFT: u32 = gs_offset!(calls_left);
+pub const GS_SPILL_RAX: u32 = gs_offset!(spill_rax);
+pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence_word);
+pub const GS_SEQUENCE_LEFT: u32 = gs_offset!(sequence_left);
+pub const GS_SEQUENCE_COUNT: u32 = gs_offset!(sequence_count);
+pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence_state);
+pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence_undo);
 
 /// gs displacement of counter `index`.
 pub fn gs_counter(index: u32) -> u32 {
@@ -231,10 +274,30 @@ pub fn gs_branch_table(site_index: u32) -> u32 {
     BRANCH_TABLE_OFFSET as u32 + site_index * 8
 }
 
+/// The processor's number of page faults (arch/x86/include/asm/trapnr.h).
+const PAGE_FAULT: u64 = 14;
+
 impl ThreadContext {
+    /// Whether a signal waits to be delivered: read anew each time, because the signal handler sets it.
+    pub fn is_signal_waiting(&self) -> bool {
+        self.pending_word().load(Ordering::Relaxed) & PENDING_SIGNAL != 0
+    }
+
+    /// `pending`, which signal handler and controller change between any two instructions of the thread.
+    pub fn pending_word(&self) -> &AtomicU32 {
+        // SAFETY: an aligned field of a live context; it is written by this thread, or while this thread is stopped.
+        unsafe { AtomicU32::from_ptr(&raw const self.pending as *mut u32) }
+    }
+
     /// Notes what the program's mask is from now on. Every place that gives the program a mask says so here.
     pub fn note_mask(&mut self, mask: u64) {
         self.blocks_faults = u32::from(mask & MEMORY_FAULTS != 0);
+    }
+
+    /// Notes err, trapno and cr2 of a fault of the program's; only page faults change the last one, as in the kernel.
+    pub fn note_fault(&mut self, details: [u64; 3]) {
+        let [err, trapno, cr2] = details;
+        self.fault_details = [err, trapno, if trapno == PAGE_FAULT { cr2 } else { self.fault_details[2] }];
     }
 
     /// Notes that the instruction at which the program goes on is not done yet, should it step through itself.
@@ -245,6 +308,24 @@ impl ThreadContext {
     /// Whether the program steps through itself and has just done an instruction, for which no trap came yet.
     pub fn is_step_due(&self) -> bool {
         self.rflags & TRAP_FLAG != 0 && self.is_step_fresh == 0
+    }
+
+    /// Takes the registers out of their slots that the kernel found there when it aborted a sequence.
+    pub fn undo_sequence(&mut self) {
+        let undo = core::mem::take(&mut self.sequence_undo);
+        if undo & UNDO_RCX_RAX != 0 {
+            self.registers[1] = self.spill_rcx;
+            self.registers[0] = self.spill_rax;
+        }
+        if undo & UNDO_INDEX != 0 {
+            self.registers[10] = self.spill_index;
+        }
+        for (shift, value) in [(UNDO_OTHER_SHIFT, self.spill_other), (UNDO_ADDRESS_SHIFT, self.spill_address)] {
+            let number = undo >> shift & 0xff;
+            if number != 0 {
+                self.registers[(number - 1) as usize & 15] = value;
+            }
+        }
     }
 
     /// The counter's address in this thread's window.

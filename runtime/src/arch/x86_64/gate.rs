@@ -21,6 +21,8 @@ pub const REASON_SYSCALL_DONE: u32 = 3;
 pub const REASON_SYSCALL_AGAIN: u32 = 4;
 /// The context is complete; start, signal or a return of a handler: go on at `rip`.
 pub const REASON_RESUME: u32 = 5;
+/// A thread that ran before the runtime came: as above, once the kernel knows it as one of the runtime's.
+pub const REASON_ATTACH: u32 = 6;
 
 global_asm!(
     ".pushsection .text.clew_gates,\"ax\",@progbits",
@@ -138,6 +140,12 @@ global_asm!(
     "clew_gate_start:",
     "mov dword ptr gs:[{reason}], {REASON_RESUME}",
     "jmp clew_call_dispatch",
+    // A thread of a process that ran before the runtime came: the controller set gs and rsp; everything but the vector
+    // state is in the context already.
+    ".globl clew_gate_attach",
+    "clew_gate_attach:",
+    "mov dword ptr gs:[{reason}], {REASON_ATTACH}",
+    "jmp clew_save_vector",
     // The kernel returns here (rt_sigreturn) with the application's vector state loaded; everything else is in the
     // context already.
     ".globl clew_gate_landing",
@@ -253,8 +261,9 @@ global_asm!(
     ".globl clew_syscall_instruction",
     "clew_syscall_instruction:",
     "syscall",
-    ".globl clew_syscall_returned",
-    "clew_syscall_returned:",
+    ".globl clew_syscall_return",
+    "clew_syscall_return:",
+    "mov dword ptr gs:[{call_code}], 0",
     "mov ecx, gs:[{pending}]",
     // A signal from here on is delivered now that the call is done.
     ".globl clew_syscall_done",
@@ -291,6 +300,8 @@ global_asm!(
     "mov rcx, gs:[{call_return}]",
     "mov gs:[{jump}], rcx",
     "jmp clew_syscall_check",
+    ".globl clew_gates_end",
+    "clew_gates_end:",
     ".popsection",
     dispatch = sym clew_dispatch_entry,
     N_CALLS = const N_CALLS,
@@ -300,6 +311,7 @@ global_asm!(
     REASON_SYSCALL_DONE = const REASON_SYSCALL_DONE,
     REASON_SYSCALL_AGAIN = const REASON_SYSCALL_AGAIN,
     REASON_RESUME = const REASON_RESUME,
+    REASON_ATTACH = const REASON_ATTACH,
     self_address = const offset_of!(ThreadContext, self_address),
     reason = const offset_of!(ThreadContext, reason),
     rax = const offset_of!(ThreadContext, registers),
@@ -324,6 +336,7 @@ global_asm!(
     mxcsr = const offset_of!(ThreadContext, mxcsr),
     pending = const offset_of!(ThreadContext, pending),
     jump = const offset_of!(ThreadContext, jump),
+    call_code = const offset_of!(ThreadContext, call_code),
     syscall_number = const offset_of!(ThreadContext, syscall_number),
     handled_calls = const offset_of!(ThreadContext, handled_calls),
     is_call_allowed = const offset_of!(ThreadContext, is_call_allowed),
@@ -360,6 +373,7 @@ extern "C" {
     pub fn clew_gate_resume_end();
     pub fn clew_gate_redispatch();
     pub fn clew_gate_start();
+    pub fn clew_gate_attach();
     pub fn clew_gate_landing();
     pub fn clew_gate_indirect();
     pub fn clew_gate_indirect_restart();
@@ -367,12 +381,13 @@ extern "C" {
     pub fn clew_gate_syscall();
     pub fn clew_syscall_checked();
     pub fn clew_syscall_instruction();
-    pub fn clew_syscall_returned();
+    pub fn clew_syscall_return();
     pub fn clew_syscall_done();
     pub fn clew_syscall_done_pending();
     pub fn clew_gate_syscall_end();
     pub fn clew_syscall_again_pending();
     pub fn clew_gate_syscall_allowed();
+    pub fn clew_gates_end();
 }
 
 /// The dispatcher, as the top floor set it: the gates are below it and know it by this pointer only.

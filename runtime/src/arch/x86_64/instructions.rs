@@ -118,6 +118,22 @@ impl Emitter<'_> {
         ]);
     }
 
+    /// mov target, [base]
+    pub fn load_word(&mut self, target: Gpr, base: Gpr) {
+        self.word_access(0x8b, target, base);
+    }
+
+    /// mov [base], source
+    pub fn store_word(&mut self, base: Gpr, source: Gpr) {
+        self.word_access(0x89, source, base);
+    }
+
+    /// Neither rsp, rbp, r12 nor r13 as base.
+    fn word_access(&mut self, opcode: u8, register: Gpr, base: Gpr) {
+        let rex = 0x48 | ((register.0 >> 3) << 2) | (base.0 >> 3);
+        self.bytes(&[rex, opcode, (register.0 & 7) << 3 | (base.0 & 7)]);
+    }
+
     /// jmp gs:[displacement]
     pub fn jump_gs(&mut self, displacement: u32) {
         self.bytes(&[0x65, 0xff, 0x24, 0x25]);

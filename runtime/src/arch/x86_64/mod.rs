@@ -6,6 +6,8 @@ pub mod emit;
 pub mod gate;
 pub mod guarded;
 mod instructions;
+#[cfg(not(test))]
+pub mod parking;
 pub mod xsave;
 
 /// A general register by the processor's number (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15).

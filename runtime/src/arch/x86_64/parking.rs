@@ -1,0 +1,77 @@
+//! Parking: a thread stands still for the controller, which holds it by ptrace, at a place that both know.
+//!
+//! Runs on the runtime's stack. The trap is the tracer's; should there be none any more, the signal handler lets the thread
+//! go on behind it (signal/handler.rs).
+
+use super::context::ThreadContext;
+use crate::protocol::ThreadState;
+use crate::sys::calls::set_signal_mask;
+use crate::sys::kernel::SIGTRAP;
+use core::arch::global_asm;
+use core::mem::offset_of;
+
+global_asm!(
+    ".pushsection .text.clew_parking,\"ax\",@progbits",
+    // void clew_park(rdi state): xmm and MXCSR become the application's as the context has them, then a trap. Returns if
+    // the controller lets the thread go on, with xmm as they are and the runtime's MXCSR.
+    ".globl clew_park",
+    "clew_park:",
+    "ldmxcsr gs:[{mxcsr}]",
+    "movups xmm0, gs:[{xmm} + 0]",
+    "movups xmm1, gs:[{xmm} + 16]",
+    "movups xmm2, gs:[{xmm} + 32]",
+    "movups xmm3, gs:[{xmm} + 48]",
+    "movups xmm4, gs:[{xmm} + 64]",
+    "movups xmm5, gs:[{xmm} + 80]",
+    "movups xmm6, gs:[{xmm} + 96]",
+    "movups xmm7, gs:[{xmm} + 112]",
+    "movups xmm8, gs:[{xmm} + 128]",
+    "movups xmm9, gs:[{xmm} + 144]",
+    "movups xmm10, gs:[{xmm} + 160]",
+    "movups xmm11, gs:[{xmm} + 176]",
+    "movups xmm12, gs:[{xmm} + 192]",
+    "movups xmm13, gs:[{xmm} + 208]",
+    "movups xmm14, gs:[{xmm} + 224]",
+    "movups xmm15, gs:[{xmm} + 240]",
+    // void clew_park_bare(): the trap alone; gs need not be a context's.
+    ".globl clew_park_bare",
+    "clew_park_bare:",
+    "int3",
+    ".globl clew_parked",
+    "clew_parked:",
+    "push 0x1f80",
+    "ldmxcsr [rsp]",
+    "pop rax",
+    "ret",
+    ".popsection",
+    mxcsr = const offset_of!(ThreadContext, mxcsr),
+    xmm = const offset_of!(ThreadContext, xmm),
+);
+
+extern "C" {
+    fn clew_park(state: *const ThreadState);
+    fn clew_park_bare();
+    pub fn clew_parked();
+}
+
+/// Blocks all signals but SIGTRAP: a trap that is blocked would cost the program its action for SIGTRAP
+/// (kernel/signal.c, force_sig_info_to_task).
+fn open_mask() {
+    set_signal_mask(!(1 << (SIGTRAP - 1)));
+}
+
+/// Parks the thread whose context gs holds, its state outside the runtime in `state`. The signal mask is lost.
+pub fn park(state: &ThreadState) {
+    open_mask();
+    // SAFETY: gs is the calling thread's context, whose xmm registers are complete; `state` lives until this returns.
+    unsafe { clew_park(state) };
+}
+
+/// Parks a thread that the controller sends elsewhere next.
+pub fn park_first() -> ! {
+    open_mask();
+    loop {
+        // SAFETY: the tracer that made this thread run here holds it.
+        unsafe { clew_park_bare() };
+    }
+}

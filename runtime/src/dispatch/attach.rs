@@ -1,0 +1,96 @@
+//! Threads of a process that ran already when the runtime came: their contexts, and their first steps in the runtime.
+//!
+//! The controller holds all threads. One of them runs `prepare` and parks; then each is sent through the gate to `begin`.
+
+use super::{process, sequences};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::{gate, parking};
+use crate::buffer::Shared;
+use crate::dispatch::detach;
+use crate::instrument::ENGINE;
+use crate::protocol::{AttachBlock, ThreadState};
+use crate::sys::calls::{set_signal_mask, syscall};
+use crate::sys::kernel::{SigStack, SS_AUTODISARM, SS_DISABLE};
+use crate::sys::number;
+use crate::thread::block::set_signal_stack;
+use crate::thread::THREADS;
+use core::mem::offset_of;
+
+/// No slot was free, or memory is used up.
+pub struct NoRoom;
+
+fn address_of(label: unsafe extern "C" fn()) -> u64 {
+    label as *const () as u64
+}
+
+/// Makes a context for each thread of the attach block at `address`, and tells the controller what it has to know.
+///
+/// # Safety
+/// The block and its table must be as the controller made them, and all other threads must be stopped.
+pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
+    // SAFETY: the caller promises the block; nobody else uses it now.
+    let block = unsafe { &mut *(address as *mut AttachBlock) };
+    block.attach_pc = address_of(gate::clew_gate_attach);
+    block.parked_pc = address_of(parking::clew_parked);
+    block.leave_pc = address_of(detach::clew_leave);
+    block.syscall_return_pc = address_of(gate::clew_syscall_return);
+    block.syscall_again_pc = address_of(gate::clew_syscall_again_pending);
+    block.gates_start = address_of(gate::clew_gate_exit);
+    block.gates_end = address_of(gate::clew_gates_end);
+    block.pending_offset = offset_of!(ThreadContext, pending) as u32;
+    block.call_code_offset = offset_of!(ThreadContext, call_code) as u32;
+    block.tid_offset = offset_of!(ThreadContext, tid) as u32;
+    block.signal_stack_offset = offset_of!(ThreadContext, app_signal_stack) as u32;
+    // SAFETY: as above; the table holds so many entries.
+    let states =
+        unsafe { core::slice::from_raw_parts_mut(block.threads as *mut ThreadState, block.thread_count as usize) };
+    for state in states.iter().filter(|state| state.rseq_area != 0) {
+        sequences::note_signature(state.rseq_signature);
+    }
+    let (table, table_mask) = ENGINE.lock().cache.pairs.location();
+    let mut threads = THREADS.lock();
+    for state in states {
+        let context = threads.take(shared).ok_or(NoRoom)?;
+        context.registers = state.registers;
+        context.rip = state.rip;
+        context.rflags = state.rflags;
+        context.app_gs_base = state.gs_base;
+        context.start_mask = state.mask;
+        context.call_code = state.call_code;
+        context.call_pc = state.rip;
+        context.tid = state.tid;
+        if state.rseq_area != 0 {
+            sequences::note_area(context, state.rseq_area);
+        }
+        context.pair_table = table;
+        context.pair_mask = table_mask;
+        state.context = context.self_address;
+        state.stack_top = context.stack_top;
+        let (slot, tid) = (context.slot, context.tid);
+        threads.set_tid(slot, tid);
+    }
+    Ok(())
+}
+
+/// The first thing that a thread does here: all signals blocked, its vector state just saved.
+pub fn begin(context: &mut ThreadContext) {
+    context.app_signal_stack = program_signal_stack();
+    set_signal_stack(context);
+    process::begin(context, 0);
+    let mask = context.start_mask;
+    context.note_mask(mask);
+    // Before its system call is made anew no call of the runtime's may be one that the kernel has a restart function for, nor
+    // return from a signal: the kernel would forget how long the thread has waited already (kernel/signal.c,
+    // restart_syscall).
+    set_signal_mask(mask);
+}
+
+/// The alternate stack that the kernel knows for this thread, as the program set it.
+fn program_signal_stack() -> SigStack {
+    let mut stack = SigStack::DISABLED;
+    // SAFETY: writes `stack`.
+    unsafe { syscall(number::SIGALTSTACK, [0, &raw mut stack as u64, 0, 0, 0, 0]) };
+    // Whether the thread is on it is told by its stack pointer, which is not the kernel's any more.
+    stack.flags &= SS_AUTODISARM | SS_DISABLE;
+    stack
+}

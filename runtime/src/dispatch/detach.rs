@@ -1,0 +1,106 @@
+//! Leaving a process that goes on without the runtime.
+//!
+//! The controller holds all threads by ptrace and lets them run until each has parked, its own state complete. One of them
+//! gives back what belongs to the process as a whole; the controller does the rest.
+
+use super::{delivery, sequences};
+use crate::arch::x86_64::context::{ThreadContext, PENDING_FETCHED, PENDING_LEAVE};
+use crate::arch::x86_64::parking;
+use crate::cache::links::UNDELIVERED;
+use crate::instrument::ENGINE;
+use crate::protocol::{end_kind, release_reason, ThreadState};
+use crate::signal::table::SIGNALS;
+use crate::sys::calls::{set_signal_mask, syscall};
+use crate::sys::kernel::{SigStack, SS_AUTODISARM, SS_DISABLE};
+use crate::sys::number;
+use crate::thread::block::set_signal_stack;
+use core::arch::global_asm;
+use core::sync::atomic::Ordering;
+
+global_asm!(
+    ".pushsection .text.clew_leave,\"ax\",@progbits",
+    // The controller sends a parked thread here, rsp at the end of a stack of the runtime's. Does not return.
+    ".globl clew_leave",
+    "clew_leave:",
+    "xor ebp, ebp",
+    "call {leave}",
+    "ud2",
+    ".popsection",
+    leave = sym leave,
+);
+
+extern "C" {
+    pub fn clew_leave();
+}
+
+/// Whether the thread is to park.
+pub fn is_asked(context: &ThreadContext) -> bool {
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
+    if shared.is_detaching() {
+        return true;
+    }
+    // The controller gave up: the gates need not be left any more.
+    if context.pending & PENDING_LEAVE != 0 {
+        let before = context.pending_word().fetch_and(!(PENDING_LEAVE | PENDING_FETCHED), Ordering::Relaxed);
+        if before & PENDING_FETCHED != 0 {
+            UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    false
+}
+
+/// Stands still for the controller. Comes back only if a signal is to be delivered first, or if the controller gave up. No
+/// lock held, the context complete.
+pub fn park(context: &mut ThreadContext) {
+    let mask = set_signal_mask(u64::MAX);
+    if context.is_signal_waiting() {
+        set_signal_mask(mask);
+        return;
+    }
+    sequences::settle(context);
+    delivery::note_end(context, release_reason::DETACH, end_kind::RELEASED);
+    restore_signal_stack(context);
+    let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;
+    let state = ThreadState {
+        registers: context.registers,
+        rip: context.rip,
+        rflags: context.rflags,
+        gs_base: context.app_gs_base,
+        mask,
+        context: context.self_address,
+        stack_top: context.stack_top,
+        tid: context.tid,
+        call_code: if is_inside_call { context.call_code } else { 0 },
+        rseq_area: 0,
+        rseq_signature: 0,
+        reserved: [0; 60],
+    };
+    parking::park(&state);
+    // The controller gave up, or was killed.
+    set_signal_mask(u64::MAX);
+    set_signal_stack(context);
+    super::execute::begin_slot_again(context);
+    ENGINE.lock().shared.forget_detaching();
+    set_signal_mask(mask);
+}
+
+/// The kernel's alternate stack is the program's again.
+fn restore_signal_stack(context: &ThreadContext) {
+    let stack = context.app_signal_stack;
+    let is_disabled = if stack.size == 0 { SS_DISABLE } else { 0 };
+    let given = SigStack { flags: stack.flags & SS_AUTODISARM | is_disabled, ..stack };
+    // SAFETY: reads `given`; all signals are blocked, so that nothing comes to the program's stack.
+    unsafe { syscall(number::SIGALTSTACK, [&given as *const SigStack as u64, 0, 0, 0, 0, 0]) };
+}
+
+/// The last that runs of the runtime: all threads have parked, or run natively outside of it.
+extern "C" fn leave() -> ! {
+    SIGNALS.lock().restore_native(true);
+    let engine = ENGINE.lock();
+    engine.tell_memory();
+    engine.shared.stamp_last();
+    // SAFETY: no thread comes back to the cache: the controller sends each to its own code.
+    unsafe { engine.cache.slabs.unmap_all() };
+    parking::park_first()
+}

@@ -1,0 +1,211 @@
+//! Restartable sequences (rseq(2)) at run time: which threads have them, where they come in, and how they are aborted.
+//!
+//! The kernel aborts a thread that it finds in an enclosure's covered part while the thread's rseq_cs holds the shadow. Everywhere
+//! else it only clears that word, as it does natively outside a sequence. So where a thread is on its way between two
+//! fragments of a sequence and comes through the runtime, or runs a call in it, the word tells afterwards whether the kernel
+//! would have aborted it, and the dispatcher does it then.
+
+use super::delivery;
+use crate::arch::x86_64::context::{ThreadContext, SEQUENCE_LEAVING};
+use crate::arch::x86_64::guarded;
+use crate::buffer::RingWriter;
+use crate::cache::NONE;
+use crate::instrument::pads::{add_to_counter, DynamicEdge};
+use crate::instrument::sequences::read_descriptor;
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::edge_kind;
+use crate::sys::calls::program_call;
+use crate::sys::number;
+use crate::thread::registry::writer_of;
+
+/// Offset of rseq_cs in `struct rseq`.
+const WORD_OFFSET: u64 = 8;
+
+/// rseq: the kernel keeps what the program asked for.
+pub fn register(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    const UNREGISTER: u32 = 1;
+    let [address, _, flags, signature, ..] = arguments;
+    // SAFETY: the program's own call.
+    let result = unsafe { program_call(number::RSEQ, arguments) };
+    if result == 0 && flags as u32 & UNREGISTER != 0 {
+        context.sequence_word = &raw const context.no_sequence as u64;
+    } else if result == 0 {
+        note_area(context, address);
+        note_signature(signature as u32);
+    }
+    result
+}
+
+/// The thread's `struct rseq` is at `address`.
+pub fn note_area(context: &mut ThreadContext, address: u64) {
+    context.sequence_word = address + WORD_OFFSET;
+}
+
+/// Aborts go to addresses behind `signature`.
+pub fn note_signature(signature: u32) {
+    ENGINE.lock().cache.sequences.signature = Some(signature);
+}
+
+fn is_registered(context: &ThreadContext) -> bool {
+    context.sequence_word != &raw const context.no_sequence as u64
+}
+
+/// The thread's rseq_cs. Guarded copies may fault.
+fn read_word(context: &ThreadContext) -> u64 {
+    let mut bytes = [0; 8];
+    guarded::read_program(&mut bytes, context.sequence_word);
+    u64::from_le_bytes(bytes)
+}
+
+fn write_word(context: &ThreadContext, value: u64) {
+    // SAFETY: the program gave the word to the kernel, which writes it too.
+    unsafe { guarded::write_program(context.sequence_word, &value.to_le_bytes()) };
+}
+
+/// Before code is translated at the context's rip: a sequence that the thread has announced is known from now on.
+/// Guarded copies may fault.
+pub fn learn_announced(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext) {
+    if !is_registered(context) {
+        return;
+    }
+    let word = read_word(context);
+    if word != 0 && !engine.cache.slabs.contains(word) {
+        engine.learn_sequence(writer, word, false);
+    }
+}
+
+/// A thread came to a sequence's code, at the context's rip, and rseq_cs holds neither its descriptor nor the shadow.
+pub fn enter(context: &mut ThreadContext) {
+    let left = core::mem::take(&mut context.sequence_left);
+    if !is_registered(context) {
+        context.sequence_plain = 1;
+        return;
+    }
+    let what = delivery::with_faults(context, |context| decide(context, left));
+    match what {
+        Entry::Plain => context.sequence_plain = 1,
+        Entry::Announced => {}
+        Entry::Watched(shadow) => context.sequence_left = shadow,
+        Entry::Aborted(target) => abort(context, target),
+    }
+}
+
+/// How a thread goes on that came to a sequence.
+enum Entry {
+    /// As in any code: it did not announce the sequence.
+    Plain,
+    /// Through the entry, with the program's descriptor in place.
+    Announced,
+    /// Through the entry, with this shadow in place; if that is gone there, it was aborted.
+    Watched(u64),
+    /// To this address.
+    Aborted(u64),
+}
+
+fn decide(context: &ThreadContext, left: u64) -> Entry {
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    let pc = context.rip;
+    let Some(index) = engine.cache.sequences.find(pc) else {
+        return Entry::Announced;
+    };
+    let enclosure = *engine.cache.sequences.enclosure(index);
+    let word = read_word(context);
+    if word == enclosure.address {
+        return Entry::Announced;
+    }
+    if word != 0 && engine.cache.sequences.is_shadow_of(word, index) {
+        // Of an enclosure that another one replaced.
+        write_word(context, enclosure.shadow);
+        return Entry::Watched(enclosure.shadow);
+    }
+    if word != 0 {
+        // Another descriptor: of a sequence that shares code with this one, or of one that was left long ago.
+        let is_other = read_descriptor(word).is_some_and(|descriptor| descriptor.contains(pc))
+            && engine.learn_sequence(&writer, word, true);
+        return if is_other { Entry::Announced } else { Entry::Plain };
+    }
+    if engine.cache.sequences.is_shadow_of(left, index) {
+        return Entry::Aborted(enclosure.descriptor.abort);
+    }
+    if pc == enclosure.descriptor.start {
+        // It was announced right before, and the kernel cleared the word in between: as if it had before that.
+        write_word(context, enclosure.address);
+        return Entry::Announced;
+    }
+    Entry::Plain
+}
+
+/// Before a signal's frame is built at the context's rip, as the kernel does it: in a sequence the thread is aborted, and
+/// anyway none is announced any more.
+pub fn settle(context: &mut ThreadContext) {
+    if context.sequence_aborted != 0 {
+        count_abort(context);
+    }
+    let left = core::mem::take(&mut context.sequence_left);
+    if !is_registered(context) {
+        return;
+    }
+    let is_fault = context.fault_pending == 1;
+    let target = delivery::with_faults(context, |context| {
+        let engine = ENGINE.lock();
+        let sequences = &engine.cache.sequences;
+        if sequences.is_empty() {
+            return None;
+        }
+        let word = read_word(context);
+        if word != 0 {
+            write_word(context, 0);
+        }
+        let index = sequences.find(context.rip)?;
+        let enclosure = sequences.enclosure(index);
+        let is_announced = word == enclosure.address || sequences.is_shadow_of(word, index);
+        let is_left = sequences.is_shadow_of(left, index);
+        let is_cleared = word == 0 && context.rip == enclosure.descriptor.start && !is_fault;
+        (is_announced || is_left || is_cleared).then_some(enclosure.descriptor.abort)
+    });
+    if let Some(target) = target {
+        // A call or a jump beside an enclosure: it stands alone, so no part of it was counted.
+        context.exit_id = NONE;
+        context.is_fault_past = u32::from(is_fault);
+        abort(context, target);
+    }
+}
+
+/// The kernel aborted a thread, which goes on at the context's rip now: counts it as stopped at the start of the fragment
+/// that it had entered last.
+pub fn count_abort(context: &mut ThreadContext) {
+    context.sequence_aborted = 0;
+    context.sequence_left = 0;
+    let engine = ENGINE.lock();
+    let state = context.sequence_state;
+    let id = if state & SEQUENCE_LEAVING == 0 {
+        state
+    } else {
+        let exit = *engine.cache.exit(state & !SEQUENCE_LEAVING);
+        // SAFETY: counters that were given out are inside the thread's mapped window.
+        let is_counted = unsafe { context.counter(exit.counter).read_volatile() } != context.sequence_count;
+        if is_counted {
+            add_to_counter(context, exit.counter, -1);
+        }
+        exit.fragment
+    };
+    let source_pc = engine.cache.fragment(id).app_pc;
+    drop(engine);
+    count_edge(context, source_pc);
+}
+
+/// Aborts the thread in front of the context's rip.
+fn abort(context: &mut ThreadContext, target: u64) {
+    let source_pc = core::mem::replace(&mut context.rip, target);
+    context.note_step();
+    count_edge(context, source_pc);
+}
+
+/// Counts the way from where a sequence was aborted to the context's rip, as that of a signal.
+fn count_edge(context: &ThreadContext, source_pc: u64) {
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    let edge = DynamicEdge { kind: edge_kind::SIGNAL, source_fragment: NONE, source_pc, target_pc: context.rip };
+    engine.count_edge(&writer, context, edge);
+}

@@ -1,0 +1,115 @@
+"""`clew attach`: record a process that runs already, and leave it as it was.
+
+Runs in the controller. What clew says goes to stderr.
+"""
+
+from __future__ import annotations
+
+import time
+from os import environ
+from pathlib import Path
+
+import click
+
+from clew.address import Pid
+from clew.cli.console import is_quiet, say
+from clew.cli.record import print_result
+from clew.errors import UsageError
+from clew.process.attachable import check_attachable
+from clew.protocol._constants import Mode
+from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
+from clew.recording.session import RecordOptions, default_output
+
+__all__ = ["command"]
+
+_MAX_PID = 1 << 22
+
+
+@click.command(name="attach")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The trace to write; default PROGRAM.clew.")
+@click.option(
+    "--mode",
+    type=click.Choice(["coverage", "counts"]),
+    default="counts",
+    show_default=True,
+    help="coverage: which blocks and edges ran. counts: how often each did.",
+)
+@click.option(
+    "--include",
+    multiple=True,
+    metavar="WHAT",
+    help="Record only this: an image (libc.so*), a symbol (libc.so.6!malloc) or addresses (0x1000-0x2000).",
+)
+@click.option("--exclude", multiple=True, metavar="WHAT", help="Follow this, but don't record it.")
+@click.option(
+    "--on-full",
+    type=click.Choice(["wait", "drop"]),
+    default="wait",
+    show_default=True,
+    help="When clew can't keep up: let the target wait, or drop records and count them.",
+)
+@click.option(
+    "--duration",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="Detach after so long; otherwise at Ctrl-C, or when the process ends.",
+)
+@click.option("--stats", is_flag=True, help="Print the runtime's own numbers at the end.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@click.argument("pid", metavar="PID")
+def command(
+    pid: str,
+    output: Path | None,
+    mode: str,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    on_full: str,
+    duration: float | None,
+    stats: bool,
+    quiet: bool,
+) -> int:
+    """Record the running process PID, all its threads, until Ctrl-C; then leave it as it was.
+
+    The exit status is 0 when the trace was written, whatever became of the process.
+    """
+    quiet = quiet or is_quiet()
+    # numpy's linear algebra would start threads that are of no use here, and cost processor time.
+    environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    target = _parse_pid(pid)
+    check_attachable(target)
+    options = RecordOptions(
+        command=command_of(target),
+        output=output if output is not None else default_output(name_of(target).replace("/", "_")),
+        mode=Mode[mode.upper()],
+        include=include,
+        exclude=exclude,
+        drop_on_full=on_full == "drop",
+    )
+    guard = LeaveGuard()
+    with guard.held():
+        session = AttachSession(target, options, guard, duration)
+        session.start()
+        if not quiet:
+            until = f"for {duration:g} s" if duration is not None else "until Ctrl-C"
+            say(f"attached to process {pid} ({options.command[0]}); recording {until}")
+        started = time.monotonic()
+        session.wait()
+        if not quiet:
+            what = "ended" if session.detach_seconds is None else "detached"
+            say(f"process {pid} {what} after {time.monotonic() - started:.1f} s")
+        print_result(
+            session.finish,
+            is_quiet=quiet,
+            with_statistics=stats,
+            more={
+                "attach_microseconds": round(session.attach_seconds * 1e6),
+                "detach_microseconds": round((session.detach_seconds or 0.0) * 1e6),
+            },
+        )
+    return 0
+
+
+def _parse_pid(text: str) -> Pid:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= _MAX_PID:
+        raise UsageError(f"{text}: not a process id; give the number that `ps` or `pgrep` shows")
+    return Pid(int(text))

@@ -1,0 +1,295 @@
+"""Puts the runtime into a process that runs already, all its threads at once.
+
+Runs in the controller. Every thread is stopped where it is; one of them makes the system calls that map the runtime,
+and runs its initialisation. Then each thread is sent through the runtime's gate, its own state in its context, and let
+go. If anything fails the process is given back as it was. What the runtime does is not known here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from clew.address import Pid, RemoteAddress, Tid
+from clew.errors import AttachError, InjectionError, TargetGoneError
+from clew.process import ptrace
+from clew.process.attachable import check_attachable, has_own_namespace, tid_inside
+from clew.process.held_process import POLL_SECONDS, HeldProcess
+from clew.process.inject import InjectionPlan, layout_for_limits, map_runtime, plan_injection, start_block
+from clew.process.maps import Mapping, read_maps
+from clew.process.runtime_image import RuntimeImage
+from clew.process.shared_memory import PAGE_BYTES, SharedLayout, SharedMemory
+from clew.process.stopped_process import StoppedProcess
+from clew.process.thread_state import ThreadState, read_state
+from clew.protocol._constants import ATTACH_BLOCK_BYTES, LAYOUTS, START_BLOCK_BYTES, THREAD_STATE_BYTES, RuntimeState
+from clew.protocol.layout import field_offset, pack_struct
+
+__all__ = ["Attachment", "SharedMemoryMaker", "attach", "run_until_parked", "send_again", "signal_code"]
+
+STOP_SECONDS: Final = 2.0
+START_SECONDS: Final = 20.0
+STACK_BYTES: Final = 1 << 16
+ALL_SIGNALS: Final = (1 << 64) - 1
+ALL_BUT_TRAP: Final = ALL_SIGNALS & ~(1 << signal.SIGTRAP - 1)
+"""Masks. A trap that is blocked would cost the program its action for SIGTRAP."""
+
+SI_KERNEL: Final = 0x80
+"""si_code of an int3."""
+
+SharedMemoryMaker = Callable[[int, SharedLayout, list[Mapping]], SharedMemory]
+"""Given an empty memfd, the sizes to give it, and what is mapped in the process."""
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A process with the runtime in it. `labels` are fields of the runtime's AttachBlock; `stack_end` is the end of a
+    stack that nobody uses; `regions` is what was mapped: address and size.
+    """
+
+    pid: Pid
+    shared: SharedMemory
+    plan: InjectionPlan
+    image_bytes: int
+    labels: dict[str, int]
+    stack_end: RemoteAddress
+    regions: tuple[tuple[RemoteAddress, int], ...]
+    has_own_namespace: bool
+    """Its threads have other ids than this process knows them by."""
+
+    stopped_seconds: float
+    """How long the process stood still."""
+
+    def is_in_image(self, pc: int) -> bool:
+        """Whether `pc` is in the runtime's own code."""
+        return 0 <= pc - self.plan.image_base < self.image_bytes
+
+    def is_private(self, address: int) -> bool:
+        """Whether `address` is in a thread's private block."""
+        return 0 <= address - self.plan.private_base < self.plan.private_bytes
+
+
+def attach(
+    pid: Pid, image: RuntimeImage, make_shared: SharedMemoryMaker, *, is_given_up: Callable[[], bool] = lambda: False
+) -> Attachment:
+    """Make every thread of `pid` go on under the runtime. Once `is_given_up` says so the process is let go unharmed.
+
+    Raises AttachError or InjectionError, with the process as it was, and TargetGoneError.
+    """
+    check_attachable(pid)
+    started = time.monotonic()
+    held = HeldProcess(pid)
+    try:
+        held.stop_all(STOP_SECONDS, is_given_up=is_given_up)
+        if held.has_executed:
+            raise AttachError(pid, f"process {pid}: became another program just now; try again")
+        return _Entry(held, image, started).enter(make_shared)
+    except ProcessLookupError as error:
+        raise TargetGoneError(pid, f"process {pid}: ended while it was attached to") from error
+    except OSError as error:
+        raise AttachError(pid, f"process {pid}: can't be attached to: {error.strerror or error}") from error
+    finally:
+        held.let_go()
+
+
+def run_until_parked(process: StoppedProcess, seconds: float) -> None:
+    """Let the one thread run in the runtime until it traps for the controller. Raises InjectionError if it does not."""
+    ptrace.set_registers(process.task, process.registers)
+    ptrace.cont(process.task)
+    deadline = time.monotonic() + seconds
+    while True:
+        status = ptrace.try_wait(process.task)
+        if status is None:
+            if time.monotonic() > deadline:
+                raise InjectionError(process.pid, f"process {process.pid}: the runtime does not answer")
+            time.sleep(POLL_SECONDS)
+            continue
+        if not os.WIFSTOPPED(status):
+            raise TargetGoneError(process.pid, f"process {process.pid}: ended meanwhile", status)
+        number, event = os.WSTOPSIG(status), status >> 16
+        if event == 0 and number == signal.SIGTRAP and signal_code(process.task) == SI_KERNEL:
+            return
+        if event == 0 and number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE):
+            raise InjectionError(process.pid, f"process {process.pid}: the runtime failed with signal {number}")
+        if event == 0:
+            process.held_signals.append(number)
+        ptrace.cont(process.task)
+
+
+def signal_code(task: ptrace.TaskId) -> int:
+    """si_code of the signal that a tracee has stopped for."""
+    return int.from_bytes(ptrace.get_signal_info(task)[8:12], "little", signed=True)
+
+
+def send_again(pid: Pid, numbers: Sequence[int]) -> None:
+    """Send a process the signals that were kept from it while a thread of it ran in the runtime."""
+    for number in dict.fromkeys(numbers):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+class _Entry:
+    """Entering a held process, once."""
+
+    def __init__(self, held: HeldProcess, image: RuntimeImage, started: float) -> None:
+        self._held = held
+        self._pid = held.pid
+        self._image = image
+        self._started = started
+        self._has_own_namespace = has_own_namespace(held.pid)
+        tids = list(held.threads)
+        # A process that is killed has its first thread waited for last.
+        self._worker = next((tid for tid in tids if tid != Tid(held.pid)), tids[0])
+
+    def enter(self, make_shared: SharedMemoryMaker) -> Attachment:
+        """Map the runtime, start it and send all threads into it; they run when they are let go."""
+        process = StoppedProcess(self._pid, tid=self._worker)
+        original = process.registers.copy()
+        with contextlib.ExitStack() as undo:
+            undo.callback(process.close)
+            for tid in self._held.threads:
+                if ptrace.get_registers(tid).cs != original.cs:
+                    raise AttachError(self._pid, f"process {self._pid}: runs 32-bit code; clew follows 64-bit programs")
+            states = [read_state(process, tid) for tid in self._held.threads]
+            if self._has_own_namespace:
+                states = [replace(state, tid_inside=tid_inside(state.tid)) for state in states]
+            extended_state = ptrace.get_extended_state(self._worker)
+            undo.callback(self._restore_worker, process, original, extended_state, states)
+            ptrace.set_signal_mask(self._worker, ALL_SIGNALS)
+            attachment = self._map(process, make_shared, states, undo)
+            self._start(process, attachment)
+            labels, entered = self._read_answer(process, attachment, len(states))
+            undo.pop_all()
+        process.close()
+        ptrace.set_extended_state(self._worker, extended_state)
+        for state, (context, stack_top) in zip(states, entered, strict=True):
+            self._send(state.tid, original, labels["attach_pc"], context, stack_top)
+        self._held.let_go()
+        send_again(self._pid, process.held_signals)
+        return Attachment(**{**vars(attachment), "labels": labels, "stopped_seconds": time.monotonic() - self._started})
+
+    def _map(
+        self,
+        process: StoppedProcess,
+        make_shared: SharedMemoryMaker,
+        states: list[ThreadState],
+        undo: contextlib.ExitStack,
+    ) -> Attachment:
+        mappings = read_maps(Pid(self._worker))
+        layout, heap_bytes = layout_for_limits(SharedLayout(), self._pid)
+        if len(states) > layout.max_threads:
+            raise AttachError(
+                self._pid, f"process {self._pid}: has {len(states)} threads; clew follows up to {layout.max_threads}"
+            )
+        table_bytes = len(states) * THREAD_STATE_BYTES
+        start_bytes = START_BLOCK_BYTES + _page_up(ATTACH_BLOCK_BYTES + table_bytes) + STACK_BYTES
+        plan = plan_injection(
+            self._image.memory_bytes, layout, heap_bytes, mappings, self._pid, start_block_bytes=start_bytes
+        )
+        regions = (
+            (plan.image_base, self._image.memory_bytes),
+            (plan.start_block, start_bytes),
+            (plan.anchor_base, PAGE_BYTES),
+            (plan.shared_base, layout.total_bytes),
+            (plan.private_base, plan.private_bytes),
+            (plan.heap_base, plan.heap_bytes),
+        )
+        undo.callback(_unmap, process, regions)
+        shared = map_runtime(
+            process, self._image, plan, layout, start_bytes, lambda fd: make_shared(fd, layout, mappings)
+        )
+        undo.callback(shared.close)
+        attach_block = RemoteAddress(plan.start_block + START_BLOCK_BYTES)
+        table = RemoteAddress(attach_block + ATTACH_BLOCK_BYTES)
+        registers = process.registers.copy()
+        registers.rsp = next((mapping.end for mapping in mappings if mapping.path == "[stack]"), registers.rsp)
+        process.write(
+            plan.start_block,
+            start_block(Pid(self._worker), registers, self._image, layout, plan, mappings, attach_block=attach_block),
+        )
+        process.write(attach_block, pack_struct("AttachBlock", threads=table, thread_count=len(states)))
+        process.write(table, b"".join(state.packed() for state in states))
+        stack_end = RemoteAddress(plan.start_block + start_bytes)
+        return Attachment(
+            self._pid,
+            shared,
+            plan,
+            self._image.memory_bytes,
+            {},
+            stack_end,
+            regions,
+            self._has_own_namespace,
+            0.0,
+        )
+
+    def _start(self, process: StoppedProcess, attachment: Attachment) -> None:
+        ptrace.set_signal_mask(self._worker, ALL_BUT_TRAP)
+        registers = process.registers
+        process.registers = registers.copy()
+        process.registers.rip = attachment.plan.image_base + self._image.entry_offset
+        process.registers.rdi = attachment.plan.start_block
+        process.registers.eflags = 0x202
+        process.registers.orig_rax = ALL_SIGNALS
+        try:
+            run_until_parked(process, START_SECONDS)
+        finally:
+            process.registers = registers
+        status = attachment.shared.status_u32("state")
+        if status != RuntimeState.RUNNING:
+            error = attachment.shared.status_u32("error")
+            raise InjectionError(self._pid, f"process {self._pid}: the runtime could not start (error {error})")
+        ptrace.set_signal_mask(self._worker, ALL_SIGNALS)
+
+    def _read_answer(
+        self, process: StoppedProcess, attachment: Attachment, n_threads: int
+    ) -> tuple[dict[str, int], list[tuple[int, int]]]:
+        """The fields of the attach block, and each thread's context and stack."""
+        at = RemoteAddress(attachment.plan.start_block + START_BLOCK_BYTES)
+        block = process.read(at, ATTACH_BLOCK_BYTES)
+        labels = {name: _number(block, "AttachBlock", name) for name in LAYOUTS["AttachBlock"][1]}
+        table = process.read(RemoteAddress(at + ATTACH_BLOCK_BYTES), n_threads * THREAD_STATE_BYTES)
+        rows = [table[start : start + THREAD_STATE_BYTES] for start in range(0, len(table), THREAD_STATE_BYTES)]
+        return labels, [
+            (_number(row, "ThreadState", "context"), _number(row, "ThreadState", "stack_top")) for row in rows
+        ]
+
+    def _send(self, tid: Tid, worker: ptrace.UserRegisters, attach_pc: int, context: int, stack_top: int) -> None:
+        registers = worker.copy() if tid == self._worker else ptrace.get_registers(tid)
+        registers.rip, registers.rsp, registers.gs_base = attach_pc, stack_top, context
+        registers.eflags, registers.orig_rax = 0x202, ALL_SIGNALS
+        ptrace.set_registers(tid, registers)
+        ptrace.set_signal_mask(tid, ALL_SIGNALS)
+
+    def _restore_worker(
+        self,
+        process: StoppedProcess,
+        original: ptrace.UserRegisters,
+        extended_state: bytes,
+        states: list[ThreadState],
+    ) -> None:
+        with contextlib.suppress(OSError):
+            ptrace.set_extended_state(self._worker, extended_state)
+            ptrace.set_registers(self._worker, original)
+            mask = next(state.mask for state in states if state.tid == self._worker)
+            ptrace.set_signal_mask(self._worker, mask)
+
+
+def _unmap(process: StoppedProcess, regions: tuple[tuple[RemoteAddress, int], ...]) -> None:
+    """Take back what was mapped; what was not is left alone, since nothing was there before."""
+    for address, size_bytes in regions:
+        with contextlib.suppress(OSError, TargetGoneError):
+            process.call("munmap", address, size_bytes)
+
+
+def _number(data: bytes, name: str, field: str) -> int:
+    offset = field_offset(name, field)
+    size_bytes = {"Q": 8, "I": 4}.get(LAYOUTS[name][1][field][1][-1], 0)
+    return int.from_bytes(data[offset : offset + size_bytes], "little")
+
+
+def _page_up(value: int) -> int:
+    return -(-value // 4096) * 4096

@@ -1,0 +1,278 @@
+"""Takes the runtime out of a process again: every thread goes on in its own code, and nothing is left of the runtime.
+
+Runs in the controller. All threads are stopped and told to park in the runtime, their own state complete; what waits in
+a system call is taken out of it and put back at the end. Then the signal actions and mappings are restored, by calls
+made with one of the threads, and each thread gets its own registers. Should parking fail, the process goes on recorded.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from clew.address import Pid, RemoteAddress, Tid
+from clew.errors import AttachError, RemoteCallError, TargetError, TargetGoneError
+from clew.process import ptrace
+from clew.process.attach import (
+    ALL_BUT_TRAP,
+    ALL_SIGNALS,
+    SI_KERNEL,
+    Attachment,
+    run_until_parked,
+    send_again,
+    signal_code,
+)
+from clew.process.attachable import tid_inside
+from clew.process.held_process import POLL_SECONDS, HeldProcess, Stop
+from clew.process.linux import queue_signal
+from clew.process.maps import read_maps
+from clew.process.stopped_process import StoppedProcess
+from clew.process.thread_state import ThreadState, call_to_make_again, give_back, parse_state
+from clew.protocol._constants import DETACH_CODE, THREAD_STATE_BYTES, THREAD_STRIDE_BYTES
+
+__all__ = ["detach"]
+
+STOP_SECONDS: Final = 10.0
+PARK_SECONDS: Final = 10.0
+LEAVE_SECONDS: Final = 20.0
+LOOK_AGAIN_SECONDS: Final = 0.02
+"""What has not parked by then is stopped once more, and looked at where it is now."""
+
+_PENDING_LEAVE: Final = 2
+_SIGINFO_BYTES: Final = 128
+_SIGTRAP_BIT: Final = 1 << signal.SIGTRAP - 1
+_STACK: Final = struct.Struct("<QIIQ")
+_SS_DISABLE, _SS_AUTODISARM = 2, 1 << 31
+
+
+def detach(
+    attachment: Attachment,
+    *,
+    on_wait: Callable[[], object] = lambda: None,
+    is_given_up: Callable[[], bool] = lambda: False,
+) -> float:
+    """Leave the process as it was; for how many seconds it stood still or was on its way out.
+
+    `on_wait` is called while the threads are waited for: rings have to be emptied meanwhile. A process that has ended,
+    or became another program, needs nothing. Raises AttachError if it can't be left now, or if `is_given_up` says so
+    while its threads are stopped; it goes on recorded then.
+    """
+    held = HeldProcess(attachment.pid)
+    started = time.monotonic()
+    try:
+        held.stop_all(STOP_SECONDS, on_wait=on_wait, is_given_up=is_given_up)
+        if not held.has_executed and _is_inside(held, attachment):
+            _Leaving(held, attachment, on_wait).leave()
+    except (TargetError, ProcessLookupError):
+        held.let_go()
+        if not held.has_executed and not _has_ended(attachment.pid):
+            raise
+    finally:
+        held.let_go()
+    return time.monotonic() - started
+
+
+def _is_inside(held: HeldProcess, attachment: Attachment) -> bool:
+    return any(mapping.start == attachment.plan.image_base for mapping in read_maps(Pid(next(iter(held.threads)))))
+
+
+def _has_ended(pid: Pid) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1]
+    except OSError:
+        return True
+    return state in (b"Z", b"X")
+
+
+@dataclass
+class _Leaving:
+    """Leaving a process, all threads of which are stopped."""
+
+    held: HeldProcess
+    attachment: Attachment
+    on_wait: Callable[[], object]
+    parked: dict[Tid, ThreadState] = field(default_factory=dict)
+    native: set[Tid] = field(default_factory=set)
+    """Threads that the runtime had released before: they are not sent anywhere."""
+
+    fetched: set[Tid] = field(default_factory=set)
+    """Threads whose signal, which fetches them out of the code cache, has not arrived yet."""
+
+    held_signals: list[int] = field(default_factory=list)
+
+    def leave(self) -> None:
+        pid = self.attachment.pid
+        self._memory = StoppedProcess(pid, tid=next(iter(self.held.threads)))
+        self.attachment.shared.set_status_ticket("detach_ticket", 1)
+        try:
+            for tid in list(self.held.threads):
+                self._send(tid)
+            self._wait_until_parked()
+        except BaseException:
+            # The threads that have parked go on as if nothing had been.
+            self.attachment.shared.set_status_ticket("detach_ticket", 0)
+            raise
+        finally:
+            self._memory.close()
+        if not self.held.threads:
+            return
+        self._take_out()
+        for state in self.parked.values():
+            if state.tid in self.held.threads:
+                give_back(state)
+
+    def _wait_until_parked(self) -> None:
+        deadline = time.monotonic() + PARK_SECONDS
+        look_again_at = time.monotonic() + LOOK_AGAIN_SECONDS
+        while waiting := [tid for tid in self.held.threads if tid not in self.parked and tid not in self.native]:
+            for stop in self.held.poll():
+                self._handle(stop)
+            if self.held.has_executed:
+                raise TargetGoneError(self.attachment.pid, "the process became another program")
+            now = time.monotonic()
+            if now > deadline:
+                raise AttachError(
+                    self.attachment.pid,
+                    f"process {self.attachment.pid}: thread {waiting[0]} does not come out of the runtime (it may wait "
+                    "for a child that vfork started); it stays recorded",
+                )
+            if now > look_again_at:
+                look_again_at = now + LOOK_AGAIN_SECONDS
+                for tid in waiting:
+                    if tid in self.held.threads and not self.held.threads[tid].is_stopped:
+                        self.held.interrupt(tid)
+            self.on_wait()
+            time.sleep(POLL_SECONDS)
+
+    def _handle(self, stop: Stop) -> None:
+        tid = stop.tid
+        if stop.signal_number == 0:
+            self._send(tid)
+            return
+        if stop.signal_number == signal.SIGTRAP:
+            code = signal_code(tid)
+            registers = ptrace.get_registers(tid)
+            if code == SI_KERNEL and registers.rip == self.attachment.labels["parked_pc"]:
+                self.held.threads[tid].stop_signal = 0
+                state = parse_state(self._memory.read(RemoteAddress(registers.rdi), THREAD_STATE_BYTES))
+                self.parked[tid] = ThreadState(**{**vars(state), "tid": tid})
+                return
+            if code == -DETACH_CODE:
+                self.fetched.discard(tid)
+            elif code <= 0:
+                # Sent by somebody, and perhaps blocked by the program: it comes when the runtime is gone.
+                self.held_signals.append(stop.signal_number)
+                self.held.resume(tid)
+                return
+        self.held.resume(tid, stop.signal_number)
+
+    def _send(self, tid: Tid) -> None:
+        """Let a stopped thread go where it parks, by the shortest way from where it is."""
+        attachment, labels = self.attachment, self.attachment.labels
+        registers = ptrace.get_registers(tid)
+        is_in_image = attachment.is_in_image(registers.rip)
+        if not attachment.is_private(registers.gs_base):
+            if not is_in_image:
+                self.native.add(tid)
+                return
+        elif self._owns(tid, registers.gs_base):
+            self._set_pending(registers.gs_base)
+            code, call = call_to_make_again(registers)
+            if code and registers.rip == labels["syscall_return_pc"]:
+                self._write_u32(registers.gs_base + labels["call_code_offset"], code)
+                registers.rip, registers.rax, registers.orig_rax = labels["syscall_again_pc"], call, ALL_SIGNALS
+                ptrace.set_registers(tid, registers)
+            elif not is_in_image or labels["gates_start"] <= registers.rip < labels["gates_end"]:
+                self._fetch(tid)
+        self.held.resume(tid)
+
+    def _fetch(self, tid: Tid) -> None:
+        """Send the signal that makes the runtime leave the code cache at the block's end."""
+        if tid in self.fetched:
+            return
+        mask = ptrace.get_signal_mask(tid)
+        # Behind si_pid and si_uid, which the kernel may write itself.
+        info = struct.pack("<iii12xQQ", signal.SIGTRAP, 0, -DETACH_CODE, DETACH_CODE, mask).ljust(_SIGINFO_BYTES, b"\0")
+        try:
+            queue_signal(self.attachment.pid, tid, signal.SIGTRAP, info)
+        except OSError as error:
+            if error.errno == errno.ESRCH:
+                return
+            raise AttachError(
+                self.attachment.pid, f"process {self.attachment.pid}: can't be sent a signal ({error.strerror})"
+            ) from error
+        self.fetched.add(tid)
+        ptrace.set_signal_mask(tid, mask & ~_SIGTRAP_BIT)
+
+    def _owns(self, tid: Tid, context: int) -> bool:
+        # A thread that is just starting has its parent's gs base still.
+        own = tid_inside(tid) if self.attachment.has_own_namespace else tid
+        return self._read_u32(context + self.attachment.labels["tid_offset"]) == own
+
+    def _set_pending(self, context: int) -> None:
+        address = context + self.attachment.labels["pending_offset"]
+        self._write_u32(address, self._read_u32(address) | _PENDING_LEAVE)
+
+    def _read_u32(self, address: int) -> int:
+        return int.from_bytes(self._memory.read(RemoteAddress(address), 4), "little")
+
+    def _write_u32(self, address: int, value: int) -> None:
+        self._memory.write(RemoteAddress(address), value.to_bytes(4, "little"))
+
+    def _take_out(self) -> None:
+        """Give back what belongs to the whole process, with one of its threads; all of them stand still."""
+        attachment = self.attachment
+        tids = list(self.held.threads)
+        # A process that is killed has its first thread waited for last.
+        worker = next((tid for tid in tids if tid != Tid(attachment.pid)), tids[0])
+        process = StoppedProcess(attachment.pid, tid=worker)
+        original, mask = process.registers.copy(), ptrace.get_signal_mask(worker)
+        extended_state = ptrace.get_extended_state(worker)
+        try:
+            ptrace.set_signal_mask(worker, ALL_BUT_TRAP)
+            process.registers.rip, process.registers.rsp = attachment.labels["leave_pc"], attachment.stack_end
+            process.registers.eflags, process.registers.orig_rax = 0x202, ALL_SIGNALS
+            run_until_parked(process, LEAVE_SECONDS)
+            ptrace.set_signal_mask(worker, ALL_SIGNALS)
+            for tid in self.native:
+                if tid in self.held.threads:
+                    self._restore_signal_stack(process, tid)
+            for address, size_bytes in attachment.regions:
+                process.call("munmap", address, size_bytes)
+        finally:
+            process.close()
+        ptrace.set_extended_state(worker, extended_state)
+        ptrace.set_registers(worker, original)
+        ptrace.set_signal_mask(worker, mask)
+        send_again(attachment.pid, [*self.held_signals, *process.held_signals])
+
+    def _restore_signal_stack(self, memory: StoppedProcess, tid: Tid) -> None:
+        """A thread that was released has the runtime's alternate stack still."""
+        attachment = self.attachment
+        thread = StoppedProcess(attachment.pid, tid=tid)
+        mask = ptrace.get_signal_mask(tid)
+        room = attachment.plan.start_block
+        try:
+            ptrace.set_signal_mask(tid, ALL_SIGNALS)
+            thread.call("sigaltstack", 0, room)
+            address, _, _, _ = _STACK.unpack(memory.read(room, _STACK.size))
+            if attachment.is_private(address):
+                base = attachment.plan.private_base
+                context = address - (address - base) % THREAD_STRIDE_BYTES
+                place = RemoteAddress(context + attachment.labels["signal_stack_offset"])
+                start, flags, _, size_bytes = _STACK.unpack(memory.read(place, _STACK.size))
+                flags = flags & _SS_AUTODISARM | (0 if size_bytes else _SS_DISABLE)
+                memory.write(room, _STACK.pack(start, flags, 0, size_bytes))
+                thread.call("sigaltstack", room, 0)
+        except RemoteCallError as error:
+            raise AttachError(attachment.pid, error.message) from error
+        finally:
+            ptrace.set_registers(tid, thread.registers)
+            ptrace.set_signal_mask(tid, mask)
+            thread.close()

@@ -1,0 +1,213 @@
+"""A running process held by ptrace: all its threads, those included that it makes meanwhile.
+
+Runs in the controller. Threads stop where they are; signals that come to them first are delivered as ever. What is done
+with a held process is not known here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from clew.address import Pid, Tid
+from clew.errors import AttachError, TargetGoneError
+from clew.process import ptrace
+from clew.process.attachable import explain_refusal
+from clew.process.thread_state import make_disturbed_call_again
+
+__all__ = ["HeldProcess", "HeldThread", "Stop"]
+
+POLL_SECONDS: Final = 0.0002
+LET_GO_SECONDS: Final = 2.0
+_PF_IO_WORKER, _PF_USER_WORKER = 0x10, 0x4000
+_OPTIONS: Final = ptrace.OPTION_TRACECLONE | ptrace.OPTION_TRACEEXEC | ptrace.OPTION_TRACESYSGOOD
+
+
+@dataclass
+class HeldThread:
+    """One thread. `stop_signal` is what it has stopped for: a signal that is not delivered yet, or 0."""
+
+    tid: Tid
+    is_stopped: bool = False
+    stop_signal: int = 0
+
+
+@dataclass(frozen=True)
+class Stop:
+    """`tid` has stopped: in front of `signal_number`, or, where that is 0, because it was interrupted or is new."""
+
+    tid: Tid
+    signal_number: int
+
+
+class HeldProcess:
+    """The threads of process `pid`, seized as they are found. Leave it by `let_go`, always."""
+
+    def __init__(self, pid: Pid) -> None:
+        self.pid = pid
+        self.threads: dict[Tid, HeldThread] = {}
+        self.has_executed = False
+        """It became another program while it was held."""
+
+    def stop_all(
+        self,
+        timeout_seconds: float,
+        *,
+        is_given_up: Callable[[], bool] = lambda: False,
+        on_wait: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Seize and stop every thread. `on_wait` is called while there is nothing to do.
+
+        Raises AttachError if one can't be stopped in time, or `is_given_up` says so; TargetGoneError if none is left.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while not self.has_executed:
+            n_new = self._seize_new()
+            for stop in self.poll():
+                if stop.signal_number:
+                    # Delivered as ever; the thread stops at its handler's first instruction.
+                    self.interrupt(stop.tid)
+                    self.resume(stop.tid, stop.signal_number)
+            if not self.threads:
+                raise TargetGoneError(self.pid, f"process {self.pid}: ended while its threads were stopped")
+            running = [thread.tid for thread in self.threads.values() if not thread.is_stopped]
+            if not running and not n_new and not self._seize_new():
+                return
+            if is_given_up():
+                raise AttachError(self.pid, f"process {self.pid}: let go, as told")
+            if running and time.monotonic() > deadline:
+                raise AttachError(
+                    self.pid,
+                    f"process {self.pid}: thread {running[0]} can't be stopped (it waits in the kernel, for a child "
+                    "that vfork started or for a device); try again later",
+                )
+            on_wait()
+            time.sleep(POLL_SECONDS)
+
+    def poll(self) -> list[Stop]:
+        """Learn what happened to the threads that run: those that stopped are told once. Never waits."""
+        return [
+            stop for thread in list(self.threads.values()) if not thread.is_stopped for stop in self._poll_one(thread)
+        ]
+
+    def resume(self, tid: Tid, signal_number: int = 0) -> None:
+        """Let a stopped thread run, delivering `signal_number` if it is not 0."""
+        thread = self.threads[tid]
+        thread.is_stopped, thread.stop_signal = False, 0
+        with _gone_ignored():
+            ptrace.cont(tid, signal_number)
+
+    def interrupt(self, tid: Tid) -> None:
+        """Make a thread stop soon; one that is stopped stops again once it was resumed."""
+        with _gone_ignored():
+            ptrace.interrupt(tid)
+
+    def let_go(self) -> None:
+        """Let every thread run on without a tracer, from the registers it has now."""
+        deadline = time.monotonic() + LET_GO_SECONDS
+        for thread in list(self.threads.values()):
+            if not thread.is_stopped:
+                self.interrupt(thread.tid)
+        while self.threads:
+            for thread in [thread for thread in self.threads.values() if thread.is_stopped]:
+                try:
+                    if thread.stop_signal == 0 and not self.has_executed:
+                        make_disturbed_call_again(thread.tid)
+                    ptrace.detach(thread.tid, thread.stop_signal)
+                except OSError as error:
+                    if error.errno != errno.ESRCH:
+                        raise
+                    # Killed meanwhile, and not gone before its tracer has seen it.
+                    thread.is_stopped = False
+                else:
+                    del self.threads[thread.tid]
+            self.poll()
+            if time.monotonic() > deadline:
+                # What can't be stopped is the kernel's to let go, when this process ends.
+                return
+            if not all(thread.is_stopped for thread in self.threads.values()):
+                time.sleep(POLL_SECONDS)
+
+    def _seize_new(self) -> int:
+        """Seize and interrupt the threads that are not held yet; how many."""
+        n_new = 0
+        for tid in self._iter_tasks():
+            if tid in self.threads:
+                continue
+            try:
+                ptrace.seize(tid, _OPTIONS)
+            except OSError as error:
+                if error.errno == errno.ESRCH or _is_no_thread(self.pid, tid):
+                    continue
+                raise AttachError(self.pid, explain_refusal(self.pid, error)) from error
+            self.threads[tid] = HeldThread(tid)
+            self.interrupt(tid)
+            n_new += 1
+        return n_new
+
+    def _iter_tasks(self) -> Iterator[Tid]:
+        try:
+            names = os.listdir(f"/proc/{self.pid}/task")
+        except OSError as error:
+            raise TargetGoneError(self.pid, f"process {self.pid}: ended while its threads were stopped") from error
+        return (Tid(int(name)) for name in names)
+
+    def _poll_one(self, thread: HeldThread) -> Iterator[Stop]:
+        tid = thread.tid
+        try:
+            status = ptrace.try_wait(tid)
+        except ChildProcessError:
+            # It executed another program, and goes on by the process's id.
+            del self.threads[tid]
+            return
+        if status is None:
+            return
+        if not os.WIFSTOPPED(status):
+            del self.threads[tid]
+            return
+        thread.is_stopped, event = True, status >> 16
+        if event == ptrace.EVENT_CLONE:
+            self._add_clone(tid)
+            # Any stop takes back that it was interrupted.
+            self.interrupt(tid)
+            self.resume(tid)
+        elif event == ptrace.EVENT_EXEC:
+            self.has_executed = True
+            self.threads = {Tid(self.pid): HeldThread(Tid(self.pid), is_stopped=True)}
+        elif event == 0:
+            thread.stop_signal = os.WSTOPSIG(status)
+            yield Stop(tid, thread.stop_signal)
+        else:
+            yield Stop(tid, 0)
+
+    def _add_clone(self, parent: Tid) -> None:
+        try:
+            child = Tid(ptrace.get_event_message(parent))
+        except OSError:
+            return
+        # It is traced from its first instruction, and stops there by itself.
+        self.threads.setdefault(child, HeldThread(child))
+
+
+class _gone_ignored:  # noqa: N801
+    """Leaves out that a thread is gone: it was killed, and is told by `poll`."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        return isinstance(error, OSError) and error.errno == errno.ESRCH
+
+
+def _is_no_thread(pid: Pid, tid: Tid) -> bool:
+    """Whether a task that can't be seized is none of the program's threads: it has ended, or works for the kernel."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/stat", "rb") as file:
+            fields = file.read().rpartition(b") ")[2].split()
+    except OSError:
+        return True
+    return fields[0] in (b"Z", b"X") or bool(int(fields[6]) & (_PF_IO_WORKER | _PF_USER_WORKER))

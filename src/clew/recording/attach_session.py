@@ -1,0 +1,170 @@
+"""One run of recording of a process that runs already: attach, empty its rings, detach, write the trace.
+
+Runs in the controller. What is the same for a program started by clew is in `recording.session`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from clew.address import Pid
+from clew.errors import AttachError
+from clew.process.attach import attach
+from clew.process.attachable import check_attachable, find_living_task
+from clew.process.detach import detach
+from clew.process.maps import Mapping
+from clew.process.runtime_image import load_runtime_image
+from clew.process.shared_memory import SharedFile, SharedLayout, SharedMemory
+from clew.recording.filters_live import LiveFilters
+from clew.recording.interrupts import InterruptGuard
+from clew.recording.journal import JOURNAL_NAME, JournalWriter
+from clew.recording.processes import Processes
+from clew.recording.session import RecordingSession, RecordOptions, make_directory, remove_directory
+from clew.recording.snapshot import Snapshots
+
+__all__ = ["AttachSession", "LeaveGuard", "command_of", "name_of"]
+
+MAX_DETACH_ATTEMPTS: Final = 3
+
+
+class LeaveGuard(InterruptGuard):
+    """While `held`: any signal that would end clew means that it is to detach, and write the trace."""
+
+    @property
+    def n_wishes(self) -> int:
+        """How often clew was told to leave."""
+        return self.interrupts + self.terminations
+
+    @property
+    def wants_to_leave(self) -> bool:
+        return self.n_wishes > 0
+
+    def follow(self, target_pidfd: int) -> None:
+        """The target has no part in signals to clew."""
+
+
+class AttachSession(RecordingSession):
+    """One run. `start`, then `wait`, then `finish`; each once.
+
+    `options.command` is for the trace; `duration_seconds` is how long to record, None until told to leave or the
+    process ends. The directory `options.output` is made by `start`; if `start` fails, nothing is left of it.
+    """
+
+    def __init__(
+        self, pid: Pid, options: RecordOptions, guard: LeaveGuard | None = None, duration_seconds: float | None = None
+    ) -> None:
+        self._guard: LeaveGuard
+        # Children can't be let go with it yet, so they run unfollowed.
+        super().__init__(replace(options, follow=False), guard or LeaveGuard())
+        self.pid = pid
+        self.attach_seconds = 0.0
+        self.detach_seconds: float | None = None
+        """How long the process stood still for attaching and detaching; None if it ended before."""
+        self._duration_seconds = duration_seconds
+        self._cpu_seconds_before = 0.0
+        self._started = 0.0
+        self._n_attempts = 0
+
+    def start(self) -> Pid:
+        """Attach; the process id. Raises ClewError, with the process as it was."""
+        options = self.options
+        # Before anything is made: most of what can be wrong is told here.
+        check_attachable(self.pid)
+        # What takes long to import is imported before the process depends on being drained.
+        import clew.recording.drain  # noqa: F401
+
+        image = load_runtime_image()
+        settings = self._header_settings()
+        with contextlib.ExitStack() as undo:
+            make_directory(options.output)
+            undo.callback(remove_directory, options.output)
+            self._journal = JournalWriter(options.output / JOURNAL_NAME)
+            undo.callback(self._journal.close)
+            try:
+                pidfd = os.pidfd_open(self.pid)
+            except ProcessLookupError as error:
+                raise AttachError(self.pid, f"process {self.pid}: no such process") from error
+            undo.callback(os.close, pidfd)
+            self._snapshots = Snapshots(options.output)
+            self._processes = Processes(self._journal, image, settings, self._filters)
+            undo.callback(self._processes.leave)
+            self._start_ns = time.time_ns()
+            self._write_session()
+            self._cpu_seconds_before = _cpu_seconds(self.pid)
+            self._guard.commit()
+            mapped: list[Mapping] = []
+
+            def make_shared(fd: int, layout: SharedLayout, mappings: list[Mapping]) -> SharedMemory:
+                mapped.extend(mappings)
+                shared = SharedMemory(SharedFile(layout, fd), settings)
+                LiveFilters(self._filters).tell_all(shared, mappings)
+                return shared
+
+            self._attachment = attach(self.pid, image, make_shared, is_given_up=lambda: self._guard.wants_to_leave)
+            undo.pop_all()
+        self.attach_seconds = self._attachment.stopped_seconds
+        self._started = time.monotonic()
+        self._processes.add_attached(self.pid, self._attachment.shared, mapped, pidfd, self._start_ns)
+        return self.pid
+
+    def _has_left(self, now: float) -> bool:
+        is_over = self._duration_seconds is not None and now - self._started >= self._duration_seconds
+        if not is_over and not self._guard.wants_to_leave:
+            return False
+        self._processes.refresh_names()
+        self._n_attempts += 1
+        return self._detach(is_last=self._n_attempts == MAX_DETACH_ATTEMPTS)
+
+    def _target_cpu_seconds(self) -> float:
+        return max(_cpu_seconds(self.pid) - self._cpu_seconds_before, 0.0)
+
+    def _detach(self, *, is_last: bool) -> bool:
+        """Detach; whether this session is over: at the last, or when told to leave once more, it is in any case."""
+        n_wishes = self._guard.n_wishes
+
+        def is_given_up() -> bool:
+            return self._guard.n_wishes > n_wishes
+
+        try:
+            self.detach_seconds = detach(self._attachment, on_wait=self._processes.drain_all, is_given_up=is_given_up)
+        except AttachError as error:
+            is_last = is_last or is_given_up()
+            if is_last:
+                self._warnings.append(f"{error.message}; the process goes on with clew's runtime in it")
+            return is_last
+        return True
+
+
+def name_of(pid: Pid) -> str:
+    """What the kernel calls process `pid`. Raises AttachError if there is none."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
+    except OSError as error:
+        raise AttachError(pid, f"process {pid}: no such process") from error
+
+
+def command_of(pid: Pid) -> list[str]:
+    """The command line of process `pid`, as it shows it; its name if it shows none."""
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{find_living_task(pid)}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+        if words != [b""]:
+            return [os.fsdecode(word) for word in words]
+    return [name_of(pid)]
+
+
+def _stat_fields(pid: Pid) -> list[bytes]:
+    """The fields of /proc/PID/stat from the state on; empty if the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
+    except OSError:
+        return []
+
+
+def _cpu_seconds(pid: Pid) -> float:
+    fields = _stat_fields(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0

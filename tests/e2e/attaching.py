@@ -1,0 +1,141 @@
+"""Runs a program on its own, attaches to it, and looks whether anything of that is left.
+
+Runs on the machine that tests. Does not know the test programs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e import runs
+
+LIMIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a process shows of itself: nothing of it may differ once it was left."""
+
+    mappings: str
+    signals: tuple[str, ...]
+    code: tuple[bytes, ...]
+
+
+class Target:
+    """A running program, as `start` gives it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.pid = process.pid
+        self.output = b""
+
+    def read_until(self, text: bytes) -> None:
+        """Wait until the program has printed `text`."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while text not in self.output:
+            assert time.monotonic() < deadline, self.output
+            if select.select([self.process.stdout], [], [], 0.1)[0]:
+                part = os.read(self.process.stdout.fileno(), 1 << 16)
+                assert part, self.output
+                self.output += part
+
+    def end(self, *, stdin: bytes = b"", number: int = 0) -> tuple[int, str]:
+        """Give it input or a signal and wait for its end; its status and all that it printed."""
+        if number:
+            os.kill(self.pid, number)
+        rest, _ = self.process.communicate(stdin, timeout=LIMIT_SECONDS)
+        self.output += rest
+        return self.process.returncode, self.output.decode()
+
+    def wait_for(self, is_so: Callable[[], bool], *, pause_seconds: float = 0.005) -> None:
+        """Wait until something holds that the program is about to do."""
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not is_so():
+            assert time.monotonic() < deadline
+            time.sleep(pause_seconds)
+
+    def status(self, name: str) -> str:
+        """A line of /proc/PID/status."""
+        return next(
+            line.partition(":")[2].strip()
+            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines()
+            if line.startswith(name + ":")
+        )
+
+    def look(self) -> Look:
+        """What it shows now. The process is expected to map nothing meanwhile."""
+        mappings = Path(f"/proc/{self.pid}/maps").read_text()
+        code = []
+        with open(f"/proc/{self.pid}/mem", "rb", buffering=0) as memory:
+            for start, end in re.findall(r"^([0-9a-f]+)-([0-9a-f]+) r-x.*/", mappings, re.MULTILINE):
+                memory.seek(int(start, 16))
+                code.append(memory.read(int(end, 16) - int(start, 16)))
+        return Look(mappings, tuple(self.status(name) for name in ("SigBlk", "SigIgn", "SigCgt")), tuple(code))
+
+    def has_runtime(self) -> bool:
+        """Whether anything of clew's is mapped in it."""
+        mappings = Path(f"/proc/{self.pid}/maps").read_text()
+        return re.search(r"memfd:clew|^[0-9a-f]+-[0-9a-f]+ rwx|^[1234]a0", mappings, re.MULTILINE) is not None
+
+    def is_attached(self) -> bool:
+        """Whether it runs under clew's runtime, and nobody holds it any more."""
+        return self.status("TracerPid") == "0" and self.has_runtime() and self.status("TracerPid") == "0"
+
+
+@contextmanager
+def start(*command: str | Path, ready: bytes = b"ready\n", **how: object) -> Iterator[Target]:
+    """Start a program and wait until it says that it is ready; it is killed in the end."""
+    process = subprocess.Popen(  # type: ignore[call-overload]
+        [os.fspath(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **how
+    )
+    target = Target(process)
+    try:
+        if ready:
+            target.read_until(ready)
+        yield target
+    finally:
+        process.kill()
+        process.wait(LIMIT_SECONDS)
+        process.stdout.close()
+        process.stdin.close()
+
+
+def attach(pid: int, trace: Path, *options: str, seconds: float | None = 0.3) -> runs.Run:
+    """Attach by the command for some time (None: until it ends, or the caller ends it)."""
+    duration = [] if seconds is None else ["--duration", str(seconds)]
+    return runs.run(runs.clew_command("attach", "-o", trace, *duration, *options, str(pid)))
+
+
+@contextmanager
+def attaching(pid: int, trace: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`clew attach` at work; it is killed in the end if it has not ended."""
+    process = subprocess.Popen(
+        [os.fspath(word) for word in runs.clew_command("attach", "-o", trace, *options, str(pid))],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=runs.environment(),
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(LIMIT_SECONDS)
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+def end_attaching(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> tuple[int, str]:
+    """Tell `clew attach` to leave; its status and what it said."""
+    process.send_signal(number)
+    _, said = process.communicate(timeout=LIMIT_SECONDS)
+    return process.returncode, said.decode()

@@ -1,0 +1,132 @@
+"""Processes that change while they are attached to: children, new programs, released and many threads; and failures."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+import clew
+from clew.address import Pid
+from clew.errors import ClewError
+from clew.process.attach import attach as attach_runtime
+from clew.process.runtime_image import load_runtime_image
+from tests.e2e import runs
+from tests.e2e.attaching import attach, attaching, end_attaching, start
+
+
+def test_a_process_that_starts_others(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "spawning") as target:
+        for cycle in range(5):
+            run = attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.1)
+            assert run.status == 0, run.stderr
+            assert not target.has_runtime()
+            runs.read(tmp_path / f"{cycle}.clew")
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+def test_a_process_that_becomes_another_program(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "spawning", "again-and-again") as target:
+        run = attach(target.pid, tmp_path / "out.clew", seconds=2.0)
+        assert run.status == 0, run.stderr
+        assert not target.has_runtime()
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+def test_a_thread_that_was_released(programs_to_attach: Path, tmp_path: Path) -> None:
+    """Its alternate stack is its own again, too."""
+    with start(programs_to_attach / "releasing") as target:
+        with attaching(target.pid, tmp_path / "out.clew") as clew_process:
+            target.wait_for(target.is_attached)
+            os.kill(target.pid, signal.SIGUSR2)
+            target.read_until(b"far\n")
+            status, said = end_attaching(clew_process)
+        assert status == 0, said
+        assert not target.has_runtime()
+        assert target.end(number=signal.SIGTERM) == (0, "ready\nfar\ngood\n")
+
+
+def test_several_hundred_threads(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "many", "300") as target:
+        before = target.look()
+        for cycle in range(2):
+            run = attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.5)
+            assert run.status == 0, run.stderr
+            assert target.look() == before
+            assert runs.read(tmp_path / f"{cycle}.clew").trace.threads.num_rows == 301
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+def test_too_many_threads(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "many", "1100") as target:
+        before = target.look()
+        run = attach(target.pid, tmp_path / "out.clew")
+        assert (run.status, b"has 1101 threads; clew follows up to 1024" in run.stderr) == (1, True)
+        assert target.look() == before
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+def test_a_failure_on_the_way_leaves_nothing(programs_to_attach: Path) -> None:
+    def fail(fd: int, *_: object) -> None:
+        os.close(fd)
+        raise ClewError("the disk is full, say")
+
+    with start(programs_to_attach / "waiting", "3") as target:
+        before = target.look()
+        for _ in range(3):
+            with pytest.raises(ClewError, match="the disk is full, say"):
+                attach_runtime(Pid(target.pid), load_runtime_image(), fail)  # type: ignore[arg-type]
+            assert target.look() == before
+            assert target.status("TracerPid") == "0"
+        status, output = target.end(stdin=b"x")
+        assert (status, output.splitlines()[-1]) == (0, "good"), output
+
+
+def test_filters(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "threads") as target:
+        assert attach(target.pid, tmp_path / "out.clew", "--include", "threads").status == 0
+        assert target.end(number=signal.SIGTERM)[0] == 0
+    recorded = runs.read(tmp_path / "out.clew")
+    images = recorded.summary["processes"][0]["images"]
+    assert {Path(image["path"]).name for image in images if image["instructions"]} == {"threads"}
+
+
+def test_from_python(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "busy") as target:
+        before = target.look()
+        trace = clew.attach(target.pid, duration=0.2, output=tmp_path / "out.clew")
+        assert target.look() == before
+        assert trace.threads["end"].to_pylist() == ["detached"]
+        with pytest.raises(ClewError, match="is this clew itself"):
+            clew.attach(os.getpid(), duration=1)
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+def test_a_thread_that_can_not_leave(programs_to_attach: Path, tmp_path: Path) -> None:
+    """Told once more, clew writes the trace; the process goes on as it is."""
+    with start(programs_to_attach / "vforking", "late") as target:
+        children = Path(f"/proc/{target.pid}/task/{target.pid}/children")
+        assert target.process.stdin is not None
+        with attaching(target.pid, tmp_path / "out.clew") as clew_process:
+            target.wait_for(target.is_attached)
+            target.process.stdin.write(b"g")
+            target.process.stdin.flush()
+            target.wait_for(lambda: children.read_text() != "")
+            clew_process.send_signal(signal.SIGINT)
+            target.wait_for(lambda: target.status("TracerPid") != "0")
+            status, said = end_attaching(clew_process)
+        assert (status, "the process goes on with clew's runtime in it" in said) == (0, True), said
+        assert target.end(stdin=b"x") == (0, "ready\ngood\n")
+    runs.read(tmp_path / "out.clew")
+
+
+def test_a_trap_that_waits_blocked(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "trapping") as target:
+        before = target.look()
+        for cycle in range(3):
+            assert attach(target.pid, tmp_path / f"{cycle}.clew").status == 0
+            assert target.look() == before
+            assert int(target.status("ShdPnd"), 16) | int(target.status("SigPnd"), 16) == 1 << 4
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
