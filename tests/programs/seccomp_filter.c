@@ -1,6 +1,5 @@
 /* what: a seccomp filter that allows the usual and fails others with an error number; SIGSYS with the call's number and address
  * build: -O1 -fno-stack-protector -fno-unroll-loops
- * differs: the address of the call that a filter trapped is the runtime's own
  */
 #define _GNU_SOURCE
 #include <errno.h>

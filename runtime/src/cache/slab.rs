@@ -210,6 +210,11 @@ impl Slabs {
         self.list.is_empty()
     }
 
+    /// Where each slab starts. Lock-free.
+    pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.list.as_slice().iter().map(|slab| slab.start)
+    }
+
     /// Bytes of code in all slabs.
     pub fn used_bytes(&self) -> u64 {
         let used = |slab: &Slab| {

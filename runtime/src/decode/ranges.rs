@@ -21,11 +21,13 @@ pub struct Ranges {
     ranges: Vec<Range>,
     /// How often they changed.
     pub n_changes: u64,
+    /// All of them count as writable.
+    are_writable: bool,
 }
 
 impl Ranges {
     pub const fn new() -> Ranges {
-        Ranges { ranges: Vec::new(), n_changes: 0 }
+        Ranges { ranges: Vec::new(), n_changes: 0, are_writable: false }
     }
 
     /// The range that holds `address`.
@@ -76,7 +78,17 @@ impl Ranges {
         }
         self.n_changes += 1;
         let index = self.ranges.partition_point(|range| range.start < start);
+        let protection = protection | if self.are_writable { PROT_WRITE } else { 0 };
         self.ranges.insert(index, Range { start, end, protection });
+    }
+
+    /// All code counts as writable from now on. `false` if it did before.
+    pub fn make_writable(&mut self) -> bool {
+        for range in &mut self.ranges {
+            range.protection |= PROT_WRITE;
+        }
+        self.n_changes += 1;
+        !core::mem::replace(&mut self.are_writable, true)
     }
 
     /// How much code there is from `address` on, at most `limit` bytes, over adjacent ranges.
@@ -127,6 +139,16 @@ mod tests {
         assert_eq!(ranges.find(0x1000).unwrap().end, 0x1800);
         ranges.insert(0x1000, 0x5000, 3, false);
         assert!(!ranges.intersects(0, u64::MAX));
+    }
+
+    #[test]
+    fn all_code_can_count_as_writable() {
+        let mut ranges = Ranges::new();
+        ranges.insert(0x1000, 0x2000, 5, true);
+        assert!(ranges.make_writable());
+        ranges.insert(0x3000, 0x4000, 5, true);
+        assert!(!ranges.make_writable());
+        assert!(ranges.run_at(0x1000, 1).is_writable && ranges.run_at(0x3000, 1).is_writable);
     }
 
     #[test]

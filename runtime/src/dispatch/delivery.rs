@@ -14,13 +14,17 @@ use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
 use crate::sys::calls::{set_signal_mask, EINTR};
-use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SA_RESTART, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE};
+use crate::sys::kernel::{
+    SigInfo, DEBUG_EXCEPTION, SA_RESTART, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE,
+};
 use crate::thread::registry::{describe_end, write_event, writer_of};
 use crate::thread::THREADS;
 use core::sync::atomic::Ordering;
 
 /// `fault_pending`: the kernel itself would force a SIGSEGV, with no instruction to blame.
 const FORCED: u32 = 3;
+/// `fault_pending`: a system call of the program's is answered with the signal in `fault_info`.
+const TRAPPED: u32 = 4;
 /// si_code of what the kernel sends.
 const SI_KERNEL: i32 = 128;
 
@@ -44,6 +48,10 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             is_after_fault = true;
         } else if kind == FORCED {
             mask = force_segv(context, mask);
+            is_after_fault = true;
+        } else if kind == TRAPPED {
+            let info = context.fault_info;
+            mask = force(context, &info, mask);
             is_after_fault = true;
         }
     }
@@ -143,6 +151,18 @@ pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
     context.fault_pending = 1;
 }
 
+/// Makes the SIGSEGV wait to be delivered that the program's next instruction causes, of which what is at `address` can't be
+/// fetched because nothing is mapped there.
+pub fn raise_page_fault(context: &mut ThreadContext, address: u64) {
+    const PAGE_FAULT: u64 = 14;
+    /// By user code, of instructions (Intel SDM, page-fault exceptions).
+    const ERROR_CODE: u64 = 0x14;
+    context.exit_id = NONE;
+    raise_fault(context, [ERROR_CODE, PAGE_FAULT, address]);
+    context.fault_info.code = SEGV_MAPERR;
+    context.fault_info.address = address;
+}
+
 /// Makes the trap wait to be delivered that the trap flag causes behind an instruction.
 pub fn raise_step(context: &mut ThreadContext) {
     context.exit_id = NONE;
@@ -157,24 +177,41 @@ pub fn raise_forced(context: &mut ThreadContext) {
     context.fault_pending = FORCED;
 }
 
-/// What the kernel does where a frame can't be written or read: SIGSEGV, which can't be blocked or ignored then
-/// (kernel/signal.c, force_sig). Returns the program's mask after it.
-fn force_segv(context: &mut ThreadContext, mask: u64) -> u64 {
-    let info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
-    let handler = table_of(context).lock().action(SIGSEGV).handler;
-    if mask & 1 << (SIGSEGV - 1) != 0 || handler == SIG_DFL || handler == SIG_IGN {
-        end_by_segv(context, &info);
-    }
-    deliver_one(context, &info, mask, context.fault_details, false)
+/// Makes the SIGSYS in `fault_info` wait to be delivered, which answers the system call behind which the program is.
+pub fn raise_trap(context: &mut ThreadContext) {
+    context.is_trapped = 0;
+    let mask = take_mask(context);
+    context.pending_mask = mask;
+    context.exit_id = NONE;
+    context.fault_info.signo = SIGSYS as i32;
+    context.fault_info.address = context.rip;
+    context.fault_details = [0; 3];
+    context.fault_pending = TRAPPED;
 }
 
-/// Ends the process by SIGSEGV, whatever the program asked for.
-fn end_by_segv(context: &mut ThreadContext, info: &SigInfo) -> ! {
+/// What the kernel does where a frame can't be written or read. Returns the program's mask after it.
+fn force_segv(context: &mut ThreadContext, mask: u64) -> u64 {
+    let info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
+    force(context, &info, mask)
+}
+
+/// Delivers SIGSEGV or SIGSYS as the kernel does where they can't be blocked or ignored (kernel/signal.c, force_sig).
+/// Returns the program's mask after it.
+fn force(context: &mut ThreadContext, info: &SigInfo, mask: u64) -> u64 {
+    let handler = table_of(context).lock().action(info.signo as u32).handler;
+    if mask & 1 << (info.signo - 1) != 0 || handler == SIG_DFL || handler == SIG_IGN {
+        end_by(context, info);
+    }
+    deliver_one(context, info, mask, context.fault_details, false)
+}
+
+/// Ends the process by SIGSEGV or SIGSYS, whatever the program asked for.
+pub fn end_by(context: &mut ThreadContext, info: &SigInfo) -> ! {
     note_end(context, release_reason::FATAL_FAULT, end_kind::UNKNOWN);
-    table_of(context).lock().restore_default(SIGSEGV);
+    table_of(context).lock().restore_default(info.signo as u32);
     loop {
         deliver::raise_again(info);
-        // SIGSEGV is not blocked by this, and its default action is in place.
+        // Neither is blocked by this, and the default action is in place.
         set_signal_mask(ALL_BUT_FAULTS);
     }
 }
@@ -218,7 +255,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             new_mask
         }
         // The frame of a SIGSEGV itself: the process ends (kernel/signal.c, force_sigsegv).
-        Delivery::NoRoom if info.signo as u32 == SIGSEGV => end_by_segv(context, info),
+        Delivery::NoRoom if info.signo as u32 == SIGSEGV => end_by(context, info),
         Delivery::NoRoom => force_segv(context, mask),
         Delivery::Ignored if !is_fault => mask,
         Delivery::Ignored | Delivery::Default => {

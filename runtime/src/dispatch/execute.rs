@@ -4,7 +4,7 @@ use crate::arch::x86_64::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, request_kind};
 use crate::signal::table::table_of;
-use crate::sys::calls::{set_signal_mask, syscall};
+use crate::sys::calls::{program_call, set_signal_mask};
 use crate::sys::number;
 use crate::thread::create;
 use crate::thread::registry::{describe_end, write_event, writer_of};
@@ -51,7 +51,7 @@ fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6])
     }
     set_signal_mask(mask);
     // SAFETY: the program's own call.
-    let result = unsafe { syscall(call, arguments) };
+    let result = unsafe { program_call(call, arguments) };
     // SAFETY: as above.
     unsafe { (&raw mut context.restart).write_volatile(0) };
     (context.registers[1], context.registers[11], context.rip) = after;

@@ -6,6 +6,7 @@
 
 use super::process::begin;
 use super::start::{stamp_start, tell_running};
+use super::user_dispatch;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::Shared;
 use crate::cache::links::UNDELIVERED;
@@ -15,8 +16,8 @@ use crate::protocol::{event_kind, request_kind};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
 use crate::sys::calls::{check, getpid, gettid, rdtsc, set_signal_mask};
-use crate::sys::heap;
 use crate::sys::kernel::CLONE_CLEAR_SIGHAND;
+use crate::sys::{filter, heap};
 use crate::thread::block::fill_branch_table;
 use crate::thread::create::{self, child_stack_top, ChildEntry};
 use crate::thread::registry::{write_event, writer_of};
@@ -68,7 +69,8 @@ pub fn start_unfollowed(context: &mut ThreadContext, stack: u64, start: Start) -
 
 /// A region of the shared file for a child; 0: it is not to be followed, or can't be.
 fn ask_for_region(context: &ThreadContext, shared: Shared) -> u32 {
-    if shared.header().follows == 0 {
+    // A call that another thread has to answer can't be made while all locks are held.
+    if shared.header().follows == 0 || filter::may_wait() {
         return 0;
     }
     writer_of(context, shared).request(request_kind::FORK, [0; 4]).unwrap_or(0)
@@ -109,6 +111,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
         ENGINE.give_up();
     }
     let mask = context.start_mask;
+    user_dispatch::end(context);
     forget_signals(context);
     let mut engine = ENGINE.lock();
     let shared = engine.shared;

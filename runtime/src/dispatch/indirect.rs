@@ -2,7 +2,7 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
-use super::{delivery, find_or_build, uncount_block, vsyscall};
+use super::{delivery, find_or_build, partial_edge, uncount_block, vsyscall};
 use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::guarded;
 use crate::cache::fragment::{ExitType, SpillState};
@@ -63,6 +63,17 @@ pub fn blame_branch(context: &mut ThreadContext, source: u32) {
     let branch = fragment.app_pc + u64::from(fragment.last_offset);
     uncount_block(&mut engine, context, source, branch);
     context.fault_origin = branch;
+}
+
+/// Undoes `blame_branch`: the signal return was refused, so what follows it runs.
+pub fn forgive_branch(context: &mut ThreadContext, source: u32) {
+    let mut engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(source);
+    let branch = core::mem::take(&mut context.fault_origin);
+    if let Some(counter) = engine.cache.counted_too_early(&fragment, branch) {
+        add_to_counter(context, counter, 1);
+    }
+    engine.uncount_edge(context, partial_edge(&fragment, source, branch));
 }
 
 /// A branch to what is no address faults at the branch, before it is made (Intel SDM, #GP for near branches).

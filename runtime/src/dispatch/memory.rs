@@ -1,19 +1,22 @@
 //! System calls that change which memory is code.
 //!
-//! The call is made while the engine's lock is held, so that nobody decodes what is about to go.
+//! The call is made while the engine's lock is held, so that nobody decodes what is about to go, if it can't wait for
+//! another thread of the program.
 
 extern crate alloc;
-use super::aliases;
+use super::{aliases, hidden};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
-use crate::sys::calls::{check, rdtsc, syscall};
+use crate::sys::calls::{check, program_call, rdtsc, syscall};
 use crate::sys::kernel::{
     MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ,
     PROT_WRITE, USER_END,
 };
-use crate::sys::number;
+use crate::sys::lock::Guard;
+use crate::sys::proc_text::{self, Mapping};
+use crate::sys::{filter, number};
 use crate::thread::registry::{write_event, writer_of};
 
 const PAGE: u64 = 4096;
@@ -47,6 +50,19 @@ fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
     writer.write(&record, &[]);
 }
 
+/// Makes a call of the program's while the engine is held. Where it may wait for a thread that answers it (seccomp's
+/// listeners), the engine is let go meanwhile: what others come to see of the change is theirs to see natively, too.
+fn call_holding(engine: Guard<'static, Engine>, call: u64, arguments: [u64; 6]) -> (i64, Guard<'static, Engine>) {
+    if filter::may_wait() {
+        drop(engine);
+        // SAFETY: the program's own call.
+        let result = unsafe { program_call(call, arguments) };
+        return (result, ENGINE.lock());
+    }
+    // SAFETY: the program's own call.
+    (unsafe { program_call(call, arguments) }, engine)
+}
+
 /// mmap: what it replaces is gone; what is executable is known, and told to the controller.
 pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [address, size, protection, flags, descriptor, offset] = arguments;
@@ -55,12 +71,10 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let is_alias = aliases::is_alias(protection, flags, descriptor);
     if !is_executable && !replaces && !is_alias {
         // SAFETY: the program's own call; it can only take free memory.
-        return unsafe { syscall(number::MMAP, arguments) };
+        return unsafe { program_call(number::MMAP, arguments) };
     }
-    let mut engine = ENGINE.lock();
+    let (result, mut engine) = call_holding(ENGINE.lock(), number::MMAP, arguments);
     let writer = writer_of(context, engine.shared);
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(number::MMAP, arguments) };
     let Ok(start) = check(result) else {
         return result;
     };
@@ -116,7 +130,7 @@ fn tell_image(writer: &RingWriter, start: u64, end: u64, protection: u64, file: 
 }
 
 /// "/proc/self/fd/N", zero terminated.
-fn descriptor_link(descriptor: u32) -> [u8; 32] {
+pub fn descriptor_link(descriptor: u32) -> [u8; 32] {
     let mut name = [0u8; 32];
     let prefix = b"/proc/self/fd/";
     name[..prefix.len()].copy_from_slice(prefix);
@@ -140,9 +154,7 @@ fn descriptor_link(descriptor: u32) -> [u8; 32] {
 /// munmap.
 pub fn unmap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [start, size, ..] = arguments;
-    let mut engine = ENGINE.lock();
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(number::MUNMAP, arguments) };
+    let (result, mut engine) = call_holding(ENGINE.lock(), number::MUNMAP, arguments);
     if result == 0 {
         let writer = writer_of(context, engine.shared);
         forget(&mut engine, &writer, start, page_end(start, size));
@@ -153,17 +165,16 @@ pub fn unmap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 /// mprotect and pkey_mprotect: code that may be written may change; code that may not run is gone.
 pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     let [start, size, protection, ..] = arguments;
-    let mut engine = ENGINE.lock();
+    let engine = ENGINE.lock();
     let end = page_end(start, size);
     let is_executable = protection & PROT_EXEC != 0;
     if !is_executable && !engine.ranges.intersects(start, end) {
         drop(engine);
         // SAFETY: the program's own call.
-        return unsafe { syscall(call, arguments) };
+        return unsafe { program_call(call, arguments) };
     }
+    let (result, mut engine) = call_holding(engine, call, arguments);
     let writer = writer_of(context, engine.shared);
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(call, arguments) };
     if check(result).is_err() {
         return result;
     }
@@ -195,11 +206,10 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
 /// mremap: code that moves is gone from where it was, and known where it is.
 pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [old, old_size, new_size, ..] = arguments;
-    let mut engine = ENGINE.lock();
+    let engine = ENGINE.lock();
     let range = engine.ranges.find(old);
     let is_alias = engine.aliases.find(old).is_some();
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(number::MREMAP, arguments) };
+    let (result, mut engine) = call_holding(engine, number::MREMAP, arguments);
     let Ok(start) = check(result) else {
         return result;
     };
@@ -226,16 +236,15 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 /// madvise: private pages that are thrown away come back as zeros, or as they are in their file.
 pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [start, size, advice, ..] = arguments;
-    let mut engine = ENGINE.lock();
+    let engine = ENGINE.lock();
     let end = page_end(start, size);
     let discards = matches!(advice as u32, MADV_DONTNEED | MADV_FREE | MADV_REMOVE | MADV_DONTNEED_LOCKED);
     if !discards || !engine.ranges.intersects(start, end) {
         drop(engine);
         // SAFETY: the program's own call.
-        return unsafe { syscall(number::MADVISE, arguments) };
+        return unsafe { program_call(number::MADVISE, arguments) };
     }
-    // SAFETY: the program's own call.
-    let result = unsafe { syscall(number::MADVISE, arguments) };
+    let (result, mut engine) = call_holding(engine, number::MADVISE, arguments);
     // Part of it may be done where it failed.
     let writer = writer_of(context, engine.shared);
     engine.invalidate(&writer, start, end);
@@ -245,13 +254,16 @@ pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 /// shmat with SHM_EXEC: the size is the kernel's to know, so what it covers is asked for when it is run.
 pub fn attach_shared(arguments: [u64; 6]) -> i64 {
     // SAFETY: the program's own call.
-    unsafe { syscall(number::SHMAT, arguments) }
+    unsafe { program_call(number::SHMAT, arguments) }
 }
 
 /// Asks the kernel about the memory at `address`: `true` if it is executable there, and known from now on.
 pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     if address >= USER_END {
         // The vsyscall page is no memory.
+        return false;
+    }
+    if hidden::is_hidden(address) {
         return false;
     }
     let Some(Mapping { start, end, protection, is_shared }) = find_mapping(address) else {
@@ -270,15 +282,6 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     drop(engine);
     tell_image(&writer, start, end, protection, None, tsc);
     true
-}
-
-/// A mapping, as /proc/self/maps tells it.
-struct Mapping {
-    start: u64,
-    end: u64,
-    /// PROT_* bits.
-    protection: u64,
-    is_shared: bool,
 }
 
 /// The mapping that holds `address`.
@@ -301,7 +304,7 @@ fn find_mapping(address: u64) -> Option<Mapping> {
         let whole = text[..length].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         found = text[..whole]
             .split(|byte| *byte == b'\n')
-            .filter_map(parse_mapping)
+            .filter_map(|line| proc_text::parse_mapping(line).map(|(mapping, _)| mapping))
             .find(|mapping| (mapping.start..mapping.end).contains(&address));
         text.copy_within(whole..length, 0);
         kept = length - whole;
@@ -309,21 +312,4 @@ fn find_mapping(address: u64) -> Option<Mapping> {
     // SAFETY: closes the runtime's own descriptor.
     unsafe { syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]) };
     found
-}
-
-/// "start-end rwxp ..."
-fn parse_mapping(line: &[u8]) -> Option<Mapping> {
-    let (start, rest) = parse_hex(line)?;
-    let (end, rest) = parse_hex(rest.strip_prefix(b"-")?)?;
-    let rights = rest.strip_prefix(b" ")?.get(..4)?;
-    let bit = |index: usize, letter: u8, value: u64| if rights[index] == letter { value } else { 0 };
-    let protection = bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC);
-    Some(Mapping { start, end, protection, is_shared: rights[3] == b's' })
-}
-
-/// The hexadecimal number at the start, and what follows it.
-fn parse_hex(text: &[u8]) -> Option<(u64, &[u8])> {
-    let n = text.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(text.len());
-    let digits = core::str::from_utf8(&text[..n]).ok()?;
-    Some((u64::from_str_radix(digits, 16).ok()?, &text[n..]))
 }

@@ -8,12 +8,16 @@ pub mod delivery;
 pub mod detach;
 pub mod execute;
 pub mod fork;
+pub mod hidden;
 pub mod indirect;
 pub mod memory;
+pub mod proc_files;
 pub mod process;
+pub mod seccomp;
 pub mod sequences;
 pub mod start;
 pub mod syscalls;
+pub mod user_dispatch;
 pub mod vsyscall;
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
@@ -22,7 +26,7 @@ use crate::arch::x86_64::gate::{
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
-use crate::cache::NONE;
+use crate::cache::{Fragment, NONE};
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, release_reason};
@@ -34,6 +38,7 @@ use crate::thread::THREADS;
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
     context.doubtful_pc = 0;
+    let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
     context.sequence_plain = 0;
     match reason {
         REASON_EXIT => link = take_exit(context),
@@ -43,6 +48,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             let exit_id = context.exit_id;
             let next = leave_syscall(context);
             let before = (context.registers[1], context.registers[11]);
+            context.call_return = context.jump;
             // The instruction leaves flags and next address there (Intel SDM, SYSCALL).
             context.registers[1] = next;
             context.registers[11] = context.rflags;
@@ -51,6 +57,12 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
                 syscalls::Outcome::Done => {
                     link = exit_id;
                     context.note_step();
+                }
+                syscalls::Outcome::ByGate => {
+                    (context.registers[1], context.registers[11]) = before;
+                    // Until the gate is there, a signal makes the thread come back as if it had not been here.
+                    context.is_call_allowed = 1;
+                    return crate::arch::x86_64::gate::clew_gate_syscall_allowed as *const () as u64;
                 }
                 syscalls::Outcome::SignalFirst => {
                     (context.registers[1], context.registers[11]) = before;
@@ -66,11 +78,9 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.registers[1] = next;
             context.rip = next;
         }
-        REASON_SYSCALL_AGAIN => {
-            rewind_syscall(context);
-            context.call_pc = context.rip;
-        }
+        REASON_SYSCALL_AGAIN => rewind_call(context),
         REASON_ATTACH => attach::begin(context),
+        _ if is_call_allowed => rewind_call(context),
         _ if context.restart == RESTART_DUE => {
             context.restart = 0;
             table_of(context).lock().pass_ignored(false);
@@ -90,6 +100,9 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         sequences::count_abort(context);
     }
     loop {
+        if syscalls::is_trapped(context) {
+            delivery::raise_trap(context);
+        }
         if context.fault_pending != 0 || context.is_signal_waiting() {
             note_first_exit(context, link);
             link = NONE;
@@ -119,6 +132,9 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             Err(BuildError::NotExecutable(address)) if memory::learn_range(context, address) => {}
             // The trap behind the branch that led there comes first.
             Err(BuildError::NotExecutable(_)) if context.is_step_due() => delivery::raise_step(context),
+            Err(BuildError::NotExecutable(address)) if hidden::is_hidden(address) => {
+                delivery::raise_page_fault(context, address);
+            }
             Err(BuildError::NotExecutable(_)) => delivery::fault_natively(context, n_changes),
             Err(BuildError::OutOfMemory) => delivery::release(context, release_reason::RUNTIME_ERROR),
         }
@@ -275,14 +291,12 @@ pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped
     if stopped_at == fragment.app_pc || stopped_at == fragment.end() || !fragment.is_included {
         return;
     }
-    let edge = DynamicEdge {
-        kind: edge_kind::PARTIAL,
-        source_fragment: id,
-        source_pc: fragment.app_pc,
-        target_pc: stopped_at,
-    };
     let writer = writer_of(context, engine.shared);
-    engine.count_edge(&writer, context, edge);
+    engine.count_edge(&writer, context, partial_edge(&fragment, id, stopped_at));
+}
+
+fn partial_edge(fragment: &Fragment, id: u32, stopped_at: u64) -> DynamicEdge {
+    DynamicEdge { kind: edge_kind::PARTIAL, source_fragment: id, source_pc: fragment.app_pc, target_pc: stopped_at }
 }
 
 /// The address after the system call that the thread made.
@@ -290,6 +304,12 @@ fn leave_syscall(context: &mut ThreadContext) -> u64 {
     let engine = ENGINE.lock();
     engine.shared.add(crate::status_field!(entries_syscall), 1);
     engine.cache.exit(context.exit_id).target
+}
+
+/// A system call that the gate was to make and did not: the application is in front of it again.
+fn rewind_call(context: &mut ThreadContext) {
+    rewind_syscall(context);
+    context.call_pc = context.rip;
 }
 
 /// A system call that was not made yet: the application is in front of it again.

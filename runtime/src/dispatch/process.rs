@@ -3,12 +3,12 @@
 use super::{delivery, fork};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::Shared;
-use crate::dispatch::syscalls;
+use crate::dispatch::{seccomp, syscalls};
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, error_code, event_kind, release_reason};
 use crate::signal::table::{copy_table, free_table, table_of};
-use crate::sys::calls::{check, gettid, set_signal_mask, syscall, EAGAIN, EFAULT, EINVAL};
+use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, EAGAIN, EFAULT, EINVAL};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
 use crate::sys::number;
 use crate::thread::block::{set_gs_base, set_signal_stack};
@@ -85,11 +85,13 @@ pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let mut words = [0u64; CLONE_ARGS_WORDS];
     if size < 64 || size > 8 * CLONE_ARGS_WORDS as u64 || size % 8 != 0 {
         // The kernel's own answer to sizes that it does not know: E2BIG or EINVAL, or it knows more than we do.
-        // SAFETY: without stack and thread the call cannot start anything that the runtime misses, as size is refused.
-        return if size < 64 { -i64::from(EINVAL) } else { -7 };
+        // SAFETY: cannot start anything, as that size is refused.
+        let result = unsafe { program_call(number::CLONE3, [address, size.min(8), 0, 0, 0, 0]) };
+        return if size >= 64 && result == -i64::from(EINVAL) { -7 } else { result };
     }
     if !is_readable(address, size) {
-        return -i64::from(EFAULT);
+        // SAFETY: cannot start anything: what it would read is not there.
+        return unsafe { program_call(number::CLONE3, arguments) };
     }
     // SAFETY: readable, as was just found; `words` is large enough.
     unsafe { core::ptr::copy_nonoverlapping(address as *const u8, words.as_mut_ptr() as *mut u8, size as usize) };
@@ -102,11 +104,11 @@ pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     start_task(context, stack, flags, |child, top, entry| create::clone3(words, size, top, child, entry))
 }
 
-/// fork and vfork, with the clone flags that they stand for.
-pub fn fork(context: &mut ThreadContext, flags: u64) -> i64 {
+/// fork and vfork, as `call` says.
+pub fn fork(context: &mut ThreadContext, call: u64) -> i64 {
     const SIGCHLD: u64 = 17;
-    let flags = flags | SIGCHLD;
-    start_task(context, 0, flags, |child, top, entry| create::clone(flags, [0; 3], top, child, entry))
+    let flags = SIGCHLD | if call == number::VFORK { CLONE_VM | CLONE_VFORK } else { 0 };
+    start_task(context, 0, flags, |child, top, entry| create::fork(call, top, child, entry))
 }
 
 /// Starts a task that shares the memory and runs under the runtime from its first instruction: a thread, or a process such as
@@ -215,4 +217,5 @@ pub fn give_up(context: &mut ThreadContext) -> ! {
 /// Prepares the gate for the calls that come here.
 pub fn initialize() {
     syscalls::initialize();
+    seccomp::initialize();
 }

@@ -14,7 +14,7 @@ use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::sequences::read_descriptor;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::edge_kind;
-use crate::sys::calls::syscall;
+use crate::sys::calls::program_call;
 use crate::sys::number;
 use crate::thread::registry::writer_of;
 
@@ -26,7 +26,7 @@ pub fn register(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     const UNREGISTER: u32 = 1;
     let [address, _, flags, signature, ..] = arguments;
     // SAFETY: the program's own call.
-    let result = unsafe { syscall(number::RSEQ, arguments) };
+    let result = unsafe { program_call(number::RSEQ, arguments) };
     if result == 0 && flags as u32 & UNREGISTER != 0 {
         context.sequence_word = &raw const context.no_sequence as u64;
     } else if result == 0 {

@@ -1,6 +1,6 @@
 //! The runtime's first steps in a process: from the controller's start block to the first thread's first instruction.
 
-use super::{attach, dispatch, process};
+use super::{attach, dispatch, hidden, process};
 use crate::arch::x86_64::context::set_private_range;
 use crate::arch::x86_64::{gate, parking};
 use crate::buffer::Shared;
@@ -31,6 +31,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     let mask = set_signal_mask(u64::MAX);
     heap::initialize(block.heap_base, block.heap_bytes);
     set_private_range(block.private_base, block.private_base + block.private_bytes);
+    hidden::initialize(block.image_base, block.heap_base + block.heap_bytes);
     set_image_range(block.image_base, block.image_base + block.image_bytes);
     gate::set_dispatch(dispatch);
     crate::decode::block::initialize();

@@ -1,20 +1,24 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::delivery::{self, release};
-use super::{execute, memory, process, sequences};
+use super::{delivery, execute, memory, proc_files, process, seccomp, sequences, user_dispatch};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
-use crate::sys::calls::{note_tsc_refusal, set_signal_mask, Error, EFAULT, EINVAL, EPERM, PR_SET_TSC, PR_TSC_SIGSEGV};
-use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS, CLONE_VFORK, CLONE_VM};
-use crate::sys::{number, syscall};
+use crate::sys::calls::{
+    note_tsc_refusal, program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM, PR_SET_TSC, PR_TSC_SIGSEGV,
+};
+use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
+use crate::sys::{filter, number};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 26] = [
+const HANDLED: [u64; 29] = [
+    number::OPEN,
+    number::OPENAT,
+    number::OPENAT2,
     number::RSEQ,
     number::MLOCKALL,
     number::PTRACE,
@@ -57,6 +61,8 @@ pub fn initialize() {
 pub enum Outcome {
     /// It was made; the context has its result.
     Done,
+    /// The gate makes it.
+    ByGate,
     /// It was not made: a signal came just before, whose handler runs first.
     SignalFirst,
 }
@@ -67,6 +73,13 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
     let arguments = [r[7], r[6], r[2], r[10], r[8], r[9]];
     // The kernel looks at eax alone.
     let call = r[0] & 0xffff_ffff;
+    if user_dispatch::intercept(context) {
+        return Outcome::Done;
+    }
+    if let Some(result) = seccomp::refusal(context, call, arguments) {
+        finish(context, result);
+        return Outcome::Done;
+    }
     let result = match call {
         number::MMAP => memory::map(context, arguments),
         number::MUNMAP => memory::unmap(context, arguments),
@@ -86,8 +99,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::EXECVE | number::EXECVEAT => execute::execute(context, call, arguments),
         number::CLONE => process::clone(context, arguments),
         number::CLONE3 => process::clone3(context, arguments),
-        number::FORK => process::fork(context, 0),
-        number::VFORK => process::fork(context, CLONE_VM | CLONE_VFORK),
+        number::FORK | number::VFORK => process::fork(context, call),
         number::PTRACE => trace(context, arguments),
         number::EXIT => {
             exit_thread(context, arguments);
@@ -95,18 +107,38 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         }
         number::EXIT_GROUP => exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
-        number::SECCOMP => filter(context, arguments[0] == 0, call, arguments),
+        number::PRCTL if arguments[0] == user_dispatch::PR_SET_SYSCALL_USER_DISPATCH => {
+            user_dispatch::change(context, arguments)
+        }
         number::PRCTL if [arguments[0] as u32, arguments[1] as u32] == [PR_SET_TSC as u32, PR_TSC_SIGSEGV as u32] => {
             note_tsc_refusal();
             // SAFETY: the program's own call.
-            unsafe { syscall(call, arguments) }
+            unsafe { program_call(call, arguments) }
         }
-        number::PRCTL => filter(context, arguments[0] == 22 && arguments[1] == 1, call, arguments),
+        number::SECCOMP | number::PRCTL => seccomp::change(context, call, arguments),
+        number::OPEN | number::OPENAT | number::OPENAT2 => match proc_files::open(context, call, arguments) {
+            Some(result) => result,
+            None => return Outcome::ByGate,
+        },
         // SAFETY: the program's own call.
-        _ => unsafe { syscall(call, arguments) },
+        number::SHMDT => unsafe { program_call(call, arguments) },
+        _ => return Outcome::ByGate,
     };
-    context.registers[0] = result as u64;
+    finish(context, result);
     Outcome::Done
+}
+
+/// The call is done. One that a filter answered with a signal leaves its number where it was.
+fn finish(context: &mut ThreadContext, result: i64) {
+    if !is_trapped(context) {
+        context.registers[0] = result as u64;
+    }
+}
+
+/// Whether a filter answered the call with a signal: read anew each time, because the signal handler says so.
+pub fn is_trapped(context: &ThreadContext) -> bool {
+    // SAFETY: a field of a live context.
+    unsafe { (&raw const context.is_trapped).read_volatile() != 0 }
 }
 
 /// Reads a structure of the program's. The kernel would answer EFAULT for a bad address; a fault here ends the process.
@@ -138,7 +170,7 @@ fn result_of(result: Result<(), Error>) -> i64 {
 fn lock_memory(arguments: [u64; 6]) -> i64 {
     const MCL_ONFAULT: u64 = 4;
     // SAFETY: the program's own call.
-    unsafe { syscall(number::MLOCKALL, [arguments[0] | MCL_ONFAULT, 0, 0, 0, 0, 0]) }
+    unsafe { program_call(number::MLOCKALL, [arguments[0] | MCL_ONFAULT, 0, 0, 0, 0, 0]) }
 }
 
 fn set_action(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
@@ -237,8 +269,9 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
         return 0;
     };
     let target = frame.ucontext.mcontext.rip;
+    let mut counted = None;
+    let source = ENGINE.lock().cache.exit(context.exit_id).fragment;
     if super::indirect::is_beyond(target) {
-        let source = ENGINE.lock().cache.exit(context.exit_id).fragment;
         super::indirect::blame_branch(context, source);
     } else {
         let mut engine = ENGINE.lock();
@@ -252,8 +285,15 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
             target_pc: target,
         };
         engine.count_edge(&writer, context, edge);
+        counted = Some(edge);
     }
-    deliver::return_from_handler(context, frame)
+    let result = deliver::return_from_handler(context, frame);
+    // A filter refused it.
+    match counted {
+        Some(edge) => ENGINE.lock().uncount_edge(context, edge),
+        None => super::indirect::forgive_branch(context, source),
+    }
+    result
 }
 
 /// Ends the thread. Comes back if a signal waits: the thread took it, so its handler runs first.
@@ -273,13 +313,24 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
     if !process::is_waited_for(context) {
         end_slot(context, shared);
     }
-    loop {
-        // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
-        unsafe { syscall(number::EXIT, arguments) };
-    }
+    filter::open_for_trap(mask);
+    // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
+    let result = unsafe { program_call(number::EXIT, arguments) };
+    go_on_without_slot(context, mask, result)
 }
 
-fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
+/// A filter refused the thread's end. The slot is the controller's, but the block is kept for the thread.
+fn go_on_without_slot(context: &mut ThreadContext, mask: u64, result: i64) -> ! {
+    finish(context, result);
+    set_signal_mask(u64::MAX);
+    if is_trapped(context) {
+        deliver::raise_again(&context.fault_info);
+    }
+    deliver::release_native(context, mask)
+}
+
+/// Comes back only if a filter refuses the call.
+fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let shared = {
         let engine = ENGINE.lock();
         engine.tell_memory();
@@ -290,20 +341,24 @@ fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> ! {
     describe_end(context, shared, end_kind::EXIT_GROUP);
     if context.is_process != 0 && !process::is_waited_for(context) {
         // The process whose memory this is goes on, and does not wait for this one.
-        set_signal_mask(u64::MAX);
+        let mask = set_signal_mask(u64::MAX);
         end_slot(context, shared);
-    }
-    loop {
+        filter::open_for_trap(mask);
         // SAFETY: ends the process.
-        unsafe { syscall(number::EXIT_GROUP, arguments) };
+        let result = unsafe { program_call(number::EXIT_GROUP, arguments) };
+        go_on_without_slot(context, mask, result);
     }
+    // SAFETY: as above.
+    let result = unsafe { program_call(number::EXIT_GROUP, arguments) };
+    execute::begin_slot_again(context);
+    result
 }
 
 /// ptrace: a task that asks to be traced goes on natively, because its tracer is to see the program's own code.
 fn trace(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     const TRACEME: u64 = 0;
     // SAFETY: the program's own call.
-    let result = unsafe { syscall(number::PTRACE, arguments) };
+    let result = unsafe { program_call(number::PTRACE, arguments) };
     if arguments[0] == TRACEME && result == 0 {
         context.registers[0] = 0;
         delivery::release_all(context, release_reason::TRACED);
@@ -323,25 +378,6 @@ fn arch_control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         }
         ARCH_GET_GS => result_of(write_program(arguments[1], context.app_gs_base)),
         // SAFETY: the program's own call.
-        _ => unsafe { syscall(number::ARCH_PRCTL, arguments) },
+        _ => unsafe { program_call(number::ARCH_PRCTL, arguments) },
     }
-}
-
-/// seccomp and prctl: strict mode leaves no room for the runtime's own calls.
-fn filter(context: &mut ThreadContext, is_strict: bool, call: u64, arguments: [u64; 6]) -> i64 {
-    if is_strict && (call == number::PRCTL || arguments[1] == 0) {
-        let instruction = {
-            let engine = ENGINE.lock();
-            let fragment = *engine.cache.fragment(engine.cache.exit(context.exit_id).fragment);
-            fragment.app_pc + u64::from(fragment.last_offset)
-        };
-        context.rip = instruction;
-        release(context, release_reason::SECCOMP_STRICT);
-    }
-    if call == number::SECCOMP {
-        let shared = ENGINE.lock().shared;
-        write_event(&writer_of(context, shared), event_kind::SECCOMP, context.rip, [arguments[0], arguments[1], 0]);
-    }
-    // SAFETY: the program's own call.
-    unsafe { syscall(call, arguments) }
 }

@@ -3,10 +3,10 @@
 //! The page cannot be read, and the kernel emulates what would run there (arch/x86/entry/vsyscall/vsyscall_64.c). If the
 //! program called it natively, it would come back natively; so the runtime emulates it the same way.
 
-use super::delivery;
+use super::{delivery, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
-use crate::sys::syscall;
+use crate::sys::calls::program_call;
 
 const PAGE: u64 = 0xffff_ffff_ff60_0000;
 
@@ -33,7 +33,9 @@ pub fn emulate(context: &mut ThreadContext) {
         return;
     }
     // SAFETY: the program's own call.
-    context.registers[0] = unsafe { syscall(number, [r[7], r[6], r[2], 0, 0, 0]) } as u64;
+    let result = unsafe { program_call(number, [r[7], r[6], r[2], 0, 0, 0]) };
+    // A call that a filter answers with a signal leaves its number (emulate_vsyscall).
+    context.registers[0] = if syscalls::is_trapped(context) { number } else { result as u64 };
     context.rip = u64::from_le_bytes(slot);
     context.registers[4] = r[4].wrapping_add(8);
 }

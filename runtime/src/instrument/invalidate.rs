@@ -47,6 +47,13 @@ impl Engine {
         }
     }
 
+    /// Compares all code with its translation from now on, each time it is entered: it can be written behind its protection.
+    pub fn distrust(&mut self, writer: &RingWriter) {
+        if self.ranges.make_writable() {
+            self.invalidate(writer, 0, u64::MAX);
+        }
+    }
+
     /// Takes those out of a page's list that are out of use, and to which nothing is linked: nothing ever is again.
     fn forget_dropped(&mut self, page: u64) {
         let mut last = NONE;

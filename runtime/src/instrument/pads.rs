@@ -123,6 +123,13 @@ impl Engine {
         }
     }
 
+    /// Takes back one count of an edge.
+    pub fn uncount_edge(&mut self, context: &ThreadContext, edge: DynamicEdge) {
+        if let Some(counter) = self.edges.get(&edge).filter(|counter| **counter != NONE) {
+            add_to_counter(context, *counter, -1);
+        }
+    }
+
     /// Tells the controller that an exit was taken for the first time.
     pub fn write_link(&self, writer: &RingWriter, exit_id: u32, target_fragment: u32) {
         let exit = self.cache.exit(exit_id);

@@ -9,8 +9,8 @@ use crate::sys::kernel::{
     SigContext, SigFrame, SigInfo, SigStack, UContext, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK,
     SA_RESETHAND, SA_RESTORER, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
 };
-use crate::sys::number;
-use core::arch::asm;
+use crate::sys::{filter, number};
+use core::arch::{asm, global_asm};
 
 /// Trap, direction and resume flags are off in a handler (arch/x86/kernel/signal.c, handle_signal).
 const HANDLER_CLEARED_FLAGS: u64 = 0x100 | 0x400 | 0x10000;
@@ -160,8 +160,9 @@ pub fn read_frame(context: &ThreadContext) -> Option<SigFrame> {
 }
 
 /// The program's rt_sigreturn from `frame`. Loads the vector state from there by a real rt_sigreturn, which lands in the
-/// gate. Does not come back.
-pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> ! {
+/// gate. Comes back only if a seccomp filter refuses it, with what the call returned.
+pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> i64 {
+    let before = (context.registers, context.rip, context.rflags, context.is_step_fresh, context.app_signal_stack);
     let machine = frame.ucontext.mcontext;
     context.registers = machine.registers();
     context.rip = machine.rip;
@@ -174,18 +175,28 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> ! {
     context.note_mask(frame.ucontext.sigmask);
     let mut own = frame;
     // A signal that waits is delivered next, and comes back to the mask that this return restores.
-    set_signal_mask(u64::MAX);
-    if context.is_signal_waiting() {
+    let mask = set_signal_mask(u64::MAX);
+    let pending_mask = context.pending_mask;
+    let is_waiting = context.is_signal_waiting();
+    if is_waiting {
         context.pending_mask = frame.ucontext.sigmask;
         own.ucontext.sigmask = ALL_BUT_FAULTS;
     }
     let fpstate = machine.fpstate;
     let landing = gate::clew_gate_landing as *const () as u64;
-    return_to(context, own.ucontext, landing, fpstate)
+    let program_mask = if is_waiting { pending_mask } else { mask };
+    filter::open_for_trap(program_mask);
+    let result = return_to(context, own.ucontext, landing, fpstate);
+    set_signal_mask(u64::MAX);
+    (context.registers, context.rip, context.rflags, context.is_step_fresh, context.app_signal_stack) = before;
+    context.pending_mask = pending_mask;
+    context.note_mask(program_mask);
+    set_signal_mask(mask);
+    result
 }
 
-/// A real rt_sigreturn on a frame in the private block: to `rip` on the runtime's stack, with the frame's mask.
-fn return_to(context: &ThreadContext, ucontext: UContext, rip: u64, fpstate: u64) -> ! {
+/// The program's rt_sigreturn on a frame in the private block: to `rip` on the runtime's stack, with the frame's mask.
+fn return_to(context: &ThreadContext, ucontext: UContext, rip: u64, fpstate: u64) -> i64 {
     let place = frame::own_place(context);
     let mut frame = SigFrame { return_address: 0, ucontext, info: SigInfo::ZERO };
     let machine: &mut SigContext = &mut frame.ucontext.mcontext;
@@ -198,8 +209,30 @@ fn return_to(context: &ThreadContext, ucontext: UContext, rip: u64, fpstate: u64
     frame.ucontext.stack = crate::thread::block::signal_stack(context);
     // SAFETY: the frame area is the thread's own.
     unsafe { (place.frame as *mut SigFrame).write_unaligned(frame) };
-    // SAFETY: the frame is complete; nothing on the present stack is needed any more.
-    unsafe { sigreturn(place.frame) }
+    // SAFETY: the frame is complete; nothing on the present stack is needed any more if the call is made.
+    unsafe { clew_program_sigreturn(place.frame + 8) }
+}
+
+global_asm!(
+    ".pushsection .text.clew_sigreturn,\"ax\",@progbits",
+    // i64 clew_program_sigreturn(rdi: the stack pointer that rt_sigreturn expects). Comes back if a filter refuses it: the
+    // kernel leaves rdx then.
+    ".globl clew_program_sigreturn",
+    "clew_program_sigreturn:",
+    "mov rdx, rsp",
+    "mov rsp, rdi",
+    "mov eax, 15",
+    "syscall",
+    ".globl clew_program_sigreturn_returned",
+    "clew_program_sigreturn_returned:",
+    "mov rsp, rdx",
+    "ret",
+    ".popsection",
+);
+
+extern "C" {
+    fn clew_program_sigreturn(stack_pointer: u64) -> i64;
+    pub fn clew_program_sigreturn_returned();
 }
 
 /// # Safety

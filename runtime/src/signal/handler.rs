@@ -4,8 +4,8 @@
 //! allocates nothing and calls nothing that does.
 
 use super::interrupt::{self, Interruption};
-use super::stepping;
 use super::table::ALL_BUT_FAULTS;
+use super::{deliver, stepping};
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE, STEPPING_ALREADY};
 use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL};
 use crate::arch::x86_64::{gate, guarded, parking};
@@ -14,11 +14,13 @@ use crate::cache::{Cache, Fragment};
 use crate::instrument::pads::add_to_counter;
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, DETACH_CODE};
-use crate::sys::calls::syscall;
+use crate::sys::calls::{clew_program_call_returned, syscall, TRAPPED};
 use crate::sys::kernel::{
-    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGTRAP, TRAP_FLAG, TRAP_TRACE,
+    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP, SYS_SECCOMP,
+    TRAP_FLAG, TRAP_TRACE, UNDEFERRED_SIGNALS,
 };
 use crate::sys::number;
+use crate::thread::create::clew_clone_returned;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,8 +55,24 @@ pub fn set_image_range(start: u64, end: u64) {
     IMAGE_END.store(end, Ordering::Relaxed);
 }
 
+/// Where the runtime's image is.
+pub fn image_range() -> core::ops::Range<u64> {
+    IMAGE_START.load(Ordering::Relaxed)..IMAGE_END.load(Ordering::Relaxed)
+}
+
 fn is_in_image(address: u64) -> bool {
-    (IMAGE_START.load(Ordering::Relaxed)..IMAGE_END.load(Ordering::Relaxed)).contains(&address)
+    image_range().contains(&address)
+}
+
+/// The addresses behind the instructions that make the program's system calls: the gate's first, then those that Rust makes
+/// in its place.
+pub fn program_calls() -> [u64; 4] {
+    [
+        gate::clew_syscall_return as *const () as u64,
+        clew_program_call_returned as *const () as u64,
+        clew_clone_returned as *const () as u64,
+        deliver::clew_program_sigreturn_returned as *const () as u64,
+    ]
 }
 
 /// si_code of signals that the kernel raised for an instruction: positive, but not those of timers and the like, which
@@ -85,7 +103,7 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
     // interrupted code may be in the middle of using it, which is why only what is said below is changed.
     let context = unsafe { &mut *pointer };
     if context.is_released != 0 {
-        super::deliver::deliver_native(context, signal, info, ucontext);
+        deliver::deliver_native(context, signal, info, ucontext);
         return;
     }
     if signal == SIGTRAP && info.code == -(DETACH_CODE as i32) && info.rest[0] == DETACH_CODE {
@@ -108,11 +126,34 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
             return;
         }
     }
-    if is_caused_by_instruction(signal, info) {
+    let is_of_filter = signal == SIGSYS && info.code == SYS_SECCOMP;
+    if is_of_filter && note_trapped_call(context, info, ucontext) {
+        return;
+    }
+    // SAFETY: only arenas and slab headers are read.
+    let is_of_copied_call = is_of_filter && unsafe { &ENGINE.peek().cache }.slabs.contains(ucontext.mcontext.rip);
+    if is_of_copied_call || is_caused_by_instruction(signal, info) {
         handle_fault(context, signal, info, ucontext);
     } else {
         handle_asynchronous(context, signal, info, ucontext);
     }
+}
+
+/// A seccomp filter answered a call of the program's with a signal: the dispatcher delivers it, once it knows that the call
+/// was not made. `false` for signals that only look so.
+fn note_trapped_call(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) -> bool {
+    let machine = &mut ucontext.mcontext;
+    match program_calls().iter().position(|address| *address == machine.rip) {
+        None => return false,
+        Some(0) => {
+            context.call_code = 0;
+            machine.rip = gate::clew_syscall_done_pending as *const () as u64;
+        }
+        Some(_) => machine.rax = TRAPPED as u64,
+    }
+    context.fault_info = *info;
+    context.is_trapped = 1;
+    true
 }
 
 fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
@@ -285,7 +326,7 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
 /// Keeps back a signal that was sent while the mask here is not the program's: only those that an instruction can cause
 /// as well come then. A second one of a kind is lost, as it is where the kernel keeps it (signal(7), standard signals).
 fn hold(context: &mut ThreadContext, signal: u32, info: &SigInfo) {
-    let Some(index) = FAULT_SIGNALS.iter().position(|number| *number == signal) else {
+    let Some(index) = UNDEFERRED_SIGNALS.iter().position(|number| *number == signal) else {
         return;
     };
     if context.held[index].signo == 0 {

@@ -5,18 +5,18 @@ use crate::arch::x86_64::context::ThreadContext;
 use crate::sys::calls::{check, syscall, Error, EINVAL};
 use crate::sys::kernel::{
     SigAction, FAULT_SIGNALS, MEMORY_FAULTS, N_SIGNALS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,
-    SA_SIGINFO, SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN,
+    SA_SIGINFO, SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN, UNDEFERRED_SIGNALS,
 };
 use crate::sys::lock::Lock;
 use crate::sys::number;
 use alloc::boxed::Box;
 
-/// Everything but what an instruction can cause: blocked while a signal waits to be delivered.
+/// Everything but what an instruction can cause, a system call among them: blocked while a signal waits to be delivered.
 pub const ALL_BUT_FAULTS: u64 = {
     let mut mask = u64::MAX;
     let mut i = 0;
-    while i < FAULT_SIGNALS.len() {
-        mask &= !(1 << (FAULT_SIGNALS[i] - 1));
+    while i < UNDEFERRED_SIGNALS.len() {
+        mask &= !(1 << (UNDEFERRED_SIGNALS[i] - 1));
         i += 1;
     }
     mask

@@ -1,7 +1,7 @@
 //! Raw Linux system calls.
 
 use super::number;
-use core::arch::asm;
+use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// A system call's error number (positive errno).
@@ -33,9 +33,48 @@ pub unsafe fn syscall(number: u64, arguments: [u64; 6]) -> i64 {
     result
 }
 
+global_asm!(
+    ".pushsection .text.clew_program_call,\"ax\",@progbits",
+    // i64 clew_program_call(rdi number, rsi six arguments). Clobbers what a C function may.
+    ".globl clew_program_call",
+    "clew_program_call:",
+    "mov rax, rdi",
+    "mov r11, rsi",
+    "mov rdi, [r11]",
+    "mov rsi, [r11 + 8]",
+    "mov rdx, [r11 + 16]",
+    "mov r10, [r11 + 24]",
+    "mov r8, [r11 + 32]",
+    "mov r9, [r11 + 40]",
+    "syscall",
+    ".globl clew_program_call_returned",
+    "clew_program_call_returned:",
+    "ret",
+    ".popsection",
+);
+
+extern "C" {
+    fn clew_program_call(number: u64, arguments: *const u64) -> i64;
+    pub fn clew_program_call_returned();
+}
+
+/// What a call of the program's seems to return that a seccomp filter answered with a signal: no error of the kernel's
+/// (they end at 4,094), so that it counts as failed.
+pub const TRAPPED: i64 = -4095;
+
+/// Makes a system call for the program, from an instruction where its seccomp filters apply (sys/filter.rs), and returns
+/// what the kernel left in rax, or `TRAPPED`.
+///
+/// # Safety
+/// As `syscall`; what it does to the program's memory must be what the program asked for.
+pub unsafe fn program_call(number: u64, arguments: [u64; 6]) -> i64 {
+    // SAFETY: reads the six arguments; the rest is the caller's promise.
+    unsafe { clew_program_call(number, arguments.as_ptr()) }
+}
+
 /// The result of a system call as value or error.
 pub fn check(result: i64) -> Result<u64, Error> {
-    if (-4095..0).contains(&result) {
+    if (TRAPPED..0).contains(&result) {
         Err(Error(-result as i32))
     } else {
         Ok(result as u64)

@@ -36,10 +36,14 @@ pub const SIGFPE: u32 = 8;
 pub const SIGKILL: u32 = 9;
 pub const SIGSEGV: u32 = 11;
 pub const SIGSTOP: u32 = 19;
+pub const SIGSYS: u32 = 31;
 pub const N_SIGNALS: usize = 64;
 
 /// Signals that an instruction of the program can cause.
 pub const FAULT_SIGNALS: [u32; 5] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV];
+
+/// Signals that may come while one waits to be delivered: those, and what a seccomp filter answers a call with.
+pub const UNDEFERRED_SIGNALS: [u32; 6] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS];
 
 /// As a mask, what a copy from or to the program's memory can cause.
 pub const MEMORY_FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
@@ -54,6 +58,11 @@ pub const SA_RESETHAND: u64 = 0x8000_0000;
 pub const SIG_DFL: u64 = 0;
 pub const SIG_IGN: u64 = 1;
 
+/// si_code of SIGSYS: a seccomp filter's answer to a call; user dispatch.
+pub const SYS_SECCOMP: i32 = 1;
+pub const SYS_USER_DISPATCH: i32 = 2;
+/// si_code of a page fault where nothing is mapped.
+pub const SEGV_MAPERR: i32 = 1;
 /// si_code of a single step's trap.
 pub const TRAP_TRACE: i32 = 2;
 /// The processor's number for traps of its own, in a frame's `trapno`.
@@ -98,7 +107,7 @@ pub struct SigInfo {
     pub errno: i32,
     pub code: i32,
     pub padding: i32,
-    /// `si_addr` of faults; part of a union otherwise.
+    /// `si_addr` of faults, `si_call_addr` of SIGSYS; part of a union otherwise.
     pub address: u64,
     pub rest: [u64; 13],
 }

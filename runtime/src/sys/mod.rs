@@ -3,11 +3,13 @@
 //! Runs in the target. Knows nothing of translation, records or threads of the target.
 
 pub mod calls;
+pub mod filter;
 pub mod heap;
 pub mod kernel;
 pub mod lock;
 #[cfg(not(test))]
 pub mod memory;
 pub mod number;
+pub mod proc_text;
 
 pub use calls::{syscall, Error};

@@ -40,6 +40,7 @@ pub fn make(
     context.gate_exit = gate::clew_gate_exit as *const () as u64;
     context.gate_indirect = gate::clew_gate_indirect as *const () as u64;
     context.gate_syscall = gate::clew_gate_syscall as *const () as u64;
+    context.handled_calls = &raw const gate::HANDLED_SYSCALLS as u64;
     context.mxcsr = 0x1f80;
     context.pending_info = SigInfo::ZERO;
     context.app_signal_stack = SigStack::DISABLED;

@@ -5,13 +5,14 @@
 //! does not tread on its parent's frames).
 
 use crate::arch::x86_64::context::{ThreadContext, CHILD_STACK_BYTES, CHILD_STACK_OFFSET};
-use crate::sys::number;
+use crate::sys::{filter, number};
 use core::arch::global_asm;
 
 global_asm!(
     ".pushsection .text.clew_clone,\"ax\",@progbits",
-    // u64 clew_clone(number, a0, a1, a2, a3, a4): the system call with five arguments. In the child, whose stack holds
-    // an argument and a function: calls the function, which does not return.
+    // u64 clew_clone(number, a0, a1, a2, a3, a4, stack): the system call with five arguments. In the child, whose stack
+    // holds an argument and a function: calls the function, which does not return. Until then the child touches no memory:
+    // vfork's has its parent's stack pointer.
     ".globl clew_clone",
     "clew_clone:",
     "mov rax, rdi",
@@ -20,11 +21,15 @@ global_asm!(
     "mov rdx, rcx",
     "mov r10, r8",
     "mov r8, r9",
+    "mov r9, [rsp + 8]",
     "syscall",
+    ".globl clew_clone_returned",
+    "clew_clone_returned:",
     "test rax, rax",
     "jz 1f",
     "ret",
     "1:",
+    "mov rsp, r9",
     "xor ebp, ebp",
     "pop rdi",
     "pop rax",
@@ -39,8 +44,9 @@ global_asm!(
 );
 
 extern "C" {
-    fn clew_clone(number: u64, a0: u64, a1: u64, a2: u64, a3: u64, a4: u64) -> i64;
+    fn clew_clone(number: u64, a0: u64, a1: u64, a2: u64, a3: u64, a4: u64, stack: u64) -> i64;
     fn clew_enter(context: u64, stack: u64) -> !;
+    pub fn clew_clone_returned();
 }
 
 /// What runs first in a child, with its context.
@@ -66,8 +72,21 @@ pub fn child_stack_top(context: &ThreadContext) -> u64 {
 /// the parent.
 pub fn clone(flags: u64, arguments: [u64; 3], stack_top: u64, child: &ThreadContext, entry: ChildEntry) -> i64 {
     let stack = prepare_stack(stack_top, child, entry);
+    let mask = filter::open_for_trap(child.start_mask);
     // SAFETY: the child runs `entry` on a stack of its own; the parent returns as from any call.
-    unsafe { clew_clone(number::CLONE, flags, stack, arguments[0], arguments[1], arguments[2]) }
+    let result = unsafe { clew_clone(number::CLONE, flags, stack, arguments[0], arguments[1], arguments[2], stack) };
+    filter::close_after_trap(mask);
+    result
+}
+
+/// As `clone`, by fork or vfork, as `call` says: a filter may make a difference between them.
+pub fn fork(call: u64, stack_top: u64, child: &ThreadContext, entry: ChildEntry) -> i64 {
+    let stack = prepare_stack(stack_top, child, entry);
+    let mask = filter::open_for_trap(child.start_mask);
+    // SAFETY: as in `clone`.
+    let result = unsafe { clew_clone(call, 0, 0, 0, 0, 0, stack) };
+    filter::close_after_trap(mask);
+    result
 }
 
 /// `struct clone_args` as large as any kernel knows it here.
@@ -89,8 +108,11 @@ pub fn clone3(
     // The kernel puts rsp at the end of the given stack.
     arguments[CLONE_ARGS_STACK] = stack - 4096;
     arguments[CLONE_ARGS_STACK_SIZE] = 4096;
+    let mask = filter::open_for_trap(child.start_mask);
     // SAFETY: as in `clone`; the kernel reads `size` bytes, at most the array.
-    unsafe { clew_clone(number::CLONE3, arguments.as_ptr() as u64, size, 0, 0, 0) }
+    let result = unsafe { clew_clone(number::CLONE3, arguments.as_ptr() as u64, size, 0, 0, 0, stack) };
+    filter::close_after_trap(mask);
+    result
 }
 
 /// Enters the dispatcher for a context, on its own stack. Does not come back.

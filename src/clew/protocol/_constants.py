@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("6810a9e77389e1c72ead1181f341d9bb01089df7e8d9df7b411835c159925b99")
+SCHEMA_HASH: Final = bytes.fromhex("fb25dfb2abd35596ae0dd6182cc2aad366c6b4f6981d0196270bfee5d3324a3d")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -116,6 +116,7 @@ class ReleaseReason(IntEnum):
     DETACH = 8
     SECCOMP_STRICT = 9
     TRACED = 10
+    SECCOMP_FILTER = 12
 
 
 class Mode(IntEnum):

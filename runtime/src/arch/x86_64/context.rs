@@ -14,7 +14,7 @@
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
 use crate::protocol;
-use crate::sys::kernel::{SigInfo, SigStack, FAULT_SIGNALS, MEMORY_FAULTS, TRAP_FLAG};
+use crate::sys::kernel::{SigInfo, SigStack, MEMORY_FAULTS, TRAP_FLAG, UNDEFERRED_SIGNALS};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -54,6 +54,19 @@ pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
 
 /// Set in `site` by returns: the rest is the fragment's number.
 pub const SITE_RETURN: u32 = 0x8000_0000;
+
+/// What the program asked of user dispatch (prctl(2), PR_SET_SYSCALL_USER_DISPATCH).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UserDispatch {
+    pub is_on: u32,
+    pub padding: u32,
+    /// Calls from `length` bytes at `offset` are always made.
+    pub offset: u64,
+    pub length: u64,
+    /// Address of the byte that says whether others are; 0: they are not.
+    pub selector: u64,
+}
 
 /// What a thread's translated code, gates and dispatcher share. Only the thread itself writes it, from translated code,
 /// gates, dispatcher and its own signal handler.
@@ -158,8 +171,17 @@ pub struct ThreadContext {
     pub call_pc: u64,
     /// The branch or return that led to what is no place for code, so that records name it instead; 0: none.
     pub fault_origin: u64,
+    /// A seccomp filter answered the program's call with the signal in `fault_info`.
+    pub is_trapped: u32,
+    /// The gate makes the call under way after all (dispatch/mod.rs).
+    pub is_call_allowed: u32,
+    /// Where in the cache the thread goes on after that call.
+    pub call_return: u64,
+    /// One byte for each system call that says whether it comes to the dispatcher (arch/x86_64/gate.rs).
+    pub handled_calls: u64,
+    pub user_dispatch: UserDispatch,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
-    pub held: [SigInfo; FAULT_SIGNALS.len()],
+    pub held: [SigInfo; UNDEFERRED_SIGNALS.len()],
     /// Restartable sequences (dispatch/sequences.rs): where the thread's rseq_cs is; `no_sequence` if it has none.
     pub sequence_word: u64,
     pub no_sequence: u64,

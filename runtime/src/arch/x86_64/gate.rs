@@ -238,18 +238,20 @@ global_asm!(
     "pop r11",
     // The kernel looks at eax alone.
     "mov ecx, eax",
-    "cmp ecx, 512",
-    "jae 1f",
+    "cmp ecx, {N_CALLS}",
+    "jb 1f",
+    "mov ecx, {N_CALLS}",
+    "1:",
     "push rdx",
-    "lea rdx, [rip + {handled}]",
+    "mov rdx, gs:[{handled_calls}]",
     "cmp byte ptr [rdx + rcx], 0",
     "pop rdx",
     "jne 2f",
-    "1:",
-    "mov gs:[{syscall_number}], rax",
     "push r11",
     "popfq",
     "mov rsp, gs:[{rsp}]",
+    "clew_syscall_check:",
+    "mov gs:[{syscall_number}], rax",
     "mov ecx, gs:[{pending}]",
     // A signal from here on, up to the system call or when it is restarted, is delivered before the call is made.
     ".globl clew_syscall_checked",
@@ -290,11 +292,19 @@ global_asm!(
     "mov r11, gs:[{spill_r11}]",
     "mov dword ptr gs:[{reason}], {REASON_SYSCALL_AGAIN}",
     "jmp clew_save_all",
+    // clew_gate_resume leads here when the dispatcher had a look at a call that the gate is to make. The application's rcx
+    // and r11 are in their spill slots still.
+    ".globl clew_gate_syscall_allowed",
+    "clew_gate_syscall_allowed:",
+    "mov dword ptr gs:[{is_call_allowed}], 0",
+    "mov rcx, gs:[{call_return}]",
+    "mov gs:[{jump}], rcx",
+    "jmp clew_syscall_check",
     ".globl clew_gates_end",
     "clew_gates_end:",
     ".popsection",
     dispatch = sym clew_dispatch_entry,
-    handled = sym HANDLED_SYSCALLS,
+    N_CALLS = const N_CALLS,
     REASON_EXIT = const REASON_EXIT,
     REASON_INDIRECT = const REASON_INDIRECT,
     REASON_SYSCALL = const REASON_SYSCALL,
@@ -328,6 +338,9 @@ global_asm!(
     jump = const offset_of!(ThreadContext, jump),
     call_code = const offset_of!(ThreadContext, call_code),
     syscall_number = const offset_of!(ThreadContext, syscall_number),
+    handled_calls = const offset_of!(ThreadContext, handled_calls),
+    is_call_allowed = const offset_of!(ThreadContext, is_call_allowed),
+    call_return = const offset_of!(ThreadContext, call_return),
     target = const offset_of!(ThreadContext, target),
     site = const offset_of!(ThreadContext, site),
     spill_rax = const offset_of!(ThreadContext, spill_rax),
@@ -342,8 +355,17 @@ global_asm!(
     branch_table = const super::context::BRANCH_TABLE_OFFSET,
 );
 
-/// One byte for each system call: 1 where the dispatcher handles it. Written before the first gate runs.
-pub static mut HANDLED_SYSCALLS: [u8; 512] = [0; 512];
+/// Numbers from here on are one: the last byte of a table of calls.
+pub const N_CALLS: usize = 512;
+
+/// One byte for each system call, 1 where it comes to the dispatcher.
+pub type CallTable = [u8; N_CALLS + 1];
+
+/// Which calls the dispatcher has a part in. Written before the first gate runs.
+pub static mut HANDLED_SYSCALLS: CallTable = [0; N_CALLS + 1];
+
+/// All of them.
+pub static ALL_SYSCALLS: CallTable = [1; N_CALLS + 1];
 
 extern "C" {
     pub fn clew_gate_exit();
@@ -364,6 +386,7 @@ extern "C" {
     pub fn clew_syscall_done_pending();
     pub fn clew_gate_syscall_end();
     pub fn clew_syscall_again_pending();
+    pub fn clew_gate_syscall_allowed();
     pub fn clew_gates_end();
 }
 

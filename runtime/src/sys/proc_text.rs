@@ -1,0 +1,177 @@
+//! The text of files in /proc: read, and told again without what is the runtime's.
+//!
+//! Pure. Knows nothing of where the text comes from.
+
+extern crate alloc;
+use super::kernel::{PROT_EXEC, PROT_READ, PROT_WRITE};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// A mapping, as /proc/self/maps tells it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mapping {
+    pub start: u64,
+    pub end: u64,
+    /// PROT_* bits.
+    pub protection: u64,
+    pub is_shared: bool,
+}
+
+/// The line of a mapping, "start-end rwxp ...", and what follows the addresses in it.
+pub fn parse_mapping(line: &[u8]) -> Option<(Mapping, &[u8])> {
+    let (start, rest) = parse_hex(line)?;
+    let (end, rest) = parse_hex(rest.strip_prefix(b"-")?)?;
+    let rights = rest.strip_prefix(b" ")?.get(..4)?;
+    let bit = |index: usize, letter: u8, value: u64| if rights[index] == letter { value } else { 0 };
+    let protection = bit(0, b'r', PROT_READ) | bit(1, b'w', PROT_WRITE) | bit(2, b'x', PROT_EXEC);
+    Some((Mapping { start, end, protection, is_shared: rights[3] == b's' }, rest))
+}
+
+/// The hexadecimal number at the start, and what follows it.
+fn parse_hex(text: &[u8]) -> Option<(u64, &[u8])> {
+    let n = text.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(text.len());
+    let digits = core::str::from_utf8(&text[..n]).ok()?;
+    Some((u64::from_str_radix(digits, 16).ok()?, &text[n..]))
+}
+
+/// Appends a number as the kernel does, with at least `width` digits.
+fn push_hex(text: &mut Vec<u8>, value: u64, width: u32) {
+    let n_digits = (16 - value.leading_zeros() / 4).max(width);
+    for index in (0..n_digits).rev() {
+        text.push(b"0123456789abcdef"[(value >> (4 * index)) as usize & 15]);
+    }
+}
+
+/// The process that a path in /proc tells of: ".../PID/NAME" or ".../PID/task/TID/NAME".
+pub fn process_of(path: &[u8]) -> Option<u32> {
+    let mut names = path.rsplit(|byte| *byte == b'/').skip(1);
+    let first = names.next()?;
+    let pid = if names.next()? == b"task" { names.next()? } else { first };
+    core::str::from_utf8(pid).ok()?.parse().ok()
+}
+
+/// What is left of `range` without `hidden`, which is sorted.
+fn visible_parts(range: &Range<u64>, hidden: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut parts = Vec::new();
+    let mut start = range.start;
+    for gap in hidden.iter().filter(|gap| gap.start < range.end && range.start < gap.end) {
+        if start < gap.start {
+            parts.push(start..gap.start);
+        }
+        start = start.max(gap.end);
+    }
+    if start < range.end {
+        parts.push(start..range.end);
+    }
+    parts
+}
+
+/// The text of maps or smaps without the mappings in `hidden`. The kernel makes one of two mappings that meet and differ in
+/// nothing: what of such a one is the program's stays.
+pub fn without_mappings(text: &[u8], hidden: &[Range<u64>]) -> Vec<u8> {
+    let mut shown = Vec::with_capacity(text.len());
+    let mut is_shown = true;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let Some((mapping, rest)) = parse_mapping(line) else {
+            if is_shown {
+                shown.extend_from_slice(line);
+            }
+            continue;
+        };
+        let parts = visible_parts(&(mapping.start..mapping.end), hidden);
+        is_shown = !parts.is_empty();
+        for part in parts {
+            push_hex(&mut shown, part.start, 8);
+            shown.push(b'-');
+            push_hex(&mut shown, part.end, 8);
+            shown.extend_from_slice(rest);
+        }
+    }
+    shown
+}
+
+/// The text of numa_maps without the mappings that start in `hidden`.
+pub fn without_addresses(text: &[u8], hidden: &[Range<u64>]) -> Vec<u8> {
+    let is_shown = |line: &&[u8]| {
+        let address = parse_hex(line).map_or(0, |(address, _)| address);
+        !hidden.iter().any(|range| range.contains(&address))
+    };
+    text.split_inclusive(|byte| *byte == b'\n').filter(is_shown).flatten().copied().collect()
+}
+
+/// The text of status, with these masks of ignored and caught signals.
+pub fn with_signals(text: &[u8], ignored: u64, caught: u64) -> Vec<u8> {
+    let mut shown = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let mask = match line.get(..8) {
+            Some(b"SigIgn:\t") => ignored,
+            Some(b"SigCgt:\t") => caught,
+            _ => {
+                shown.extend_from_slice(line);
+                continue;
+            }
+        };
+        shown.extend_from_slice(&line[..8]);
+        push_hex(&mut shown, mask, 16);
+        shown.push(b'\n');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "00400000-00401000 r-xp 00000000 08:01 12   /bin/a file\n\
+                        2a0000000000-2a0000010000 r-xp 00000000 00:00 0 \n\
+                        7f0000000000-7f0000004000 rwxp 00000000 00:00 0 \n";
+
+    fn text(bytes: Vec<u8>) -> alloc::string::String {
+        alloc::string::String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn mappings_are_read() {
+        let (mapping, rest) = parse_mapping(b"7f00-8f00 r-xs 0 x").unwrap();
+        let expected = Mapping { start: 0x7f00, end: 0x8f00, protection: PROT_READ | PROT_EXEC, is_shared: true };
+        assert_eq!((mapping, rest), (expected, &b" r-xs 0 x"[..]));
+        for other in [&b"AnonHugePages: 0 kB"[..], b"Size: 4 kB", b"", b"1-", b"1-2 rw", b"fffffffffffffffff-1 rwxp"] {
+            assert!(parse_mapping(other).is_none());
+        }
+    }
+
+    #[test]
+    fn hidden_mappings_are_left_out_or_cut() {
+        let hidden = [0x2a00_0000_0000..0x2b00_0000_0000, 0x7f00_0000_1000..0x7f00_0000_2000];
+        let shown = text(without_mappings(MAPS.as_bytes(), &hidden));
+        let expected = "00400000-00401000 r-xp 00000000 08:01 12   /bin/a file\n\
+                        7f0000000000-7f0000001000 rwxp 00000000 00:00 0 \n\
+                        7f0000002000-7f0000004000 rwxp 00000000 00:00 0 \n";
+        assert_eq!(shown, expected);
+        assert_eq!(text(without_mappings(MAPS.as_bytes(), &[])), MAPS);
+    }
+
+    #[test]
+    fn what_belongs_to_a_hidden_mapping_goes_with_it() {
+        let hidden = core::slice::from_ref(&(0x1000..0x2000));
+        let smaps = "1000-2000 rw-p 0\nSize: 4 kB\nAnonymous: 0 kB\n3000-4000 rw-p 0\nSize: 5 kB\n";
+        let shown = text(without_mappings(smaps.as_bytes(), hidden));
+        assert_eq!(shown, "00003000-00004000 rw-p 0\nSize: 5 kB\n");
+        assert_eq!(text(without_addresses(b"1000 default\n2000 default\n", hidden)), "2000 default\n");
+    }
+
+    #[test]
+    fn masks_are_replaced() {
+        let status = "Name:\tx\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000fff\nCapInh:\t1\n";
+        let expected = "Name:\tx\nSigIgn:\t0000000000000010\nSigCgt:\t8000000000000000\nCapInh:\t1\n";
+        assert_eq!(text(with_signals(status.as_bytes(), 16, 1 << 63)), expected);
+    }
+
+    #[test]
+    fn paths_name_their_process() {
+        assert_eq!(process_of(b"/proc/12/maps"), Some(12));
+        assert_eq!(process_of(b"/mnt/proc/12/task/14/status"), Some(12));
+        assert_eq!(process_of(b"/proc/sys/status"), None);
+        assert_eq!(process_of(b"status"), None);
+    }
+}
