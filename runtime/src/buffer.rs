@@ -6,7 +6,17 @@
 use crate::protocol::{self, FilterRange, SessionHeader, StatusPage, ThreadSlot};
 use crate::sys::calls::{futex_wait, futex_wake, monotonic_ns, mremap, munmap, rdtsc, Error};
 use crate::sys::kernel::{MREMAP_FIXED, MREMAP_MAYMOVE};
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The copy of the header.
+struct KeptHeader(UnsafeCell<MaybeUninit<SessionHeader>>);
+
+// SAFETY: written while one thread runs, read by all afterwards.
+unsafe impl Sync for KeptHeader {}
+
+static HEADER: KeptHeader = KeptHeader(UnsafeCell::new(MaybeUninit::zeroed()));
 
 /// The mapped shared memory.
 #[derive(Clone, Copy)]
@@ -26,6 +36,8 @@ impl Shared {
     /// `base` must be where the controller mapped `size_bytes` of shared memory, `anchor` where its file's first page.
     pub unsafe fn open(base: u64, size_bytes: u64, anchor: u64) -> Option<Shared> {
         let shared = Shared { base, size_bytes, anchor };
+        // SAFETY: this is the start of the first thread.
+        unsafe { shared.keep_header() };
         let header = shared.header();
         let is_ours = header.magic == protocol::MAGIC
             && header.version == protocol::VERSION
@@ -74,12 +86,30 @@ impl Shared {
             old_bytes = size;
         }
         // SAFETY: the caller promises that nothing else uses what was mapped there.
-        unsafe { mremap(place, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, self.base) }.map(|_| ())
+        unsafe { mremap(place, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, self.base) }?;
+        // SAFETY: as the caller promises.
+        unsafe { self.keep_header() };
+        Ok(())
     }
 
+    /// What the header said when the region was mapped. Kept in memory of the process' own: its children reach the shared one.
     pub fn header(&self) -> &'static SessionHeader {
-        // SAFETY: the header is at the start of the mapping, which stays for the life of the process.
-        unsafe { &*(self.base as *const SessionHeader) }
+        // SAFETY: written while one thread runs, before it is first read.
+        unsafe { (*HEADER.0.get()).assume_init_ref() }
+    }
+
+    /// The header as it is in the shared memory.
+    fn shared_header(&self) -> *mut SessionHeader {
+        self.base as *mut SessionHeader
+    }
+
+    /// Takes the header over.
+    ///
+    /// # Safety
+    /// No other thread runs.
+    unsafe fn keep_header(&self) {
+        // SAFETY: the header is at the start of the mapping, and nobody reads the copy now.
+        unsafe { (*HEADER.0.get()).write(self.shared_header().read_volatile()) };
     }
 
     pub fn status(&self) -> *mut StatusPage {
@@ -118,7 +148,8 @@ impl Shared {
         let header = self.header();
         let mut is_included = header.default_included != 0;
         // SAFETY: the field is a u32 that the controller lets grow after it wrote the ranges below.
-        let count = unsafe { AtomicU32::from_ptr(&raw const header.filter_count as *mut u32) }.load(Ordering::Acquire);
+        let count =
+            unsafe { AtomicU32::from_ptr(&raw mut (*self.shared_header()).filter_count) }.load(Ordering::Acquire);
         for index in 0..u64::from(count).min(protocol::MAX_FILTER_RANGES) {
             let address = self.base + header.filters_offset + index * size_of::<FilterRange>() as u64;
             // SAFETY: the filter table is inside the mapping and holds MAX_FILTER_RANGES entries.

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.apps.repeated import expect_same
 from tests.e2e import runs
 
-pytestmark = pytest.mark.stress
-
-REPEATS = 10
-TIMEOUT_SECONDS = 300.0
+pytestmark = [pytest.mark.stress, pytest.mark.timeout(1800)]
 
 PIPELINES = r"""
 set -e
@@ -35,23 +31,6 @@ def missing(*programs: str) -> str | None:
     """Names those of `programs` that this machine does not have."""
     absent = [name for name in programs if shutil.which(name) is None]
     return ", ".join(absent) or None
-
-
-def expect_same(command: runs.Command, tmp_path: Path, *, hide: str = r"(?!)", **how: Any) -> list[dict[str, Any]]:
-    """Run natively once and recorded often: the same, but for what matches `hide`. The processes of the last time."""
-
-    def blurred(run: runs.Run) -> tuple[int, bytes, bytes]:
-        return run.status, re.sub(hide.encode(), b"*", run.stdout), re.sub(hide.encode(), b"*", run.stderr)
-
-    native = runs.run(command, timeout_seconds=TIMEOUT_SECONDS, **how)
-    processes: list[dict[str, Any]] = []
-    for number in range(REPEATS):
-        trace = tmp_path / f"{number}.clew"
-        recorded = runs.record(command, trace, timeout_seconds=TIMEOUT_SECONDS, **how)
-        assert blurred(recorded) == blurred(native), f"time {number}"
-        processes = runs.read(trace).summary["processes"]
-        shutil.rmtree(trace)
-    return processes
 
 
 def test_bash_pipelines(tmp_path: Path) -> None:

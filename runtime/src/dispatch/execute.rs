@@ -34,6 +34,15 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
     result
 }
 
+/// A signal came before the call: it is not made now, and perhaps never.
+pub fn give_up(context: &ThreadContext) {
+    let shared = ENGINE.lock().shared;
+    begin_slot_again(context);
+    if shared.header().follows != 0 {
+        writer_of(context, shared).request(request_kind::EXECVE_FAILED, [0; 4]);
+    }
+}
+
 /// Makes a call that passes the thread's mask on: a signal before it gives it up, is delivered, and the program makes
 /// the call again. No lock may be held.
 fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {

@@ -84,6 +84,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         _ if context.restart == RESTART_DUE => {
             context.restart = 0;
             table_of(context).lock().pass_ignored(false);
+            execute::give_up(context);
             rewind_syscall(context);
         }
         _ => {}

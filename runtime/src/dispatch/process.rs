@@ -1,7 +1,7 @@
 //! New threads and new processes: which kind a clone makes, and tasks that share the program's memory.
 
 use super::{delivery, fork};
-use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::context::{ThreadContext, NOT_WAITED_FOR, WAITED_FOR};
 use crate::buffer::Shared;
 use crate::dispatch::{seccomp, syscalls};
 use crate::instrument::pads::DynamicEdge;
@@ -69,8 +69,12 @@ fn start_task(
     start: impl Fn(&ThreadContext, u64, ChildEntry) -> i64,
 ) -> i64 {
     context.child_flags = flags;
-    if flags & CLONE_VM == 0 {
+    if flags & CLONE_VM == 0 && flags & CLONE_VFORK == 0 {
         return fork::start_process(context, stack, &start);
+    }
+    if flags & CLONE_VM == 0 {
+        // Its parent waits for it: no lock of the runtime's may be held for so long.
+        return fork::start_unfollowed(context, stack, &start);
     }
     let is_process = flags & CLONE_THREAD == 0;
     if is_process && ENGINE.lock().shared.header().follows == 0 && flags & CLONE_VFORK != 0 {
@@ -137,7 +141,11 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     child.pair_mask = context.pair_mask;
     child.parent_tid = context.tid;
     child.start_mask = if context.is_signal_waiting() { context.pending_mask } else { mask };
-    child.is_process = u32::from(flags & CLONE_THREAD == 0);
+    child.is_process = match flags & (CLONE_VFORK | CLONE_THREAD) {
+        CLONE_VFORK => WAITED_FOR,
+        0 => NOT_WAITED_FOR,
+        _ => 0,
+    };
     child.child_flags = flags;
     child.signal_table = if flags & CLONE_SIGHAND == 0 { copy_table(context) } else { context.signal_table };
     if flags & CLONE_VFORK != 0 {
@@ -167,7 +175,7 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
 
 /// Whether the thread is a vfork's child, whose slot its parent ends.
 pub fn is_waited_for(context: &ThreadContext) -> bool {
-    context.is_process != 0 && context.child_flags & CLONE_VFORK != 0
+    context.is_process == WAITED_FOR
 }
 
 /// After a vfork: the child is gone from this memory, by a new program, its own end or a signal that killed it.

@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from dataclasses import dataclass
 from typing import Final
 
 from clew.address import Pid, Tid
 from clew.process import ptrace
+from clew.process.identity import is_traced_here
 from clew.process.program import Program, find_program
 
 __all__ = ["Execution", "find_executed"]
 
 MAX_PATH_BYTES: Final = 4096
+GIVE_UP_SECONDS: Final = 1.0
 _AT_FDCWD: Final = (1 << 64) - 100
 _AT_EMPTY_PATH: Final = 0x1000
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The thread ended instead; `status` is waitpid's, of its process if `is_process`."""
+    """The thread ended instead; `status` is waitpid's, of its process if `is_process`; None: somebody else has it."""
 
-    status: int
+    status: int | None
     is_process: bool
 
 
@@ -44,9 +47,11 @@ class Execution:
 
     def poll(self) -> bool | Ended:
         """True when the new program is there, stopped inside execve; False while it is not."""
+        is_gone = True
         for pid in dict.fromkeys((Pid(self.tid), self.pid)):
             with contextlib.suppress(ChildProcessError):
                 status = ptrace.try_wait(pid)
+                is_gone = False
                 if status is None:
                     continue
                 if not os.WIFSTOPPED(status):
@@ -54,14 +59,22 @@ class Execution:
                 if status >> 16 == ptrace.EVENT_EXEC:
                     return True
                 _go_on(pid, status)
-        return False
+        # Another thread's execve may have ended it, of a program that is not followed. While the process' first thread
+        # is traced from here it is this one, with its new number.
+        is_gone = is_gone or not (os.path.exists(f"/proc/{self.pid}/task/{self.tid}") or is_traced_here(self.pid))
+        return Ended(None, is_process=False) if is_gone else False
 
     def give_up(self) -> None:
         """Let the thread go: the call has failed."""
         with contextlib.suppress(OSError):
             ptrace.interrupt(Pid(self.tid))
-            while True:
-                status = ptrace.wait_stop(Pid(self.tid))
+            deadline = time.monotonic() + GIVE_UP_SECONDS
+            # A thread that can't be stopped now stays seized until it ends, or clew does.
+            while time.monotonic() < deadline:
+                status = ptrace.try_wait(Pid(self.tid))
+                if status is None:
+                    time.sleep(0.0005)
+                    continue
                 if not os.WIFSTOPPED(status):
                     return
                 if status >> 16 == ptrace.EVENT_STOP:

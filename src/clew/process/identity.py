@@ -14,7 +14,7 @@ from clew.address import Pid, Tid
 from clew.process.maps import Mapping, parse_maps, read_maps
 from clew.process.shared_memory import MEMFD_NAME, SharedFile, SharedMemory
 
-__all__ = ["find_ended_children", "is_mapped", "maps_region", "read_group", "read_parent"]
+__all__ = ["find_ended_children", "is_mapped", "is_traced_here", "maps_region", "read_group", "read_parent"]
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
@@ -30,8 +30,8 @@ def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
     return False
 
 
-def is_mapped(file: SharedFile) -> bool:
-    """Whether any process but this one maps any part of a shared file."""
+def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
+    """Whether any process but this one maps any part of a shared file; with `offset`, the region there."""
     inode = os.fstat(file.fd).st_ino
     for name in os.listdir("/proc"):
         if name.isdecimal() and int(name) != os.getpid():
@@ -39,7 +39,8 @@ def is_mapped(file: SharedFile) -> bool:
                 text = Path(f"/proc/{name}/maps").read_bytes()
                 # Most have none of ours, and need not be taken apart.
                 if MEMFD_NAME.encode() in text and any(
-                    one.inode == inode and _is_memfd(one) for one in parse_maps(text)
+                    one.inode == inode and _is_memfd(one) and offset in (None, one.file_offset)
+                    for one in parse_maps(text)
                 ):
                     return True
     return False
@@ -60,6 +61,13 @@ def find_ended_children() -> list[Pid]:
 def read_parent(pid: Pid) -> Pid:
     """The parent of a process; 0 if that is outside of what can be seen. Raises OSError if it is gone."""
     return Pid(_read_number(pid, "PPid"))
+
+
+def is_traced_here(pid: Pid) -> bool:
+    """Whether this process is the tracer of `pid`."""
+    with contextlib.suppress(OSError):
+        return _read_number(pid, "TracerPid") == os.getpid()
+    return False
 
 
 def read_group(tid: Tid) -> Pid:

@@ -94,10 +94,14 @@ def _check_executable(path: str, current: str) -> None:
 
 def _read_head(path: str, current: str) -> bytes:
     try:
-        if not stat.S_ISREG(os.stat(current).st_mode):
-            raise NotExecutableError(path, "not a regular file")
-        with open(current, "rb") as file:
-            return file.read(SCRIPT_LINE_BYTES)
+        # Not to wait for a pipe that came in the file's place.
+        fd = os.open(current, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise NotExecutableError(path, "not a regular file")
+            return os.read(fd, SCRIPT_LINE_BYTES)
+        finally:
+            os.close(fd)
     except PermissionError as error:
         reason = "may be executed but not read, and what can't be read can't be followed; run clew as root"
         raise NotExecutableError(path, reason) from error

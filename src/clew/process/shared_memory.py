@@ -232,12 +232,13 @@ class SharedMemory:
         child.append_filters(self._filters)
         return child
 
-    def close(self) -> None:
-        """Give the region back, and the mapping here up."""
+    def close(self, *, is_unused: bool = True) -> None:
+        """Give the mapping here up; and the region back, to be zeroed and used again, if nobody uses it any more."""
         # A view of it may still be alive somewhere; the mapping goes with it then.
         with contextlib.suppress(BufferError):
             self.map.close()
-        self.file.give_back(self.region)
+        if is_unused:
+            self.file.give_back(self.region)
 
     def set_status_ticket(self, name: str, value: int) -> int:
         """Set u32 field `name` of the status page; its offset in the shared memory."""

@@ -66,8 +66,8 @@ class _Stream:
 class Drain:
     """Reads the shared memory of one target.
 
-    `answer` is called for every request and returns the reply; the thread goes on when it returns. `process_name` is
-    the name of the first thread if the kernel can't be asked any more.
+    `answer` is called for every request and returns the reply, with which the thread goes on; None: ask again later.
+    `process_name` is the name of the first thread if the kernel can't be asked any more.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Drain:
         pid: Pid,
         *,
         process_name: str = "",
-        answer: Callable[[Request], int] | None = None,
+        answer: Callable[[Request], int | None] | None = None,
     ) -> None:
         layout = shared.layout
         self._layout = layout
@@ -136,6 +136,11 @@ class Drain:
         """Note what the kernel calls each thread: threads that are killed can't say it themselves."""
         for stream in self._streams.values():
             self._refresh_name(stream)
+
+    def find_running(self) -> list[int]:
+        """Ids of the threads that did not end, as the target tells them."""
+        rows: list[int] = self._slots["tid"][self._states == SlotState.RUNNING].tolist()
+        return rows
 
     def tell_process(self, pid: Pid, name: str) -> None:
         """Whose threads these are; a fork's child says so itself."""
@@ -213,9 +218,10 @@ class Drain:
     def _answer_request(self, slot: int) -> None:
         row = self._slots[slot].copy()
         arguments = tuple(int(argument) for argument in row["request_arguments"])
-        reply = 0
-        if self._answer is not None:
-            reply = self._answer(Request(slot, int(row["tid"]), int(row["request_kind"]), arguments))
+        request = Request(slot, int(row["tid"]), int(row["request_kind"]), arguments)
+        reply = 0 if self._answer is None else self._answer(request)
+        if reply is None:
+            return
         self._slots["request_reply"][slot] = reply & 0xFFFFFFFF
         self._requests[slot] = RequestKind.NONE
         self._wake(slot, "request_kind")

@@ -94,8 +94,11 @@ class FollowedProcess:
             row |= {"inherits": fork.parent_number, "fork_tsc": fork.tsc}
         self.journal.write_json(FrameKind.PROCESS, row)
 
-    def finish(self, exit_code: int | None, signal: int | None) -> None:
-        """Take the rest, and tell the journal how it ended; both None: by another program, or it goes on unfollowed."""
+    def finish(self, exit_code: int | None, signal: int | None, *, goes_on: bool) -> None:
+        """Take the rest, and tell the journal how it ended; both None: by another program, or it goes on unfollowed.
+
+        `goes_on`: it may still use its region, which then is nobody else's.
+        """
         if self.drain is not None:
             try:
                 self.drain.finish()
@@ -103,7 +106,7 @@ class FollowedProcess:
                 self._note_runtime_state(self.drain.status())
             finally:
                 self.drain.close()
-        self.shared.close()
+        self.shared.close(is_unused=not goes_on)
         self.journal.write_json(
             FrameKind.PROCESS_END,
             {"end_ns": time.time_ns(), "exit_code": exit_code, "signal": signal, "warnings": self.warnings},

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid, Tid
-from clew.errors import ClewError
+from clew.errors import ClewError, TargetGoneError
 from clew.process import ptrace
 from clew.process.doorbell import MAX_BELLS, Doorbell
 from clew.process.execution import Ended, Execution, find_executed
@@ -26,7 +26,7 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import RequestKind
+from clew.protocol._constants import FULL_WAIT_SECONDS, RequestKind
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, read_status_of_ended
@@ -50,6 +50,7 @@ class _Unborn:
 
     process: FollowedProcess
     parent: FollowedProcess
+    asked_at: float
 
 
 class Processes:
@@ -70,6 +71,7 @@ class Processes:
         self._poll = select.poll()
         self._poll.register(self._doorbell.fd, select.POLLIN)
         self._by_pidfd: dict[int, FollowedProcess] = {}
+        self._awaited: dict[int, Pid] = {}
         self._look_at = 0.0
         self._statuses: dict[Pid, int] = {}
         self.exit_status: dict[Pid, int | None] = {}
@@ -83,7 +85,7 @@ class Processes:
     def __len__(self) -> int:
         """How many are followed, or may be about to."""
         self._forget_stillborn()
-        return len(self._live) + len(self._unborn) + len(self._executions)
+        return len(self._live) + len(self._unborn) + len(self._executions) + len(self._awaited)
 
     def is_live(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now."""
@@ -108,12 +110,17 @@ class Processes:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
         if self._executions:
             delay_seconds = min(delay_seconds, EXECUTION_POLL_SECONDS)
-        elif self._settings.follows and not (self._doorbell.is_working and len(self._live) <= MAX_BELLS):
+        elif self._settings.follows and not (
+            self._doorbell.is_working and len(self._live) + len(self._unborn) <= MAX_BELLS
+        ):
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
         ready = [fd for fd, _ in self._poll.poll(delay_seconds * 1000)]
-        ended = [self._by_pidfd[fd] for fd in ready if fd != self._doorbell.fd]
-        if len(ended) < len(ready):
+        ended = [self._by_pidfd[fd] for fd in ready if fd in self._by_pidfd]
+        if self._doorbell.fd in ready:
             self._doorbell.answer()
+        for fd in ready:
+            if fd in self._awaited:
+                self._note_awaited(fd)
         moved_bytes = 0
         for followed in [*self._live, *(unborn.process for unborn in self._unborn.values())]:
             # What one asks may end another: a region that is not used after all.
@@ -129,7 +136,8 @@ class Processes:
     def bury_orphans(self) -> None:
         """Wait for what ended as a child of this process and is not followed: descendants whose parents are gone."""
         for pid in find_ended_children():
-            if not self.is_live(pid):
+            is_executing = any(execution.pid == pid for execution, _ in self._executions)
+            if not self.is_live(pid) and not is_executing and pid not in self._awaited.values():
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
 
@@ -149,7 +157,7 @@ class Processes:
             execution.give_up()
         self._executions.clear()
         for followed in list(self._live):
-            self._finish(followed, None, None)
+            self._finish(followed, None, None, goes_on=True)
         self._doorbell.close()
         if self._filters.left_out:
             self._warn("more ranges to include or exclude than the runtime's table holds; some were left out")
@@ -210,6 +218,15 @@ class Processes:
             )
         return followed.drain.poll()
 
+    def _note_awaited(self, pidfd: int) -> None:
+        """A child that runs unfollowed has ended."""
+        pid = self._awaited.pop(pidfd)
+        self._poll.unregister(pidfd)
+        os.close(pidfd)
+        with contextlib.suppress(ChildProcessError):
+            _, self.exit_status[pid], usage = os.wait4(pid, os.WNOHANG)
+            self.cpu_seconds += usage.ru_utime + usage.ru_stime
+
     def _note_end(self, followed: FollowedProcess) -> None:
         status: int | None = self._statuses.pop(followed.pid, None)
         if status is None:
@@ -229,7 +246,9 @@ class Processes:
         else:
             self._finish(followed, os.WEXITSTATUS(status), None)
 
-    def _finish(self, followed: FollowedProcess, exit_code: int | None, signal: int | None) -> None:
+    def _finish(
+        self, followed: FollowedProcess, exit_code: int | None, signal: int | None, *, goes_on: bool = False
+    ) -> None:
         self._drain(followed)
         if followed.drain is not None:
             page = followed.drain.status()
@@ -237,10 +256,15 @@ class Processes:
                 if page.dtype[name].shape == ():
                     self.statistics[name] = self.statistics.get(name, 0) + int(page[name])
         self._doorbell.forget(followed.shared)
-        followed.finish(exit_code, signal)
+        followed.finish(exit_code, signal, goes_on=goes_on or self._has_survivors(followed))
         self._live.remove(followed)
         if followed.pidfd >= 0:
             self._release_pidfd(followed)
+
+    def _has_survivors(self, followed: FollowedProcess) -> bool:
+        """Whether another process shares the memory, and goes on: a task that was cloned so, or a vfork's child."""
+        tids = [] if followed.drain is None else followed.drain.find_running()
+        return any(tid != followed.pid and maps_region(Tid(tid), followed.shared) for tid in tids)
 
     def _release_pidfd(self, followed: FollowedProcess) -> None:
         self._poll.unregister(followed.pidfd)
@@ -250,10 +274,12 @@ class Processes:
 
     def _forget_stillborn(self) -> None:
         """Regions whose children never came: killed at once, or never made by a parent that was killed."""
-        if self._live or not self._unborn or time.monotonic() < self._look_at:
+        now = time.monotonic()
+        if not self._unborn or now < self._look_at:
             return
-        for shared in list(self._unborn):
-            if not is_mapped(shared.file):
+        for shared, unborn in list(self._unborn.items()):
+            is_late = now - unborn.asked_at > 2 * FULL_WAIT_SECONDS
+            if (is_late and not is_mapped(shared.file, shared.offset)) or not (self._live or is_mapped(shared.file)):
                 self._discard(shared)
         self._look_at = time.monotonic() + STILLBORN_INTERVAL_SECONDS
 
@@ -264,10 +290,11 @@ class Processes:
             unborn.process.drain.close()
         shared.close()
 
-    def _answer_of(self, followed: FollowedProcess) -> Callable[[Request], int]:
+    def _answer_of(self, followed: FollowedProcess) -> Callable[[Request], int | None]:
         return lambda request: self._answer(followed, request)
 
-    def _answer(self, followed: FollowedProcess, request: Request) -> int:
+    def _answer(self, followed: FollowedProcess, request: Request) -> int | None:
+        """What a request is answered; None: later."""
         match request.kind:
             case RequestKind.IMAGE_FILTERS:
                 start, end = request.arguments[:2]
@@ -298,7 +325,7 @@ class Processes:
         except ClewError as error:
             self._warn(f"a child of process {followed.pid} runs unfollowed: {error.message}")
             return 0
-        self._unborn[shared] = _Unborn(self._make(shared), followed)
+        self._unborn[shared] = _Unborn(self._make(shared), followed, time.monotonic())
         return shared.region
 
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
@@ -308,10 +335,16 @@ class Processes:
         pid = claimed if maps_region(claimed, followed.shared) else self._search(followed.shared)
         if pid is None:
             return 0
+        pidfd = -1
         try:
-            parent_pid = read_parent(pid)
-            followed.identify(pid, parent_pid, os.pidfd_open(pid))
+            pidfd = os.pidfd_open(pid)
+            followed.identify(pid, read_parent(pid), pidfd)
+            is_it = maps_region(pid, followed.shared)
         except OSError:
+            is_it = False
+        if not is_it:
+            if pidfd >= 0:
+                os.close(pidfd)
             return 0
         del self._unborn[followed.shared]
         if followed.drain is not None:
@@ -324,11 +357,16 @@ class Processes:
         numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
         return next((pid for pid in numbers if maps_region(pid, shared)), None)
 
-    def _answer_execve(self, followed: FollowedProcess, tid: Tid, path: int, directory: int, flags: int) -> int:
+    def _answer_execve(self, followed: FollowedProcess, tid: Tid, path: int, directory: int, flags: int) -> int | None:
         if not maps_region(Pid(tid), followed.shared):
             return 0
-        if any(execution.tid == tid for execution, _ in self._executions):
-            return 1  # Asked again after a signal came between.
+        try:
+            pid = read_group(tid)
+        except OSError:
+            return 0
+        if any(execution.pid == pid for execution, _ in self._executions):
+            # One after the other: who is seized while another executes waits for that one, and we would for both.
+            return None
         try:
             find_executed(tid, path, directory, flags)
         except ClewError as error:
@@ -338,7 +376,6 @@ class Processes:
         except (OSError, OverflowError):
             return 0
         try:
-            pid = read_group(tid)
             self._executions.append((Execution(tid, pid), followed))
         except OSError as error:
             self._warn(f"process {followed.pid} goes on unfollowed after execve: ptrace is not allowed ({error})")
@@ -352,7 +389,8 @@ class Processes:
         self._executions.remove((execution, followed))
         if isinstance(outcome, Ended):
             if outcome.is_process:
-                self._statuses[execution.pid] = outcome.status
+                if outcome.status is not None and self.is_live(execution.pid):
+                    self._statuses[execution.pid] = outcome.status
             return
         self._enter(execution.pid, followed)
 
@@ -363,8 +401,9 @@ class Processes:
         if is_same:
             self._finish(before, None, None)
         process = None
-        pidfd = os.pidfd_open(pid)
+        pidfd = -1
         try:
+            pidfd = os.pidfd_open(pid)
             process = StoppedProcess(pid)
             # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
             process.run_to_syscall_stop()
@@ -377,8 +416,15 @@ class Processes:
             except BaseException:
                 process.registers = native
                 raise
+        except TargetGoneError as error:
+            self.exit_status[pid] = error.wait_status
         except (ClewError, OSError) as error:
             self._warn(f"process {pid} goes on unfollowed: {error}")
+            if pidfd >= 0 and read_parent(pid) == os.getpid():
+                # Whoever started clew waits for it, and for its exit status.
+                self._awaited[pidfd] = pid
+                self._poll.register(pidfd, select.POLLIN)
+                pidfd = -1
         finally:
             if pidfd >= 0:
                 os.close(pidfd)

@@ -45,6 +45,10 @@ pub const RESTART_ARMED: u32 = 1;
 /// `restart`: a signal came, so the call was given up.
 pub const RESTART_DUE: u32 = 2;
 
+/// `is_process`: whether its parent waits until it is gone from the memory (vfork).
+pub const WAITED_FOR: u32 = 1;
+pub const NOT_WAITED_FOR: u32 = 2;
+
 /// `is_stepping`: the trap flag is the runtime's; or it was set by the program already.
 pub const STEPPING: u32 = 1;
 pub const STEPPING_ALREADY: u32 = 2;
@@ -161,7 +165,7 @@ pub struct ThreadContext {
     pub signal_table: u64,
     /// For the child of a fork under way: its region, the clone's flags, and when the fork was made.
     pub child_region: u32,
-    /// The thread is a process of its own that shares this one's memory.
+    /// Not 0: the thread is a process of its own that shares this one's memory: `WAITED_FOR` or `NOT_WAITED_FOR`.
     pub is_process: u32,
     pub child_flags: u64,
     pub fork_tsc: u64,
