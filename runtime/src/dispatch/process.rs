@@ -15,7 +15,7 @@ use crate::thread::block::{set_gs_base, set_signal_stack};
 use crate::thread::create::{
     self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
 };
-use crate::thread::registry::{begin_slot, write_event, writer_of};
+use crate::thread::registry::{begin_slot, take_slot, write_event, writer_of};
 use crate::thread::THREADS;
 
 /// Whether the program may read `size` bytes at `address`: the kernel is asked, by a call that fails without an effect.
@@ -117,7 +117,7 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     let shared = ENGINE.lock().shared;
     // The child inherits the mask and must not meet a signal before it has its own signal stack.
     let mask = set_signal_mask(u64::MAX);
-    let Some(child) = THREADS.lock().take(shared) else {
+    let Some(child) = take_slot(shared) else {
         set_signal_mask(mask);
         shared.add(crate::status_field!(lost_threads), 1);
         shared.report_error(error_code::THREADS_FULL, [0; 4]);

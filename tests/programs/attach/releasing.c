@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t is_over, n_handled, n_bad, is_wanted, is_far;
+static volatile sig_atomic_t is_over, is_done, n_handled, n_bad, is_wanted, is_far;
 static char *stack;
 
 static void end(int signal)
@@ -35,7 +35,7 @@ static void *run(void *unused)
         ;
     __asm__ volatile("mov %%cs, %%eax\n push %%rax\n lea 1f(%%rip), %%rax\n push %%rax\n lretq\n 1:" : : : "rax", "memory");
     is_far = 1;
-    while (!is_over)
+    while (!is_done)
         ;
     return unused;
 }
@@ -64,11 +64,12 @@ int main(void)
         usleep(1000);
     for (int i = 0; i < 10; i++) {
         int before = n_handled;
-        is_over = 0;
         pthread_kill(thread, SIGUSR1);
         while (n_handled == before)
             usleep(1000);
     }
+    is_done = 1;
+    pthread_join(thread, NULL);
     puts(n_bad ? "bad" : "good");
     return n_bad != 0;
 }

@@ -1,0 +1,37 @@
+"""What a target writes over the memory it shares with clew costs its trace, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import runs
+from tests.programs.build import SOURCES
+
+SEEDS = int(os.environ.get("CLEW_SCRIBBLES", "6"))
+TIMEOUT_SECONDS = 60.0
+
+
+@pytest.fixture(scope="session")
+def scribble(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("hostile") / "scribble"
+    subprocess.run(["gcc", "-O1", "-o", path, SOURCES / "hostile" / "scribble.c"], check=True)
+    return path
+
+
+@pytest.mark.parametrize("n_words", [3, 300])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_scribbles_over_shared_memory(scribble: Path, tmp_path: Path, seed: int, n_words: int) -> None:
+    """However the target fares by it: clew ends, says what it knows in lines, and shows no traceback."""
+    trace = tmp_path / "t"
+    command = runs.clew_command("record", "-o", trace, "--", scribble, str(seed), str(n_words))
+    run = runs.run(command, timeout_seconds=TIMEOUT_SECONDS)
+    assert b"Traceback" not in run.stderr and b"internal error" not in run.stderr, run.stderr
+    assert run.status != 3, "the program did not find the shared memory"
+    if (trace / "manifest.json").exists():
+        for subcommand in ("info", "verify", "report"):
+            shown = runs.run(runs.clew_command(subcommand, trace), timeout_seconds=TIMEOUT_SECONDS)
+            assert b"Traceback" not in shown.stderr and b"internal error" not in shown.stderr, shown.stderr
