@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import select
+import signal
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,12 +24,14 @@ pytestmark = [pytest.mark.stress, pytest.mark.timeout(600)]
 
 SOURCE_FOLDER = SOURCES / "load"
 TIMEOUT_SECONDS = 300.0
+LOAD_SECONDS = int(os.environ.get("CLEW_LOAD_SECONDS", "60"))
+MAX_GROWTH = 1.3
 
 
-def build(folder: Path, source: Path) -> Path:
+def build(folder: Path, source: Path, *options: str) -> Path:
     """Compile a program of tests/programs/load."""
     program = folder / source.stem
-    subprocess.run(["gcc", "-O1", "-pthread", "-o", program, source], check=True)
+    subprocess.run(["gcc", "-O1", "-pthread", *options, "-o", program, source], check=True)
     return program
 
 
@@ -100,3 +107,56 @@ def test_a_hundred_and_fifty_thousand_blocks(tmp_path: Path) -> None:
     for number in range(blocks.FUNCTIONS):
         executed = [executions for _, executions in sorted(found[f"function{number}"])]
         assert executed == blocks.expected(number), number
+
+
+def read_resident_kib(pid: int) -> int:
+    """Resident memory of a process."""
+    found = re.search(r"VmRSS:\s*(\d+)", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1])
+
+
+def record_sampled(command: runs.Command, trace: Path) -> tuple[list[int], list[int]]:
+    """Record a program that says nothing but its last words; these, and clew's memory in KiB every 0.1 s until then."""
+    process = subprocess.Popen(
+        runs.clew_command("record", "-q", "-o", trace, "--", *command),
+        stdout=subprocess.PIPE,
+        env=runs.environment(),
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    samples = []
+    limit = time.monotonic() + LOAD_SECONDS + TIMEOUT_SECONDS
+    try:
+        while not select.select([process.stdout], [], [], 0.1)[0]:
+            assert time.monotonic() < limit
+            samples.append(read_resident_kib(process.pid))
+        stdout, _ = process.communicate(timeout=TIMEOUT_SECONDS)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert process.returncode == 0
+    return [int(word) for word in stdout.split()], samples
+
+
+@pytest.mark.timeout(LOAD_SECONDS + 2 * TIMEOUT_SECONDS)
+def test_everything_at_once(tmp_path: Path) -> None:
+    """Goes on for CLEW_LOAD_SECONDS; what clew needs meanwhile does not grow once it has seen everything."""
+    program = build(tmp_path, SOURCE_FOLDER / "mixed.c")
+    library = build(tmp_path, SOURCE_FOLDER / "library.c", "-shared", "-fPIC")
+    told, samples = record_sampled([program, str(LOAD_SECONDS), library], tmp_path / "t")
+    threads, children, programs, signals, codes, libraries = told
+    recorded = runs.read(tmp_path / "t")
+    first, *others = recorded.trace.processes.to_pylist()
+    assert len(others) == children + programs
+    assert len(recorded.summary["processes"][0]["threads"]) == 5 + threads
+    turns = executions_by(recorded, "turn", "process_id")
+    assert Counter(turns[other["process_id"]] for other in others) == {100: children, 0: programs}
+    assert executions_by(recorded, "handle", "process_id") == {first["process_id"]: signals}
+    assert executions_by(recorded, "library_work", "process_id") == {first["process_id"]: libraries}
+    outside = to_numpy(recorded.arrays.blocks["image_id"]) < 0
+    assert recorded.arrays.block_executions[outside].sum() == codes
+    third = len(samples) // 3
+    assert third > 10
+    assert max(samples[2 * third :]) < MAX_GROWTH * max(samples[third // 2 : third]), samples[:: max(third // 10, 1)]

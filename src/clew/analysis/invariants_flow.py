@@ -2,8 +2,8 @@
 
 Runs in the controller. All of it by thread, on the counts. A thread that was stopped from outside may have come to one
 block that it did not run to its end; a system call that did not come back has no way out. Of a thread whose end is not
-known the counters were read while it ran, so nothing of that is asked. A number may belong to several threads, one after
-the other, whose counts are one: each of them may have such a block, and it may be the same.
+known the counters were read while it ran, so nothing of that is asked. A number may belong to several threads, one
+after the other, whose counts are one: each of them may have such a block, and it may be the same.
 """
 
 from __future__ import annotations

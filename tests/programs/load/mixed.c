@@ -1,6 +1,6 @@
 /* Threads, children, programs, signals, mappings and libraries, all the time, for as many seconds as the first argument says.
  *
- * Arguments: seconds, a shared library with `int work(int, int (*)(int))`. Prints how many there were of each: threads
+ * Arguments: seconds, a shared library with `int library_work(int, int (*)(int))`. Prints how many there were of each: threads
  * made, children, programs executed, signals handled, pieces of code made, libraries loaded.
  */
 #define _GNU_SOURCE
@@ -116,7 +116,7 @@ static void *load_libraries(void *unused)
         void *library = dlopen(library_path, RTLD_NOW);
         if (library == NULL)
             fail(dlerror());
-        ((int (*)(int, int (*)(int)))dlsym(library, "work"))(3, add_one);
+        ((int (*)(int, int (*)(int)))dlsym(library, "library_work"))(3, add_one);
         dlclose(library);
         atomic_fetch_add(&numbers[LIBRARIES], 1);
         pause_ms(20);
