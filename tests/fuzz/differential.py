@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.fuzz.frame import assembly
@@ -50,6 +52,18 @@ class Failure:
     details: str
 
 
+@dataclass
+class Executed:
+    """How many instructions of random functions ran recorded in mode counts, the frame around them left out."""
+
+    instructions: int = 0
+
+    def add(self, recorded: runs.Recorded) -> None:
+        is_frame = np.array([symbol is not None for symbol in recorded.trace.blocks["symbol"].to_pylist()], bool)
+        executed = recorded.arrays.block_executions * recorded.arrays.n_instructions
+        self.instructions += int(executed[~is_frame].sum())
+
+
 def machine_features() -> frozenset[str]:
     """What this machine's processor can run of the instructions: any of "bmi", "avx", "avx512"."""
     return frozenset(feature for feature, names in _NEEDED.items() if names <= processor_features())
@@ -78,7 +92,9 @@ def _compare(native: runs.Run, recorded: runs.Run) -> str:
     return f"status {native.status} and {recorded.status}; hashes that differ: {' '.join(differing[:20])}; {told}"
 
 
-def find_failure(program: Program, folder: Path, modes: Sequence[str] = MODES) -> Failure | None:
+def find_failure(
+    program: Program, folder: Path, modes: Sequence[str] = MODES, executed: Executed | None = None
+) -> Failure | None:
     """Build and run; the first failure, or None. BadProgramError when the native run is not as it should be."""
     binary = build(program, folder)
     if program.is_stepped:
@@ -101,9 +117,11 @@ def find_failure(program: Program, folder: Path, modes: Sequence[str] = MODES) -
                 raise BadProgramError("two native runs differ")
             return Failure("output", mode, _compare(native, recorded))
         try:
-            runs.read(trace)
+            read = runs.read(trace)
         except Exception as error:
             return Failure("trace", mode, f"{type(error).__name__}: {error}")
+        if executed is not None and mode == "counts":
+            executed.add(read)
     return None
 
 
