@@ -58,10 +58,13 @@ class Executed:
 
     instructions: int = 0
 
-    def add(self, recorded: runs.Recorded) -> None:
-        is_frame = np.array([symbol is not None for symbol in recorded.trace.blocks["symbol"].to_pylist()], bool)
+    def add(self, recorded: runs.Recorded, binary: Path) -> None:
+        images = recorded.trace.images.select(["image_id", "path"]).to_pylist()
+        own = {row["image_id"] for row in images if row["path"] == str(binary)}
+        rows = recorded.trace.blocks.select(["image_id", "symbol"]).to_pylist()
+        is_random = np.array([row["image_id"] in own and row["symbol"] is None for row in rows], bool)
         executed = recorded.arrays.block_executions * recorded.arrays.n_instructions
-        self.instructions += int(executed[~is_frame].sum())
+        self.instructions += int(executed[is_random].sum())
 
 
 def machine_features() -> frozenset[str]:
@@ -108,7 +111,7 @@ def find_failure(
     for mode in modes:
         trace = folder / f"{mode}.clew"
         try:
-            recorded = runs.record([binary], trace, "--mode", mode, fixed_layout=True, timeout_seconds=30)
+            recorded = runs.record([binary], trace, "--mode", mode, fixed_layout=True, timeout_seconds=120)
         except TimeoutError as error:
             return Failure("hang", mode, str(error))
         if recorded != native:
@@ -121,7 +124,7 @@ def find_failure(
         except Exception as error:
             return Failure("trace", mode, f"{type(error).__name__}: {error}")
         if executed is not None and mode == "counts":
-            executed.add(read)
+            executed.add(read, binary)
     return None
 
 
