@@ -74,10 +74,12 @@ test-runtime:
 stress: build ## whole programs, long runs
 	$(PYTHON) -m pytest -m stress $(PYTEST)
 
-fuzz: build ## property tests with many more examples, then random programs for FUZZ_SECONDS
+fuzz: build ## property tests with many more examples; random programs and damage, each for FUZZ_SECONDS
 	$(PYTHON) -m pytest -n $(JOBS) -p checks.fuzz_profile --timeout 3600 tests/unit $(PYTEST)
 	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
 	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS) --functions 20 --stepped
+	$(PYTHON) -m tests.fuzz.corruption --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
+	$(PYTHON) -m tests.fuzz.scribbles --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
 
 # -------------------------------------------------------------------------------------------------------------- checks
 

@@ -15,18 +15,16 @@ SEEDS = int(os.environ.get("CLEW_SCRIBBLES", "6"))
 TIMEOUT_SECONDS = 60.0
 
 
-@pytest.fixture(scope="session")
-def scribble(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("hostile") / "scribble"
+def build_scribble(folder: Path) -> Path:
+    """The program that writes over what it shares with clew."""
+    path = folder / "scribble"
     subprocess.run(["gcc", "-O1", "-o", path, SOURCES / "hostile" / "scribble.c"], check=True)
     return path
 
 
-@pytest.mark.parametrize("n_words", [3, 300])
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_scribbles_over_shared_memory(scribble: Path, tmp_path: Path, seed: int, n_words: int) -> None:
+def check_scribbles(scribble: Path, folder: Path, seed: int, n_words: int) -> None:
     """However the target fares by it: clew ends, says what it knows in lines, and shows no traceback."""
-    trace = tmp_path / "t"
+    trace = folder / "t"
     command = runs.clew_command("record", "-o", trace, "--", scribble, str(seed), str(n_words))
     run = runs.run(command, timeout_seconds=TIMEOUT_SECONDS)
     assert b"Traceback" not in run.stderr and b"internal error" not in run.stderr, run.stderr
@@ -35,3 +33,14 @@ def test_scribbles_over_shared_memory(scribble: Path, tmp_path: Path, seed: int,
         for subcommand in ("info", "verify", "report"):
             shown = runs.run(runs.clew_command(subcommand, trace), timeout_seconds=TIMEOUT_SECONDS)
             assert b"Traceback" not in shown.stderr and b"internal error" not in shown.stderr, shown.stderr
+
+
+@pytest.fixture(scope="session")
+def scribble(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_scribble(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.mark.parametrize("n_words", [3, 300])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_scribbles_over_shared_memory(scribble: Path, tmp_path: Path, seed: int, n_words: int) -> None:
+    check_scribbles(scribble, tmp_path, seed, n_words)

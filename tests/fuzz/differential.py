@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.fuzz.frame import assembly
@@ -50,6 +52,21 @@ class Failure:
     details: str
 
 
+@dataclass
+class Executed:
+    """How many instructions of random functions ran recorded in mode counts, the frame around them left out."""
+
+    instructions: int = 0
+
+    def add(self, recorded: runs.Recorded, binary: Path) -> None:
+        images = recorded.trace.images.select(["image_id", "path"]).to_pylist()
+        own = {row["image_id"] for row in images if row["path"] == str(binary)}
+        rows = recorded.trace.blocks.select(["image_id", "symbol"]).to_pylist()
+        is_random = np.array([row["image_id"] in own and row["symbol"] is None for row in rows], bool)
+        executed = recorded.arrays.block_executions * recorded.arrays.n_instructions
+        self.instructions += int(executed[is_random].sum())
+
+
 def machine_features() -> frozenset[str]:
     """What this machine's processor can run of the instructions: any of "bmi", "avx", "avx512"."""
     return frozenset(feature for feature, names in _NEEDED.items() if names <= processor_features())
@@ -78,7 +95,9 @@ def _compare(native: runs.Run, recorded: runs.Run) -> str:
     return f"status {native.status} and {recorded.status}; hashes that differ: {' '.join(differing[:20])}; {told}"
 
 
-def find_failure(program: Program, folder: Path, modes: Sequence[str] = MODES) -> Failure | None:
+def find_failure(
+    program: Program, folder: Path, modes: Sequence[str] = MODES, executed: Executed | None = None
+) -> Failure | None:
     """Build and run; the first failure, or None. BadProgramError when the native run is not as it should be."""
     binary = build(program, folder)
     if program.is_stepped:
@@ -92,7 +111,7 @@ def find_failure(program: Program, folder: Path, modes: Sequence[str] = MODES) -
     for mode in modes:
         trace = folder / f"{mode}.clew"
         try:
-            recorded = runs.record([binary], trace, "--mode", mode, fixed_layout=True, timeout_seconds=30)
+            recorded = runs.record([binary], trace, "--mode", mode, fixed_layout=True, timeout_seconds=120)
         except TimeoutError as error:
             return Failure("hang", mode, str(error))
         if recorded != native:
@@ -101,9 +120,11 @@ def find_failure(program: Program, folder: Path, modes: Sequence[str] = MODES) -
                 raise BadProgramError("two native runs differ")
             return Failure("output", mode, _compare(native, recorded))
         try:
-            runs.read(trace)
+            read = runs.read(trace)
         except Exception as error:
             return Failure("trace", mode, f"{type(error).__name__}: {error}")
+        if executed is not None and mode == "counts":
+            executed.add(read, binary)
     return None
 
 

@@ -1,9 +1,9 @@
 """The frame around random functions: starts them from known states, and hashes all that they leave behind.
 
 Pure: gives assembly text. Every call of a function starts with all registers, flags and memory set from its index and
-the repetition; after it all general, vector and mask registers, the flags, the scratch memory and the stack go into one
-hash for each function. The program prints the hashes, 8 bytes each, then one of what its signal handlers saw, in one
-write. A program that is to be single-stepped hashes nothing: its steps are compared.
+the repetition; after it all general, vector, mask and x87 registers, the flags, the scratch memory and the stack go
+into one hash for each function. The program prints the hashes, 8 bytes each, then one of what its signal handlers saw,
+in one write. A program that is to be single-stepped hashes nothing: its steps are compared.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ STATUS_ODD_FAULT = 77  # a fault at an address that is not in the table
 STATUS_ODD_PLACE = 78  # a signal at an address outside the program
 
 _SAFE_BYTES = 96  # of the stack below what a function leaves: the red zone, less the arguments that it may drop
+_DUMP_X87 = 256 + 64 * 32  # where FXSAVE writes
+_DUMP_BYTES = _DUMP_X87 + 512
 _MEMORY_BYTES = SCRATCH_BYTES + 2 * SEGMENT_BYTES + 64  # scratch, the two segments, spots
 _SA = {"siginfo": 4, "restorer": 0x04000000, "onstack": 0x08000000, "restart": 0x10000000}
 
@@ -53,6 +55,12 @@ def _store_state(features: frozenset[str]) -> list[str]:
     if "avx512" in features:
         lines += [f"kmovq [rip+dump+{192 + 8 * n}], k{n}" for n in range(8)]
     return lines
+
+
+def _store_x87() -> list[str]:
+    """All but where its last instruction and operand were: x87_pointers.c is about these."""
+    places = [f"mov qword ptr [rip+dump+{_DUMP_X87 + at}], 0" for at in (8, 16)]
+    return [f"fxsave64 [rip+dump+{_DUMP_X87}]", f"mov word ptr [rip+dump+{_DUMP_X87 + 6}], 0", *places]
 
 
 def _hash(start: str, n_bytes: int) -> list[str]:
@@ -104,6 +112,7 @@ _RIP, _EFLAGS, _TRAPNO, _FPSTATE = 40 + 16 * 8, 40 + 17 * 8, 40 + 20 * 8, 40 + 2
 
 def _timer_handler() -> list[str]:
     return [
+        ".globl handler",
         "handler:",
         f"mov rax, [rdx+{_RIP}]",
         "lea rcx, [rip+_start]",
@@ -123,7 +132,7 @@ def _timer_handler() -> list[str]:
 
 
 def _fault_handler(features: frozenset[str]) -> list[str]:
-    lines = ["handler:", "mov r8, rdx", "mov rax, [rip+fault_hash]"]
+    lines = [".globl handler", "handler:", "mov r8, rdx", "mov rax, [rip+fault_hash]"]
     # Arithmetic flags that the program overwrites before it reads them may be anything when a handler looks.
     places = [40 + 8 * number for number in (*range(17), 19, 20)]
     for place in places:
@@ -156,7 +165,7 @@ def _main(program: Program) -> list[str]:
     lines += ["mov ebx, [rip+index]", "lea r8, [rip+hashes]", "lea r8, [r8+rbx*8]", "mov rax, [r8]"]
     if not program.is_stepped:
         below = HASHED_STACK_BYTES if program.has_alternate_stack else _SAFE_BYTES
-        lines += [*_hash("dump", 256 + 64 * 32), *_hash("memory", _MEMORY_BYTES)]
+        lines += [*_store_x87(), *_hash("dump", _DUMP_BYTES), *_hash("memory", _MEMORY_BYTES)]
         lines += _hash(f"stack_end-{ROOM_BYTES + below}", ROOM_BYTES + below)
     lines += ["mov [r8], rax", "mov ecx, [rip+index]", "inc ecx", f"cmp ecx, {len(program.functions)}", "jb 91f"]
     lines += ["xor ecx, ecx", "inc dword ptr [rip+repetition]", "91: mov [rip+index], ecx"]
@@ -215,6 +224,7 @@ def _room(program: Program) -> list[str]:
         f"gs_area: .skip {SEGMENT_BYTES}",
         "spot: .skip 64",
         ".skip 4096",
+        ".balign 64",
         "dump: .skip 4096",
         "fuel: .skip 8",
         "kept_rcx: .skip 8",
@@ -243,6 +253,6 @@ def assembly(program: Program) -> str:
     elif program.variant is Variant.FAULTS:
         lines += _fault_handler(program.features)
     if program.variant is not Variant.PLAIN:
-        lines += ["restore:", "mov eax, 15", "syscall"]
+        lines += [".globl restore", "restore:", "mov eax, 15", "syscall"]
     lines += ["text_end:", "nop", ".section .data.faults", "faults_end: .quad 0", *_room(program)]
     return "\n".join(lines) + "\n"

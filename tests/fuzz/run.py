@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.differential import MODES, BadProgramError, Failure, find_failure, machine_features
+from tests.fuzz.differential import MODES, BadProgramError, Executed, Failure, find_failure, machine_features
 from tests.fuzz.frame import assembly
 from tests.fuzz.program import Program, Variant, make_program, make_stepped_program
 from tests.fuzz.shrink import shrink
@@ -20,10 +20,10 @@ from tests.fuzz.shrink import shrink
 DEFAULT_FAILURES = Path("build/fuzz")
 
 
-def fuzz_one(program: Program) -> Failure | None:
+def fuzz_one(program: Program, executed: Executed) -> Failure | None:
     """How a program fails. BadProgramError when the program itself is wrong."""
     with tempfile.TemporaryDirectory(prefix="clew-fuzz-") as folder:
-        return find_failure(program, Path(folder))
+        return find_failure(program, Path(folder), executed=executed)
 
 
 def shrink_failure(program: Program, failure: Failure, limit_seconds: float) -> Program:
@@ -65,6 +65,7 @@ def main() -> int:
     variant = Variant(arguments.variant) if arguments.variant else None
     start = time.monotonic()
     n_failures = n_run = 0
+    executed = Executed()
     for seed in range(arguments.seed, arguments.seed + arguments.count):
         if time.monotonic() - start > arguments.seconds:
             break
@@ -77,7 +78,7 @@ def main() -> int:
             program = make_program(seed, machine_features(), arguments.functions, variant)
         n_run += 1
         try:
-            failure = fuzz_one(program)
+            failure = fuzz_one(program, executed)
         except BadProgramError as error:
             n_failures += 1
             print(f"seed {seed}: bad program: {error}\n    {command}", flush=True)
@@ -92,6 +93,8 @@ def main() -> int:
         print(f"    {program.n_pieces} pieces left in {path}\n    {command}", flush=True)
     against = "counts against single-stepping" if arguments.stepped else f"in modes {', '.join(MODES)}"
     print(f"{n_run} programs of {arguments.functions} functions, {against}: {n_failures} failures")
+    if not arguments.stepped:
+        print(f"{executed.instructions:,} instructions of theirs ran recorded in mode counts")
     return 1 if n_failures else 0
 
 

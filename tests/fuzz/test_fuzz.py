@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz import corruption
 from tests.fuzz.differential import find_failure, machine_features
 from tests.fuzz.frame import assembly
 from tests.fuzz.program import Program, Variant, make_program, make_stepped_program
@@ -22,6 +23,12 @@ def test_random_program_recorded_like_native(variant: Variant, seed: int, tmp_pa
 
 def test_random_program_counted_like_stepped(tmp_path: Path) -> None:
     assert find_failure(make_stepped_program(1, 10), tmp_path) is None
+
+
+def test_damaged_traces_are_told_of(tmp_path: Path) -> None:
+    corruption.make_traces(tmp_path)
+    wrong = {seed: corruption.fuzz_one(seed, tmp_path, tmp_path / "failures") for seed in range(1, 9)}
+    assert not any(wrong.values()), wrong
 
 
 @pytest.mark.parametrize("variant", Variant, ids=lambda variant: variant.value)

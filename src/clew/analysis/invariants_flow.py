@@ -2,7 +2,8 @@
 
 Runs in the controller. All of it by thread, on the counts. A thread that was stopped from outside may have come to one
 block that it did not run to its end; a system call that did not come back has no way out. Of a thread whose end is not
-known the counters were read while it ran, so nothing of that is asked.
+known the counters were read while it ran, so nothing of that is asked. A number may belong to several threads, one
+after the other, whose counts are one: each of them may have such a block, and it may be the same.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ def check_inflow(arrays: TraceArrays) -> list[str]:
     found = []
     for index in np.flatnonzero(recorded).tolist():
         tid = int(arrays.tids[thread[index]])
-        if excess[index] == 1 and stopped.get(tid, 0) > 0:
-            stopped[tid] -= 1  # The block it was in when it was stopped.
+        if 0 < excess[index] <= stopped.get(tid, 0):
+            stopped[tid] -= int(excess[index])  # The block it was in when it was stopped.
             continue
         says = (
             f"{abs(int(excess[index]))} executions {'came and did not run' if excess[index] > 0 else 'came by no edge'}"
@@ -116,8 +117,8 @@ def check_outflow(arrays: TraceArrays) -> list[str]:
     found = []
     for index in np.flatnonzero(~may_keep & arrays.is_recorded[row] & ~_is_cut_off(arrays)[thread]).tolist():
         tid = int(arrays.tids[thread[index]])
-        if is_syscall[index] and excess[index] == 1 and last_calls.get(tid, 0) > 0:
-            last_calls[tid] -= 1  # The thread's last system call.
+        if is_syscall[index] and 0 < excess[index] <= last_calls.get(tid, 0):
+            last_calls[tid] -= int(excess[index])  # The thread's last system call.
             continue
         says = f"{abs(int(excess[index]))} executions {'did not leave' if excess[index] > 0 else 'too many left'}"
         found.append(_describe(arrays, int(thread[index]), int(row[index]), says))

@@ -129,6 +129,16 @@ def test_only_one_system_call_may_not_come_back(make_trace: MakeTrace, rows: Row
     assert any("leaves it" in name for name in broken(make_trace, rows))
 
 
+def test_threads_with_one_number(make_trace: MakeTrace, rows: Rows) -> None:
+    """The second began when the first had ended, and ended in the same system call."""
+    rows["threads"].append(rows["threads"][0] | {"start_ns": 8001, "end_ns": 9000})
+    for count in rows["counts"]:
+        count["executions"] *= 2
+    assert broken(make_trace, rows, name="a") == set()
+    del rows["threads"][1]
+    assert any("leaves it" in name for name in broken(make_trace, rows, name="b"))
+
+
 def test_returns_are_not_balanced_where_filters_hide_code(make_trace: MakeTrace, rows: Rows) -> None:
     rows["blocks"][3]["is_recorded"] = False
     del rows["counts"][3]
