@@ -388,9 +388,8 @@ class Processes:
             return
         self._executions.remove((execution, followed))
         if isinstance(outcome, Ended):
-            if outcome.is_process:
-                if outcome.status is not None and self.is_live(execution.pid):
-                    self._statuses[execution.pid] = outcome.status
+            if outcome.is_process and outcome.status is not None and self.is_live(execution.pid):
+                self._statuses[execution.pid] = outcome.status
             return
         self._enter(execution.pid, followed)
 
