@@ -49,6 +49,9 @@ impl Threads {
             {
                 continue;
             }
+            // Until the thread begins it is nobody's: its last user has a row already.
+            // SAFETY: the slot is mapped, and this process' own from now on.
+            unsafe { (&raw mut (*shared.slot(index)).tid).write_volatile(0) };
             if self.places.len() <= index as usize {
                 self.places.resize(index as usize + 1, Place { is_used: false, is_mapped: false, tid: 0 });
             }

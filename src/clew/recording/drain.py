@@ -227,6 +227,8 @@ class Drain:
         self._wake(slot, "request_kind")
 
     def _write_thread(self, stream: _Stream, row: np.void, journal: ProcessJournal) -> None:
+        if not int(row["tid"]):
+            return  # The process ended before the thread began.
         used = int(self.status()["counters_used"])
         counters_offset = self._shared.offset + self._layout.counters_offset + stream.slot * self._layout.counter_bytes
         end_offset = counters_offset + min(8 * used, self._layout.counter_bytes)
