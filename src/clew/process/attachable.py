@@ -13,6 +13,7 @@ from typing import Final
 
 from clew.address import Pid, Tid
 from clew.errors import AttachError
+from clew.process.identity import read_stat, read_status
 from clew.process.maps import read_maps
 from clew.process.shared_memory import MEMFD_NAME
 
@@ -43,7 +44,7 @@ def check_attachable(pid: Pid) -> None:
     """Raise AttachError, with the reason and the way out, if `pid` is no process that clew can attach to."""
     if pid == os.getpid():
         raise AttachError(pid, f"process {pid}: is this clew itself, which can't be attached to")
-    status = _read_status(pid)
+    status = read_status(pid)
     if status is None:
         raise AttachError(pid, f"process {pid}: no such process")
     if status["Tgid"] != str(pid):
@@ -78,7 +79,7 @@ def find_living_task(pid: Pid) -> Pid:
     except OSError:
         return pid
     for name in names:
-        status = _read_status(name)
+        status = read_status(name)
         if status is not None and not status["State"].startswith(("Z", "X")):
             return Pid(int(name))
     return pid
@@ -94,7 +95,7 @@ def has_own_namespace(pid: Pid) -> bool:
 
 def tid_inside(tid: Tid) -> Tid:
     """What a thread is called in its own pid namespace; `tid` itself if it is gone."""
-    status = _read_status(str(tid))
+    status = read_status(str(tid))
     return tid if status is None or not status.get("NSpid") else Tid(int(status["NSpid"].split()[-1]))
 
 
@@ -102,7 +103,7 @@ def explain_refusal(
     pid: Pid, error: OSError, *, read_scope: Callable[[], str] = read_ptrace_scope, uid: int | None = None
 ) -> str:
     """Why the kernel did not let this process attach to `pid`, and the way out. `uid`: this process's user."""
-    status = _read_status(pid)
+    status = read_status(pid)
     if status is None:
         return f"process {pid}: no such process"
     uid = os.geteuid() if uid is None else uid
@@ -132,21 +133,9 @@ def explain_refusal(
 _CONTAINERS: Final = "; a container or a security module may forbid it; for Docker, add --cap-add=SYS_PTRACE"
 
 
-def _read_status(pid: Pid | str) -> dict[str, str] | None:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
-    except OSError:
-        return None
-    pairs = (line.partition(":") for line in lines)
-    return {name: value.strip() for name, _, value in pairs}
-
-
 def _is_kernel_thread(pid: Pid) -> bool:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
-    except OSError:
-        return False
-    return bool(int(fields[6]) & _PF_KTHREAD)
+    fields = read_stat(pid)
+    return bool(fields and int(fields[6]) & _PF_KTHREAD)
 
 
 def _name_of(pid: str) -> str:
@@ -159,7 +148,7 @@ def _name_of(pid: str) -> str:
 def _check_seccomp(pid: Pid, status: dict[str, str]) -> None:
     """A filter that clew is not under itself may kill the process for a system call of the runtime's."""
     mode = int(status.get("Seccomp", "0"))
-    own = _read_status("self") or {}
+    own = read_status("self") or {}
     if mode == _SECCOMP_STRICT:
         raise AttachError(pid, f"process {pid}: is in strict seccomp mode, which leaves the runtime no system call")
     if mode == _SECCOMP_FILTER and int(status.get("Seccomp_filters", "1")) > int(own.get("Seccomp_filters", "0")):
@@ -171,7 +160,7 @@ def _check_seccomp(pid: Pid, status: dict[str, str]) -> None:
 
 
 def _has_capability() -> bool:
-    status = _read_status("self") or {}
+    status = read_status("self") or {}
     return bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1)
 
 

@@ -13,7 +13,6 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
@@ -30,6 +29,7 @@ from clew.process.attach import (
 )
 from clew.process.attachable import tid_inside
 from clew.process.held_process import POLL_SECONDS, HeldProcess, Stop
+from clew.process.identity import read_stat
 from clew.process.linux import queue_signal
 from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
@@ -83,11 +83,8 @@ def _is_inside(held: HeldProcess, attachment: Attachment) -> bool:
 
 
 def _has_ended(pid: Pid) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2][:1]
-    except OSError:
-        return True
-    return state in (b"Z", b"X")
+    fields = read_stat(pid)
+    return not fields or fields[0] in (b"Z", b"X")
 
 
 @dataclass

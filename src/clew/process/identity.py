@@ -6,15 +6,24 @@ Runs in the controller.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from clew.address import Pid, Tid
 from clew.process.maps import Mapping, parse_maps, read_maps
 from clew.process.shared_memory import MEMFD_NAME, SharedFile, SharedMemory
 
-__all__ = ["find_ended_children", "is_mapped", "is_traced_here", "maps_region", "read_group", "read_parent"]
+__all__ = [
+    "find_ended_children",
+    "is_mapped",
+    "is_traced_here",
+    "maps_region",
+    "read_group",
+    "read_parent",
+    "read_stat",
+    "read_status",
+]
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
@@ -48,14 +57,19 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
 
 def find_ended_children() -> list[Pid]:
     """Children of this process that have ended and were not waited for."""
-    found = []
+    children: list[Pid] = []
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):
-            for word in (task / "children").read_text().split():
-                with contextlib.suppress(OSError):
-                    if Path(f"/proc/{word}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z":
-                        found.append(Pid(int(word)))
-    return found
+            children += [Pid(int(word)) for word in (task / "children").read_text().split()]
+    return [child for child in children if read_stat(child)[:1] == [b"Z"]]
+
+
+def read_stat(pid: Pid) -> list[bytes]:
+    """The fields of /proc/PID/stat from the state on (proc_pid_stat(5)); empty if the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def read_parent(pid: Pid) -> Pid:
@@ -79,12 +93,17 @@ def _is_memfd(mapping: Mapping) -> bool:
     return mapping.path.startswith(f"/memfd:{MEMFD_NAME}")
 
 
-def _read_number(pid: int, wanted: str) -> int:
-    return next((int(value) for name, value in _status_fields(pid) if name == wanted), 0)
+def read_status(pid: Pid | str) -> dict[str, str] | None:
+    """The lines of /proc/PID/status by name (proc_pid_status(5)); None if the process is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def _status_fields(pid: int) -> Iterator[tuple[str, str]]:
-    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
-        for line in file:
-            name, _, value = line.partition(":")
-            yield name, value.strip()
+def _read_number(pid: Pid | Tid, name: str) -> int:
+    status = read_status(Pid(pid))
+    if status is None:
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+    return int(status.get(name, "0"))

@@ -23,8 +23,6 @@ __all__ = [
     "MAP_SHARED",
     "MFD_ALLOW_SEALING",
     "MFD_CLOEXEC",
-    "MREMAP_FIXED",
-    "MREMAP_MAYMOVE",
     "PROT_EXEC",
     "PROT_NONE",
     "PROT_READ",
@@ -51,9 +49,6 @@ MAP_FIXED_NOREPLACE: Final = 0x100000
 
 MADV_DONTDUMP: Final = 16
 
-MREMAP_MAYMOVE: Final = 1
-MREMAP_FIXED: Final = 2
-
 MFD_CLOEXEC: Final = 1
 MFD_ALLOW_SEALING: Final = 2
 
@@ -66,7 +61,6 @@ SYSTEM_CALLS: Final = {
     "mmap": 9,
     "mprotect": 10,
     "munmap": 11,
-    "mremap": 25,
     "madvise": 28,
     "sigaltstack": 131,
     "memfd_create": 319,

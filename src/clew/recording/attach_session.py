@@ -17,6 +17,7 @@ from clew.errors import AttachError
 from clew.process.attach import attach
 from clew.process.attachable import check_attachable, find_living_task
 from clew.process.detach import detach
+from clew.process.identity import read_stat
 from clew.process.maps import Mapping
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import SharedFile, SharedLayout, SharedMemory
@@ -157,14 +158,6 @@ def command_of(pid: Pid) -> list[str]:
     return [name_of(pid)]
 
 
-def _stat_fields(pid: Pid) -> list[bytes]:
-    """The fields of /proc/PID/stat from the state on; empty if the process is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
-    except OSError:
-        return []
-
-
 def _cpu_seconds(pid: Pid) -> float:
-    fields = _stat_fields(pid)
+    fields = read_stat(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clew.address import Pid
 from clew.process.attachable import find_living_task
+from clew.process.identity import read_stat
 from clew.process.maps import Mapping
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import ErrorCode, RuntimeState
@@ -129,12 +130,9 @@ def read_status_of_ended(pid: Pid, pidfd: int) -> int | None:
 
     While nobody has waited for it, /proc has it; after that, the pidfd (since Linux 6.15, PIDFD_INFO_EXIT).
     """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        if fields[0] == b"Z":
-            return int(fields[-1])
-    except (OSError, ValueError, IndexError):
-        pass
+    fields = read_stat(pid)
+    if fields[:1] == [b"Z"]:
+        return int(fields[-1])
     info = bytearray(_PIDFD_INFO_BYTES)
     struct.pack_into("<Q", info, 0, _PIDFD_INFO_EXIT)
     try:

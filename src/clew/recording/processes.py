@@ -224,17 +224,21 @@ class Processes:
         self._poll.unregister(pidfd)
         os.close(pidfd)
         with contextlib.suppress(ChildProcessError):
-            _, self.exit_status[pid], usage = os.wait4(pid, os.WNOHANG)
-            self.cpu_seconds += usage.ru_utime + usage.ru_stime
+            self.exit_status[pid] = self._collect(pid)
+
+    def _collect(self, pid: Pid) -> int | None:
+        """Wait for a child that has ended: its wait status. Raises ChildProcessError if it is another's."""
+        found, status, usage = os.wait4(pid, os.WNOHANG)
+        if not found:
+            return None
+        self.cpu_seconds += usage.ru_utime + usage.ru_stime
+        return status
 
     def _note_end(self, followed: FollowedProcess) -> None:
         status: int | None = self._statuses.pop(followed.pid, None)
         if status is None:
             try:
-                found, told, usage = os.wait4(followed.pid, os.WNOHANG)
-                if found:
-                    status = told
-                    self.cpu_seconds += usage.ru_utime + usage.ru_stime
+                status = self._collect(followed.pid)
             except ChildProcessError:
                 status = read_status_of_ended(followed.pid, followed.pidfd)
         self.exit_status[followed.pid] = status
