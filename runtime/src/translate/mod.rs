@@ -332,6 +332,8 @@ fn emit_gs_base(emitter: &mut Emitter, instruction: &Instruction) {
 #[cfg(test)]
 mod machine;
 #[cfg(test)]
+mod samples;
+#[cfg(test)]
 mod sequence_tests;
 #[cfg(test)]
 mod tests;

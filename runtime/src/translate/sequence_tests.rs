@@ -1,7 +1,8 @@
 //! Properties of mangling in restartable sequences: wherever the kernel aborts, the program's registers can be had.
 
 use super::machine::Machine;
-use super::tests::{gs_samples, rip_samples, Sample, FAR};
+use super::samples::{gs_samples, rip_samples, Sample};
+use super::tests::FAR;
 use super::*;
 use crate::decode::block::decoder_options;
 use iced_x86::Decoder;

@@ -2,13 +2,13 @@
 //!
 //! Runs in the target, entered by jumps from the code cache. A gate saves what Rust may clobber (general registers,
 //! flags, xmm0 to 15, MXCSR) into the thread's context, changes to the runtime's stack and calls `clew_dispatch`, which
-//! returns the cache address to go on at. Legacy SSE leaves the upper vector bits alone and Rust here uses no x87, so
-//! the rest of the vector state stays in the processor all the time.
+//! returns the cache address to go on at. The rest of the vector state, and x87, stay in the processor all the time.
 //!
 //! A signal that arrives inside a gate finds the thread in one of the ranges exported at the end; signal/interrupt
 //! says what it does there.
 
 use super::context::ThreadContext;
+use super::xmm::{load_xmm, save_xmm};
 use core::arch::global_asm;
 use core::mem::offset_of;
 
@@ -59,22 +59,7 @@ global_asm!(
     "push 2",
     "popfq",
     "clew_save_vector:",
-    "movups gs:[{xmm} + 0], xmm0",
-    "movups gs:[{xmm} + 16], xmm1",
-    "movups gs:[{xmm} + 32], xmm2",
-    "movups gs:[{xmm} + 48], xmm3",
-    "movups gs:[{xmm} + 64], xmm4",
-    "movups gs:[{xmm} + 80], xmm5",
-    "movups gs:[{xmm} + 96], xmm6",
-    "movups gs:[{xmm} + 112], xmm7",
-    "movups gs:[{xmm} + 128], xmm8",
-    "movups gs:[{xmm} + 144], xmm9",
-    "movups gs:[{xmm} + 160], xmm10",
-    "movups gs:[{xmm} + 176], xmm11",
-    "movups gs:[{xmm} + 192], xmm12",
-    "movups gs:[{xmm} + 208], xmm13",
-    "movups gs:[{xmm} + 224], xmm14",
-    "movups gs:[{xmm} + 240], xmm15",
+    save_xmm!(),
     "stmxcsr gs:[{mxcsr}]",
     "ldmxcsr [rip + clew_default_mxcsr]",
     "clew_call_dispatch:",
@@ -89,22 +74,7 @@ global_asm!(
     // From here on a signal leads to clew_gate_redispatch: the context is still complete.
     "mov gs:[{jump}], rax",
     "ldmxcsr gs:[{mxcsr}]",
-    "movups xmm0, gs:[{xmm} + 0]",
-    "movups xmm1, gs:[{xmm} + 16]",
-    "movups xmm2, gs:[{xmm} + 32]",
-    "movups xmm3, gs:[{xmm} + 48]",
-    "movups xmm4, gs:[{xmm} + 64]",
-    "movups xmm5, gs:[{xmm} + 80]",
-    "movups xmm6, gs:[{xmm} + 96]",
-    "movups xmm7, gs:[{xmm} + 112]",
-    "movups xmm8, gs:[{xmm} + 128]",
-    "movups xmm9, gs:[{xmm} + 144]",
-    "movups xmm10, gs:[{xmm} + 160]",
-    "movups xmm11, gs:[{xmm} + 176]",
-    "movups xmm12, gs:[{xmm} + 192]",
-    "movups xmm13, gs:[{xmm} + 208]",
-    "movups xmm14, gs:[{xmm} + 224]",
-    "movups xmm15, gs:[{xmm} + 240]",
+    load_xmm!(),
     "mov rsp, gs:[{stack_top}]",
     "push gs:[{rflags}]",
     "mov rax, gs:[{rax}]",

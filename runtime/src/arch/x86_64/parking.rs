@@ -4,6 +4,7 @@
 //! go on behind it (signal/handler.rs).
 
 use super::context::ThreadContext;
+use super::xmm::load_xmm;
 use crate::protocol::ThreadState;
 use crate::sys::calls::set_signal_mask;
 use crate::sys::kernel::SIGTRAP;
@@ -17,22 +18,7 @@ global_asm!(
     ".globl clew_park",
     "clew_park:",
     "ldmxcsr gs:[{mxcsr}]",
-    "movups xmm0, gs:[{xmm} + 0]",
-    "movups xmm1, gs:[{xmm} + 16]",
-    "movups xmm2, gs:[{xmm} + 32]",
-    "movups xmm3, gs:[{xmm} + 48]",
-    "movups xmm4, gs:[{xmm} + 64]",
-    "movups xmm5, gs:[{xmm} + 80]",
-    "movups xmm6, gs:[{xmm} + 96]",
-    "movups xmm7, gs:[{xmm} + 112]",
-    "movups xmm8, gs:[{xmm} + 128]",
-    "movups xmm9, gs:[{xmm} + 144]",
-    "movups xmm10, gs:[{xmm} + 160]",
-    "movups xmm11, gs:[{xmm} + 176]",
-    "movups xmm12, gs:[{xmm} + 192]",
-    "movups xmm13, gs:[{xmm} + 208]",
-    "movups xmm14, gs:[{xmm} + 224]",
-    "movups xmm15, gs:[{xmm} + 240]",
+    load_xmm!(),
     // void clew_park_bare(): the trap alone; gs need not be a context's.
     ".globl clew_park_bare",
     "clew_park_bare:",
