@@ -41,7 +41,16 @@ def test_python_tests_itself(part: str, tmp_path: Path) -> None:
     if importlib.util.find_spec(f"test.{part}") is None:
         pytest.skip("this Python was installed without its tests")
     report = tmp_path / "report.xml"
-    command = [Path(sys.executable).resolve(), "-m", "test", "--timeout", "6000", "--junit-xml", report, part]
+    command: list[str | Path] = [
+        Path(sys.executable).resolve(),
+        "-m",
+        "test",
+        "--timeout",
+        "6000",
+        "--junit-xml",
+        report,
+        part,
+    ]
     runs.run(command, timeout_seconds=TIMEOUT_SECONDS, cwd=tmp_path)
     native = results(report)
     assert len(native) > 3

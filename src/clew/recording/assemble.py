@@ -8,7 +8,7 @@ and counts are worked out, code gets images and names, tables are written.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from clew.store.writer import TraceWriter
 __all__ = ["assemble"]
 
 
-def assemble(processes: Sequence[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
+def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
     """Write the trace of `processes` into `trace_directory`, which exists. Raises OSError if it can't be written."""
     writer = TraceWriter(trace_directory)
     first, files = FirstIds(), ImageFiles()
@@ -69,7 +69,8 @@ def _assemble_process(
     losses: dict[str, int],
     warnings: list[str],
 ) -> dict[str, Any]:
-    n_counters = max((len(thread.counters) for thread in process.threads), default=0)
+    # One more than the last that counted: a fragment may have two of which the first is that one.
+    n_counters = max((thread.counters.last for thread in process.threads), default=-1) + 2
     parsed = parse_records(process.records, n_counters)
     ends = find_ends(parsed.fragments, parsed.invalidates)
     space = KeySpace(_find_highest_pc(parsed))
@@ -80,7 +81,7 @@ def _assemble_process(
     blocks = build_blocks(parsed.fragments, flow, space, ends)
     edges = build_edges(flow, blocks)
     images = build_image_map(process.initial_images, parsed.mappings, parsed.unmaps, files)
-    for name, table in build_tables(process, parsed.fragments, parsed.events, images, blocks, edges, first).items():
+    for name, table in build_tables(process, parsed.fragments, parsed.events, images, blocks, edges, first):
         writer.write(name, table)
 
     status = process.status

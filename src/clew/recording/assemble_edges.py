@@ -20,6 +20,7 @@ from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_flow import ProcessFlow, ThreadFlow
 from clew.recording.blocks import NO_BLOCK, Blocks
 from clew.recording.blocks_keys import is_vsyscall, spans
+from clew.recording.rows import Rows, add_up, is_in
 
 __all__ = ["Edges", "ThreadCounts", "build_edges"]
 
@@ -106,11 +107,11 @@ class _EdgeBuilder:
         has_run = code.start_pc[piece] < paths.stop_pc[path]
         piece, path = piece[has_run], path[has_run]
         ends = blocks.piece_ends[piece]
-        self.path_of_block, self.block_of_path = path[ends], blocks.piece_block[piece[ends]]
+        self.blocks_by_path, self.block_of_path = Rows(path[ends]), blocks.piece_block[piece[ends]]
 
         following = np.minimum(piece + 1, len(code.fragment) - 1)
         crosses = (piece + 1 < code.first[code.fragment[piece] + 1]) & blocks.piece_starts[following]
-        self.path_of_crossing = path[crosses]
+        self.crossings_by_path = Rows(path[crosses])
         crossing_source = blocks.piece_block[piece[crosses]]
         crossing_target = blocks.piece_block[following[crosses]]
 
@@ -132,10 +133,12 @@ class _EdgeBuilder:
         # Edges worked out by thread: (source, target, kind, callee) -> its number, counted from after all others.
         self.derived: dict[tuple[int, int, int, int], int] = {}
         self.shared_return_points: list[int] = []
-        self.into_vsyscall = np.flatnonzero(is_vsyscall(blocks.app_pc[self.target]))
+        self.is_shared_row = np.zeros(len(edges), bool)
+        self.is_shared_row[self.shared_out] = True
         self._find_callees()
         self._find_return_points()
         self._add_simple_returns()
+        self.into_vsyscall = is_vsyscall(blocks.app_pc[self.target]) & (self.kind != EdgeKind.RETURN)
 
     def build(self) -> Edges:
         threads = [self._count(thread) for thread in self.flow.threads]
@@ -206,48 +209,53 @@ class _EdgeBuilder:
         self.kind = np.concatenate([self.kind, np.full(len(call), EdgeKind.RETURN, self.kind.dtype)])
 
     def _count(self, thread: ThreadFlow) -> ThreadCounts:
-        flow, blocks = self.flow, self.blocks
-        path_count = np.zeros(len(flow.paths), np.int64)
-        path_count[thread.path] = thread.path_count
-        row_count = np.zeros(len(flow.edges), np.int64)
-        row_count[thread.edge] = thread.edge_count
-        block_count = np.zeros(len(blocks), np.int64)
-        np.add.at(block_count, self.block_of_path, path_count[self.path_of_block])
-        edge_count = np.zeros(len(self.source), np.int64)
-        np.add.at(edge_count, self.edge_of_plain, row_count[self.plain])
-        np.add.at(edge_count, self.edge_of_crossing, path_count[self.path_of_crossing])
+        blocks = self.blocks
+        plain, crossing = self.plain_of_row[thread.edge], self.crossings_by_path.find(thread.path)
         simple = self.return_edge[thread.return_place]
-        edge_count[simple[simple >= 0]] = thread.return_count[simple >= 0]
+        edge, edge_count = add_up(
+            np.concatenate([plain[plain >= 0], self.edge_of_crossing[crossing[0]], simple[simple >= 0]]),
+            np.concatenate(
+                [thread.edge_count[plain >= 0], thread.path_count[crossing[1]], thread.return_count[simple >= 0]]
+            ),
+        )
+        within = self.blocks_by_path.find(thread.path)
         # The kernel runs the vsyscall page's calls and returns: they ran as often as they were come to.
-        np.add.at(block_count, self.target[self.into_vsyscall], edge_count[self.into_vsyscall])
+        into_vsyscall = self.into_vsyscall[edge]
+        block, block_count = add_up(
+            np.concatenate([self.block_of_path[within[0]], self.target[edge[into_vsyscall]]]),
+            np.concatenate([thread.path_count[within[1]], edge_count[into_vsyscall]]),
+        )
+        counts = ThreadCounts(block, block_count, edge, edge_count)
         derived: dict[int, int] = {}
         missing = None
-        if len(self.shared_out) or _SEVERAL_VERSIONS in self.block_of_place[thread.return_place]:
-            missing = _Missing(self._count_missing(block_count, edge_count), blocks)
-            self._share_edges(derived, row_count, missing)
-        self._add_returns(derived, thread, edge_count, missing)
-        all_count = np.concatenate([edge_count, np.zeros(len(self.derived), np.int64)])
-        for number, count in derived.items():
-            all_count[number] += count
-        block, edge = np.flatnonzero(block_count), np.flatnonzero(all_count)
-        return ThreadCounts(block, block_count[block], edge, all_count[edge])
+        shared = self.is_shared_row[thread.edge]
+        if shared.any() or _SEVERAL_VERSIONS in self.block_of_place[thread.return_place]:
+            missing = _Missing(self._count_missing(counts), blocks)
+            self._share_edges(derived, thread.edge[shared], thread.edge_count[shared], missing)
+        self._add_returns(derived, thread, counts, missing)
+        edge, edge_count = add_up(
+            np.concatenate([edge, np.array(list(derived), np.int64)]),
+            np.concatenate([edge_count, np.array(list(derived.values()), np.int64)]),
+        )
+        return ThreadCounts(block, block_count, edge, edge_count)
 
-    def _count_missing(self, block_count: Array, edge_count: Array) -> Array:
+    def _count_missing(self, counts: ThreadCounts) -> Array:
         """How many executions of each block no plain edge leads to."""
-        missing = block_count.copy()
-        before = (self.kind == EdgeKind.SIGNAL) | (self.kind == EdgeKind.FAULT)
-        before &= self.source >= 0
-        np.add.at(missing, self.source[before], edge_count[before])
-        np.subtract.at(missing, self.target, edge_count)
+        missing = np.zeros(len(self.blocks), np.int64)
+        missing[counts.block] = counts.block_count
+        kind, source = self.kind[counts.edge], self.source[counts.edge]
+        before = ((kind == EdgeKind.SIGNAL) | (kind == EdgeKind.FAULT)) & (source >= 0)
+        np.add.at(missing, source[before], counts.edge_count[before])
+        np.subtract.at(missing, self.target[counts.edge], counts.edge_count)
         return missing
 
-    def _share_edges(self, derived: dict[int, int], row_count: Array, missing: _Missing) -> None:
+    def _share_edges(self, derived: dict[int, int], rows: Array, counts: Array, missing: _Missing) -> None:
         """Share out the edges to where code of several versions starts: first to the likeliest, as far as it misses."""
         flow, blocks = self.flow, self.blocks
         left = []
-        for row in self.shared_out[row_count[self.shared_out] > 0].tolist():
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             source, target = int(blocks.edge_source[row]), int(blocks.edge_target[row])
-            kind, count = int(flow.edges.kind[row]), int(row_count[row])
+            kind = int(flow.edges.kind[row])
             part = missing.take(target, count)
             if part:
                 self._add(derived, (source, target, kind, NO_BLOCK), part)
@@ -280,7 +288,7 @@ class _EdgeBuilder:
         return at if int(self.packed[at]) == packed else -1
 
     def _add_returns(
-        self, derived: dict[int, int], thread: ThreadFlow, edge_count: Array, missing: _Missing | None
+        self, derived: dict[int, int], thread: ThreadFlow, counts: ThreadCounts, missing: _Missing | None
     ) -> None:
         # What is missing elsewhere than after a call is lost; verifying the trace will show it.
         others = (self.return_edge[thread.return_place] < 0) & (self.call_of_place[thread.return_place] >= 0)
@@ -289,7 +297,7 @@ class _EdgeBuilder:
         for place, count, source, target in zip(
             places.tolist(), thread.return_count[others].tolist(), call.tolist(), resumed.tolist(), strict=True
         ):
-            for callee, part in self._divide(source, count, edge_count):
+            for callee, part in self._divide(source, count, counts):
                 if target == _SEVERAL_VERSIONS:
                     assert missing is not None
                     pc = int(self.flow.places[place])
@@ -297,16 +305,17 @@ class _EdgeBuilder:
                 else:
                     self._add(derived, (source, target, EdgeKind.RETURN, callee), part)
 
-    def _divide(self, call: int, count: int, edge_count: Array | None) -> list[tuple[int, int]]:
+    def _divide(self, call: int, count: int, counts: ThreadCounts | None) -> list[tuple[int, int]]:
         """Returns to the block `call`, divided by callee; the callee is NO_BLOCK where that cannot be told."""
         first, last = int(self.call_first[call]), int(self.call_first[call + 1])
         if self.n_callees[call] == 1:
             return [(int(self.target[self.call_edges[first]]), count)]
-        if edge_count is not None and self.n_callees[call] == last - first:
+        if counts is not None and self.n_callees[call] == last - first:
             calls = self.call_edges[first:last]
-            calls = calls[edge_count[calls] > 0]
-            if int(edge_count[calls].sum()) == count:
-                return list(zip(self.target[calls].tolist(), edge_count[calls].tolist(), strict=True))
+            calls = calls[is_in(calls, counts.edge)]
+            times = counts.edge_count[np.searchsorted(counts.edge, calls)]
+            if int(times.sum()) == count:
+                return list(zip(self.target[calls].tolist(), times.tolist(), strict=True))
         return [(NO_BLOCK, count)]
 
     def _see_all(self) -> None:

@@ -24,7 +24,8 @@ import numpy.typing as npt
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_records import NO_INDEX, Fragments, ParsedRecords
 from clew.recording.blocks_keys import sorted_unique
-from clew.recording.raw import RawThread
+from clew.recording.raw import Counters, RawThread
+from clew.recording.rows import Rows, add_up, is_in
 
 __all__ = ["FragmentEdges", "FragmentPaths", "ProcessFlow", "ThreadFlow", "compute_flow", "compute_seen_flow"]
 
@@ -126,16 +127,14 @@ def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> Process
     edges, paths = _collect(parsed)
     damaged_counters = 0
     counters = []
+    separation = _Separation(fragments)
     for thread in threads:
-        sound = thread.counters < COUNTER_LIMIT
+        sound = thread.counters.value < COUNTER_LIMIT
         damaged_counters += int(np.count_nonzero(~sound))
-        counters.append(_separate(np.where(sound, thread.counters, 0).astype(np.uint64), fragments))
-    n_counters = max((len(values) for values in counters), default=0)
-    total = np.zeros(n_counters, np.uint64)
-    for values in counters:
-        total[: len(values)] += values
-    edges = edges.take(np.flatnonzero(_gather(total, edges.counter) > 0))
-    paths = paths.take(np.flatnonzero(_gather(total, paths.counter) > 0))
+        counters.append(separation.apply(Counters(thread.counters.index[sound], thread.counters.value[sound])))
+    used = sorted_unique(np.zeros(0, np.int64), *(one.index for one in counters))
+    edges = edges.take(np.flatnonzero(is_in(edges.counter, used)))
+    paths = paths.take(np.flatnonzero(is_in(paths.counter, used)))
 
     accounting = _Accounting(fragments, edges, paths)
     flows = [accounting.follow(values) for values in counters]
@@ -228,54 +227,74 @@ class _Accounting:
         self.n_starts = len(starts)
         # What was to run next and did not: a signal came before it, or it faulted. Execution came there by an edge, or
         # along a path that stops there.
-        self.waiting_edge = np.flatnonzero((edges.kind == EdgeKind.SIGNAL) | (edges.kind == EdgeKind.FAULT))
-        self.stopping_path = np.flatnonzero(paths.stop_pc != fragments.end_pc[paths.fragment])
-        self.places, (self.edge_place, self.waiting_place, self.stopping_place) = _extend_places(
-            starts, edges.target_pc, edges.source_pc[self.waiting_edge], paths.stop_pc[self.stopping_path]
+        waiting_edge = np.flatnonzero((edges.kind == EdgeKind.SIGNAL) | (edges.kind == EdgeKind.FAULT))
+        stopping_path = np.flatnonzero(paths.stop_pc != fragments.end_pc[paths.fragment])
+        self.places, (self.edge_place, waiting_place, stopping_place) = _extend_places(
+            starts, edges.target_pc, edges.source_pc[waiting_edge], paths.stop_pc[stopping_path]
         )
         self.path_place = np.searchsorted(starts, fragments.app_pc[paths.fragment])
+        self.waiting_place, self.stopping_place = np.full(len(edges), -1), np.full(len(paths), -1)
+        self.waiting_place[waiting_edge] = waiting_place
+        self.stopping_place[stopping_path] = stopping_place
 
         # The edge after the system call that each sigreturn made.
         is_syscall = edges.kind == EdgeKind.SYSCALL
         edge_after = np.full(len(fragments) + 1, -1)
         edge_after[edges.source[is_syscall]] = np.flatnonzero(is_syscall)
         resumes = np.flatnonzero((edges.kind == EdgeKind.SIGRETURN) & (edges.source >= 0))
-        after = edge_after[edges.source[resumes]]
-        self.resume_edge, self.resumed_syscall_edge = resumes[after >= 0], after[after >= 0]
+        self.resumed_syscall = np.full(len(edges), -1)
+        self.resumed_syscall[resumes] = edge_after[edges.source[resumes]]
         self.is_syscall = is_syscall
+        self.edges_by_counter, self.paths_by_counter = Rows(edges.counter), Rows(paths.counter)
         # A place in code that is not recorded says nothing about what is missing there.
         self.is_recorded_place = np.ones(len(self.places), bool)
         if fragments.is_excluded.any():
             self.is_recorded_place[np.isin(self.places, fragments.app_pc[fragments.is_excluded])] = False
 
-    def follow(self, counters: npt.NDArray[np.uint64]) -> ThreadFlow:
+    def follow(self, counters: Counters) -> ThreadFlow:
         """Flow of one thread that left `counters`."""
-        edge_count = _gather(counters, self.edges.counter)
-        path_count = _gather(counters, self.paths.counter)
-        np.subtract.at(edge_count, self.resumed_syscall_edge, edge_count[self.resume_edge])
-        missing = np.zeros(len(self.places), np.int64)
-        np.add.at(missing, self.path_place, path_count)
-        np.add.at(missing, self.waiting_place, edge_count[self.waiting_edge])
-        np.subtract.at(missing, self.edge_place, edge_count)
-        np.subtract.at(missing, self.stopping_place, path_count[self.stopping_path])
-        last = self._find_last_syscall(edge_count, missing)
+        edge, at = self.edges_by_counter.find(counters.index)
+        edge_count = counters.value[at].astype(np.int64)
+        resumes = self.resumed_syscall[edge] >= 0
+        edge, edge_count = add_up(
+            np.concatenate([edge, self.resumed_syscall[edge[resumes]]]),
+            np.concatenate([edge_count, -edge_count[resumes]]),
+        )
+        path, at = self.paths_by_counter.find(counters.index)
+        path, path_count = add_up(path, counters.value[at].astype(np.int64))
+        waits, stops = self.waiting_place[edge] >= 0, self.stopping_place[path] >= 0
+        place, missing = add_up(
+            np.concatenate(
+                [
+                    self.path_place[path],
+                    self.waiting_place[edge[waits]],
+                    self.edge_place[edge],
+                    self.stopping_place[path[stops]],
+                ]
+            ),
+            np.concatenate([path_count, edge_count[waits], -edge_count, -path_count[stops]]),
+        )
+        target = np.searchsorted(place, self.edge_place[edge])
+        last = self._find_last_syscall(edge, edge_count, missing[target])
         if last is not None:
             edge_count[last] -= 1
-            missing[self.edge_place[last]] += 1
-        edge_count = np.maximum(edge_count, 0)
-        returned = np.flatnonzero((missing > 0) & self.is_recorded_place)
-        path, edge = np.flatnonzero(path_count), np.flatnonzero(edge_count)
-        return ThreadFlow(path, path_count[path], edge, edge_count[edge], returned, missing[returned])
+            missing[target[last]] += 1
+        taken = edge_count > 0
+        returned = (missing > 0) & self.is_recorded_place[place]
+        return ThreadFlow(path, path_count, edge[taken], edge_count[taken], place[returned], missing[returned])
 
-    def _find_last_syscall(self, edge_count: Array, missing: Array) -> int | None:
-        """The system call that did not come back: the address after it ran once less than edges led to it."""
-        waiting = (edge_count > 0) & self.is_syscall
-        waiting[waiting] = (missing[self.edge_place[waiting]] < 0) & self.is_recorded_place[self.edge_place[waiting]]
+    def _find_last_syscall(self, edge: Array, count: Array, missing: Array) -> int | None:
+        """The system call that did not come back: the address after it ran once less than edges led to it.
+
+        For each of the edges `edge`, how often it was taken and what its target misses; an index into these.
+        """
+        place = self.edge_place[edge]
+        waiting = (count > 0) & self.is_syscall[edge] & (missing < 0) & self.is_recorded_place[place]
         candidates = np.flatnonzero(waiting)
         if not len(candidates):
             return None
         # A thread does one last thing; were there several, one after which nothing ever ran is likelier.
-        beyond = self.edge_place[candidates] >= self.n_starts
+        beyond = place[candidates] >= self.n_starts
         return int(candidates[np.argmax(beyond)])
 
 
@@ -363,21 +382,20 @@ def _extend_places(starts: Array, *addresses: Array) -> tuple[Array, list[Array]
     return np.concatenate([starts, added]), np.split(at, np.cumsum([len(part) for part in addresses])[:-1])
 
 
-def _separate(counters: npt.NDArray[np.uint64], fragments: Fragments) -> npt.NDArray[np.uint64]:
-    """`counters` with one way in each, where the runtime counted both ways of a conditional branch in one of them."""
-    alone = counters.copy()
-    in_reach = (fragments.counter_index >= 0) & (fragments.counter_index + 1 < len(counters))
-    for is_both, own, other in ((fragments.first_is_both, 0, 1), (fragments.second_is_both, 1, 0)):
-        first = fragments.counter_index[is_both & in_reach]
-        alone[first + own] -= np.minimum(counters[first + own], counters[first + other])
-    return alone
+class _Separation:
+    """Leaves one way in each counter, where the runtime counted both ways of a conditional branch in one of them."""
 
+    def __init__(self, fragments: Fragments) -> None:
+        has_counter = fragments.counter_index >= 0
+        first = fragments.counter_index[fragments.first_is_both & has_counter]
+        second = fragments.counter_index[fragments.second_is_both & has_counter] + 1
+        # Counters with both ways, and how far from each the other one's is.
+        self._shared = (sorted_unique(first), 1), (sorted_unique(second), -1)
 
-def _gather(counters: npt.NDArray[np.uint64], index: Array) -> Array:
-    """Counters at `index` as i64; 0 where there is none."""
-    if not len(counters):
-        return np.zeros(len(index), np.int64)
-    inside = (index >= 0) & (index < len(counters))
-    values: Array = counters[np.where(inside, index, 0)].astype(np.int64)
-    values[~inside] = 0
-    return values
+    def apply(self, counters: Counters) -> Counters:
+        value = counters.value.copy()
+        for both, step in self._shared:
+            shared = is_in(counters.index, both)
+            value[shared] -= np.minimum(counters.value[shared], counters.at(counters.index[shared] + step))
+        left = value > 0
+        return Counters(counters.index[left], value[left])

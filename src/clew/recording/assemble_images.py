@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from clew.binary.elf import ElfFile, open_elf
 from clew.binary.symbols import SymbolTable, read_symbols
 from clew.errors import BinaryError
 from clew.recording.assemble_records import ImageMapping
+from clew.recording.mapped import MappedSpans
 from clew.recording.raw import RawImage
 
 __all__ = ["Image", "ImageFiles", "ImageMap", "build_image_map"]
@@ -43,7 +44,6 @@ class Image:
     loaded_tsc: int
     unloaded_tsc: int | None = None
     symbols: SymbolTable | None = None
-    mapped: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,18 @@ def build_image_map(
     for image in initial:
         if not image.path.startswith("[") or image.path == VDSO_NAME:
             builder.place(image.path, image.start, image.end, image.file_offset, image.device, image.inode, 0)
+    going = [(int(row["tsc"]), int(row["start"]), int(row["start"]) + int(row["size_bytes"])) for row in unmaps]
+    going.sort()
+    n_gone = 0
     for mapping in sorted(mappings, key=lambda mapping: mapping.tsc):
+        while n_gone < len(going) and going[n_gone][0] <= mapping.tsc:
+            builder.unmap(*going[n_gone])
+            n_gone += 1
         builder.place(
             mapping.path, mapping.start, mapping.end, mapping.file_offset, mapping.device, mapping.inode, mapping.tsc
         )
-    for row in unmaps:
-        builder.unmap(int(row["start"]), int(row["start"]) + int(row["size_bytes"]), int(row["tsc"]))
+    for gone in going[n_gone:]:
+        builder.unmap(*gone)
     return ImageMap(builder.images, builder.placed)
 
 
@@ -117,6 +123,8 @@ class _ImageMapBuilder:
         self.images: list[Image] = []
         self.placed: list[_Placed] = []
         self._known: dict[tuple[str, int, int, int], int] = {}
+        self._mapped = MappedSpans()
+        self._n_mapped: list[int] = []
         self._files = files
 
     def place(self, path: str, start: int, end: int, file_offset: int, device: int, inode: int, tsc: int) -> None:
@@ -132,22 +140,20 @@ class _ImageMapBuilder:
             index = self._known[key] = len(self.images)
             size_bytes = facts.size_bytes or end - base
             self.images.append(Image(path, base, size_bytes, facts.build_id, tsc, symbols=facts.symbols))
+            self._n_mapped.append(0)
         image = self.images[index]
-        image.mapped.append((start, end))
+        self._mapped.add(start, end, index)
+        self._n_mapped[index] += 1
         image.unloaded_tsc = None
         image.size_bytes = max(image.size_bytes, end - image.base)
         self.placed.append(_Placed(start, end, tsc, index))
 
-    def unmap(self, start: int, end: int, tsc: int) -> None:
+    def unmap(self, tsc: int, start: int, end: int) -> None:
         """Memory at `start` up to `end` went; an image is unloaded when all its code has gone."""
-        for image in self.images:
-            if tsc < image.loaded_tsc or not image.mapped:
-                continue
-            kept = [span for span in image.mapped if not (start <= span[0] and span[1] <= end)]
-            if len(kept) < len(image.mapped):
-                image.mapped = kept
-                if not kept:
-                    image.unloaded_tsc = tsc
+        for index in self._mapped.remove(start, end):
+            self._n_mapped[index] -= 1
+            if not self._n_mapped[index]:
+                self.images[index].unloaded_tsc = tsc
 
 
 @dataclass(frozen=True)

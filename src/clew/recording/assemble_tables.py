@@ -6,7 +6,7 @@ Runs in the controller, after the target ended. Knows the columns of the store; 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from clew.recording.assemble_records import Fragments
 from clew.recording.blocks import NO_BLOCK, Blocks
 from clew.recording.blocks_keys import spans
 from clew.recording.raw import RawProcess
+from clew.recording.rows import add_up
 from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 from clew.store.schema import SCHEMAS
 
@@ -31,6 +32,7 @@ Array = npt.NDArray[Any]
 _EXIT_KINDS = [kind.name.lower() for kind in sorted(ExitKind)]
 _EDGE_KINDS = [kind.name.lower() for kind in sorted(EdgeKind)]
 _MAX_CHUNK_BYTES = 1 << 30
+_COUNTS_ROWS = 1 << 18
 
 
 @dataclass
@@ -71,24 +73,22 @@ def build_tables(
     blocks: Blocks,
     edges: Edges,
     first: FirstIds,
-) -> dict[str, pa.Table]:
-    """Tables by name. `first` is moved past the ids used."""
+) -> Iterator[tuple[str, pa.Table]]:
+    """Tables with their names; some in several parts. `first` is moved past the ids used, at the end."""
     clock = Clock(process)
     block_id, kept = _number_blocks(blocks, edges, first.block)
-    tables = {
-        "processes": _processes(process, first.process),
-        "threads": _threads(process, blocks, edges, clock, first.process),
-        "images": _images(process, images, clock, first),
-        "blocks": _blocks(process, fragments, blocks, kept, images, clock, first),
-        "edges": _edges(process, edges, block_id, first),
-        "counts": _counts(process, edges, block_id, first),
-        "events": _events(process, events, blocks, block_id, clock, first.process),
-    }
+    yield "processes", _processes(process, first.process)
+    yield "threads", _threads(process, blocks, edges, clock, first.process)
+    yield "images", _images(process, images, clock, first)
+    yield "blocks", _blocks(process, fragments, blocks, kept, images, clock, first)
+    yield "edges", _edges(process, edges, block_id, first)
+    for part in _counts(process, edges, block_id, first):
+        yield "counts", part
+    yield "events", _events(process, events, blocks, block_id, clock, first.process)
     first.block += len(kept)
     first.edge += len(edges)
     first.image += len(images.images)
     first.process += 1
-    return tables
 
 
 def clean_text(text: str) -> str:
@@ -284,39 +284,48 @@ def _edges(process: RawProcess, edges: Edges, block_id: Array, first: FirstIds) 
     )
 
 
-def _counts(process: RawProcess, edges: Edges, block_id: Array, first: FirstIds) -> pa.Table:
+def _counts(process: RawProcess, edges: Edges, block_id: Array, first: FirstIds) -> Iterator[pa.Table]:
     """Counts by thread; threads that had one number, one after another, are added up."""
     by_tid: dict[int, list[int]] = {}
     for index, thread in enumerate(process.threads[: len(edges.threads)]):
         by_tid.setdefault(_clean_tid(thread.tid), []).append(index)
-    parts = []
+    waiting: list[tuple[int, Array, Array, Array]] = []
+    n_waiting = 0
     for tid, members in sorted(by_tid.items()):
-        blocks = _add_up([(edges.threads[index].block, edges.threads[index].block_count) for index in members])
-        taken = _add_up([(edges.threads[index].edge, edges.threads[index].edge_count) for index in members])
-        n = len(blocks[0]) + len(taken[0])
-        is_edge = np.arange(n) >= len(blocks[0])
-        ids = np.concatenate([block_id[blocks[0]], first.edge + taken[0]])
-        parts.append(
-            _table(
-                "counts",
-                process_id=numbers(np.full(n, first.process), pa.int32()),
-                pid=numbers(np.full(n, process.pid), pa.int32()),
-                tid=numbers(np.full(n, tid), pa.int32()),
-                block_id=numbers(ids, pa.int64(), is_edge),
-                edge_id=numbers(ids, pa.int64(), ~is_edge),
-                executions=numbers(np.concatenate([blocks[1], taken[1]]), pa.int64()),
-            )
-        )
-    return pa.concat_tables(parts) if parts else SCHEMAS["counts"].empty_table()
+        counts = [edges.threads[index] for index in members]
+        block, block_count = _add_all([(one.block, one.block_count) for one in counts])
+        edge, edge_count = _add_all([(one.edge, one.edge_count) for one in counts])
+        waiting.append((tid, block_id[block], first.edge + edge, np.concatenate([block_count, edge_count])))
+        n_waiting += len(block) + len(edge)
+        if n_waiting >= _COUNTS_ROWS:
+            yield _counts_table(process, waiting, first.process)
+            waiting, n_waiting = [], 0
+    if waiting:
+        yield _counts_table(process, waiting, first.process)
 
 
-def _add_up(counts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+def _counts_table(process: RawProcess, threads: list[tuple[int, Array, Array, Array]], process_id: int) -> pa.Table:
+    """For each thread its number, ids of blocks, ids of edges, and the counts of both."""
+    n_blocks = np.array([len(block) for _, block, _, _ in threads])
+    n_edges = np.array([len(edge) for _, _, edge, _ in threads])
+    ids = np.concatenate([part for _, block, edge, _ in threads for part in (block, edge)])
+    is_edge = np.repeat(np.tile([False, True], len(threads)), np.stack([n_blocks, n_edges], axis=1).reshape(-1))
+    n = len(ids)
+    return _table(
+        "counts",
+        process_id=numbers(np.full(n, process_id), pa.int32()),
+        pid=numbers(np.full(n, process.pid), pa.int32()),
+        tid=numbers(np.repeat([tid for tid, _, _, _ in threads], n_blocks + n_edges), pa.int32()),
+        block_id=numbers(ids, pa.int64(), is_edge),
+        edge_id=numbers(ids, pa.int64(), ~is_edge),
+        executions=numbers(np.concatenate([count for _, _, _, count in threads]), pa.int64()),
+    )
+
+
+def _add_all(counts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     if len(counts) == 1:
         return counts[0]
-    index, where = np.unique(np.concatenate([which for which, _ in counts]), return_inverse=True)
-    total = np.zeros(len(index), np.int64)
-    np.add.at(total, where, np.concatenate([count for _, count in counts]))
-    return index, total
+    return add_up(np.concatenate([which for which, _ in counts]), np.concatenate([count for _, count in counts]))
 
 
 def _events(

@@ -14,17 +14,23 @@ import numpy.typing as npt
 from clew.protocol._generated import (
     DYNAMIC_EDGE_RECORD,
     FRAGMENT_RECORD,
+    IMAGE_RECORD,
     INVALIDATE_RECORD,
+    UNMAP_RECORD,
     ExitKind,
     Mode,
     RecordKind,
 )
+from clew.recording.blocks_keys import sorted_unique, spans
+from clew.recording.mapped import MappedSpans
+from clew.recording.raw import Counters
+from clew.recording.rows import Rows
 
 __all__ = ["Announced"]
 
 Array = npt.NDArray[Any]
 
-_PLACES = (RecordKind.IMAGE, RecordKind.UNMAP)
+_NEVER = np.iinfo(np.uint64).max
 
 
 class Announced:
@@ -32,99 +38,100 @@ class Announced:
 
     def __init__(self, records: npt.NDArray[np.uint8]) -> None:
         self._records = records
-        head = records[:, :4].copy().view("<u2")
-        kind = head[:, 0]
+        kind = records[:, :2].copy().view("<u2")[:, 0]
         # All of these have their time stamp at the same place.
         self._tsc = records[:, 24:32].copy().view("<u8")[:, 0]
-        position = np.arange(len(records))
-        owner = np.where(kind == RecordKind.CONTINUATION, 0, position)
-        self._owner = np.maximum.accumulate(owner) if len(records) else owner
-        self._is_place = np.isin(kind, _PLACES)
+        heads = np.flatnonzero(kind != RecordKind.CONTINUATION)
+        self._length = np.ones(len(records), np.int64)
+        self._length[heads] = np.diff(np.append(heads, len(records)))
         self._fragment_at = np.flatnonzero(kind == RecordKind.FRAGMENT)
         self._edge_at = np.flatnonzero(kind == RecordKind.DYNAMIC_EDGE)
         self._invalidate_at = np.flatnonzero(kind == RecordKind.INVALIDATE)
         fragments = records[self._fragment_at].reshape(-1).view(FRAGMENT_RECORD)
         edges = records[self._edge_at].reshape(-1).view(DYNAMIC_EDGE_RECORD)
         invalidates = records[self._invalidate_at].reshape(-1).view(INVALIDATE_RECORD)
-        self._counter = fragments["counter_index"].astype(np.int64)
-        self._edge_counter = edges["counter_index"].astype(np.int64)
+        self._by_counter = Rows(fragments["counter_index"].astype(np.int64))
+        self._edges_by_counter = Rows(edges["counter_index"].astype(np.int64))
         self._app_pc = fragments["app_pc"].copy()
         calls = np.isin(fragments["exit_kind"], (ExitKind.CALL, ExitKind.INDIRECT_CALL))
         self._call = np.flatnonzero(calls)
-        self._return_point = (fragments["app_pc"] + fragments["size_bytes"])[calls]
-        self._fragments = _Places(fragments["fragment_id"])
-        self._source = self._fragments.find(edges["source_fragment_id"])
-        self._invalidated = self._fragments.find(invalidates["fragment_id"])
+        self._calls_by_return_point = Rows((fragments["app_pc"] + fragments["size_bytes"])[calls])
+        self._by_number = Rows(fragments["fragment_id"])
+        self._source = self._by_number.find_first(edges["source_fragment_id"])
+        self._invalidates_by_fragment = Rows(self._by_number.find_first(invalidates["fragment_id"]))
+        self._find_what_is_mapped(kind)
 
     def find_inherited(
         self,
         before_tsc: int,
         mode: Mode,
-        counters: Sequence[npt.NDArray[np.uint64]],
+        counters: Sequence[Counters],
         own: npt.NDArray[np.uint8],
     ) -> npt.NDArray[np.uint8]:
         """Those that say something of a child, with their continuations.
 
         They are of before the fork, `before_tsc`, and of code that the child's threads, which left `counters`, ran;
-        `own` are the records that it wrote itself. In `coverage` the child tells of its code itself.
+        `own` are the records that it wrote itself. In `coverage` the child tells of its code itself. Of what is
+        mapped only that is among them which still was at the fork.
         """
-        kept = self._is_place.copy()
-        if mode is not Mode.COVERAGE:
-            self._choose_executed(kept, _add_up(counters), own)
-        kept &= self._tsc < before_tsc
-        inherited: npt.NDArray[np.uint8] = self._records[kept[self._owner]]
-        return inherited
+        found: list[Array] = [] if mode is Mode.COVERAGE else self._find_executed(before_tsc, counters, own)
+        return self._gather([self._find_mapped(before_tsc), *found])
 
     def find_before(self, tsc: int) -> npt.NDArray[np.uint8]:
         """All that a child forked at a time stamp found, for the children that it had itself."""
-        kept = self._is_place.copy()
-        for at in (self._edge_at, self._fragment_at, self._invalidate_at):
-            kept[at] = True
-        kept &= self._tsc < tsc
-        found: npt.NDArray[np.uint8] = self._records[kept[self._owner]]
+        code = (self._edge_at, self._fragment_at, self._invalidate_at)
+        return self._gather([self._find_mapped(tsc), *(at[self._tsc[at] < tsc] for at in code)])
+
+    def _gather(self, positions: list[Array]) -> npt.NDArray[np.uint8]:
+        """The records at `positions`, each once, with their continuations, in their order."""
+        at = sorted_unique(*positions)
+        gathered: npt.NDArray[np.uint8] = self._records[spans(at, self._length[at])]
+        return gathered
+
+    def _find_what_is_mapped(self, kind: Array) -> None:
+        """Look for when each mapping went, and for what tells of others than these going."""
+        self._place_at = np.flatnonzero((kind == RecordKind.IMAGE) | (kind == RecordKind.UNMAP))
+        self._place_at = self._place_at[np.argsort(self._tsc[self._place_at], kind="stable")]
+        self._gone_tsc = np.full(len(self._place_at), _NEVER)
+        mapped = MappedSpans()
+        for number, at in enumerate(self._place_at.tolist()):
+            dtype = IMAGE_RECORD if kind[at] == RecordKind.IMAGE else UNMAP_RECORD
+            row = self._records[at].view(dtype)[0]
+            start, end = int(row["start"]), int(row["start"]) + int(row["size_bytes"])
+            if dtype is IMAGE_RECORD:
+                mapped.add(start, end, number)
+                continue
+            gone = mapped.remove(start, end)
+            if gone:
+                self._gone_tsc[[number, *gone]] = self._tsc[at]
+
+    def _find_mapped(self, tsc: int) -> Array:
+        """Records of what was mapped at a time stamp, and of what was unmapped that no record had told of."""
+        was_told = self._tsc[self._place_at] < tsc
+        found: Array = self._place_at[was_told & (self._gone_tsc >= tsc)]
         return found
 
-    def _choose_executed(self, kept: Array, total: Array, own: npt.NDArray[np.uint8]) -> None:
-        """Mark what is of code that ran, or of calls that ended in it: a child returns from what its parent called."""
-        was_taken = _has_counted(total, self._edge_counter)
-        has_run = _has_counted(total, self._counter) | _has_counted(total, self._counter + 1)
+    def _find_executed(self, before_tsc: int, counters: Sequence[Counters], own: npt.NDArray[np.uint8]) -> list[Array]:
+        """Edges, fragments and what became of them: of code that ran, or of calls that ended in it.
+
+        A child returns from what its parent called.
+        """
+        counted = sorted_unique(np.zeros(0, np.int64), *(one.index for one in counters))
+        edge = self._edges_by_counter.find(counted)[0]
+        edge = edge[self._tsc[self._edge_at[edge]] < before_tsc]
         kind = own[:, :2].copy().view("<u2")[:, 0]
-        found = own[kind == RecordKind.DYNAMIC_EDGE].reshape(-1).view(DYNAMIC_EDGE_RECORD)["source_fragment_id"]
-        source = np.concatenate([self._source[was_taken], self._fragments.find(found)])
-        has_run[source[source >= 0]] = True
+        left = own[kind == RecordKind.DYNAMIC_EDGE].reshape(-1).view(DYNAMIC_EDGE_RECORD)["source_fragment_id"]
+        fragment = sorted_unique(
+            self._by_counter.find(counted)[0],
+            self._by_counter.find(counted - 1)[0],
+            self._source[edge],
+            self._by_number.find_first(left),
+        )
+        fragment = fragment[fragment >= 0]
+        fragment = fragment[self._tsc[self._fragment_at[fragment]] < before_tsc]
         starts = own[kind == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)["app_pc"]
-        resumed = np.isin(self._return_point, np.concatenate([self._app_pc[has_run], starts]))
-        has_run[self._call[resumed]] = True
-        kept[self._edge_at] = was_taken
-        kept[self._fragment_at] = has_run
-        kept[self._invalidate_at] = (self._invalidated >= 0) & has_run[self._invalidated] if len(has_run) else False
-
-
-class _Places:
-    """Where numbers are in an array."""
-
-    def __init__(self, numbers: Array) -> None:
-        self._order = np.argsort(numbers, kind="stable")
-        self._sorted = numbers[self._order]
-
-    def find(self, wanted: Array) -> Array:
-        """Indices, -1 where there is none."""
-        if not len(self._sorted):
-            return np.full(len(wanted), -1)
-        at = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
-        return np.where(self._sorted[at] == wanted, self._order[at], -1)
-
-
-def _has_counted(total: Array, index: Array) -> Array:
-    """Whether the counter at each index counted something."""
-    inside = index < len(total)
-    counted: Array = inside & total[np.where(inside, index, 0)] if len(total) else np.zeros(len(index), bool)
-    return counted
-
-
-def _add_up(counters: Sequence[npt.NDArray[np.uint64]]) -> Array:
-    """Which counters any of the threads incremented."""
-    total = np.zeros(max((len(values) for values in counters), default=0), bool)
-    for values in counters:
-        total[: len(values)] |= values > 0
-    return total
+        resumed = self._calls_by_return_point.find(sorted_unique(self._app_pc[fragment], starts))[0]
+        fragment = sorted_unique(fragment, self._call[resumed])
+        invalidate = self._invalidates_by_fragment.find(fragment)[0]
+        at = self._edge_at[edge], self._fragment_at[fragment], self._invalidate_at[invalidate]
+        return [one[self._tsc[one] < before_tsc] for one in at]

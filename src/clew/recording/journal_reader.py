@@ -5,10 +5,11 @@ Runs in the controller, when the target has ended or clew was cut off. What reco
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAGE, Mode
 from clew.recording.inherit import Announced
 from clew.recording.journal import Frame, FrameKind, iter_frames
-from clew.recording.raw import RawImage, RawProcess, RawThread
+from clew.recording.raw import Counters, RawImage, RawProcess, RawThread
 
-__all__ = ["read_counters", "read_journal", "read_session"]
+__all__ = ["JournalReader", "read_counters", "read_session"]
 
 
 @dataclass
@@ -37,6 +38,23 @@ class _Found:
     start: dict[str, Any] | None = None
     end: dict[str, Any] | None = None
     status: np.void = field(default_factory=lambda: np.zeros(1, STATUS_PAGE)[0])
+
+    @property
+    def inherits(self) -> int | None:
+        """The number of the process that it is a fork of."""
+        return None if self.start is None or "inherits" not in self.start else int(self.start["inherits"])
+
+    @property
+    def end_ns(self) -> int:
+        """When it ended, CLOCK_REALTIME; if that is not there, when it started."""
+        ended: int = self.end["end_ns"] if self.end is not None else self.start["start_ns"] if self.start else 0
+        return ended
+
+    @property
+    def warnings(self) -> list[str]:
+        """Lines for people."""
+        cut_off = "the recording was cut off; what was recorded until then is here"
+        return [cut_off] if self.end is None else list(self.end["warnings"])
 
     def add_snapshot(self, later: _Found) -> None:
         """Take from a snapshot what the journal does not have: of threads that ran when it was made."""
@@ -78,79 +96,97 @@ def read_session(path: Path) -> dict[str, Any]:
     raise TraceDamagedError(path, "the journal's beginning is missing")
 
 
-def read_journal(path: Path, overflow: Sequence[Frame] = (), snapshot: Path | None = None) -> list[RawProcess]:
-    """Everything in the journal at `path`, and then in `overflow`, frames that found no room in the file.
+class JournalReader:
+    """The processes in a journal, made one at a time: all of them may be more than memory holds.
 
-    Processes come in the order of their numbers. `snapshot` has the counters of threads whose end is not in the
-    journal.
-
-    Raises TraceDamagedError if not even its beginning is there. A journal that was cut off gives what is in front of
-    the cut, with a warning.
+    They come in the order of their numbers, as often as asked for. Making them raises TraceDamagedError where what the
+    journal says can't be.
     """
-    found: dict[int, _Found] = defaultdict(_Found)
-    try:
-        for frame in itertools.chain(iter_frames(path), overflow):
-            found[frame.process].take(frame)
-        if snapshot is not None and snapshot.is_file():
-            kept: dict[int, _Found] = defaultdict(_Found)
-            for frame in iter_frames(snapshot):
-                kept[frame.process].take(frame)
-            for number, one in kept.items():
-                found[number].add_snapshot(one)
-        processes: dict[int, RawProcess] = {}
-        announced = _AnnouncedByProcess()
-        for number, one in sorted(found.items()):
-            if one.start is not None:
-                processes[number] = _read_process(number, one, one.start, processes, announced)
-        if not processes:
-            raise TraceDamagedError(path, "the journal's beginning is missing")
-        return list(processes.values())
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        raise TraceDamagedError(path, f"the journal can't be read ({error})") from error
+
+    def __init__(self, path: Path, overflow: Sequence[Frame] = (), snapshot: Path | None = None) -> None:
+        """The journal at `path`, and then `overflow`, frames that found no room in the file.
+
+        `snapshot` has the counters of threads whose end is not in the journal. Raises TraceDamagedError if not even the
+        journal's beginning is there. One that was cut off gives what is in front of the cut, with a warning.
+        """
+        self._path = path
+        found: dict[int, _Found] = defaultdict(_Found)
+        with self._blamed():
+            for frame in itertools.chain(iter_frames(path), overflow):
+                found[frame.process].take(frame)
+            if snapshot is not None and snapshot.is_file():
+                kept: dict[int, _Found] = defaultdict(_Found)
+                for frame in iter_frames(snapshot):
+                    kept[frame.process].take(frame)
+                for number, one in kept.items():
+                    found[number].add_snapshot(one)
+            self._found = {number: one for number, one in sorted(found.items()) if one.start is not None}
+            if not self._found:
+                raise TraceDamagedError(path, "the journal's beginning is missing")
+            parents = (one.inherits for one in self._found.values())
+            self._n_children = Counter(parent for parent in parents if parent is not None)
+
+    @property
+    def end_ns(self) -> int:
+        """When the last process ended, CLOCK_REALTIME; of one whose end is not there, when it started."""
+        return max(one.end_ns for one in self._found.values())
+
+    @property
+    def warnings(self) -> list[str]:
+        """Lines for people, of all processes."""
+        return [line for one in self._found.values() for line in one.warnings]
+
+    def __iter__(self) -> Iterator[RawProcess]:
+        # What those that forked announced, or found in their copy of another's cache, until the last child has come.
+        forked: dict[int, _Forked] = {}
+        left = self._n_children.copy()
+        for number, one in self._found.items():
+            with self._blamed():
+                process = _read_process(number, one, forked, is_forked=number in left)
+                parent = one.inherits
+                if parent is not None:
+                    left[parent] -= 1
+                    if not left[parent]:
+                        forked.pop(parent, None)
+            yield process
+
+    @contextlib.contextmanager
+    def _blamed(self) -> Iterator[None]:
+        try:
+            yield
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise TraceDamagedError(self._path, f"the journal can't be read ({error})") from error
 
 
-class _AnnouncedByProcess:
-    """What each process that forked had announced, or found in its copy of another's cache."""
+@dataclass(frozen=True)
+class _Forked:
+    """What the forks of a process need of it."""
 
-    def __init__(self) -> None:
-        self._own: dict[int, npt.NDArray[np.uint8]] = {}
-        self._forks: dict[int, tuple[int, int]] = {}
-        self._announced: dict[int, Announced] = {}
-
-    def add(self, number: int, own: npt.NDArray[np.uint8], fork: tuple[int, int] | None) -> None:
-        """Note a process' own records, and of whom it is a fork since when."""
-        self._own[number] = own
-        if fork is not None:
-            self._forks[number] = fork
-
-    def of(self, number: int) -> Announced:
-        """Of process `number`."""
-        if number not in self._announced:
-            records = self._own[number]
-            if number in self._forks:
-                parent, tsc = self._forks[number]
-                records = np.concatenate([self.of(parent).find_before(tsc), records])
-            self._announced[number] = Announced(records)
-        return self._announced[number]
+    initial_images: list[RawImage]
+    announced: Announced
 
 
-def _read_process(
-    number: int, found: _Found, start: dict[str, Any], others: dict[int, RawProcess], announced: _AnnouncedByProcess
-) -> RawProcess:
-    records = _join_records([frame for stream in sorted(found.records) for frame in found.records[stream]])
+def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_forked: bool) -> RawProcess:
+    """Process `number`; `is_forked`: it has forks of its own, and is added to those."""
+    start = found.start
+    assert start is not None
+    own = records = _join_records([frame for stream in sorted(found.records) for frame in found.records[stream]])
     images = [RawImage(**image) for image in start["initial_images"]]
-    parent = others.get(start["inherits"]) if "inherits" in start else None
     threads = [
         _read_thread(found.slots[stream], found.threads.get(stream, {}), found.counters[stream])
         for stream in sorted(found.slots)
     ]
-    fork = None if parent is None else (int(start["inherits"]), int(start["fork_tsc"]))
-    announced.add(number, records, fork)
-    if parent is not None and fork is not None:
+    parent = None if found.inherits is None else forked.get(found.inherits)
+    fork_tsc = 0
+    if parent is not None:
+        fork_tsc = int(start["fork_tsc"])
         counters = [thread.counters for thread in threads]
-        inherited = announced.of(fork[0]).find_inherited(fork[1], Mode(start["mode"]), counters, records)
-        records = np.concatenate([inherited, records])
+        inherited = parent.announced.find_inherited(fork_tsc, Mode(start["mode"]), counters, own)
+        records = np.concatenate([inherited, own])
         images = parent.initial_images
+    if is_forked:
+        before = own[:0] if parent is None else parent.announced.find_before(fork_tsc)
+        forked[number] = _Forked(images, Announced(np.concatenate([before, own])))
     end = found.end
     return RawProcess(
         pid=Pid(start["pid"]),
@@ -158,7 +194,7 @@ def _read_process(
         executable=start["executable"],
         command=start["command"],
         start_ns=start["start_ns"],
-        end_ns=start["start_ns"] if end is None else end["end_ns"],
+        end_ns=found.end_ns,
         exit_code=None if end is None else end["exit_code"],
         signal=None if end is None else end["signal"],
         mode=Mode(start["mode"]),
@@ -166,9 +202,7 @@ def _read_process(
         records=records,
         threads=threads,
         status=found.status,
-        warnings=["the recording was cut off; what was recorded until then is here"]
-        if end is None
-        else end["warnings"],
+        warnings=found.warnings,
     )
 
 
@@ -190,13 +224,15 @@ def read_counters(frame: Frame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
 
 def _read_thread(slot: int, row: dict[str, Any], frames: list[Frame]) -> RawThread:
     parts = [read_counters(frame) for frame in frames]
-    # One more than the last that counted: a fragment may have two of which the first is that one.
-    length = max((int(index.max()) + 2 for index, _ in parts if len(index)), default=0)
-    # Pages of zeros that are never written take no memory.
-    counters = np.zeros(min(length, MAX_COUNTER_BYTES // 8), np.uint64)
-    for index, values in parts:
-        inside = index < len(counters)
-        counters[index[inside]] = values[inside]
+    index = np.concatenate([np.zeros(0, np.int64), *(index for index, _ in parts)])
+    value = np.concatenate([np.zeros(0, np.uint64), *(value for _, value in parts)])
+    inside = index < MAX_COUNTER_BYTES // 8
+    index, value = index[inside], value[inside]
+    # Of what was written twice the later is true.
+    order = np.argsort(index, kind="stable")
+    last = np.append(index[order][1:] != index[order][:-1], True)[: len(index)]
+    chosen = order[last & (value[order] > 0)]
+    counters = Counters(index[chosen], value[chosen])
     has_ended = bool(row.get("has_ended", False))
     return RawThread(
         slot=slot,

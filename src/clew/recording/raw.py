@@ -15,7 +15,9 @@ import numpy.typing as npt
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol._generated import Mode
 
-__all__ = ["RawImage", "RawProcess", "RawThread", "SessionInfo"]
+__all__ = ["Counters", "RawImage", "RawProcess", "RawThread", "SessionInfo"]
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,41 @@ class RawImage:
 
 
 @dataclass(frozen=True)
+class Counters:
+    """The counters of a thread that counted something: `index`, i64, rising, and `value`, u64, above 0.
+
+    A process that goes on for long has many counters, and most of its threads need few of them.
+    """
+
+    index: Array
+    value: Array
+
+    @classmethod
+    def from_values(cls, values: Array) -> Counters:
+        """From all counters, in their order."""
+        index = np.flatnonzero(values)
+        return cls(index, values[index].astype(np.uint64))
+
+    @property
+    def last(self) -> int:
+        """The highest index; -1 if there is none."""
+        return int(self.index[-1]) if len(self.index) else -1
+
+    def at(self, index: Array) -> Array:
+        """The counters at `index` (any order), u64; 0 where nothing was counted."""
+        if not len(self.index):
+            return np.zeros(len(index), np.uint64)
+        place = np.minimum(np.searchsorted(self.index, index), len(self.index) - 1)
+        values: Array = np.where(self.index[place] == index, self.value[place], np.uint64(0))
+        return values
+
+
+@dataclass(frozen=True)
 class RawThread:
     """One thread that had a slot.
 
     `start_tsc` and `end_tsc` are time stamps; `end_tsc` is 0 when the thread did not say that it ended. `end_kind` is
-    a number of `EndKind`, unchecked. `counters` are its u64 counters, shape (counters in use,); counters past the end
-    of the array are 0.
+    a number of `EndKind`, unchecked.
     """
 
     slot: int
@@ -52,7 +83,7 @@ class RawThread:
     end_tsc: int
     end_kind: int
     lost_records: int
-    counters: npt.NDArray[np.uint64]
+    counters: Counters
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def recover(directory: Path) -> bool:
     written.
     """
     from clew.recording.assemble import assemble
-    from clew.recording.journal_reader import read_journal, read_session
+    from clew.recording.journal_reader import JournalReader, read_session
 
     if (directory / MANIFEST_NAME).is_file():
         return False
@@ -38,12 +38,12 @@ def recover(directory: Path) -> bool:
             snapshot = directory / SNAPSHOT_NAME
             written_ns = [one.stat().st_mtime_ns for one in (path, snapshot) if one.exists()]
             session = _describe(path, read_session(path), max(written_ns))
-            processes = [
+            processes = (
                 dataclasses.replace(process, end_ns=max(process.end_ns, session.end_ns))
                 if process.exit_code is None and process.signal is None
                 else process
-                for process in read_journal(path, snapshot=snapshot)
-            ]
+                for process in JournalReader(path, snapshot=snapshot)
+            )
             assemble(processes, directory, session)
     except BlockingIOError as error:
         raise TraceUnfinishedError(directory, "is being recorded; end `clew record` first") from error

@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -163,19 +163,22 @@ class RecordingSession:
 
     def finish(self) -> RecordResult:
         """Write the trace's tables. Raises OutputError if there is no room for them."""
-        from clew.recording.journal_reader import read_journal
+        from clew.recording.journal_reader import JournalReader
 
-        processes = read_journal(self._journal.path, self._journal.overflow)
+        reader = JournalReader(self._journal.path, self._journal.overflow)
+        end_ns, warnings = reader.end_ns, reader.warnings
         try:
-            self._assemble(processes)
+            self._assemble(reader, end_ns)
         except OutputError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            # All of it is in memory: the journal's room is worth more to the tables.
+            # With all of it in memory the journal's room is worth more to the tables.
+            processes = list(reader)
+            del reader
             self._journal.path.unlink(missing_ok=True)
             self._snapshots.remove()
             try:
-                self._assemble(processes)
+                self._assemble(processes, end_ns)
             except OutputError:
                 # Neither tables nor journal find room: half a trace would only be taken for one.
                 remove_directory(self.options.output)
@@ -190,7 +193,7 @@ class RecordingSession:
             None if status is None or is_killed else os.WEXITSTATUS(status),
             os.WTERMSIG(status) if status is not None and is_killed else None,
             self._processes.statistics,
-            list(dict.fromkeys([*self._warnings, *(line for process in processes for line in process.warnings)])),
+            list(dict.fromkeys([*self._warnings, *warnings])),
         )
 
     def _follow_all(self) -> None:
@@ -275,14 +278,14 @@ class RecordingSession:
                 f"{self._journal.path}: {failure.strerror}; what came later was kept in memory as far as it fitted"
             )
 
-    def _assemble(self, processes: list[RawProcess]) -> None:
+    def _assemble(self, processes: Iterable[RawProcess], end_ns: int) -> None:
         from clew.recording.assemble import assemble
         from clew.recording.raw import SessionInfo
 
         described = self._describe()
         session = SessionInfo(
             **described | {"mode": self.options.mode},
-            end_ns=max(process.end_ns for process in processes),
+            end_ns=end_ns,
             target_cpu_seconds=self._target_cpu_seconds(),
             controller_cpu_seconds=time.process_time(),
             warnings=self._warnings,

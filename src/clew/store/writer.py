@@ -40,16 +40,18 @@ class TraceWriter:
         self._directory = directory
         self._part_rows = part_rows
         self._waiting: dict[str, list[pa.Table]] = {}
+        self._waiting_rows: dict[str, int] = {}
         self._tables: dict[str, dict[str, Any]] = {name: {"rows": 0, "parts": []} for name in SCHEMAS}
 
     def write(self, name: str, table: pa.Table) -> None:
         """Append `table` to the table `name`. Small ones are kept until together they make a part worth its file."""
-        waiting = self._waiting.setdefault(name, [])
-        waiting.append(table)
-        if sum(one.num_rows for one in waiting) >= self._part_rows:
+        self._waiting.setdefault(name, []).append(table)
+        self._waiting_rows[name] = self._waiting_rows.get(name, 0) + table.num_rows
+        if self._waiting_rows[name] >= self._part_rows:
             self._write_part(name)
 
     def _write_part(self, name: str) -> None:
+        self._waiting_rows.pop(name, None)
         tables = self._waiting.pop(name, None) or [SCHEMAS[name].empty_table()]
         table = tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries()
         parts = self._tables[name]["parts"]

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ from clew.cli.main import main
 from clew.recording.raw import RawProcess, SessionInfo
 
 
-def assemble(processes: list[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
+def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
     """Note the first process."""
-    process = processes[0]
+    process = next(iter(processes))
     numbers = process.records[1:, 16:24].copy().view("<u8").ravel()
     content = {
         "pid": process.pid,
@@ -39,7 +39,12 @@ def assemble(processes: list[RawProcess], trace_directory: Path, session: Sessio
         "records": len(process.records),
         "in_order": bool((numbers == range(len(numbers))).all()) if len(numbers) else True,
         "threads": [
-            {"tid": thread.tid, "name": thread.name, "lost": thread.lost_records, "total": int(thread.counters.sum())}
+            {
+                "tid": thread.tid,
+                "name": thread.name,
+                "lost": thread.lost_records,
+                "total": int(thread.counters.value.sum()),
+            }
             for thread in process.threads
         ],
         "warnings": [*process.warnings, *session.warnings],

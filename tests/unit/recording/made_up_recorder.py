@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import EdgeKind, EndKind, ExitKind, Mode, RecordKind
-from clew.recording.raw import RawImage, RawProcess, RawThread
+from clew.recording.raw import Counters, RawImage, RawProcess, RawThread
 from tests.unit.recording.made_up_program import BASE, Instruction, Program
 from tests.unit.recording.made_up_records import record
 
@@ -92,7 +92,7 @@ class Recorder:
                 end_tsc=self.tsc if thread.end_kind else 0,
                 end_kind=thread.end_kind,
                 lost_records=0,
-                counters=thread.counters,
+                counters=Counters.from_values(thread.counters),
             )
             for index, thread in enumerate(self.threads)
         ]

@@ -16,7 +16,7 @@ from clew.protocol import _generated as protocol
 from clew.protocol._generated import EdgeKind, ExitKind, RecordKind
 from clew.recording.assemble import assemble
 from clew.recording.assemble_records import parse_records
-from clew.recording.raw import RawProcess
+from clew.recording.raw import Counters, RawProcess
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE
 from tests.unit.recording.made_up_records import record, session_info
@@ -95,9 +95,11 @@ def test_damaged_counters(seed: int, damage: int, tmp_path_factory: pytest.TempP
     rng = np.random.default_rng(damage)
     threads = []
     for thread in process.threads:
-        counters = thread.counters.copy()
-        if len(counters):
-            counters[rng.integers(0, len(counters), 3)] = rng.integers(0, 2**64 - 1, 3, dtype=np.uint64)
+        values = np.zeros(thread.counters.last + 1, np.uint64)
+        values[thread.counters.index] = thread.counters.value
+        if len(values):
+            values[rng.integers(0, len(values), 3)] = rng.integers(0, 2**64 - 1, 3, dtype=np.uint64)
+        counters = Counters.from_values(values)
         threads.append(dataclasses.replace(thread, counters=counters, tid=Tid(2**32 - 1), start_tsc=2**64 - 1))
     status = np.frombuffer(rng.bytes(protocol.STATUS_PAGE_BYTES), protocol.STATUS_PAGE)[0]
     damaged = dataclasses.replace(process, threads=threads, status=status)
@@ -188,7 +190,7 @@ def test_contradicting_fragments_of_one_version(tmp_path: Path) -> None:
         fragment(BASE, b"\x90\x90\xc3", [0, 1, 2], fragment_id=0, counter_index=0),
         fragment(BASE, b"\x90\xc3", [0, 1], fragment_id=1, counter_index=1),
     ]
-    thread = dataclasses.replace(process.threads[0], counters=np.array([5, 7], np.uint64))
+    thread = dataclasses.replace(process.threads[0], counters=Counters.from_values(np.array([5, 7])))
     rows = np.frombuffer(b"".join(records), np.uint8).reshape(-1, 64)
     trace = assemble_anyway(dataclasses.replace(process, records=rows, threads=[thread]), tmp_path / "t")
     assert trace.manifest.losses["damaged_records"] == 1
@@ -204,7 +206,7 @@ def test_many_fragments_inside_each_other(tmp_path: Path) -> None:
         fragment(BASE + at, code[at:][:200], list(range(min(200, 2048 - at))), fragment_id=at, counter_index=at)
         for at in range(n)
     )
-    thread = dataclasses.replace(process.threads[0], counters=np.ones(n, np.uint64))
+    thread = dataclasses.replace(process.threads[0], counters=Counters.from_values(np.ones(n)))
     rows = np.frombuffer(records, np.uint8).reshape(-1, 64)
     trace = assemble_anyway(dataclasses.replace(process, records=rows, threads=[thread]), tmp_path / "t")
     assert trace.blocks.num_rows >= n - 200

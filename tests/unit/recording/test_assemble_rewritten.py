@@ -16,7 +16,7 @@ from clew.analysis.invariants import check_invariants
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import EdgeKind, ExitKind, Mode, RecordKind
 from clew.recording.assemble import assemble
-from clew.recording.raw import RawProcess
+from clew.recording.raw import Counters, RawProcess
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE
 from tests.unit.recording.made_up_records import record, session_info
@@ -110,7 +110,7 @@ def make_process(n: int, mode: Mode) -> RawProcess:
     ]
     first = np.frombuffer(fragment(RETURN_POINT, ExitKind.INDIRECT_JUMP, 2), np.uint8).reshape(-1, 64)
     model = make_runtime(1, mode=mode, max_threads=1).raw_process()
-    counters = np.ones(3 * n if is_counted else 0, np.uint64)
+    counters = Counters.from_values(np.ones(3 * n if is_counted else 0))
     return dataclasses.replace(
         model,
         records=np.concatenate([first, np.concatenate(turns, axis=1).reshape(-1, 64)]),

@@ -14,6 +14,7 @@ from clew.recording.assemble import assemble
 from clew.recording.assemble_records import parse_records
 from clew.recording.assemble_versions import assign_versions, find_ends
 from clew.recording.blocks_keys import VSYSCALL_START, KeySpace, spans
+from clew.recording.raw import Counters
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE
 from tests.unit.recording.made_up_records import record, session_info
@@ -78,7 +79,7 @@ class Recording:
         """Blocks as address: (size, executions), edges as (source, target, kind): executions; 0: no source."""
         process = make_runtime(1, max_steps=1).raw_process()
         thread = dataclasses.replace(
-            process.threads[0], counters=np.array(self.counters, np.uint64), end_kind=EndKind.EXIT
+            process.threads[0], counters=Counters.from_values(np.array(self.counters, np.uint64)), end_kind=EndKind.EXIT
         )
         rows = np.frombuffer(b"".join(self.records), np.uint8).reshape(-1, 64)
         assemble([dataclasses.replace(process, records=rows, threads=[thread])], directory, session_info())

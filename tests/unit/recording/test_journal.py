@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clew.errors import OutputError, TraceDamagedError
 from clew.recording import journal as journal_module
 from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
-from clew.recording.journal_reader import read_journal
+from clew.recording.journal_reader import JournalReader
 
 
 def write(path: Path, payloads: list[bytes]) -> None:
@@ -95,9 +95,9 @@ def test_journals_without_a_beginning_are_damaged(tmp_path: Path) -> None:
     for content in (b"", b"nonsense" * 100):
         (tmp_path / "j").write_bytes(content)
         with pytest.raises(TraceDamagedError):
-            read_journal(tmp_path / "j")
+            JournalReader(tmp_path / "j")
     with pytest.raises(TraceDamagedError):
-        read_journal(tmp_path / "none")
+        JournalReader(tmp_path / "none")
 
 
 def test_json_that_says_nonsense_is_damage(tmp_path: Path) -> None:
@@ -107,4 +107,4 @@ def test_json_that_says_nonsense_is_damage(tmp_path: Path) -> None:
         with JournalWriter(path) as journal:
             ProcessJournal(journal, 0).write_json(FrameKind.PROCESS, content)
         with pytest.raises(TraceDamagedError):
-            read_journal(path)
+            list(JournalReader(path))
