@@ -22,67 +22,18 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.protocol._generated import EdgeKind, ExitKind
-from clew.recording.assemble_records import NO_INDEX, Fragments, ParsedRecords
+from clew.recording.assemble_records import Fragments, ParsedRecords
+from clew.recording.assemble_ways import DIRECT_EDGES, FragmentEdges, FragmentPaths, collect_ways, find_fragments
 from clew.recording.blocks_keys import sorted_unique
 from clew.recording.raw import Counters, RawThread
 from clew.recording.rows import Rows, add_up, is_in
 
-__all__ = ["FragmentEdges", "FragmentPaths", "ProcessFlow", "ThreadFlow", "compute_flow", "compute_seen_flow"]
+__all__ = ["ProcessFlow", "ThreadFlow", "compute_flow", "compute_seen_flow"]
 
 Array = npt.NDArray[Any]
 
 COUNTER_LIMIT = np.uint64(1 << 62)
 """No counter gets as high in the life of a machine; one that does was overwritten."""
-
-_DIRECT_EDGES = {
-    ExitKind.FALL_THROUGH: EdgeKind.FALL_THROUGH,
-    ExitKind.JUMP: EdgeKind.JUMP,
-    ExitKind.CALL: EdgeKind.CALL,
-    ExitKind.SYSCALL: EdgeKind.SYSCALL,
-}
-
-
-@dataclass(frozen=True)
-class FragmentEdges:
-    """Ways out, one row each: from a fragment (`source`, an index, or -1) to an address.
-
-    `source_pc` is the instruction for the kinds signal and fault, the fragment's first for the others. `counter` is
-    the counter's index, or -1. `target` is the fragment (an index) that it leads to where the runtime said so, or -1;
-    `tsc` is when the runtime first told of the edge, or made its fragment.
-    """
-
-    source: Array
-    source_pc: Array
-    target_pc: Array
-    kind: Array
-    counter: Array
-    target: Array
-    tsc: Array
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def take(self, chosen: Array) -> FragmentEdges:
-        """The rows that `chosen` names."""
-        return FragmentEdges(**{name: value[chosen] for name, value in vars(self).items()})
-
-
-@dataclass(frozen=True)
-class FragmentPaths:
-    """Ways through fragments, one row each: fragment `fragment` from its start up to `stop_pc` (its end, or the
-    instruction that faulted), as often as counter `counter` says.
-    """
-
-    fragment: Array
-    stop_pc: Array
-    counter: Array
-
-    def __len__(self) -> int:
-        return len(self.fragment)
-
-    def take(self, chosen: Array) -> FragmentPaths:
-        """The rows that `chosen` names."""
-        return FragmentPaths(**{name: value[chosen] for name, value in vars(self).items()})
 
 
 @dataclass(frozen=True)
@@ -124,7 +75,7 @@ class ProcessFlow:
 def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> ProcessFlow:
     """Flow of a process recorded in mode `counts`, from the counters of its threads."""
     fragments = parsed.fragments
-    edges, paths = _collect(parsed)
+    edges, paths = collect_ways(parsed)
     damaged_counters = 0
     counters = []
     separation = _Separation(fragments)
@@ -164,14 +115,14 @@ def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> Process
 def compute_seen_flow(parsed: ParsedRecords) -> ProcessFlow:
     """Flow of a process recorded in mode `coverage`: every total is 1, for "seen", or 0."""
     fragments = parsed.fragments
-    possible, paths = _collect(parsed)
-    is_dynamic = ~np.isin(possible.kind, [*_DIRECT_EDGES.values(), EdgeKind.TAKEN, EdgeKind.NOT_TAKEN])
+    possible, paths = collect_ways(parsed)
+    is_dynamic = ~np.isin(possible.kind, [*DIRECT_EDGES.values(), EdgeKind.TAKEN, EdgeKind.NOT_TAKEN])
     # Where a signal comes at the end of a system call, its exit is taken without ever being linked.
     interrupted = possible.source_pc[possible.kind == EdgeKind.SIGNAL]
     is_dynamic |= (possible.kind == EdgeKind.SYSCALL) & np.isin(possible.target_pc, interrupted)
     dynamic = possible.take(np.flatnonzero(is_dynamic))
     links = parsed.links
-    source = _find_fragments(fragments, links["source_fragment_id"])
+    source = find_fragments(fragments, links["source_fragment_id"])
     linked = np.flatnonzero((source >= 0) & ~np.isin(links["edge_kind"], [EdgeKind.RETURN, EdgeKind.PARTIAL]))
     edges = FragmentEdges(
         source=np.concatenate([source[linked], dynamic.source]),
@@ -179,7 +130,7 @@ def compute_seen_flow(parsed: ParsedRecords) -> ProcessFlow:
         target_pc=np.concatenate([links["target_pc"][linked].astype(np.uint64), dynamic.target_pc]),
         kind=np.concatenate([links["edge_kind"][linked], dynamic.kind]),
         counter=np.full(len(linked) + len(dynamic), -1),
-        target=np.concatenate([_find_fragments(fragments, links["target_fragment_id"][linked]), dynamic.target]),
+        target=np.concatenate([find_fragments(fragments, links["target_fragment_id"][linked]), dynamic.target]),
         tsc=np.concatenate([links["tsc"][linked].astype(np.uint64), dynamic.tsc]),
     )
     # A fragment that was left in its middle and through none of its exits ran no further than that.
@@ -296,80 +247,6 @@ class _Accounting:
         # A thread does one last thing; were there several, one after which nothing ever ran is likelier.
         beyond = place[candidates] >= self.n_starts
         return int(candidates[np.argmax(beyond)])
-
-
-def _collect(parsed: ParsedRecords) -> tuple[FragmentEdges, FragmentPaths]:
-    """Every way out and every way through, with its counter; those never taken included."""
-    fragments = parsed.fragments
-    everything = np.arange(len(fragments))
-    has_counter = fragments.counter_index >= 0
-    recorded = ~fragments.is_excluded
-    edges: list[tuple[Array, ...]] = []
-    paths: list[tuple[Array, Array, Array]] = []
-
-    def add_edges(rows: Array, target_pc: Array, kind: EdgeKind, counter: Array) -> None:
-        kinds, unsaid = np.full(len(rows), kind, np.uint8), np.full(len(rows), -1)
-        edges.append((rows, fragments.app_pc[rows], target_pc, kinds, counter, unsaid, fragments.tsc[rows]))
-
-    for exit_kind, edge_kind in _DIRECT_EDGES.items():
-        rows = everything[(fragments.exit_kind == exit_kind) & (recorded | fragments.counts_first)]
-        targets = fragments.end_pc if exit_kind in (ExitKind.FALL_THROUGH, ExitKind.SYSCALL) else fragments.target_pc
-        add_edges(rows, targets[rows], edge_kind, fragments.counter_index[rows])
-    branches = fragments.exit_kind == ExitKind.CONDITIONAL
-    taken = everything[branches & (recorded | fragments.counts_first)]
-    add_edges(taken, fragments.target_pc[taken], EdgeKind.TAKEN, fragments.counter_index[taken])
-    not_taken = everything[branches & (recorded | fragments.counts_second)]
-    second = np.where(has_counter[not_taken], fragments.counter_index[not_taken] + 1, -1)
-    add_edges(not_taken, fragments.end_pc[not_taken], EdgeKind.NOT_TAKEN, second)
-
-    is_indirect = (fragments.exit_kind == ExitKind.INDIRECT_JUMP) | (fragments.exit_kind == ExitKind.INDIRECT_CALL)
-    direct = everything[recorded & ~is_indirect]
-    paths.append((direct, fragments.end_pc[direct], fragments.counter_index[direct]))
-    both = everything[recorded & branches]
-    paths.append((both, fragments.end_pc[both], np.where(has_counter[both], fragments.counter_index[both] + 1, -1)))
-
-    rows = parsed.dynamic_edges
-    source = _find_fragments(fragments, rows["source_fragment_id"])
-    counter = rows["counter_index"].astype(np.int64)
-    counter[counter == NO_INDEX] = -1
-    kind = rows["edge_kind"].copy()
-    source_pc, target_pc = rows["source_pc"].astype(np.uint64), rows["target_pc"].astype(np.uint64)
-    inside = np.zeros(len(rows), bool)
-    has_source = np.flatnonzero(source >= 0)
-    fragment = source[has_source]
-    inside[has_source] = (target_pc[has_source] >= fragments.app_pc[fragment]) & (
-        target_pc[has_source] < fragments.end_pc[fragment]
-    )
-    is_partial = kind == EdgeKind.PARTIAL
-    partial = np.flatnonzero(is_partial & inside)
-    partial = partial[fragments.starts_instruction(source[partial], target_pc[partial])]
-    partial = partial[recorded[source[partial]]]
-    paths.append((source[partial], target_pc[partial], counter[partial]))
-    through = has_source[is_indirect[fragment] & recorded[fragment]]
-    through = through[(kind[through] == EdgeKind.INDIRECT_CALL) | (kind[through] == EdgeKind.INDIRECT_JUMP)]
-    paths.append((source[through], fragments.end_pc[source[through]], counter[through]))
-    needs_source = (kind != EdgeKind.START) & (kind != EdgeKind.SIGNAL) & (kind != EdgeKind.FAULT)
-    usable = np.flatnonzero(~is_partial & ((source >= 0) | ~needs_source))
-    # What the dispatcher counts goes on counting when code at the target changes: the first target says nothing.
-    target = np.where(
-        needs_source & (kind != EdgeKind.SIGRETURN), _find_fragments(fragments, rows["target_fragment_id"]), -1
-    )
-    columns = (source, source_pc, target_pc, kind, counter, target, rows["tsc"].astype(np.uint64))
-    edges.append(tuple(column[usable] for column in columns))
-    return (
-        FragmentEdges(*(np.concatenate(column) for column in zip(*edges, strict=True))),
-        FragmentPaths(*(np.concatenate(column) for column in zip(*paths, strict=True))),
-    )
-
-
-def _find_fragments(fragments: Fragments, fragment_id: Array) -> Array:
-    """Indices of the fragments of these numbers; -1 for a number nobody has."""
-    if not len(fragments):
-        return np.full(len(fragment_id), -1)
-    order = np.argsort(fragments.fragment_id)
-    ids = fragments.fragment_id[order]
-    at = np.minimum(np.searchsorted(ids, fragment_id), len(ids) - 1)
-    return np.where(ids[at] == fragment_id, order[at], -1)
 
 
 def _extend_places(starts: Array, *addresses: Array) -> tuple[Array, list[Array]]:
