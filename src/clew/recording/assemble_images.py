@@ -66,18 +66,25 @@ class ImageMap:
 
     def locate(self, pc: Array, tsc: Array) -> Array:
         """The image (index) at each address at a time stamp; -1 outside of images. `pc` must be sorted."""
-        found = np.full(len(pc), -1)
+        newest = np.full(len(pc), -1)
+        by_span: dict[tuple[int, int], list[int]] = {}
+        for number, place in enumerate(self.placed):
+            by_span.setdefault((place.start, place.end), []).append(number)
         lookups = 0
-        for place in self.placed:
-            first, last = np.searchsorted(pc, np.array([place.start, place.end], np.uint64)).tolist()
+        # Programs that make code map the same addresses over and over: of these only the last before a block matters.
+        for span, numbers in by_span.items():
+            first, last = np.searchsorted(pc, np.array(span, np.uint64)).tolist()
             lookups += last - first
             if lookups > _MAX_LOOKUPS:
                 self.is_complete = False
                 break
-            if place.tsc == 0:
-                found[first:last] = place.image
-            else:
-                found[first:last][tsc[first:last] >= np.uint64(place.tsc)] = place.image
+            since = np.array([self.placed[number].tsc for number in numbers], np.uint64)
+            at = np.searchsorted(since, tsc[first:last], "right") - 1
+            latest = np.where(at >= 0, np.array(numbers)[at], -1)
+            np.maximum(newest[first:last], latest, out=newest[first:last])
+        # The last one stands for none.
+        image = np.array([*(place.image for place in self.placed), -1], np.int64)
+        found: Array = image[newest]
         return found
 
 
