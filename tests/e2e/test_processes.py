@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.programs.build import BIN
 
@@ -69,6 +70,39 @@ def test_a_child_that_a_signal_kills(tmp_path: Path) -> None:
     script = "import os, signal\npid = os.fork()\nif pid == 0: os.kill(os.getpid(), 15)\nprint(os.waitpid(pid, 0)[1])"
     _, recorded = record([sys.executable, "-c", script], tmp_path / "t")
     assert processes_of(recorded)[-1]["exit"] == {"signal": signal.SIGTERM}
+
+
+FAILING_DRAIN = """
+import sys
+from clew.cli.main import main
+from clew.recording.drain import Drain
+
+drain_ring = Drain._drain_ring
+
+def drain_until_damaged(self, stream):
+    if self._process_name == "{name}":
+        raise ValueError("damaged")
+    return drain_ring(self, stream)
+
+Drain._drain_ring = drain_until_damaged
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(("name", "others"), [("sleep", {3, 0}), ("sh", set())])
+def test_a_process_whose_memory_can_not_be_drained_is_the_only_one_lost(
+    tmp_path: Path, name: str, others: set[int]
+) -> None:
+    words = ["record", "-o", str(tmp_path / "t"), "--", "sh", "-c", "/bin/sleep 0.1; /bin/echo a; exit 3"]
+    run = runs.run([sys.executable, "-c", FAILING_DRAIN.format(name=name), *words])
+    assert (run.status, run.stdout) == (3, b"a\n"), run
+    assert b"lost (ValueError: damaged)" in run.stderr and b"Traceback" not in run.stderr
+    trace = Trace(tmp_path / "t")
+    assert trace.manifest.losses["lost_processes"] == 1
+    (lost,) = (row["process_id"] for row in trace.threads.to_pylist() if row["end"] == "lost")
+    ends = {row["process_id"]: row["exit_code"] for row in trace.processes.to_pylist()}
+    assert ends.pop(lost) is None
+    assert others <= set(ends.values())
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -33,6 +33,10 @@ class Exits:
         """How many run unfollowed and are awaited."""
         return len(self._awaited)
 
+    def is_awaited(self, pid: Pid) -> bool:
+        """Whether process `pid` runs unfollowed and is awaited."""
+        return pid in self._awaited.values()
+
     def wait_for(self, pid: Pid, pidfd: int) -> None:
         """Hear of the end of a child that runs unfollowed; its pidfd is closed then."""
         self._awaited[pidfd] = pid
@@ -66,7 +70,7 @@ class Exits:
     def bury_orphans(self, is_wanted: Callable[[Pid], bool]) -> None:
         """Wait for ended children that nobody wants to hear of: descendants whose parents are gone."""
         for pid in find_ended_children():
-            if not is_wanted(pid) and pid not in self._awaited.values():
+            if not is_wanted(pid) and not self.is_awaited(pid):
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
 

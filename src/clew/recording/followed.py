@@ -9,6 +9,7 @@ import fcntl
 import os
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -54,6 +55,8 @@ class FollowedProcess:
         self.command: list[str] = []
         self.name = ""
         self.drain: Drain | None = None
+        self.failure: Exception | None = None
+        """What made its drain unusable."""
         self.warnings: list[str] = []
 
     @property
@@ -95,22 +98,43 @@ class FollowedProcess:
             row |= {"inherits": fork.parent_number, "fork_tsc": fork.tsc}
         self.journal.write_json(FrameKind.PROCESS, row)
 
+    def attempt(self, action: Callable[[Drain], int | None]) -> int:
+        """What `action` makes of its drain, 0 for nothing or if that fails: then it is noted as its `failure`.
+
+        The drain works on what the target writes. What goes wrong there is this process' loss, and no other's.
+        """
+        if self.drain is None or self.failure is not None:
+            return 0
+        try:
+            return action(self.drain) or 0
+        except Exception as error:
+            self.failure = error
+            return 0
+
     def finish(self, exit_code: int | None, signal: int | None, *, goes_on: bool) -> None:
         """Take the rest, and tell the journal how it ended; both None: by another program, or it goes on unfollowed.
 
         `goes_on`: it may still use its region, which then is nobody else's.
         """
+        self.attempt(lambda drain: drain.finish())
         if self.drain is not None:
-            try:
-                self.drain.finish()
-                self.warnings += self.drain.warnings
-                self._note_runtime_state(self.drain.status())
-            finally:
-                self.drain.close()
+            if self.failure is not None:
+                self.drain.give_up()
+                reason = f"{type(self.failure).__name__}: {self.failure}"
+                self.warnings.append(f"process {self.pid} can't be followed any further, the rest is lost ({reason})")
+            self.warnings += self.drain.warnings
+            self._note_runtime_state(self.drain.status())
+            self.drain.close()
         self.shared.close(is_unused=not goes_on)
         self.journal.write_json(
             FrameKind.PROCESS_END,
-            {"end_ns": time.time_ns(), "exit_code": exit_code, "signal": signal, "warnings": self.warnings},
+            {
+                "end_ns": time.time_ns(),
+                "exit_code": exit_code,
+                "signal": signal,
+                "is_lost": self.failure is not None,
+                "warnings": self.warnings,
+            },
         )
 
     def _note_runtime_state(self, status: Any) -> None:

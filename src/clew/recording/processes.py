@@ -86,6 +86,10 @@ class Processes:
         """Whether process `pid` is followed now."""
         return any(process.pid == pid for process in self._live)
 
+    def is_running(self, pid: Pid) -> bool:
+        """Whether process `pid` is followed now, or was and is awaited."""
+        return self.is_live(pid) or self._exits.is_awaited(pid)
+
     def add(self, process: StoppedProcess, layout: SharedLayout, heap_bytes: int, *, is_paused: bool = False) -> int:
         """Put the runtime into a stopped process and follow it; its pidfd. Raises ClewError, OSError if it is gone."""
         parent_pid = read_parent(process.pid)
@@ -123,6 +127,9 @@ class Processes:
         for followed in ended:
             if followed in self._live:
                 self._note_end(followed)
+        for followed in [*self._live, *self._unborn]:
+            if followed.failure is not None:
+                self._lose(followed)
         return moved_bytes
 
     def bury_orphans(self) -> None:
@@ -132,8 +139,7 @@ class Processes:
     def refresh_names(self) -> None:
         """Note what the kernel calls the threads: those that are killed can't say it themselves."""
         for followed in self._live:
-            if followed.drain is not None:
-                followed.drain.refresh_names()
+            followed.attempt(lambda drain: drain.refresh_names())
 
     def write_snapshot(self, snapshots: Snapshots) -> None:
         """Keep the counters of all that run now."""
@@ -202,7 +208,25 @@ class Processes:
                 process_name=followed.name,
                 answer=self._answer_of(followed),
             )
-        return followed.drain.poll()
+        return followed.attempt(lambda drain: drain.poll())
+
+    def _lose(self, followed: FollowedProcess) -> None:
+        """End the following of a process whose drain has failed; it goes on, and soon takes clew for gone."""
+        if followed in self._unborn:
+            self._warn(f"a child can't be followed: {followed.failure}")
+            self._unborn.discard(followed, is_unused=False)
+            return
+        pidfd = self._take_pidfd(followed)
+        self._finish(followed, None, None, goes_on=True)
+        self._run_unfollowed(followed.pid, pidfd)
+
+    def _run_unfollowed(self, pid: Pid, pidfd: int) -> None:
+        """Give a pidfd up. Whoever started clew waits for its child, and for that one's exit status."""
+        with contextlib.suppress(OSError):
+            if read_parent(pid) == os.getpid():
+                self._exits.wait_for(pid, pidfd)
+                return
+        os.close(pidfd)
 
     def _note_end(self, followed: FollowedProcess) -> None:
         status = self._exits.collect(followed.pid, followed.pidfd)
@@ -227,18 +251,19 @@ class Processes:
         followed.finish(exit_code, signal, goes_on=goes_on or self._has_survivors(followed))
         self._live.remove(followed)
         if followed.pidfd >= 0:
-            self._release_pidfd(followed)
+            os.close(self._take_pidfd(followed))
 
     def _has_survivors(self, followed: FollowedProcess) -> bool:
         """Whether another process shares the memory, and goes on: a task that was cloned so, or a vfork's child."""
         tids = [] if followed.drain is None else followed.drain.find_running()
         return any(tid != followed.pid and maps_region(Tid(tid), followed.shared) for tid in tids)
 
-    def _release_pidfd(self, followed: FollowedProcess) -> None:
-        self._poll.unregister(followed.pidfd)
-        del self._by_pidfd[followed.pidfd]
-        os.close(followed.pidfd)
-        followed.pidfd = -1
+    def _take_pidfd(self, followed: FollowedProcess) -> int:
+        """No longer hear of its end by its pidfd, which is the caller's from now on."""
+        pidfd, followed.pidfd = followed.pidfd, -1
+        self._poll.unregister(pidfd)
+        del self._by_pidfd[pidfd]
+        return pidfd
 
     def _answer_of(self, followed: FollowedProcess) -> Callable[[Request], int | None]:
         return lambda request: self._answer(followed, request)
@@ -334,9 +359,8 @@ class Processes:
             self._exits.status[pid] = error.wait_status
         except (ClewError, OSError) as error:
             self._warn(f"process {pid} goes on unfollowed: {error}")
-            if pidfd >= 0 and read_parent(pid) == os.getpid():
-                # Whoever started clew waits for it, and for its exit status.
-                self._exits.wait_for(pid, pidfd)
+            if pidfd >= 0:
+                self._run_unfollowed(pid, pidfd)
                 pidfd = -1
         finally:
             if pidfd >= 0:

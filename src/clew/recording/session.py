@@ -225,7 +225,7 @@ class RecordingSession:
 
     def _is_interrupted_alone(self, now: float) -> bool:
         """Whether the terminal interrupted clew when the program itself had ended, and only descendants still ran."""
-        if self._processes.is_live(self.pid) or not len(self._processes):
+        if self._processes.is_running(self.pid) or not len(self._processes):
             return False
         if self._alone_since is None:
             self._alone_since, self._interrupts = now, self._guard.interrupts

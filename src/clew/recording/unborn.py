@@ -53,13 +53,13 @@ class Unborn:
         """It is born: its parent."""
         return self._children.pop(process.shared).parent
 
-    def discard(self, process: FollowedProcess) -> None:
-        """It will not come: its region is nobody's."""
+    def discard(self, process: FollowedProcess, *, is_unused: bool = True) -> None:
+        """It will not come: its region is nobody's if it `is_unused`."""
         del self._children[process.shared]
         self._doorbell.forget(process.shared)
         if process.drain is not None:
             process.drain.close()
-        process.shared.close()
+        process.shared.close(is_unused=is_unused)
 
     def discard_region(self, sibling: SharedMemory, region: int) -> None:
         """It will not come, as who asked for it says: the region of that number in the file of `sibling`."""
