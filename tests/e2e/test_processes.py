@@ -113,6 +113,14 @@ def test_no_follow(tmp_path: Path, mode: str) -> None:
     assert not any("true" in row["details"] for row in events_of(recorded, "fork") + events_of(recorded, "execve"))
 
 
+def test_programs_executed_in_a_pid_namespace(tmp_path: Path) -> None:
+    command = ["unshare", "--user", "--pid", "--fork", "sh", "-c", "/bin/echo a; exec /bin/echo b"]
+    if runs.run(command).status != 0:
+        pytest.skip("namespaces can't be made here")
+    _, recorded = record(command, tmp_path / "t")
+    assert [name for name in names_of(recorded) if name == "echo"] == ["echo"] * 2
+
+
 def test_a_daemon_outlives_its_parent(tmp_path: Path) -> None:
     script = (
         "import os, time\n"

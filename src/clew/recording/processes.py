@@ -24,6 +24,7 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
+from clew.process.tasks import find_process
 from clew.protocol._constants import RequestKind
 from clew.recording.executions import Executions
 from clew.recording.exits import Exits
@@ -281,9 +282,9 @@ class Processes:
             case RequestKind.ADOPT:
                 return self._adopt(followed, Pid(request.arguments[0]), request.arguments[1])
             case RequestKind.EXECVE:
-                return self._executions.begin(followed, Tid(request.tid), *request.arguments[:3])
+                return self._executions.begin(followed, request)
             case RequestKind.EXECVE_FAILED:
-                self._executions.fail(followed, request.tid)
+                self._executions.fail(followed, request)
         return 0
 
     def _answer_fork(self, followed: FollowedProcess, unused_region: int) -> int:
@@ -301,7 +302,8 @@ class Processes:
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
         if followed not in self._unborn:
             return 0
-        pid = claimed if maps_region(claimed, followed.shared) else self._search(followed.shared)
+        # In a namespace of its own it knows itself by another number.
+        pid = claimed if maps_region(claimed, followed.shared) else find_process(followed.shared)
         if pid is None:
             return 0
         pidfd = -1
@@ -320,11 +322,6 @@ class Processes:
             followed.drain.tell_process(pid, followed.name)
         self._start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         return 1
-
-    def _search(self, shared: SharedMemory) -> Pid | None:
-        """The process that maps a region: it may know itself by another number, in a namespace of its own."""
-        numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
-        return next((pid for pid in numbers if maps_region(pid, shared)), None)
 
     def _follow_executions(self) -> None:
         for execution, followed, end in self._executions.poll():
