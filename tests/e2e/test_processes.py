@@ -173,20 +173,73 @@ def test_programs_for_other_machines_run_unfollowed_and_that_is_told(tmp_path: P
     assert any('"is_followed": false' in row["details"] for row in events_of(recorded, "execve"))
 
 
-def test_a_set_uid_program_runs_unfollowed_with_its_privileges(tmp_path: Path) -> None:
+# Without the right to trace what gains privileges, as an ordinary user is.
+UNPRIVILEGED = ("setpriv", "--bounding-set", "-sys_ptrace")
+NOBODY = 65534
+
+
+@pytest.fixture
+def set_uid_program(tmp_path: Path) -> Path:
+    """A static program of another user's in a root of its own, which prints whose rights it has."""
     if os.geteuid() != 0:
         pytest.skip("only root can make a set-uid program of another user's")
-    nobody = 65534
-    program = tmp_path / "id"
-    program.write_bytes(Path("/usr/bin/id").read_bytes())
-    os.chown(program, nobody, -1)
+    program = tmp_path / "root" / "usr" / "bin" / "env"
+    program.parent.mkdir(parents=True)
+    (tmp_path / "root" / "link").symlink_to("/usr/bin/env")
+    source = tmp_path / "whose.c"
+    source.write_text('#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("%d\\n", geteuid()); }\n')
+    subprocess.run(["gcc", "-static", "-o", program, source], check=True)
+    os.chown(program, NOBODY, -1)
     program.chmod(0o4755)
-    # Without the right to trace what gains privileges, as an ordinary user is.
-    unprivileged = ("setpriv", "--bounding-set", "-sys_ptrace")
-    run = runs.run(
-        [*unprivileged, *runs.clew_command("record", "-o", tmp_path / "t"), "sh", "-c", f"{program} -u; true"]
-    )
-    assert run.stdout == b"%d\n" % nobody, run
+    return program
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "os.execv('root/usr/bin/env', ['env'])",
+        # In the root outside this is a program without privileges.
+        "os.chroot('root'); os.execv('/link', ['link'])",
+        "os.chdir('root/usr'); os.chroot('..'); os.execv('../../../bin/../usr/bin/env', ['env'])",
+        "fd = os.open('root/usr/bin/env', os.O_RDONLY); os.set_inheritable(fd, True)"
+        "\nos.execv(f'/proc/self/fd/{fd}', ['env'])",
+        "fd = os.open('root/usr/bin/env', os.O_PATH); os.execve(fd, ['env'], {})",
+    ],
+)
+def test_a_set_uid_program_runs_unfollowed_with_its_privileges(
+    tmp_path: Path, set_uid_program: Path, script: str
+) -> None:
+    (tmp_path / "root" / "bin").mkdir()
+    recorder = runs.clew_command("record", "-o", tmp_path / "t", "--", sys.executable, "-c", f"import os\n{script}")
+    run = runs.run([*UNPRIVILEGED, *recorder], cwd=tmp_path)
+    assert run.stdout == b"%d\n" % NOBODY, run
     assert b"set-uid" in run.stderr
     recorded = runs.read(tmp_path / "t")
     assert any('"is_followed": false' in row["details"] for row in events_of(recorded, "execve"))
+
+
+def test_a_file_system_that_does_not_answer(tmp_path: Path) -> None:
+    (tmp_path / "silent").mkdir()
+    script = (
+        "import ctypes, os, signal, time\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "fd = os.open('/dev/fuse', os.O_RDWR)\n"
+        "options = b'fd=%d,rootmode=40000,user_id=0,group_id=0' % fd\n"
+        "if libc.unshare(0x20000) or libc.mount(b'none', b'/', None, 0x44000, None):\n"  # private mounts, all of them
+        "    os._exit(9)\n"
+        "if libc.mount(b'silent', b'silent', b'fuse', 0, options): os._exit(9)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    signal.alarm(2)\n"
+        "    os.execv('silent/program', ['program'])\n"
+        "time.sleep(0.5)\n"
+        "start = time.monotonic()\n"
+        "if os.fork() == 0: os._exit(0)\n"
+        "print(time.monotonic() - start < 3)\n"
+        "print(os.waitpid(pid, 0)[1])\n"
+    )
+    command = [sys.executable, "-c", script]
+    if not os.path.exists("/dev/fuse") or os.geteuid() != 0 or runs.run(command, cwd=tmp_path).status == 9:
+        pytest.skip("file systems can't be mounted here")
+    run = runs.record(command, tmp_path / "t", cwd=tmp_path)
+    assert (run.status, run.stdout) == (0, b"True\n%d\n" % signal.SIGALRM), run

@@ -15,14 +15,10 @@ from typing import Final
 from clew.address import Pid, Tid
 from clew.process import ptrace
 from clew.process.identity import is_traced_here
-from clew.process.program import Program, find_program
 
-__all__ = ["Execution", "find_executed"]
+__all__ = ["Ended", "Execution"]
 
-MAX_PATH_BYTES: Final = 4096
 GIVE_UP_SECONDS: Final = 1.0
-_AT_FDCWD: Final = (1 << 64) - 100
-_AT_EMPTY_PATH: Final = 0x1000
 
 
 @dataclass(frozen=True)
@@ -93,25 +89,3 @@ def _go_on(pid: Pid, status: int) -> None:
                 ptrace.cont(pid)
         else:
             ptrace.cont(pid, 0 if status >> 16 else stop_signal)
-
-
-def find_executed(tid: Tid, path_address: int, directory: int, flags: int) -> Program:
-    """What execve of the string at `path_address` by thread `tid` would execute; arguments as execveat's, unchecked.
-
-    Raises ClewError if it can't be executed or not be followed, OSError if it can't be told.
-    """
-    with open(f"/proc/{tid}/mem", "rb", buffering=0) as memory:
-        room = MAX_PATH_BYTES
-        data = b""
-        while room and b"\0" not in data:
-            # Up to the end of a page: the next one may not be there.
-            part_bytes = min(room, 4096 - (path_address + len(data)) % 4096)
-            data += os.pread(memory.fileno(), part_bytes, path_address + len(data))
-            room -= part_bytes
-    path = os.fsdecode(data.split(b"\0", 1)[0])
-    if path.startswith("/"):
-        return find_program(f"/proc/{tid}/root{path}")
-    start = f"/proc/{tid}/cwd" if directory == _AT_FDCWD else f"/proc/{tid}/fd/{directory & 0xFFFFFFFF}"
-    if not path and flags & _AT_EMPTY_PATH:
-        return find_program(start)
-    return find_program(f"{start}/{path}")

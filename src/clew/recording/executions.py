@@ -6,13 +6,15 @@ maps the shared memory it speaks through.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from clew.address import Pid
-from clew.errors import ClewError
-from clew.process.execution import Ended, Execution, find_executed
+from clew.address import Pid, Tid
+from clew.process.executed import LOOK_SECONDS, Look, Verdict
+from clew.process.execution import Ended, Execution
 from clew.process.identity import read_group
 from clew.process.tasks import find_task
 from clew.recording.followed import FollowedProcess
@@ -22,12 +24,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Executions"]
 
+SOON_SECONDS: Final = 0.0002
+SOON_FOR_SECONDS: Final = 0.1
+LATER_SECONDS: Final = 0.002
+
 
 @dataclass(frozen=True)
 class _UnderWay:
     execution: Execution
     followed: FollowedProcess
     slot: int
+    since: float
 
 
 class Executions:
@@ -36,9 +43,18 @@ class Executions:
     def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn
         self._under_way: list[_UnderWay] = []
+        self._looks: dict[tuple[FollowedProcess, int], Look] = {}
 
     def __len__(self) -> int:
         return len(self._under_way)
+
+    @property
+    def delay_seconds(self) -> float:
+        """How long to wait at most before they are looked after again."""
+        if not self._under_way and not self._looks:
+            return math.inf
+        since = max([one.since for one in self._under_way] + [look.since for look in self._looks.values()])
+        return SOON_SECONDS if time.monotonic() - since < SOON_FOR_SECONDS else LATER_SECONDS
 
     def is_under_way(self, pid: Pid) -> bool:
         """Whether a thread of process `pid` executes a program."""
@@ -59,20 +75,31 @@ class Executions:
         if self.is_under_way(pid):
             # One after the other: who is seized while another executes waits for that one, and we would for both.
             return None
-        try:
-            find_executed(tid, *request.arguments[:3])
-        except ClewError as error:
-            if "no such" not in error.message:
-                self._warn(f"process {followed.pid} may go on unfollowed: {error.message}")
+        verdict = self._look(followed, request, tid)
+        if verdict is None:
+            return None
+        if not verdict.is_followed:
+            if verdict.reason:
+                self._warn(f"process {followed.pid} may go on unfollowed: {verdict.reason}")
             return 0
-        except (OSError, OverflowError):
-            return 0
         try:
-            self._under_way.append(_UnderWay(Execution(tid, pid), followed, request.slot))
+            self._under_way.append(_UnderWay(Execution(tid, pid), followed, request.slot, time.monotonic()))
         except OSError as error:
             self._warn(f"process {followed.pid} goes on unfollowed after execve: ptrace is not allowed ({error})")
             return 0
         return 1
+
+    def _look(self, followed: FollowedProcess, request: Request, tid: Tid) -> Verdict | None:
+        """What to make of the program that is to be executed; None: not known yet."""
+        asked = (tid, *request.arguments[:3])
+        key = (followed, request.slot)
+        look = self._looks.get(key)
+        if look is None or look.asked != asked:
+            look = self._looks[key] = Look(tid, *request.arguments[:3])
+        verdict = look.verdict
+        if verdict is not None:
+            del self._looks[key]
+        return verdict
 
     def fail(self, followed: FollowedProcess, request: Request) -> None:
         """A thread's call has failed: let it go."""
@@ -84,6 +111,9 @@ class Executions:
     def poll(self) -> list[tuple[Execution, FollowedProcess, Ended | None]]:
         """Those that are over, and whose they were: with a new program, stopped inside execve, or ended instead."""
         over: list[tuple[Execution, FollowedProcess, Ended | None]] = []
+        for key, look in list(self._looks.items()):
+            if time.monotonic() - look.since > 2 * LOOK_SECONDS:
+                del self._looks[key]  # Who asked is gone.
         for one in list(self._under_way):
             outcome = one.execution.poll()
             if outcome is not False:

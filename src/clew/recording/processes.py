@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Processes"]
 
-EXECUTION_POLL_SECONDS: Final = 0.0002
 UNHEARD_POLL_SECONDS: Final = 0.002
 MAX_WARNINGS: Final = 20
 
@@ -108,9 +107,8 @@ class Processes:
 
     def poll(self, delay_seconds: float) -> int:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
-        if self._executions:
-            delay_seconds = min(delay_seconds, EXECUTION_POLL_SECONDS)
-        elif self._settings.follows and not (
+        delay_seconds = min(delay_seconds, self._executions.delay_seconds)
+        if self._settings.follows and not (
             self._doorbell.is_working and len(self._live) + len(self._unborn) <= MAX_BELLS
         ):
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
