@@ -17,6 +17,7 @@ from clew.process.executed import LOOK_SECONDS, Look, Verdict
 from clew.process.execution import Ended, Execution
 from clew.process.identity import read_group
 from clew.process.tasks import find_task
+from clew.protocol._constants import FULL_WAIT_SECONDS
 from clew.recording.followed import FollowedProcess
 
 if TYPE_CHECKING:
@@ -27,14 +28,17 @@ __all__ = ["Executions"]
 SOON_SECONDS: Final = 0.0002
 SOON_FOR_SECONDS: Final = 0.1
 LATER_SECONDS: Final = 0.002
+LET_GO_SECONDS: Final = 1.0
+MAX_TURN_SECONDS: Final = FULL_WAIT_SECONDS / 2
 
 
-@dataclass(frozen=True)
+@dataclass
 class _UnderWay:
     execution: Execution
     followed: FollowedProcess
     slot: int
     since: float
+    failed_at: float = math.inf
 
 
 class Executions:
@@ -72,9 +76,14 @@ class Executions:
             pid = read_group(tid)
         except OSError:
             return 0
-        if self.is_under_way(pid):
+        others = [one.since for one in self._under_way if one.execution.pid == pid]
+        if others:
             # One after the other: who is seized while another executes waits for that one, and we would for both.
-            return None
+            # Nor for long: the thread would take clew for gone.
+            if time.monotonic() - min(others) < MAX_TURN_SECONDS:
+                return None
+            self._warn(f"process {followed.pid} may go on unfollowed: another thread of it executes a program")
+            return 0
         verdict = self._look(followed, request, tid)
         if verdict is None:
             return None
@@ -101,12 +110,14 @@ class Executions:
             del self._looks[key]
         return verdict
 
-    def fail(self, followed: FollowedProcess, request: Request) -> None:
-        """A thread's call has failed: let it go."""
-        for one in list(self._under_way):
+    def fail(self, followed: FollowedProcess, request: Request) -> int | None:
+        """A thread's call has failed: 0 once it is let go, None: ask again."""
+        for one in self._under_way:
             if one.followed is followed and one.slot == request.slot:
-                self._under_way.remove(one)
-                one.execution.give_up()
+                one.failed_at = min(one.failed_at, time.monotonic())
+                # A thread that can't be stopped now goes on as it is, and is let go when it can be.
+                return None if time.monotonic() - one.failed_at < LET_GO_SECONDS else 0
+        return 0
 
     def poll(self) -> list[tuple[Execution, FollowedProcess, Ended | None]]:
         """Those that are over, and whose they were: with a new program, stopped inside execve, or ended instead."""
@@ -115,14 +126,16 @@ class Executions:
             if time.monotonic() - look.since > 2 * LOOK_SECONDS:
                 del self._looks[key]  # Who asked is gone.
         for one in list(self._under_way):
-            outcome = one.execution.poll()
+            outcome = one.execution.poll() if one.failed_at == math.inf else one.execution.let_go()
             if outcome is not False:
                 self._under_way.remove(one)
-                over.append((one.execution, one.followed, outcome if isinstance(outcome, Ended) else None))
+                if isinstance(outcome, Ended) or one.failed_at == math.inf:
+                    over.append((one.execution, one.followed, outcome if isinstance(outcome, Ended) else None))
         return over
 
     def give_up(self) -> None:
-        """Let all of them go."""
-        for one in self._under_way:
-            one.execution.give_up()
-        self._under_way.clear()
+        """Let all of them go. What can't be stopped stays seized until it ends, or this process does."""
+        until = time.monotonic() + LET_GO_SECONDS
+        while self._under_way and time.monotonic() < until:
+            self._under_way = [one for one in self._under_way if not one.execution.let_go()]
+            time.sleep(SOON_SECONDS)

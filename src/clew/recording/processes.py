@@ -182,6 +182,7 @@ class Processes:
             followed.identify(process.pid, parent_pid, pidfd)
             self._filters.tell_all(shared, mappings)
         except BaseException:
+            self._doorbell.forget(shared)
             shared.close()
             raise
         self._start(followed, start_ns, mappings, None)
@@ -282,7 +283,7 @@ class Processes:
             case RequestKind.EXECVE:
                 return self._executions.begin(followed, request)
             case RequestKind.EXECVE_FAILED:
-                self._executions.fail(followed, request)
+                return self._executions.fail(followed, request)
         return 0
 
     def _answer_fork(self, followed: FollowedProcess, unused_region: int) -> int:
