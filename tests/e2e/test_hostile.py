@@ -36,6 +36,28 @@ def check_scribbles(scribble: Path, folder: Path, seed: int, n_words: int) -> No
 
 
 @pytest.fixture(scope="session")
+def outlives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program whose memory a task shares that outlives it."""
+    path = tmp_path_factory.mktemp("outlives") / "outlives"
+    subprocess.run(["gcc", "-O1", "-o", path, SOURCES / "hostile" / "outlives.c"], check=True)
+    return path
+
+
+@pytest.mark.parametrize(("how", "turns"), [("exit", 1010), ("killed", 1010), ("vfork", 1000), ("execve", 1010)])
+def test_a_task_that_outlives_its_process_is_followed_to_its_end(
+    outlives: Path, tmp_path: Path, how: str, turns: int
+) -> None:
+    native = runs.run([outlives, how])
+    assert native.stdout == b"done\n"
+    assert runs.record([outlives, how], tmp_path / "t") == native
+    recorded = runs.read(tmp_path / "t")
+    symbols = recorded.trace.blocks.select(["symbol", "symbol_offset"]).to_pylist()
+    (row,) = (n for n, symbol in enumerate(symbols) if symbol == {"symbol": "turn", "symbol_offset": 0})
+    assert recorded.arrays.block_executions[row] == turns
+    assert recorded.summary["processes"][0]["threads"][1]["end"] == "exit"
+
+
+@pytest.fixture(scope="session")
 def scribble(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_scribble(tmp_path_factory.mktemp("hostile"))
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from clew.address import Pid, Tid
+from clew.address import Pid
 from clew.errors import ClewError, TargetGoneError
 from clew.process import ptrace
 from clew.process.doorbell import MAX_BELLS, Doorbell
@@ -84,7 +84,7 @@ class Processes:
 
     def is_live(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now."""
-        return any(process.pid == pid for process in self._live)
+        return any(process.pid == pid and not process.has_ended for process in self._live)
 
     def is_running(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now, or was and is awaited."""
@@ -140,6 +140,12 @@ class Processes:
         for followed in self._live:
             followed.attempt(lambda drain: drain.refresh_names())
 
+    def settle_ended(self) -> None:
+        """Finish the processes that have ended, and whose memory nobody shares any more."""
+        for followed in list(self._live):
+            if followed.has_ended and not maps_region(followed.memory_pid, followed.shared):
+                self._settle(followed)
+
     def write_snapshot(self, snapshots: Snapshots) -> None:
         """Keep the counters of all that run now."""
         snapshots.write(self._live)
@@ -148,7 +154,7 @@ class Processes:
         """Finish what is there; the processes go on."""
         self._executions.give_up()
         for followed in list(self._live):
-            self._finish(followed, None, None, goes_on=True)
+            self._finish(followed, goes_on=True)
         self._doorbell.close()
         if self._filters.left_out:
             self._warn("more ranges to include or exclude than the runtime's table holds; some were left out")
@@ -193,8 +199,13 @@ class Processes:
     ) -> None:
         followed.write_start(start_ns, mappings, fork)
         self._live.append(followed)
-        self._by_pidfd[followed.pidfd] = followed
-        self._poll.register(followed.pidfd, select.POLLIN)
+        self._watch(followed, followed.pidfd)
+
+    def _watch(self, followed: FollowedProcess, pidfd: int) -> None:
+        """Hear of the end of the process that `pidfd` is of."""
+        followed.pidfd = pidfd
+        self._by_pidfd[pidfd] = followed
+        self._poll.register(pidfd, select.POLLIN)
 
     def _drain(self, followed: FollowedProcess) -> int:
         if followed.drain is None:
@@ -217,7 +228,7 @@ class Processes:
             self._unborn.discard(followed, is_unused=False)
             return
         pidfd = self._take_pidfd(followed)
-        self._finish(followed, None, None, goes_on=True)
+        self._finish(followed, goes_on=True)
         self._run_unfollowed(followed.pid, pidfd)
 
     def _run_unfollowed(self, pid: Pid, pidfd: int) -> None:
@@ -229,18 +240,32 @@ class Processes:
         os.close(pidfd)
 
     def _note_end(self, followed: FollowedProcess) -> None:
-        status = self._exits.collect(followed.pid, followed.pidfd)
-        if status is None:
-            followed.warnings.append(f"how process {followed.pid} ended is not known: somebody else waited for it")
-            self._finish(followed, None, None)
-        elif os.WIFSIGNALED(status):
-            self._finish(followed, None, os.WTERMSIG(status))
-        else:
-            self._finish(followed, os.WEXITSTATUS(status), None)
+        if not followed.has_ended:
+            status = self._exits.collect(followed.pid, followed.pidfd)
+            if status is None:
+                followed.warnings.append(f"how process {followed.pid} ended is not known: somebody else waited for it")
+                followed.note_end(None, None)
+            elif os.WIFSIGNALED(status):
+                followed.note_end(None, os.WTERMSIG(status))
+            else:
+                followed.note_end(os.WEXITSTATUS(status), None)
+        self._settle(followed)
 
-    def _finish(
-        self, followed: FollowedProcess, exit_code: int | None, signal: int | None, *, goes_on: bool = False
-    ) -> None:
+    def _settle(self, followed: FollowedProcess) -> None:
+        """Finish a process that has ended, or follow on where another one shares its memory, until that one ends."""
+        survivor = followed.find_survivor()
+        if followed.pidfd >= 0:
+            os.close(self._take_pidfd(followed))
+        try:
+            if survivor is not None:
+                self._watch(followed, os.pidfd_open(survivor))
+                followed.memory_pid = survivor
+                return
+        except OSError as error:
+            followed.warnings.append(f"what shares the memory of process {followed.pid} goes on unfollowed: {error}")
+        self._finish(followed, goes_on=survivor is not None)
+
+    def _finish(self, followed: FollowedProcess, *, goes_on: bool = False) -> None:
         self._drain(followed)
         if followed.drain is not None:
             page = followed.drain.status()
@@ -248,15 +273,10 @@ class Processes:
                 if page.dtype[name].shape == ():
                     self.statistics[name] = self.statistics.get(name, 0) + int(page[name])
         self._doorbell.forget(followed.shared)
-        followed.finish(exit_code, signal, goes_on=goes_on or self._has_survivors(followed))
+        followed.finish(goes_on=goes_on)
         self._live.remove(followed)
         if followed.pidfd >= 0:
             os.close(self._take_pidfd(followed))
-
-    def _has_survivors(self, followed: FollowedProcess) -> bool:
-        """Whether another process shares the memory, and goes on: a task that was cloned so, or a vfork's child."""
-        tids = [] if followed.drain is None else followed.drain.find_running()
-        return any(tid != followed.pid and maps_region(Tid(tid), followed.shared) for tid in tids)
 
     def _take_pidfd(self, followed: FollowedProcess) -> int:
         """No longer hear of its end by its pidfd, which is the caller's from now on."""
@@ -274,7 +294,7 @@ class Processes:
             case RequestKind.IMAGE_FILTERS:
                 start, end = request.arguments[:2]
                 with contextlib.suppress(OSError):
-                    mapped = [one for one in read_maps(followed.pid) if one.start < end and start < one.end]
+                    mapped = [one for one in read_maps(followed.memory_pid) if one.start < end and start < one.end]
                     self._filters.tell(followed.shared, mapped)
             case RequestKind.FORK:
                 return self._answer_fork(followed, request.arguments[0])
@@ -333,12 +353,17 @@ class Processes:
         """Put the runtime into the program that `pid` executes, stopped inside execve, and let it go."""
         is_same = before.pid == pid
         parent_pid = before.parent_pid if is_same else before.pid
-        if is_same:
-            self._finish(before, None, None)
         process = None
         pidfd = -1
         try:
-            pidfd = os.pidfd_open(pid)
+            if is_same:
+                # One of its own could be one descriptor too many, and its exit status be lost.
+                pidfd = self._take_pidfd(before)
+                before.note_end(None, None)
+            else:
+                pidfd = os.pidfd_open(pid)
+            if before.has_ended:
+                self._settle(before)
             process = StoppedProcess(pid)
             # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
             process.run_to_syscall_stop()

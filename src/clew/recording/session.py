@@ -205,6 +205,7 @@ class RecordingSession:
             now = pace.note(self._processes.poll(pace.delay_seconds))
             if now - names_at > NAMES_INTERVAL_SECONDS:
                 self._processes.refresh_names()
+                self._processes.settle_ended()
                 if self.options.adopts_orphans:
                     self._processes.bury_orphans()
                 names_at = now
