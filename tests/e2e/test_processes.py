@@ -105,6 +105,34 @@ def test_a_process_whose_memory_can_not_be_drained_is_the_only_one_lost(
     assert others <= set(ends.values())
 
 
+SLEEPERS = """
+import os, resource, sys
+print(resource.getrlimit(resource.RLIMIT_NOFILE), flush=True)
+read_end, write_end = os.pipe()
+for _ in range(40):
+    if os.fork() == 0:
+        os.close(write_end)
+        os.read(read_end, 1)
+        os.execv("/bin/sh", ["sh", "-c", "ulimit -n; exec ls -m /proc/self/fd"])
+os.close(write_end)
+print([os.wait()[1] for _ in range(40)])
+"""
+
+
+@pytest.mark.parametrize(("limits", "is_enough"), [("64:4096", True), ("64:64", False)])
+def test_descriptors_of_many_processes(tmp_path: Path, limits: str, is_enough: bool) -> None:
+    limit = ("prlimit", f"--nofile={limits}")
+    command = [sys.executable, "-c", SLEEPERS]
+    native = runs.run([*limit, *command])
+    recorded = runs.run([*limit, *runs.clew_command("record", "-o", tmp_path / "t", "--", *command)])
+    found = recorded.sorted_lines()
+    assert (found.status, found.stdout) == (native.status, native.sorted_lines().stdout), recorded
+    assert b"Traceback" not in recorded.stderr
+    assert (b"unfollowed" in recorded.stderr) == (not is_enough)
+    if is_enough:
+        assert names_of(runs.read(tmp_path / "t")).count("ls") == 40
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_no_follow(tmp_path: Path, mode: str) -> None:
     script = "/bin/echo a; (echo b); exec /bin/echo c"

@@ -40,18 +40,22 @@ def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
 
 
 def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
-    """Whether any process but this one maps any part of a shared file; with `offset`, the region there."""
+    """Whether any process but this one maps any part of a shared file; with `offset`, the region there.
+
+    Raises OSError if that can't be told.
+    """
     inode = os.fstat(file.fd).st_ino
     for name in os.listdir("/proc"):
         if name.isdecimal() and int(name) != os.getpid():
-            with contextlib.suppress(OSError):
+            try:
                 text = Path(f"/proc/{name}/maps").read_bytes()
-                # Most have none of ours, and need not be taken apart.
-                if MEMFD_NAME.encode() in text and any(
-                    one.inode == inode and _is_memfd(one) and offset in (None, one.file_offset)
-                    for one in parse_maps(text)
-                ):
-                    return True
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+            # Most have none of ours, and need not be taken apart.
+            if MEMFD_NAME.encode() in text and any(
+                one.inode == inode and _is_memfd(one) and offset in (None, one.file_offset) for one in parse_maps(text)
+            ):
+                return True
     return False
 
 

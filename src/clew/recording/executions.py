@@ -69,12 +69,15 @@ class Executions:
 
         The request's arguments are execveat's: path, directory, flags.
         """
-        tid = find_task(followed.shared, followed.pid, request.tid)
-        if tid is None:
-            return 0
         try:
+            tid = find_task(followed.shared, followed.pid, request.tid)
+            if tid is None:
+                return 0
             pid = read_group(tid)
-        except OSError:
+        except ProcessLookupError:
+            return 0
+        except OSError as error:
+            self._warn(f"process {followed.pid} may go on unfollowed: {error}")
             return 0
         others = [one.since for one in self._under_way if one.execution.pid == pid]
         if others:

@@ -38,7 +38,12 @@ class Exits:
         return pid in self._awaited.values()
 
     def wait_for(self, pid: Pid, pidfd: int) -> None:
-        """Hear of the end of a child that runs unfollowed; its pidfd is closed then."""
+        """Take the pidfd of a process that runs unfollowed. A child is awaited, as whoever started clew does."""
+        try:
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            os.close(pidfd)
+            return
         self._awaited[pidfd] = pid
         self._poll.register(pidfd, select.POLLIN)
 
@@ -69,9 +74,9 @@ class Exits:
 
     def bury_orphans(self, is_wanted: Callable[[Pid], bool]) -> None:
         """Wait for ended children that nobody wants to hear of: descendants whose parents are gone."""
-        for pid in find_ended_children():
-            if not is_wanted(pid) and not self.is_awaited(pid):
-                with contextlib.suppress(ChildProcessError):
+        with contextlib.suppress(OSError):
+            for pid in find_ended_children():
+                if not is_wanted(pid) and not self.is_awaited(pid):
                     os.waitpid(pid, os.WNOHANG)
 
     def _collect(self, pid: Pid) -> int | None:

@@ -7,6 +7,7 @@ if that process maps the shared memory it speaks through.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import time
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from clew.address import Pid
 from clew.errors import ClewError, TargetGoneError
 from clew.process import ptrace
+from clew.process.descriptor_limit import DescriptorLimit
 from clew.process.doorbell import MAX_BELLS, Doorbell
 from clew.process.identity import maps_region, read_parent
 from clew.process.inject import inject, layout_for_limits
@@ -58,6 +60,7 @@ class Processes:
         self._live: list[FollowedProcess] = []
         self._executions = Executions(self._warn)
         self._doorbell = Doorbell()
+        self._descriptors = DescriptorLimit()
         self._unborn = Unborn(self._doorbell)
         self._poll = select.poll()
         self._poll.register(self._doorbell.fd, select.POLLIN)
@@ -156,6 +159,7 @@ class Processes:
         for followed in list(self._live):
             self._finish(followed, goes_on=True)
         self._doorbell.close()
+        self._descriptors.restore()
         if self._filters.left_out:
             self._warn("more ranges to include or exclude than the runtime's table holds; some were left out")
 
@@ -197,6 +201,8 @@ class Processes:
     def _start(
         self, followed: FollowedProcess, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None
     ) -> None:
+        # Not before there is a process to follow: one that is started here has the limit as it was.
+        self._descriptors.lift()
         followed.write_start(start_ns, mappings, fork)
         self._live.append(followed)
         self._watch(followed, followed.pidfd)
@@ -229,15 +235,7 @@ class Processes:
             return
         pidfd = self._take_pidfd(followed)
         self._finish(followed, goes_on=True)
-        self._run_unfollowed(followed.pid, pidfd)
-
-    def _run_unfollowed(self, pid: Pid, pidfd: int) -> None:
-        """Give a pidfd up. Whoever started clew waits for its child, and for that one's exit status."""
-        with contextlib.suppress(OSError):
-            if read_parent(pid) == os.getpid():
-                self._exits.wait_for(pid, pidfd)
-                return
-        os.close(pidfd)
+        self._exits.wait_for(followed.pid, pidfd)
 
     def _note_end(self, followed: FollowedProcess) -> None:
         if not followed.has_ended:
@@ -321,20 +319,23 @@ class Processes:
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
         if followed not in self._unborn:
             return 0
-        # In a namespace of its own it knows itself by another number.
-        pid = claimed if maps_region(claimed, followed.shared) else find_process(followed.shared)
-        if pid is None:
-            return 0
         pidfd = -1
         try:
+            # In a namespace of its own it knows itself by another number.
+            pid = claimed if maps_region(claimed, followed.shared) else find_process(followed.shared)
+            if pid is None:
+                return 0
             pidfd = os.pidfd_open(pid)
             followed.identify(pid, read_parent(pid), pidfd)
-            is_it = maps_region(pid, followed.shared)
-        except OSError:
-            is_it = False
-        if not is_it:
+            if not maps_region(pid, followed.shared):
+                raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+        except OSError as error:
             if pidfd >= 0:
                 os.close(pidfd)
+            if error.errno != errno.ESRCH:
+                self._warn(f"a child runs unfollowed: {error}")
+            # It goes on natively, and has the region mapped.
+            self._unborn.discard(followed, is_unused=False)
             return 0
         parent = self._unborn.take(followed)
         if followed.drain is not None:
@@ -380,17 +381,14 @@ class Processes:
             self._exits.status[pid] = error.wait_status
         except (ClewError, OSError) as error:
             self._warn(f"process {pid} goes on unfollowed: {error}")
-            if pidfd >= 0:
-                self._run_unfollowed(pid, pidfd)
-                pidfd = -1
         finally:
-            if pidfd >= 0:
-                os.close(pidfd)
             with contextlib.suppress(OSError):
                 if process is None:
                     ptrace.detach(pid)
                 else:
                     process.detach()
+            if pidfd >= 0:
+                self._exits.wait_for(pid, pidfd)
 
     def _warn(self, message: str) -> None:
         if len(self.warnings) < MAX_WARNINGS and message not in self.warnings:

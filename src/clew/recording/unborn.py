@@ -5,6 +5,7 @@ Runs in the controller.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,10 +73,12 @@ class Unborn:
         now = time.monotonic()
         if not self._children or now < self._look_at:
             return
-        for shared, child in list(self._children.items()):
-            is_late = now - child.asked_at > 2 * FULL_WAIT_SECONDS
-            if (is_late and not is_mapped(shared.file, shared.offset)) or not (
-                are_others_live or is_mapped(shared.file)
-            ):
-                self.discard(child.process)
+        # Where it can't be told they are waited for.
+        with contextlib.suppress(OSError):
+            for shared, child in list(self._children.items()):
+                is_late = now - child.asked_at > 2 * FULL_WAIT_SECONDS
+                if (is_late and not is_mapped(shared.file, shared.offset)) or not (
+                    are_others_live or is_mapped(shared.file)
+                ):
+                    self.discard(child.process)
         self._look_at = time.monotonic() + STILLBORN_INTERVAL_SECONDS
