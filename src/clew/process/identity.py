@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clew.address import Pid, Tid
 from clew.process.maps import Mapping, parse_maps, read_maps
-from clew.process.shared_memory import MEMFD_NAME, SharedFile, SharedMemory
+from clew.process.shared_memory import MEMFD_NAME, PAGE_BYTES, SharedFile, SharedMemory
 
 __all__ = [
     "find_ended_children",
@@ -27,13 +27,19 @@ __all__ = [
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
-    """Whether a process or thread maps this very region: it may say who it is, but could say anything."""
+    """Whether a process or thread maps this very region: it may say who it is, but could say anything.
+
+    The first page of the file alone is every process' anchor.
+    """
     if os.path.exists(f"/proc/self/task/{pid}"):
         return False  # clew itself maps it, too.
     inode = os.fstat(shared.fd).st_ino
     with contextlib.suppress(OSError):
         return any(
-            mapping.inode == inode and mapping.file_offset == shared.offset and _is_memfd(mapping)
+            mapping.inode == inode
+            and mapping.file_offset == shared.offset
+            and mapping.end - mapping.start > PAGE_BYTES
+            and _is_memfd(mapping)
             for mapping in read_maps(Pid(pid))
         )
     return False

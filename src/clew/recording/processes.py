@@ -352,6 +352,11 @@ class Processes:
 
     def _enter(self, pid: Pid, before: FollowedProcess) -> None:
         """Put the runtime into the program that `pid` executes, stopped inside execve, and let it go."""
+        if before.pid == pid and before not in self._live:
+            # It was lost after it had asked, and is awaited.
+            with contextlib.suppress(OSError):
+                ptrace.detach(pid)
+            return
         is_same = before.pid == pid
         parent_pid = before.parent_pid if is_same else before.pid
         process = None
@@ -363,7 +368,7 @@ class Processes:
                 before.note_end(None, None)
             else:
                 pidfd = os.pidfd_open(pid)
-            if before.has_ended:
+            if before.has_ended and before in self._live:
                 self._settle(before)
             process = StoppedProcess(pid)
             # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
