@@ -15,10 +15,10 @@ SEEDS = int(os.environ.get("CLEW_SCRIBBLES", "6"))
 TIMEOUT_SECONDS = 60.0
 
 
-def build_scribble(folder: Path) -> Path:
-    """The program that writes over what it shares with clew."""
-    path = folder / "scribble"
-    subprocess.run(["gcc", "-O1", "-o", path, SOURCES / "hostile" / "scribble.c"], check=True)
+def build_scribble(folder: Path, name: str = "scribble") -> Path:
+    """A program that writes over what it, or its parent, shares with clew."""
+    path = folder / name
+    subprocess.run(["gcc", "-O1", "-o", path, SOURCES / "hostile" / f"{name}.c"], check=True)
     return path
 
 
@@ -28,11 +28,33 @@ def check_scribbles(scribble: Path, folder: Path, seed: int, n_words: int) -> No
     command = runs.clew_command("record", "-o", trace, "--", scribble, str(seed), str(n_words))
     run = runs.run(command, timeout_seconds=TIMEOUT_SECONDS)
     assert b"Traceback" not in run.stderr and b"internal error" not in run.stderr, run.stderr
-    assert run.status != 3, "the program did not find the shared memory"
+    assert run.status not in (3, 4), "the program did not find the shared memory"
     if (trace / "manifest.json").exists():
         for subcommand in ("info", "verify", "report"):
             shown = runs.run(runs.clew_command(subcommand, trace), timeout_seconds=TIMEOUT_SECONDS)
             assert b"Traceback" not in shown.stderr and b"internal error" not in shown.stderr, shown.stderr
+
+
+@pytest.fixture(scope="session")
+def outlives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program whose memory a task shares that outlives it."""
+    path = tmp_path_factory.mktemp("outlives") / "outlives"
+    subprocess.run(["gcc", "-O1", "-o", path, SOURCES / "hostile" / "outlives.c"], check=True)
+    return path
+
+
+@pytest.mark.parametrize(("how", "turns"), [("exit", 1010), ("killed", 1010), ("vfork", 1000), ("execve", 1010)])
+def test_a_task_that_outlives_its_process_is_followed_to_its_end(
+    outlives: Path, tmp_path: Path, how: str, turns: int
+) -> None:
+    native = runs.run([outlives, how])
+    assert native.stdout == b"done\n"
+    assert runs.record([outlives, how], tmp_path / "t") == native
+    recorded = runs.read(tmp_path / "t")
+    symbols = recorded.trace.blocks.select(["symbol", "symbol_offset"]).to_pylist()
+    (row,) = (n for n, symbol in enumerate(symbols) if symbol == {"symbol": "turn", "symbol_offset": 0})
+    assert recorded.arrays.block_executions[row] == turns
+    assert recorded.summary["processes"][0]["threads"][1]["end"] == "exit"
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +66,17 @@ def scribble(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_scribbles_over_shared_memory(scribble: Path, tmp_path: Path, seed: int, n_words: int) -> None:
     check_scribbles(scribble, tmp_path, seed, n_words)
+
+
+@pytest.fixture(scope="session")
+def scribble_parent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_scribble(tmp_path_factory.mktemp("hostile"), "scribble_parent")
+
+
+@pytest.mark.parametrize("n_words", [20, 2000])
+@pytest.mark.parametrize("seed", range(min(SEEDS, 2)))
+def test_children_that_scribble_over_what_their_parent_shares(
+    scribble_parent: Path, tmp_path: Path, seed: int, n_words: int
+) -> None:
+    """All processes of a family share one file, so that a child can map its parent's rings."""
+    check_scribbles(scribble_parent, tmp_path, seed, n_words)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.programs.build import BIN
 
@@ -71,12 +72,81 @@ def test_a_child_that_a_signal_kills(tmp_path: Path) -> None:
     assert processes_of(recorded)[-1]["exit"] == {"signal": signal.SIGTERM}
 
 
+FAILING_DRAIN = """
+import sys
+from clew.cli.main import main
+from clew.recording.drain import Drain
+
+drain_ring = Drain._drain_ring
+
+def drain_until_damaged(self, stream):
+    if self._process_name == "{name}":
+        raise ValueError("damaged")
+    return drain_ring(self, stream)
+
+Drain._drain_ring = drain_until_damaged
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(("name", "others"), [("sleep", {3, 0}), ("sh", set())])
+def test_a_process_whose_memory_can_not_be_drained_is_the_only_one_lost(
+    tmp_path: Path, name: str, others: set[int]
+) -> None:
+    words = ["record", "-o", str(tmp_path / "t"), "--", "sh", "-c", "/bin/sleep 0.1; /bin/echo a; exit 3"]
+    run = runs.run([sys.executable, "-c", FAILING_DRAIN.format(name=name), *words])
+    assert (run.status, run.stdout) == (3, b"a\n"), run
+    assert b"lost (ValueError: damaged)" in run.stderr and b"Traceback" not in run.stderr
+    trace = Trace(tmp_path / "t")
+    assert trace.manifest.losses["lost_processes"] == 1
+    (lost,) = (row["process_id"] for row in trace.threads.to_pylist() if row["end"] == "lost")
+    ends = {row["process_id"]: row["exit_code"] for row in trace.processes.to_pylist()}
+    assert ends.pop(lost) is None
+    assert others <= set(ends.values())
+
+
+SLEEPERS = """
+import os, resource, sys
+print(resource.getrlimit(resource.RLIMIT_NOFILE), flush=True)
+read_end, write_end = os.pipe()
+for _ in range(40):
+    if os.fork() == 0:
+        os.close(write_end)
+        os.read(read_end, 1)
+        os.execv("/bin/sh", ["sh", "-c", "ulimit -n; exec ls -m /proc/self/fd"])
+os.close(write_end)
+print([os.wait()[1] for _ in range(40)])
+"""
+
+
+@pytest.mark.parametrize(("limits", "is_enough"), [("64:4096", True), ("64:64", False)])
+def test_descriptors_of_many_processes(tmp_path: Path, limits: str, is_enough: bool) -> None:
+    limit = ("prlimit", f"--nofile={limits}")
+    command = [sys.executable, "-c", SLEEPERS]
+    native = runs.run([*limit, *command])
+    recorded = runs.run([*limit, *runs.clew_command("record", "-o", tmp_path / "t", "--", *command)])
+    found = recorded.sorted_lines()
+    assert (found.status, found.stdout) == (native.status, native.sorted_lines().stdout), recorded
+    assert b"Traceback" not in recorded.stderr
+    assert (b"unfollowed" in recorded.stderr) == (not is_enough)
+    if is_enough:
+        assert names_of(runs.read(tmp_path / "t")).count("ls") == 40
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_no_follow(tmp_path: Path, mode: str) -> None:
     script = "/bin/echo a; (echo b); exec /bin/echo c"
     _, recorded = record(["sh", "-c", script], tmp_path / "t", "--no-follow", "--mode", mode)
     assert len(processes_of(recorded)) == 1
     assert not any("true" in row["details"] for row in events_of(recorded, "fork") + events_of(recorded, "execve"))
+
+
+def test_programs_executed_in_a_pid_namespace(tmp_path: Path) -> None:
+    command = ["unshare", "--user", "--pid", "--fork", "sh", "-c", "/bin/echo a; exec /bin/echo b"]
+    if runs.run(command).status != 0:
+        pytest.skip("namespaces can't be made here")
+    _, recorded = record(command, tmp_path / "t")
+    assert [name for name in names_of(recorded) if name == "echo"] == ["echo"] * 2
 
 
 def test_a_daemon_outlives_its_parent(tmp_path: Path) -> None:
@@ -131,20 +201,73 @@ def test_programs_for_other_machines_run_unfollowed_and_that_is_told(tmp_path: P
     assert any('"is_followed": false' in row["details"] for row in events_of(recorded, "execve"))
 
 
-def test_a_set_uid_program_runs_unfollowed_with_its_privileges(tmp_path: Path) -> None:
+# Without the right to trace what gains privileges, as an ordinary user is.
+UNPRIVILEGED = ("setpriv", "--bounding-set", "-sys_ptrace")
+NOBODY = 65534
+
+
+@pytest.fixture
+def set_uid_program(tmp_path: Path) -> Path:
+    """A static program of another user's in a root of its own, which prints whose rights it has."""
     if os.geteuid() != 0:
         pytest.skip("only root can make a set-uid program of another user's")
-    nobody = 65534
-    program = tmp_path / "id"
-    program.write_bytes(Path("/usr/bin/id").read_bytes())
-    os.chown(program, nobody, -1)
+    program = tmp_path / "root" / "usr" / "bin" / "env"
+    program.parent.mkdir(parents=True)
+    (tmp_path / "root" / "link").symlink_to("/usr/bin/env")
+    source = tmp_path / "whose.c"
+    source.write_text('#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("%d\\n", geteuid()); }\n')
+    subprocess.run(["gcc", "-static", "-o", program, source], check=True)
+    os.chown(program, NOBODY, -1)
     program.chmod(0o4755)
-    # Without the right to trace what gains privileges, as an ordinary user is.
-    unprivileged = ("setpriv", "--bounding-set", "-sys_ptrace")
-    run = runs.run(
-        [*unprivileged, *runs.clew_command("record", "-o", tmp_path / "t"), "sh", "-c", f"{program} -u; true"]
-    )
-    assert run.stdout == b"%d\n" % nobody, run
+    return program
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "os.execv('root/usr/bin/env', ['env'])",
+        # In the root outside this is a program without privileges.
+        "os.chroot('root'); os.execv('/link', ['link'])",
+        "os.chdir('root/usr'); os.chroot('..'); os.execv('../../../bin/../usr/bin/env', ['env'])",
+        "fd = os.open('root/usr/bin/env', os.O_RDONLY); os.set_inheritable(fd, True)"
+        "\nos.execv(f'/proc/self/fd/{fd}', ['env'])",
+        "fd = os.open('root/usr/bin/env', os.O_PATH); os.execve(fd, ['env'], {})",
+    ],
+)
+def test_a_set_uid_program_runs_unfollowed_with_its_privileges(
+    tmp_path: Path, set_uid_program: Path, script: str
+) -> None:
+    (tmp_path / "root" / "bin").mkdir()
+    recorder = runs.clew_command("record", "-o", tmp_path / "t", "--", sys.executable, "-c", f"import os\n{script}")
+    run = runs.run([*UNPRIVILEGED, *recorder], cwd=tmp_path)
+    assert run.stdout == b"%d\n" % NOBODY, run
     assert b"set-uid" in run.stderr
     recorded = runs.read(tmp_path / "t")
     assert any('"is_followed": false' in row["details"] for row in events_of(recorded, "execve"))
+
+
+def test_a_file_system_that_does_not_answer(tmp_path: Path) -> None:
+    (tmp_path / "silent").mkdir()
+    script = (
+        "import ctypes, os, signal, time\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "fd = os.open('/dev/fuse', os.O_RDWR)\n"
+        "options = b'fd=%d,rootmode=40000,user_id=0,group_id=0' % fd\n"
+        "if libc.unshare(0x20000) or libc.mount(b'none', b'/', None, 0x44000, None):\n"  # private mounts, all of them
+        "    os._exit(9)\n"
+        "if libc.mount(b'silent', b'silent', b'fuse', 0, options): os._exit(9)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    signal.alarm(2)\n"
+        "    os.execv('silent/program', ['program'])\n"
+        "time.sleep(0.5)\n"
+        "start = time.monotonic()\n"
+        "if os.fork() == 0: os._exit(0)\n"
+        "print(time.monotonic() - start < 3)\n"
+        "print(os.waitpid(pid, 0)[1])\n"
+    )
+    command = [sys.executable, "-c", script]
+    if not os.path.exists("/dev/fuse") or os.geteuid() != 0 or runs.run(command, cwd=tmp_path).status == 9:
+        pytest.skip("file systems can't be mounted here")
+    run = runs.record(command, tmp_path / "t", cwd=tmp_path)
+    assert (run.status, run.stdout) == (0, b"True\n%d\n" % signal.SIGALRM), run

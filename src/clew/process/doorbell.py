@@ -87,10 +87,11 @@ class Doorbell:
             own = self._own.value
             bells = dict(list(self._bells.items())[:MAX_BELLS])
             heard = {shared: heard.get(shared, 0) for shared in bells}
-            waiters = (_Waiter * (len(bells) + 1))()
-            waiters[0] = _Waiter(own, ctypes.addressof(self._own), _FUTEX_32, 0)
-            for index, (shared, bell) in enumerate(bells.items(), 1):
-                waiters[index] = _Waiter(heard[shared], ctypes.addressof(bell), _FUTEX_32, 0)
+            # No bell may stay in a variable of this loop: its region would stay mapped.
+            waiters = (_Waiter * (len(bells) + 1))(
+                _Waiter(own, ctypes.addressof(self._own), _FUTEX_32, 0),
+                *(_Waiter(heard[shared], ctypes.addressof(bell), _FUTEX_32, 0) for shared, bell in bells.items()),
+            )
             result = libc.syscall(
                 ctypes.c_long(_SYS_FUTEX_WAITV), waiters, ctypes.c_long(len(waiters)), ctypes.c_long(0), None, None
             )

@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from dataclasses import dataclass
-from typing import Final
 
 from clew.address import Pid, Tid
 from clew.process import ptrace
 from clew.process.identity import is_traced_here
-from clew.process.program import Program, find_program
 
-__all__ = ["Execution", "find_executed"]
-
-MAX_PATH_BYTES: Final = 4096
-GIVE_UP_SECONDS: Final = 1.0
-_AT_FDCWD: Final = (1 << 64) - 100
-_AT_EMPTY_PATH: Final = 0x1000
+__all__ = ["Ended", "Execution"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +35,7 @@ class Execution:
         """Seize the thread. Raises OSError if that is not allowed, or if it has a tracer."""
         self.tid = tid
         self.pid = pid
+        self._is_interrupted = False
         ptrace.seize(Pid(tid), ptrace.OPTION_TRACEEXEC | ptrace.OPTION_TRACESYSGOOD)
 
     def poll(self) -> bool | Ended:
@@ -64,23 +57,26 @@ class Execution:
         is_gone = is_gone or not (os.path.exists(f"/proc/{self.pid}/task/{self.tid}") or is_traced_here(self.pid))
         return Ended(None, is_process=False) if is_gone else False
 
-    def give_up(self) -> None:
-        """Let the thread go: the call has failed."""
-        with contextlib.suppress(OSError):
-            ptrace.interrupt(Pid(self.tid))
-            deadline = time.monotonic() + GIVE_UP_SECONDS
-            # A thread that can't be stopped now stays seized until it ends, or clew does.
-            while time.monotonic() < deadline:
-                status = ptrace.try_wait(Pid(self.tid))
-                if status is None:
-                    time.sleep(0.0005)
-                    continue
+    def let_go(self) -> bool | Ended:
+        """Let the thread go: the call has failed. False: it has not stopped for that yet, ask again."""
+        with contextlib.suppress(ProcessLookupError):
+            if not self._is_interrupted:
+                self._is_interrupted = True
+                ptrace.interrupt(Pid(self.tid))
+        try:
+            while (status := ptrace.try_wait(Pid(self.tid))) is not None:
                 if not os.WIFSTOPPED(status):
-                    return
+                    return Ended(status, Pid(self.tid) == self.pid)
                 if status >> 16 == ptrace.EVENT_STOP:
                     ptrace.detach(Pid(self.tid))
-                    return
-                ptrace.cont(Pid(self.tid), os.WSTOPSIG(status))
+                    return True
+                ptrace.cont(Pid(self.tid), 0 if status >> 16 else os.WSTOPSIG(status))
+        except ChildProcessError:
+            return True
+        except ProcessLookupError:
+            # Killed: its end is told when it is waited for.
+            return False
+        return False
 
 
 def _go_on(pid: Pid, status: int) -> None:
@@ -93,25 +89,3 @@ def _go_on(pid: Pid, status: int) -> None:
                 ptrace.cont(pid)
         else:
             ptrace.cont(pid, 0 if status >> 16 else stop_signal)
-
-
-def find_executed(tid: Tid, path_address: int, directory: int, flags: int) -> Program:
-    """What execve of the string at `path_address` by thread `tid` would execute; arguments as execveat's, unchecked.
-
-    Raises ClewError if it can't be executed or not be followed, OSError if it can't be told.
-    """
-    with open(f"/proc/{tid}/mem", "rb", buffering=0) as memory:
-        room = MAX_PATH_BYTES
-        data = b""
-        while room and b"\0" not in data:
-            # Up to the end of a page: the next one may not be there.
-            part_bytes = min(room, 4096 - (path_address + len(data)) % 4096)
-            data += os.pread(memory.fileno(), part_bytes, path_address + len(data))
-            room -= part_bytes
-    path = os.fsdecode(data.split(b"\0", 1)[0])
-    if path.startswith("/"):
-        return find_program(f"/proc/{tid}/root{path}")
-    start = f"/proc/{tid}/cwd" if directory == _AT_FDCWD else f"/proc/{tid}/fd/{directory & 0xFFFFFFFF}"
-    if not path and flags & _AT_EMPTY_PATH:
-        return find_program(start)
-    return find_program(f"{start}/{path}")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clew.address import Pid, Tid
 from clew.process.maps import Mapping, parse_maps, read_maps
-from clew.process.shared_memory import MEMFD_NAME, SharedFile, SharedMemory
+from clew.process.shared_memory import MEMFD_NAME, PAGE_BYTES, SharedFile, SharedMemory
 
 __all__ = [
     "find_ended_children",
@@ -27,31 +27,41 @@ __all__ = [
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
-    """Whether a process or thread maps this very region: it may say who it is, but could say anything."""
+    """Whether a process or thread maps this very region: it may say who it is, but could say anything.
+
+    The first page of the file alone is every process' anchor.
+    """
     if os.path.exists(f"/proc/self/task/{pid}"):
         return False  # clew itself maps it, too.
     inode = os.fstat(shared.fd).st_ino
     with contextlib.suppress(OSError):
         return any(
-            mapping.inode == inode and mapping.file_offset == shared.offset and _is_memfd(mapping)
+            mapping.inode == inode
+            and mapping.file_offset == shared.offset
+            and mapping.end - mapping.start > PAGE_BYTES
+            and _is_memfd(mapping)
             for mapping in read_maps(Pid(pid))
         )
     return False
 
 
 def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
-    """Whether any process but this one maps any part of a shared file; with `offset`, the region there."""
+    """Whether any process but this one maps any part of a shared file; with `offset`, the region there.
+
+    Raises OSError if that can't be told.
+    """
     inode = os.fstat(file.fd).st_ino
     for name in os.listdir("/proc"):
         if name.isdecimal() and int(name) != os.getpid():
-            with contextlib.suppress(OSError):
+            try:
                 text = Path(f"/proc/{name}/maps").read_bytes()
-                # Most have none of ours, and need not be taken apart.
-                if MEMFD_NAME.encode() in text and any(
-                    one.inode == inode and _is_memfd(one) and offset in (None, one.file_offset)
-                    for one in parse_maps(text)
-                ):
-                    return True
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+            # Most have none of ours, and need not be taken apart.
+            if MEMFD_NAME.encode() in text and any(
+                one.inode == inode and _is_memfd(one) and offset in (None, one.file_offset) for one in parse_maps(text)
+            ):
+                return True
     return False
 
 

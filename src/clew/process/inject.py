@@ -12,6 +12,7 @@ numbers that they get natively. The anchor is the file's first page. What the ru
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -20,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from clew.address import Pid, RemoteAddress
-from clew.errors import InjectionError, RemoteCallError
+from clew.errors import InjectionError, RemoteCallError, TargetError
 from clew.process.linux import (
     AT_HWCAP2,
     MADV_DONTDUMP,
@@ -155,7 +156,8 @@ def inject(
 ) -> SharedMemory:
     """Map the runtime into `process`, with shared memory made for it, and make it start there. The caller detaches.
 
-    Raises InjectionError if that can't be done; the process has to be killed then, or given back its registers.
+    Raises InjectionError if that can't be done; the process has to be killed then, or given back its registers. Nothing
+    is left in it.
     """
     mappings = read_maps(process.pid)
     plan = plan_injection(image.memory_bytes, layout, heap_bytes, mappings, process.pid)
@@ -163,12 +165,12 @@ def inject(
     def make_shared(fd: int) -> SharedMemory:
         return SharedMemory(SharedFile(layout, fd), settings, is_paused=is_paused)
 
-    shared = map_runtime(process, image, plan, layout, START_BLOCK_BYTES, make_shared)
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(_unmap, process, image, plan, layout)
+        shared = map_runtime(process, image, plan, layout, START_BLOCK_BYTES, make_shared)
+        undo.callback(shared.close)
         process.write(plan.start_block, start_block(process.pid, process.registers, image, layout, plan, mappings))
-    except BaseException:
-        shared.close()
-        raise
+        undo.pop_all()
     process.registers.rip = plan.image_base + image.entry_offset
     process.registers.rdi = plan.start_block
     return shared
@@ -217,23 +219,45 @@ def _map_shared(
     process.write(plan.start_block, MEMFD_NAME.encode() + b"\0")
     fd = process.call("memfd_create", plan.start_block, MFD_CLOEXEC | MFD_ALLOW_SEALING)
     try:
-        own_fd = os.open(f"/proc/{process.task}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+        shared = make_shared(_open_memfd(process, fd))
+        try:
+            flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE
+            for base, size_bytes in ((plan.shared_base, layout.total_bytes), (plan.anchor_base, _PAGE_BYTES)):
+                _expect(process, base, process.call("mmap", base, size_bytes, PROT_READ | PROT_WRITE, flags, fd, 0))
+                # A core dump of the program is the program's: gigabytes of counters don't belong in it.
+                process.call("madvise", base, size_bytes, MADV_DONTDUMP)
+        except BaseException:
+            shared.close()
+            raise
+    except BaseException:
+        with contextlib.suppress(OSError, TargetError):
+            process.call("close", fd)
+        raise
+    process.call("close", fd)
+    return shared
+
+
+def _open_memfd(process: StoppedProcess, fd: int) -> int:
+    try:
+        return os.open(f"/proc/{process.task}/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise InjectionError(
             process.pid, f"process {process.pid}: its shared memory can't be opened ({error}); is /proc mounted?"
         ) from error
-    shared = make_shared(own_fd)
-    try:
-        flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE
-        for base, size_bytes in ((plan.shared_base, layout.total_bytes), (plan.anchor_base, _PAGE_BYTES)):
-            _expect(process, base, process.call("mmap", base, size_bytes, PROT_READ | PROT_WRITE, flags, fd, 0))
-            # A core dump of the program is the program's: gigabytes of counters don't belong in it.
-            process.call("madvise", base, size_bytes, MADV_DONTDUMP)
-        process.call("close", fd)
-    except BaseException:
-        shared.close()
-        raise
-    return shared
+
+
+def _unmap(process: StoppedProcess, image: RuntimeImage, plan: InjectionPlan, layout: SharedLayout) -> None:
+    """Take back what was mapped, where nothing was before."""
+    for address, size_bytes in (
+        (plan.image_base, image.memory_bytes),
+        (plan.start_block, START_BLOCK_BYTES),
+        (plan.anchor_base, _PAGE_BYTES),
+        (plan.shared_base, layout.total_bytes),
+        (plan.private_base, plan.private_bytes),
+        (plan.heap_base, plan.heap_bytes),
+    ):
+        with contextlib.suppress(OSError, TargetError):
+            process.call("munmap", address, size_bytes)
 
 
 def _expect(process: StoppedProcess, wanted: RemoteAddress, address: int) -> None:

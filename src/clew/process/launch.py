@@ -67,7 +67,7 @@ def launch_stopped(
             os.close(go_write)
             _restore_signals(ignored_signals)
             if os.read(go_read, 1):
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+                # What comes now is for the program: it is blocked until that is there, and the tracer sets its mask.
                 failure = execve(path, argument_array, environment_array)
                 os.write(failure_write, (failure.errno or 0).to_bytes(4, "little"))
         finally:
@@ -91,11 +91,12 @@ def launch_stopped(
             if fd >= 0:
                 os.close(fd)
     try:
-        process = StoppedProcess(pid, early_signals)
+        process = StoppedProcess(pid, _native_mask(pid, mask))
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
+    process.held_signals += early_signals
     with process:
         # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
         process.run_to_syscall_stop()
@@ -114,8 +115,14 @@ def _restore_signals(ignored_signals: Collection[signal.Signals]) -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def _native_mask(pid: Pid, mask: Collection[int]) -> int:
+    """The signals to block in the child, as bits: `mask`; those of the C library itself stay as they are."""
+    blockable = sum(1 << number - 1 for number in signal.valid_signals())
+    return ptrace.get_signal_mask(pid) & ~blockable | sum(1 << number - 1 for number in mask) & blockable
+
+
 def _wait_for_exec(pid: Pid, program: Program, failure_read: int) -> list[int]:
-    """Wait until the child has executed `program`; the signals that came before."""
+    """Wait until the child has executed `program`; the signals that came before and can't be blocked."""
     early_signals: list[int] = []
     while True:
         status = ptrace.wait_stop(pid)

@@ -23,6 +23,7 @@ __all__ = [
     "MAP_SHARED",
     "MFD_ALLOW_SEALING",
     "MFD_CLOEXEC",
+    "PROC_SUPER_MAGIC",
     "PROT_EXEC",
     "PROT_NONE",
     "PROT_READ",
@@ -30,6 +31,7 @@ __all__ = [
     "SYSTEM_CALLS",
     "become_subreaper",
     "execve",
+    "file_system_type",
     "futex_wake",
     "punch_hole",
     "queue_signal",
@@ -54,6 +56,8 @@ MFD_ALLOW_SEALING: Final = 2
 
 F_ADD_SEALS: Final = 1033
 
+PROC_SUPER_MAGIC: Final = 0x9FA0
+
 AT_HWCAP2: Final = 26
 
 SYSTEM_CALLS: Final = {
@@ -70,6 +74,7 @@ SYSTEM_CALLS: Final = {
 _FUTEX_WAKE: Final = 1
 _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
 _SYS_FUTEX: Final = 202
+_STATFS_BYTES: Final = 120
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _SYS_RT_TGSIGQUEUEINFO: Final = 297
 
@@ -106,6 +111,15 @@ def punch_hole(fd: int, offset: int, size_bytes: int) -> None:
     if libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE, offset, size_bytes) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def file_system_type(fd: int) -> int:
+    """The type of the file system that a descriptor is of, such as PROC_SUPER_MAGIC (statfs(2)). Raises OSError."""
+    facts = ctypes.create_string_buffer(_STATFS_BYTES)
+    if libc.fstatfs(ctypes.c_int(fd), facts) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return int.from_bytes(facts.raw[:8], "little")
 
 
 def become_subreaper() -> None:

@@ -14,7 +14,14 @@ from typing import Final
 
 from clew.errors import CommandNotFoundError, NotExecutableError
 
-__all__ = ["Program", "find_program"]
+__all__ = [
+    "MAX_INTERPRETERS",
+    "SCRIPT_LINE_BYTES",
+    "Program",
+    "find_program",
+    "is_for_32_bits",
+    "script_interpreter",
+]
 
 MAX_INTERPRETERS: Final = 5
 SCRIPT_LINE_BYTES: Final = 256
@@ -31,6 +38,7 @@ _MACHINES: Final = {
     243: "RISC-V",
     258: "LoongArch",
 }
+_EM_386: Final = 3
 _EM_X86_64: Final = 62
 _CAP_SYS_PTRACE: Final = 19
 
@@ -57,7 +65,7 @@ def find_program(command: str, environment: Mapping[str, str] | None = None) -> 
             _check_elf(path, current, head)
             _check_privileges(path, current)
             return Program(path, interpreter)
-        interpreter = _script_interpreter(path, head)
+        interpreter = _find_interpreter(path, head)
         current = interpreter
     raise NotExecutableError(path, "its interpreters are scripts of scripts, more than the system follows")
 
@@ -109,12 +117,24 @@ def _read_head(path: str, current: str) -> bytes:
         raise NotExecutableError(path, f"can't be read: {error.strerror}") from error
 
 
-def _script_interpreter(path: str, head: bytes) -> str:
-    line = head[2:].split(b"\n", 1)[0].strip(b" \t")
-    words = line.split(None, 1)
-    if not words:
+def script_interpreter(head: bytes) -> bytes | None:
+    """The interpreter that the first bytes of a file name, if it is a script; it may be empty."""
+    if not head.startswith(b"#!"):
+        return None
+    words = head[2:].split(b"\n", 1)[0].strip(b" \t").split(None, 1)
+    return words[0] if words else b""
+
+
+def is_for_32_bits(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of a 32-bit program of x86."""
+    is_elf = head.startswith(b"\x7fELF\x01\x01")
+    return is_elf and int.from_bytes(head[18:20], "little") in (_EM_386, _EM_X86_64)
+
+
+def _find_interpreter(path: str, head: bytes) -> str:
+    interpreter = os.fsdecode(script_interpreter(head) or b"")
+    if not interpreter:
         raise NotExecutableError(path, "a script whose #! line names no interpreter")
-    interpreter = os.fsdecode(words[0])
     if not os.path.exists(interpreter):
         raise NotExecutableError(path, f"its interpreter {interpreter} does not exist")
     _check_executable(path, interpreter)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import mmap
 import os
@@ -272,9 +273,10 @@ class SharedMemory:
 
 
 def _no_memory(layout: SharedLayout, error: Exception) -> ClewError:
+    is_full = isinstance(error, OSError) and error.errno == errno.EMFILE
+    limits = "`ulimit -n`" if is_full else "`ulimit -f` and `ulimit -v`"
     return ClewError(
-        f"can't set up {layout.total_bytes >> 20} MiB of shared memory ({error}); "
-        "look at `ulimit -f` and `ulimit -v`, or at `clew doctor`"
+        f"can't set up {layout.total_bytes >> 20} MiB of shared memory ({error}); look at {limits}, or at `clew doctor`"
     )
 
 

@@ -1,15 +1,15 @@
 """A process held by ptrace: its registers, its memory, and system calls made in it.
 
 Runs in the controller. The process is stopped between instructions, outside any system call, before it runs its own
-code; what is done with it there is not known here.
+code; what is done with it there is not known here. Signals that come meanwhile are blocked, and stay what they are:
+who sent them, with which value, to the thread or to the process.
 """
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import os
 import signal
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Final
 
@@ -20,6 +20,8 @@ from clew.process.linux import PROT_EXEC, SYSTEM_CALLS
 from clew.process.maps import read_maps
 
 __all__ = ["StoppedProcess"]
+
+ALL_SIGNALS: Final = (1 << 64) - 1
 
 _SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 _MAX_ERRNO: Final = 4095
@@ -33,9 +35,9 @@ class StoppedProcess:
     is written to; where there is none, two bytes at its pc are replaced and put back.
     """
 
-    def __init__(self, pid: Pid, held_signals: Sequence[int] = (), tid: Tid | None = None) -> None:
-        """`held_signals` came already, and reach it when it is left by `detach`. `tid`: the thread that is made use of,
-        if that is not the first.
+    def __init__(self, pid: Pid, signal_mask: int | None = None, tid: Tid | None = None) -> None:
+        """`signal_mask` is the application's, None: what is set now. `tid`: the thread that is made use of, if that is
+        not the first.
         """
         self.pid = pid
         self.task: ptrace.TaskId = pid if tid is None else tid
@@ -44,7 +46,10 @@ class StoppedProcess:
         if self.registers.cs != _CODE_SEGMENT_64:
             raise TargetError(pid, f"process {pid}: a 32-bit program; clew follows 64-bit programs")
         self._memory_fd = os.open(f"/proc/{self.task}/mem", os.O_RDWR | os.O_CLOEXEC)
-        self.held_signals = list(held_signals)
+        self.held_signals: list[int] = []
+        """Those that can't be blocked and came; they reach it when it is left by `detach`."""
+        self._signal_mask = signal_mask
+        self._is_blocked = False
         self._syscall_address: RemoteAddress | None = None
 
     def __enter__(self) -> StoppedProcess:
@@ -105,6 +110,7 @@ class StoppedProcess:
 
     def run_to_syscall_stop(self) -> None:
         """Let it run until it enters or leaves a system call. Signals that arrive are kept until `detach`."""
+        self._block_signals()
         while True:
             ptrace.resume_to_syscall(self.task)
             status = ptrace.wait_stop(self.task)
@@ -120,16 +126,15 @@ class StoppedProcess:
         """Let the process run on, with `registers`, without a tracer; signals held back reach it now."""
         registers = self.registers.copy()
         registers.orig_rax = 0xFFFFFFFFFFFFFFFF
-        ptrace.set_registers(self.task, registers)
-        for held in dict.fromkeys(self.held_signals):
-            # Sent before it runs on, so that it arrives; pending, not delivered: ptrace would show it to us.
-            os.kill(self.pid, held)
-        try:
-            ptrace.detach(self.task)
-        except OSError as error:
-            if error.errno != errno.ESRCH:
-                raise
         self.close()
+        with contextlib.suppress(ProcessLookupError):
+            ptrace.set_registers(self.task, registers)
+            if self._signal_mask is not None:
+                ptrace.set_signal_mask(self.task, self._signal_mask)
+            for held in dict.fromkeys(self.held_signals):
+                # Sent before it runs on, so that it arrives; pending, not delivered: ptrace would show it to us.
+                os.kill(self.pid, held)
+            ptrace.detach(self.task)
 
     def kill(self) -> None:
         """Kill the process and collect it."""
@@ -146,6 +151,13 @@ class StoppedProcess:
         if self._memory_fd >= 0:
             os.close(self._memory_fd)
             self._memory_fd = -1
+
+    def _block_signals(self) -> None:
+        if not self._is_blocked:
+            if self._signal_mask is None:
+                self._signal_mask = ptrace.get_signal_mask(self.task)
+            ptrace.set_signal_mask(self.task, ALL_SIGNALS)
+            self._is_blocked = True
 
     def _find_syscall_instruction(self) -> RemoteAddress | None:
         if self._syscall_address is None:

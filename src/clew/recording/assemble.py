@@ -33,7 +33,15 @@ def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: Se
     writer = TraceWriter(trace_directory)
     first, files = FirstIds(), ImageFiles()
     losses = dict.fromkeys(
-        ("dropped_records", "damaged_records", "damaged_counters", "lost_threads", "uncounted_fragments"), 0
+        (
+            "dropped_records",
+            "damaged_records",
+            "damaged_counters",
+            "lost_threads",
+            "lost_processes",
+            "uncounted_fragments",
+        ),
+        0,
     )
     warnings = list(session.warnings)
     ends: list[dict[str, Any]] = []
@@ -89,6 +97,7 @@ def _assemble_process(
     losses["damaged_records"] += parsed.damaged_records + len(blocks.code.damaged)
     losses["damaged_counters"] += flow.damaged_counters
     losses["lost_threads"] += int(status["lost_threads"])
+    losses["lost_processes"] += process.is_lost
     losses["uncounted_fragments"] += int(status["uncounted_fragments"])
     warnings += process.warnings
     if not images.is_complete:

@@ -167,7 +167,7 @@ def _end_of_thread(process: RawProcess, end_kind: int) -> str:
         return "exit"
     if end_kind in (EndKind.RELEASED, EndKind.EXECVE):
         return "detached"
-    if process.signal is not None or process.exit_code is not None:
+    if not process.is_lost and (process.signal is not None or process.exit_code is not None):
         return "killed"
     return "lost"
 

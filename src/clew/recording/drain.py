@@ -11,6 +11,7 @@ slot becomes free.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 from collections.abc import Callable, Iterator
@@ -29,6 +30,7 @@ from clew.protocol._generated import (
     STATUS_PAGE_BYTES,
     THREAD_SLOT,
     THREAD_SLOT_BYTES,
+    EndKind,
     RequestKind,
     SlotState,
 )
@@ -113,6 +115,15 @@ class Drain:
             self._drain_ring(stream)
             self._refresh_name(stream)
             self._write_thread(stream, self._slots[slot].copy(), self._journal)
+        self._journal.write(FrameKind.STATUS, self.status().tobytes())
+
+    def give_up(self) -> None:
+        """Write what is known of the threads, after taking it has failed: what they did since is lost."""
+        for stream in self._streams.values():
+            row = self._slots[stream.slot].copy()
+            row["state"], row["end_kind"] = SlotState.RUNNING, EndKind.UNKNOWN
+            with contextlib.suppress(Exception):
+                self._write_thread(stream, row, self._journal)
         self._journal.write(FrameKind.STATUS, self.status().tobytes())
 
     def status(self) -> np.void:

@@ -5,19 +5,22 @@ Runs in the controller. A process that executes another program is followed by a
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from clew.address import Pid
-from clew.process.attachable import find_living_task
-from clew.process.identity import read_stat
+from clew.address import Pid, Tid
+from clew.process.attachable import find_living_task, has_own_namespace
+from clew.process.identity import maps_region, read_group, read_stat
 from clew.process.maps import Mapping
 from clew.process.shared_memory import SharedMemory
+from clew.process.tasks import find_process
 from clew.protocol._constants import ErrorCode, RuntimeState
 from clew.recording.journal import FrameKind, ProcessJournal
 
@@ -54,7 +57,17 @@ class FollowedProcess:
         self.command: list[str] = []
         self.name = ""
         self.drain: Drain | None = None
+        self.failure: Exception | None = None
+        """What made its drain unusable."""
         self.warnings: list[str] = []
+        self.has_ended = False
+        """The process has ended, or runs another program; tasks that share its memory may go on."""
+        self.memory_pid = Pid(0)
+        """A process that has the memory: it, or one that outlives it there."""
+        self._has_own_namespace = False
+        self._exit_code: int | None = None
+        self._signal: int | None = None
+        self._end_ns = 0
 
     @property
     def number(self) -> int:
@@ -63,6 +76,8 @@ class FollowedProcess:
     def identify(self, pid: Pid, parent_pid: Pid, pidfd: int) -> None:
         """Learn who it is, from /proc. Raises OSError if it is gone."""
         self.pid, self.parent_pid, self.pidfd = pid, parent_pid, pidfd
+        self.memory_pid = pid
+        self._has_own_namespace = has_own_namespace(pid)
         task = find_living_task(pid)
         self.executable = os.readlink(f"/proc/{task}/exe")
         self.name = Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
@@ -95,22 +110,58 @@ class FollowedProcess:
             row |= {"inherits": fork.parent_number, "fork_tsc": fork.tsc}
         self.journal.write_json(FrameKind.PROCESS, row)
 
-    def finish(self, exit_code: int | None, signal: int | None, *, goes_on: bool) -> None:
-        """Take the rest, and tell the journal how it ended; both None: by another program, or it goes on unfollowed.
+    def attempt(self, action: Callable[[Drain], int | None]) -> int:
+        """What `action` makes of its drain, 0 for nothing or if that fails: then it is noted as its `failure`.
 
-        `goes_on`: it may still use its region, which then is nobody else's.
+        The drain works on what the target writes. What goes wrong there is this process' loss, and no other's.
         """
+        if self.drain is None or self.failure is not None:
+            return 0
+        try:
+            return action(self.drain) or 0
+        except Exception as error:
+            self.failure = error
+            return 0
+
+    def note_end(self, exit_code: int | None, signal: int | None) -> None:
+        """Keep how it ended, if that is not known yet; both None: by another program, or it goes on unfollowed."""
+        if not self.has_ended:
+            self.has_ended, self._exit_code, self._signal = True, exit_code, signal
+            self._end_ns = time.time_ns()
+
+    def find_survivor(self) -> Pid | None:
+        """Another process that shares the memory, and goes on: a task that was cloned so, or a vfork's child."""
+        numbers = set(() if self.drain is None else self.drain.find_running()) - {self.pid}
+        if numbers and self._has_own_namespace:
+            return find_process(self.shared)
+        with contextlib.suppress(OSError):
+            for number in numbers:
+                if maps_region(Tid(number), self.shared):
+                    return read_group(Tid(number))
+        return None
+
+    def finish(self, *, goes_on: bool) -> None:
+        """Take the rest, and tell the journal how it ended. `goes_on`: its region may be used, and is nobody else's."""
+        self.note_end(None, None)
+        self.attempt(lambda drain: drain.finish())
         if self.drain is not None:
-            try:
-                self.drain.finish()
-                self.warnings += self.drain.warnings
-                self._note_runtime_state(self.drain.status())
-            finally:
-                self.drain.close()
+            if self.failure is not None:
+                self.drain.give_up()
+                reason = f"{type(self.failure).__name__}: {self.failure}"
+                self.warnings.append(f"process {self.pid} can't be followed any further, the rest is lost ({reason})")
+            self.warnings += self.drain.warnings
+            self._note_runtime_state(self.drain.status())
+            self.drain.close()
         self.shared.close(is_unused=not goes_on)
         self.journal.write_json(
             FrameKind.PROCESS_END,
-            {"end_ns": time.time_ns(), "exit_code": exit_code, "signal": signal, "warnings": self.warnings},
+            {
+                "end_ns": self._end_ns,
+                "exit_code": self._exit_code,
+                "signal": self._signal,
+                "is_lost": self.failure is not None,
+                "warnings": self.warnings,
+            },
         )
 
     def _note_runtime_state(self, status: Any) -> None:

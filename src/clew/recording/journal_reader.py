@@ -202,6 +202,7 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
         records=records,
         threads=threads,
         status=found.status,
+        is_lost=end is not None and bool(end.get("is_lost")),
         warnings=found.warnings,
     )
 

@@ -7,50 +7,43 @@ if that process maps the shared memory it speaks through.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clew.address import Pid, Tid
+from clew.address import Pid
 from clew.errors import ClewError, TargetGoneError
 from clew.process import ptrace
+from clew.process.descriptor_limit import DescriptorLimit
 from clew.process.doorbell import MAX_BELLS, Doorbell
-from clew.process.execution import Ended, Execution, find_executed
-from clew.process.identity import find_ended_children, is_mapped, maps_region, read_group, read_parent
+from clew.process.identity import maps_region, read_parent
 from clew.process.inject import inject, layout_for_limits
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import FULL_WAIT_SECONDS, RequestKind
+from clew.process.tasks import find_process
+from clew.protocol._constants import RequestKind
+from clew.recording.executions import Executions
+from clew.recording.exits import Exits
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
-from clew.recording.followed import FollowedProcess, Fork, read_status_of_ended
+from clew.recording.followed import FollowedProcess, Fork
 from clew.recording.journal import JournalWriter, ProcessJournal
 from clew.recording.snapshot import Snapshots
+from clew.recording.unborn import Unborn
 
 if TYPE_CHECKING:
     from clew.recording.drain import Request
 
 __all__ = ["Processes"]
 
-EXECUTION_POLL_SECONDS: Final = 0.0002
 UNHEARD_POLL_SECONDS: Final = 0.002
-STILLBORN_INTERVAL_SECONDS: Final = 0.05
 MAX_WARNINGS: Final = 20
-
-
-@dataclass
-class _Unborn:
-    """A region that a process asked for, for a child that did not speak yet."""
-
-    process: FollowedProcess
-    parent: FollowedProcess
-    asked_at: float
 
 
 class Processes:
@@ -65,31 +58,40 @@ class Processes:
         self._filters = LiveFilters(filters)
         self._n_met = 0
         self._live: list[FollowedProcess] = []
-        self._unborn: dict[SharedMemory, _Unborn] = {}
-        self._executions: list[tuple[Execution, FollowedProcess]] = []
+        self._executions = Executions(self._warn)
         self._doorbell = Doorbell()
+        self._descriptors = DescriptorLimit()
+        self._unborn = Unborn(self._doorbell)
         self._poll = select.poll()
         self._poll.register(self._doorbell.fd, select.POLLIN)
         self._by_pidfd: dict[int, FollowedProcess] = {}
-        self._awaited: dict[int, Pid] = {}
-        self._look_at = 0.0
-        self._statuses: dict[Pid, int] = {}
-        self.exit_status: dict[Pid, int | None] = {}
-        """Wait status of the processes that ended; None where the kernel did not tell."""
-        self.cpu_seconds = 0.0
-        """User and system time of the processes that were waited for here."""
+        self._exits = Exits(self._poll)
         self.statistics: dict[str, int] = {}
         """The numbers on the runtimes' status pages, added up."""
         self.warnings: list[str] = []
 
     def __len__(self) -> int:
         """How many are followed, or may be about to."""
-        self._forget_stillborn()
-        return len(self._live) + len(self._unborn) + len(self._executions) + len(self._awaited)
+        self._unborn.forget_stillborn(are_others_live=bool(self._live))
+        return len(self._live) + len(self._unborn) + len(self._executions) + len(self._exits)
+
+    @property
+    def exit_status(self) -> dict[Pid, int | None]:
+        """Wait status of the processes that ended; None where the kernel did not tell."""
+        return self._exits.status
+
+    @property
+    def cpu_seconds(self) -> float:
+        """User and system time of the processes that were waited for here."""
+        return self._exits.cpu_seconds
 
     def is_live(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now."""
-        return any(process.pid == pid for process in self._live)
+        return any(process.pid == pid and not process.has_ended for process in self._live)
+
+    def is_running(self, pid: Pid) -> bool:
+        """Whether process `pid` is followed now, or was and is awaited."""
+        return self.is_live(pid) or self._exits.is_awaited(pid)
 
     def add(self, process: StoppedProcess, layout: SharedLayout, heap_bytes: int, *, is_paused: bool = False) -> int:
         """Put the runtime into a stopped process and follow it; its pidfd. Raises ClewError, OSError if it is gone."""
@@ -108,9 +110,8 @@ class Processes:
 
     def poll(self, delay_seconds: float) -> int:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
-        if self._executions:
-            delay_seconds = min(delay_seconds, EXECUTION_POLL_SECONDS)
-        elif self._settings.follows and not (
+        delay_seconds = min(delay_seconds, self._executions.delay_seconds)
+        if self._settings.follows and not (
             self._doorbell.is_working and len(self._live) + len(self._unborn) <= MAX_BELLS
         ):
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
@@ -118,34 +119,35 @@ class Processes:
         ended = [self._by_pidfd[fd] for fd in ready if fd in self._by_pidfd]
         if self._doorbell.fd in ready:
             self._doorbell.answer()
-        for fd in ready:
-            if fd in self._awaited:
-                self._note_awaited(fd)
+        self._exits.note_ready(ready)
         moved_bytes = 0
-        for followed in [*self._live, *(unborn.process for unborn in self._unborn.values())]:
+        for followed in [*self._live, *self._unborn]:
             # What one asks may end another: a region that is not used after all.
-            if followed in self._live or followed.shared in self._unborn:
+            if followed in self._live or followed in self._unborn:
                 moved_bytes += self._drain(followed)
-        for execution, followed in list(self._executions):
-            self._follow_execution(execution, followed)
+        self._follow_executions()
         for followed in ended:
             if followed in self._live:
                 self._note_end(followed)
+        for followed in [*self._live, *self._unborn]:
+            if followed.failure is not None:
+                self._lose(followed)
         return moved_bytes
 
     def bury_orphans(self) -> None:
         """Wait for what ended as a child of this process and is not followed: descendants whose parents are gone."""
-        for pid in find_ended_children():
-            is_executing = any(execution.pid == pid for execution, _ in self._executions)
-            if not self.is_live(pid) and not is_executing and pid not in self._awaited.values():
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+        self._exits.bury_orphans(lambda pid: self.is_live(pid) or self._executions.is_under_way(pid))
 
     def refresh_names(self) -> None:
         """Note what the kernel calls the threads: those that are killed can't say it themselves."""
         for followed in self._live:
-            if followed.drain is not None:
-                followed.drain.refresh_names()
+            followed.attempt(lambda drain: drain.refresh_names())
+
+    def settle_ended(self) -> None:
+        """Finish the processes that have ended, and whose memory nobody shares any more."""
+        for followed in list(self._live):
+            if followed.has_ended and not maps_region(followed.memory_pid, followed.shared):
+                self._settle(followed)
 
     def write_snapshot(self, snapshots: Snapshots) -> None:
         """Keep the counters of all that run now."""
@@ -153,12 +155,11 @@ class Processes:
 
     def leave(self) -> None:
         """Finish what is there; the processes go on."""
-        for execution, _ in self._executions:
-            execution.give_up()
-        self._executions.clear()
+        self._executions.give_up()
         for followed in list(self._live):
-            self._finish(followed, None, None, goes_on=True)
+            self._finish(followed, goes_on=True)
         self._doorbell.close()
+        self._descriptors.restore()
         if self._filters.left_out:
             self._warn("more ranges to include or exclude than the runtime's table holds; some were left out")
 
@@ -191,6 +192,7 @@ class Processes:
             followed.identify(process.pid, parent_pid, pidfd)
             self._filters.tell_all(shared, mappings)
         except BaseException:
+            self._doorbell.forget(shared)
             shared.close()
             raise
         self._start(followed, start_ns, mappings, None)
@@ -199,10 +201,17 @@ class Processes:
     def _start(
         self, followed: FollowedProcess, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None
     ) -> None:
+        # Not before there is a process to follow: one that is started here has the limit as it was.
+        self._descriptors.lift()
         followed.write_start(start_ns, mappings, fork)
         self._live.append(followed)
-        self._by_pidfd[followed.pidfd] = followed
-        self._poll.register(followed.pidfd, select.POLLIN)
+        self._watch(followed, followed.pidfd)
+
+    def _watch(self, followed: FollowedProcess, pidfd: int) -> None:
+        """Hear of the end of the process that `pidfd` is of."""
+        followed.pidfd = pidfd
+        self._by_pidfd[pidfd] = followed
+        self._poll.register(pidfd, select.POLLIN)
 
     def _drain(self, followed: FollowedProcess) -> int:
         if followed.drain is None:
@@ -216,43 +225,45 @@ class Processes:
                 process_name=followed.name,
                 answer=self._answer_of(followed),
             )
-        return followed.drain.poll()
+        return followed.attempt(lambda drain: drain.poll())
 
-    def _note_awaited(self, pidfd: int) -> None:
-        """A child that runs unfollowed has ended."""
-        pid = self._awaited.pop(pidfd)
-        self._poll.unregister(pidfd)
-        os.close(pidfd)
-        with contextlib.suppress(ChildProcessError):
-            self.exit_status[pid] = self._collect(pid)
-
-    def _collect(self, pid: Pid) -> int | None:
-        """Wait for a child that has ended: its wait status. Raises ChildProcessError if it is another's."""
-        found, status, usage = os.wait4(pid, os.WNOHANG)
-        if not found:
-            return None
-        self.cpu_seconds += usage.ru_utime + usage.ru_stime
-        return status
+    def _lose(self, followed: FollowedProcess) -> None:
+        """End the following of a process whose drain has failed; it goes on, and soon takes clew for gone."""
+        if followed in self._unborn:
+            self._warn(f"a child can't be followed: {followed.failure}")
+            self._unborn.discard(followed, is_unused=False)
+            return
+        pidfd = self._take_pidfd(followed)
+        self._finish(followed, goes_on=True)
+        self._exits.wait_for(followed.pid, pidfd)
 
     def _note_end(self, followed: FollowedProcess) -> None:
-        status: int | None = self._statuses.pop(followed.pid, None)
-        if status is None:
-            try:
-                status = self._collect(followed.pid)
-            except ChildProcessError:
-                status = read_status_of_ended(followed.pid, followed.pidfd)
-        self.exit_status[followed.pid] = status
-        if status is None:
-            followed.warnings.append(f"how process {followed.pid} ended is not known: somebody else waited for it")
-            self._finish(followed, None, None)
-        elif os.WIFSIGNALED(status):
-            self._finish(followed, None, os.WTERMSIG(status))
-        else:
-            self._finish(followed, os.WEXITSTATUS(status), None)
+        if not followed.has_ended:
+            status = self._exits.collect(followed.pid, followed.pidfd)
+            if status is None:
+                followed.warnings.append(f"how process {followed.pid} ended is not known: somebody else waited for it")
+                followed.note_end(None, None)
+            elif os.WIFSIGNALED(status):
+                followed.note_end(None, os.WTERMSIG(status))
+            else:
+                followed.note_end(os.WEXITSTATUS(status), None)
+        self._settle(followed)
 
-    def _finish(
-        self, followed: FollowedProcess, exit_code: int | None, signal: int | None, *, goes_on: bool = False
-    ) -> None:
+    def _settle(self, followed: FollowedProcess) -> None:
+        """Finish a process that has ended, or follow on where another one shares its memory, until that one ends."""
+        survivor = followed.find_survivor()
+        if followed.pidfd >= 0:
+            os.close(self._take_pidfd(followed))
+        try:
+            if survivor is not None:
+                self._watch(followed, os.pidfd_open(survivor))
+                followed.memory_pid = survivor
+                return
+        except OSError as error:
+            followed.warnings.append(f"what shares the memory of process {followed.pid} goes on unfollowed: {error}")
+        self._finish(followed, goes_on=survivor is not None)
+
+    def _finish(self, followed: FollowedProcess, *, goes_on: bool = False) -> None:
         self._drain(followed)
         if followed.drain is not None:
             page = followed.drain.status()
@@ -260,39 +271,17 @@ class Processes:
                 if page.dtype[name].shape == ():
                     self.statistics[name] = self.statistics.get(name, 0) + int(page[name])
         self._doorbell.forget(followed.shared)
-        followed.finish(exit_code, signal, goes_on=goes_on or self._has_survivors(followed))
+        followed.finish(goes_on=goes_on)
         self._live.remove(followed)
         if followed.pidfd >= 0:
-            self._release_pidfd(followed)
+            os.close(self._take_pidfd(followed))
 
-    def _has_survivors(self, followed: FollowedProcess) -> bool:
-        """Whether another process shares the memory, and goes on: a task that was cloned so, or a vfork's child."""
-        tids = [] if followed.drain is None else followed.drain.find_running()
-        return any(tid != followed.pid and maps_region(Tid(tid), followed.shared) for tid in tids)
-
-    def _release_pidfd(self, followed: FollowedProcess) -> None:
-        self._poll.unregister(followed.pidfd)
-        del self._by_pidfd[followed.pidfd]
-        os.close(followed.pidfd)
-        followed.pidfd = -1
-
-    def _forget_stillborn(self) -> None:
-        """Regions whose children never came: killed at once, or never made by a parent that was killed."""
-        now = time.monotonic()
-        if not self._unborn or now < self._look_at:
-            return
-        for shared, unborn in list(self._unborn.items()):
-            is_late = now - unborn.asked_at > 2 * FULL_WAIT_SECONDS
-            if (is_late and not is_mapped(shared.file, shared.offset)) or not (self._live or is_mapped(shared.file)):
-                self._discard(shared)
-        self._look_at = time.monotonic() + STILLBORN_INTERVAL_SECONDS
-
-    def _discard(self, shared: SharedMemory) -> None:
-        unborn = self._unborn.pop(shared)
-        self._doorbell.forget(shared)
-        if unborn.process.drain is not None:
-            unborn.process.drain.close()
-        shared.close()
+    def _take_pidfd(self, followed: FollowedProcess) -> int:
+        """No longer hear of its end by its pidfd, which is the caller's from now on."""
+        pidfd, followed.pidfd = followed.pidfd, -1
+        self._poll.unregister(pidfd)
+        del self._by_pidfd[pidfd]
+        return pidfd
 
     def _answer_of(self, followed: FollowedProcess) -> Callable[[Request], int | None]:
         return lambda request: self._answer(followed, request)
@@ -303,110 +292,84 @@ class Processes:
             case RequestKind.IMAGE_FILTERS:
                 start, end = request.arguments[:2]
                 with contextlib.suppress(OSError):
-                    mapped = [one for one in read_maps(followed.pid) if one.start < end and start < one.end]
+                    mapped = [one for one in read_maps(followed.memory_pid) if one.start < end and start < one.end]
                     self._filters.tell(followed.shared, mapped)
             case RequestKind.FORK:
                 return self._answer_fork(followed, request.arguments[0])
             case RequestKind.ADOPT:
                 return self._adopt(followed, Pid(request.arguments[0]), request.arguments[1])
             case RequestKind.EXECVE:
-                return self._answer_execve(followed, Tid(request.tid), *request.arguments[:3])
+                return self._executions.begin(followed, request)
             case RequestKind.EXECVE_FAILED:
-                for execution, whose in list(self._executions):
-                    if execution.tid == request.tid and whose is followed:
-                        self._executions.remove((execution, whose))
-                        execution.give_up()
+                return self._executions.fail(followed, request)
         return 0
 
     def _answer_fork(self, followed: FollowedProcess, unused_region: int) -> int:
         if unused_region:
-            for shared in list(self._unborn):
-                if shared.region == unused_region and shared.file is followed.shared.file:
-                    self._discard(shared)
+            self._unborn.discard_region(followed.shared, unused_region)
             return 0
         try:
             shared = followed.shared.fork()
         except ClewError as error:
             self._warn(f"a child of process {followed.pid} runs unfollowed: {error.message}")
             return 0
-        self._unborn[shared] = _Unborn(self._make(shared), followed, time.monotonic())
+        self._unborn.add(self._make(shared), followed)
         return shared.region
 
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
-        unborn = self._unborn.get(followed.shared)
-        if unborn is None:
-            return 0
-        pid = claimed if maps_region(claimed, followed.shared) else self._search(followed.shared)
-        if pid is None:
+        if followed not in self._unborn:
             return 0
         pidfd = -1
         try:
+            # In a namespace of its own it knows itself by another number.
+            pid = claimed if maps_region(claimed, followed.shared) else find_process(followed.shared)
+            if pid is None:
+                return 0
             pidfd = os.pidfd_open(pid)
             followed.identify(pid, read_parent(pid), pidfd)
-            is_it = maps_region(pid, followed.shared)
-        except OSError:
-            is_it = False
-        if not is_it:
+            if not maps_region(pid, followed.shared):
+                raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+        except OSError as error:
             if pidfd >= 0:
                 os.close(pidfd)
+            if error.errno != errno.ESRCH:
+                self._warn(f"a child runs unfollowed: {error}")
+            # It goes on natively, and has the region mapped.
+            self._unborn.discard(followed, is_unused=False)
             return 0
-        del self._unborn[followed.shared]
+        parent = self._unborn.take(followed)
         if followed.drain is not None:
             followed.drain.tell_process(pid, followed.name)
-        self._start(followed, time.time_ns(), None, Fork(unborn.parent.number, fork_tsc))
+        self._start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         return 1
 
-    def _search(self, shared: SharedMemory) -> Pid | None:
-        """The process that maps a region: it may know itself by another number, in a namespace of its own."""
-        numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
-        return next((pid for pid in numbers if maps_region(pid, shared)), None)
-
-    def _answer_execve(self, followed: FollowedProcess, tid: Tid, path: int, directory: int, flags: int) -> int | None:
-        if not maps_region(Pid(tid), followed.shared):
-            return 0
-        try:
-            pid = read_group(tid)
-        except OSError:
-            return 0
-        if any(execution.pid == pid for execution, _ in self._executions):
-            # One after the other: who is seized while another executes waits for that one, and we would for both.
-            return None
-        try:
-            find_executed(tid, path, directory, flags)
-        except ClewError as error:
-            if "no such" not in error.message:
-                self._warn(f"process {followed.pid} may go on unfollowed: {error.message}")
-            return 0
-        except (OSError, OverflowError):
-            return 0
-        try:
-            self._executions.append((Execution(tid, pid), followed))
-        except OSError as error:
-            self._warn(f"process {followed.pid} goes on unfollowed after execve: ptrace is not allowed ({error})")
-            return 0
-        return 1
-
-    def _follow_execution(self, execution: Execution, followed: FollowedProcess) -> None:
-        outcome = execution.poll()
-        if outcome is False:
-            return
-        self._executions.remove((execution, followed))
-        if isinstance(outcome, Ended):
-            if outcome.is_process and outcome.status is not None and self.is_live(execution.pid):
-                self._statuses[execution.pid] = outcome.status
-            return
-        self._enter(execution.pid, followed)
+    def _follow_executions(self) -> None:
+        for execution, followed, end in self._executions.poll():
+            if end is None:
+                self._enter(execution.pid, followed)
+            elif end.is_process and end.status is not None and self.is_live(execution.pid):
+                self._exits.note_told(execution.pid, end.status)
 
     def _enter(self, pid: Pid, before: FollowedProcess) -> None:
         """Put the runtime into the program that `pid` executes, stopped inside execve, and let it go."""
+        if before.pid == pid and before not in self._live:
+            # It was lost after it had asked, and is awaited.
+            with contextlib.suppress(OSError):
+                ptrace.detach(pid)
+            return
         is_same = before.pid == pid
         parent_pid = before.parent_pid if is_same else before.pid
-        if is_same:
-            self._finish(before, None, None)
         process = None
         pidfd = -1
         try:
-            pidfd = os.pidfd_open(pid)
+            if is_same:
+                # One of its own could be one descriptor too many, and its exit status be lost.
+                pidfd = self._take_pidfd(before)
+                before.note_end(None, None)
+            else:
+                pidfd = os.pidfd_open(pid)
+            if before.has_ended and before in self._live:
+                self._settle(before)
             process = StoppedProcess(pid)
             # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
             process.run_to_syscall_stop()
@@ -420,22 +383,17 @@ class Processes:
                 process.registers = native
                 raise
         except TargetGoneError as error:
-            self.exit_status[pid] = error.wait_status
+            self._exits.status[pid] = error.wait_status
         except (ClewError, OSError) as error:
             self._warn(f"process {pid} goes on unfollowed: {error}")
-            if pidfd >= 0 and read_parent(pid) == os.getpid():
-                # Whoever started clew waits for it, and for its exit status.
-                self._awaited[pidfd] = pid
-                self._poll.register(pidfd, select.POLLIN)
-                pidfd = -1
         finally:
-            if pidfd >= 0:
-                os.close(pidfd)
             with contextlib.suppress(OSError):
                 if process is None:
                     ptrace.detach(pid)
                 else:
                     process.detach()
+            if pidfd >= 0:
+                self._exits.wait_for(pid, pidfd)
 
     def _warn(self, message: str) -> None:
         if len(self.warnings) < MAX_WARNINGS and message not in self.warnings:

@@ -205,6 +205,7 @@ class RecordingSession:
             now = pace.note(self._processes.poll(pace.delay_seconds))
             if now - names_at > NAMES_INTERVAL_SECONDS:
                 self._processes.refresh_names()
+                self._processes.settle_ended()
                 if self.options.adopts_orphans:
                     self._processes.bury_orphans()
                 names_at = now
@@ -225,7 +226,7 @@ class RecordingSession:
 
     def _is_interrupted_alone(self, now: float) -> bool:
         """Whether the terminal interrupted clew when the program itself had ended, and only descendants still ran."""
-        if self._processes.is_live(self.pid) or not len(self._processes):
+        if self._processes.is_running(self.pid) or not len(self._processes):
             return False
         if self._alone_since is None:
             self._alone_since, self._interrupts = now, self._guard.interrupts

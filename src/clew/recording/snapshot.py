@@ -44,9 +44,7 @@ class Snapshots:
             self._unfinished.unlink(missing_ok=True)
             with JournalWriter(self._unfinished) as journal:
                 for process in processes:
-                    if process.drain is not None:
-                        process.drain.snapshot(ProcessJournal(journal, process.number))
-                        process.drain.poll()
+                    _keep(process, ProcessJournal(journal, process.number))
                 is_whole = journal.failure is None
             if is_whole:
                 os.replace(self._unfinished, self._path)
@@ -59,3 +57,8 @@ class Snapshots:
         """The trace is whole without them."""
         for path in (self._path, self._unfinished):
             path.unlink(missing_ok=True)
+
+
+def _keep(process: FollowedProcess, journal: ProcessJournal) -> None:
+    process.attempt(lambda drain: drain.snapshot(journal))
+    process.attempt(lambda drain: drain.poll())

@@ -1,0 +1,39 @@
+"""Threads that are seized because they execute a program."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from clew.address import Pid, Tid
+from clew.process.execution import Execution
+
+
+def test_a_thread_that_can_not_be_stopped_is_let_go_later_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    pid = os.fork()
+    if pid == 0:
+        # Its child waits for the pipe before it executes, and it waits for its child, as vfork has it.
+        os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, str(fifo), os.O_RDONLY, 0)])
+        signal.pause()
+    try:
+        while not Path(f"/proc/{pid}/task/{pid}/children").read_text():
+            time.sleep(0.001)
+        execution = Execution(Tid(pid), Pid(pid))
+        start = time.monotonic()
+        if execution.let_go():
+            pytest.skip("posix_spawn does not use vfork here")
+        assert time.monotonic() - start < 0.1
+        with open(fifo, "wb"):
+            deadline = time.monotonic() + 10
+            while not execution.let_go():
+                assert time.monotonic() < deadline
+        assert "TracerPid:\t0\n" in Path(f"/proc/{pid}/status").read_text()
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)

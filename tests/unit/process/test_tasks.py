@@ -1,0 +1,65 @@
+"""Who speaks through which region of the shared memory."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from clew.address import Pid, Tid
+from clew.process.identity import maps_region
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.tasks import find_process, find_task
+from clew.protocol._constants import Mode
+
+LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
+
+
+@pytest.fixture
+def shared() -> Iterator[SharedMemory]:
+    shared = SharedMemory(SharedFile.create(LAYOUT), HeaderSettings(mode=Mode.COUNTS))
+    yield shared
+    shared.close()
+
+
+@contextmanager
+def child(prepare: Callable[[], object]) -> Iterator[Pid]:
+    """A process that has called `prepare`."""
+    ready, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        kept = prepare()
+        os.write(told, b"!")
+        signal.pause()
+        os._exit(kept is None)
+    try:
+        os.read(ready, 1)
+        yield Pid(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(ready)
+        os.close(told)
+
+
+def test_who_maps_a_region(shared: SharedMemory) -> None:
+    with child(lambda: None) as pid:
+        assert maps_region(pid, shared)
+        assert find_process(shared) == pid
+        assert find_task(shared, pid, pid) == Tid(pid)
+        assert find_task(shared, pid, 1) is None
+    assert find_process(shared) is None
+
+
+def test_the_anchor_alone_is_no_use_of_the_first_region(shared: SharedMemory) -> None:
+    def leave() -> mmap.mmap:
+        fd = os.dup(shared.fd)
+        shared.map.close()
+        return mmap.mmap(fd, mmap.PAGESIZE, mmap.MAP_SHARED)
+
+    with child(leave) as pid:
+        assert not maps_region(pid, shared)

@@ -1,0 +1,46 @@
+"""What is left of processes that could not be followed after all."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clew.address import Pid
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.protocol._constants import Mode
+from clew.recording import processes as processes_module
+from clew.recording.filters import FilterSet
+from clew.recording.journal import JournalWriter
+from clew.recording.processes import Processes
+
+LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
+
+
+def test_nothing_is_left_of_a_process_that_is_gone_when_the_runtime_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = HeaderSettings(mode=Mode.COUNTS)
+    stopped: Any = SimpleNamespace(pid=Pid(os.getpid()))
+
+    def inject(*_: object, **__: object) -> SharedMemory:
+        stopped.pid = Pid(1 << 30)  # no process has that number
+        return SharedMemory(SharedFile.create(LAYOUT), settings)
+
+    monkeypatch.setattr(processes_module, "inject", inject)
+    image: Any = None
+    with JournalWriter(tmp_path / "journal") as journal:
+        followed = Processes(journal, image, settings, FilterSet((), ()))
+        mapped = Path("/proc/self/maps").read_text().count("memfd:clew")
+        with pytest.raises(OSError):
+            followed.add(stopped, LAYOUT, 0)
+        deadline = time.monotonic() + 5
+        while Path("/proc/self/maps").read_text().count("memfd:clew") != mapped:
+            assert time.monotonic() < deadline  # the thread that hears the bells lets go when it wakes
+            time.sleep(0.01)
+        assert len(followed) == 0
+        followed.leave()
