@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,6 +108,16 @@ def start(*command: str | Path, ready: bytes = b"ready\n", **how: object) -> Ite
         process.wait(LIMIT_SECONDS)
         process.stdout.close()
         process.stdin.close()
+
+
+def find_descendants(pid: int) -> list[int]:
+    """The processes below `pid` now, parents first."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for word in task.read_text().split():
+                found += [int(word), *find_descendants(int(word))]
+    return found
 
 
 def attach(pid: int, trace: Path, *options: str, seconds: float | None = 0.3) -> runs.Run:

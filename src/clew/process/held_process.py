@@ -6,6 +6,7 @@ with a held process is not known here.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -17,6 +18,7 @@ from clew.address import Pid, Tid
 from clew.errors import AttachError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import explain_refusal
+from clew.process.identity import is_traced_here
 from clew.process.thread_state import make_disturbed_call_again
 
 __all__ = ["HeldProcess", "HeldThread", "Stop"]
@@ -52,6 +54,9 @@ class HeldProcess:
         self.threads: dict[Tid, HeldThread] = {}
         self.has_executed = False
         """It became another program while it was held."""
+        self.wait_status: int | None = None
+        """How the process ended, if it did and this process was told: as its tracer, or as its parent."""
+        self._strangers: set[Pid] = set()
 
     def stop_all(
         self,
@@ -90,6 +95,7 @@ class HeldProcess:
 
     def poll(self) -> list[Stop]:
         """Learn what happened to the threads that run: those that stopped are told once. Never waits."""
+        self._release_strangers()
         return [
             stop for thread in list(self.threads.values()) if not thread.is_stopped for stop in self._poll_one(thread)
         ]
@@ -112,7 +118,7 @@ class HeldProcess:
         for thread in list(self.threads.values()):
             if not thread.is_stopped:
                 self.interrupt(thread.tid)
-        while self.threads:
+        while self.threads or self._strangers:
             for thread in [thread for thread in self.threads.values() if thread.is_stopped]:
                 try:
                     if thread.stop_signal == 0 and not self.has_executed:
@@ -163,11 +169,16 @@ class HeldProcess:
         except ChildProcessError:
             # It executed another program, and goes on by the process's id.
             del self.threads[tid]
+            if Tid(self.pid) not in self.threads and is_traced_here(self.pid):
+                # The first thread had ended long before, and was never held.
+                self.threads[Tid(self.pid)] = HeldThread(Tid(self.pid))
             return
         if status is None:
             return
         if not os.WIFSTOPPED(status):
             del self.threads[tid]
+            if tid == Tid(self.pid):
+                self.wait_status = status
             return
         thread.is_stopped, event = True, status >> 16
         if event == ptrace.EVENT_CLONE:
@@ -190,7 +201,23 @@ class HeldProcess:
         except OSError:
             return
         # It is traced from its first instruction, and stops there by itself.
-        self.threads.setdefault(child, HeldThread(child))
+        if os.path.exists(f"/proc/{self.pid}/task/{child}"):
+            self.threads.setdefault(child, HeldThread(child))
+        elif child not in self.threads:
+            self._strangers.add(Pid(child))
+
+    def _release_strangers(self) -> None:
+        """Let go of processes, which the kernel takes for threads where their end is told by no SIGCHLD; and of threads
+        that ended at once.
+        """
+        for stranger in list(self._strangers):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                status = ptrace.try_wait(stranger)
+                if status is None:
+                    continue
+                if os.WIFSTOPPED(status):
+                    ptrace.detach(stranger, 0 if status >> 16 else os.WSTOPSIG(status))
+            self._strangers.discard(stranger)
 
 
 class _gone_ignored:  # noqa: N801

@@ -16,6 +16,7 @@ from clew.process.shared_memory import MEMFD_NAME, SharedFile, SharedMemory
 
 __all__ = [
     "find_ended_children",
+    "find_sharers",
     "is_mapped",
     "is_traced_here",
     "maps_region",
@@ -53,6 +54,12 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
                 ):
                     return True
     return False
+
+
+def find_sharers(shared: SharedMemory) -> list[Pid]:
+    """The processes that map this very region."""
+    numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+    return [pid for pid in numbers if maps_region(pid, shared)]
 
 
 def find_ended_children() -> list[Pid]:

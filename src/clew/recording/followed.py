@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from clew.address import Pid
 from clew.process.attachable import find_living_task
 from clew.process.identity import read_stat
+from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import ErrorCode, RuntimeState
@@ -43,9 +44,10 @@ class Fork:
 class FollowedProcess:
     """A process and its drain; `number` is the one in the journal."""
 
-    def __init__(self, journal: ProcessJournal, shared: SharedMemory, mode: int) -> None:
+    def __init__(self, journal: ProcessJournal, shared: SharedMemory, plan: InjectionPlan, mode: int) -> None:
         self.journal = journal
         self.shared = shared
+        self.plan = plan
         self.mode = mode
         self.pid = Pid(0)
         self.pidfd = -1

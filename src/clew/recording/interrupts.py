@@ -34,6 +34,11 @@ class InterruptGuard:
         """Signals that are ignored natively, and not here while the guard is held."""
 
     @property
+    def n_wishes(self) -> int:
+        """How many signals came."""
+        return self.interrupts + self.terminations
+
+    @property
     def wants_to_leave(self) -> bool:
         return self.terminations > 1
 

@@ -11,22 +11,25 @@ import os
 import select
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid, Tid
-from clew.errors import ClewError, TargetGoneError
+from clew.errors import AttachError, ClewError, TargetGoneError
 from clew.process import ptrace
+from clew.process.attach import Attachment
+from clew.process.detach import detach
 from clew.process.doorbell import MAX_BELLS, Doorbell
 from clew.process.execution import Ended, Execution, find_executed
-from clew.process.identity import find_ended_children, is_mapped, maps_region, read_group, read_parent
-from clew.process.inject import inject, layout_for_limits
+from clew.process.identity import find_ended_children, maps_region, read_group, read_parent
+from clew.process.inject import inject
+from clew.process.injection_plan import InjectionPlan, layout_for_limits
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import FULL_WAIT_SECONDS, RequestKind
+from clew.protocol._constants import RequestKind
+from clew.recording.births import Births
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, read_status_of_ended
@@ -40,17 +43,7 @@ __all__ = ["Processes"]
 
 EXECUTION_POLL_SECONDS: Final = 0.0002
 UNHEARD_POLL_SECONDS: Final = 0.002
-STILLBORN_INTERVAL_SECONDS: Final = 0.05
 MAX_WARNINGS: Final = 20
-
-
-@dataclass
-class _Unborn:
-    """A region that a process asked for, for a child that did not speak yet."""
-
-    process: FollowedProcess
-    parent: FollowedProcess
-    asked_at: float
 
 
 class Processes:
@@ -65,14 +58,15 @@ class Processes:
         self._filters = LiveFilters(filters)
         self._n_met = 0
         self._live: list[FollowedProcess] = []
-        self._unborn: dict[SharedMemory, _Unborn] = {}
+        self._is_leaving = False
+        self._being_left: FollowedProcess | None = None
         self._executions: list[tuple[Execution, FollowedProcess]] = []
         self._doorbell = Doorbell()
+        self._births = Births(self._make, self._doorbell.forget, self._warn)
         self._poll = select.poll()
         self._poll.register(self._doorbell.fd, select.POLLIN)
         self._by_pidfd: dict[int, FollowedProcess] = {}
         self._awaited: dict[int, Pid] = {}
-        self._look_at = 0.0
         self._statuses: dict[Pid, int] = {}
         self.exit_status: dict[Pid, int | None] = {}
         """Wait status of the processes that ended; None where the kernel did not tell."""
@@ -84,8 +78,18 @@ class Processes:
 
     def __len__(self) -> int:
         """How many are followed, or may be about to."""
-        self._forget_stillborn()
-        return len(self._live) + len(self._unborn) + len(self._executions) + len(self._awaited)
+        return len(self._live) + self.n_unsettled + len(self._awaited)
+
+    @property
+    def live(self) -> list[FollowedProcess]:
+        """Those that are followed now, in the order in which they came."""
+        return list(self._live)
+
+    @property
+    def n_unsettled(self) -> int:
+        """How many children are about to be born, and how many threads about to execute a program."""
+        self._births.forget_stillborn(has_parents=bool(self._live))
+        return len(self._births) + len(self._executions)
 
     def is_live(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now."""
@@ -96,10 +100,10 @@ class Processes:
         parent_pid = read_parent(process.pid)
         return self._inject(process, layout, heap_bytes, parent_pid, os.pidfd_open(process.pid), is_paused=is_paused)
 
-    def add_attached(self, pid: Pid, shared: SharedMemory, mappings: list[Mapping], pidfd: int, start_ns: int) -> None:
+    def add_attached(self, attachment: Attachment, mappings: list[Mapping], pidfd: int, start_ns: int) -> None:
         """Follow a process that has the runtime already. Raises OSError if it is gone."""
-        followed = self._make(shared)
-        followed.identify(pid, read_parent(pid), pidfd)
+        followed = self._make(attachment.shared, attachment.plan)
+        followed.identify(attachment.pid, read_parent(attachment.pid), pidfd)
         self._start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
     def drain_all(self) -> None:
@@ -111,7 +115,7 @@ class Processes:
         if self._executions:
             delay_seconds = min(delay_seconds, EXECUTION_POLL_SECONDS)
         elif self._settings.follows and not (
-            self._doorbell.is_working and len(self._live) + len(self._unborn) <= MAX_BELLS
+            self._doorbell.is_working and len(self._live) + len(self._births) <= MAX_BELLS
         ):
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
         ready = [fd for fd, _ in self._poll.poll(delay_seconds * 1000)]
@@ -122,16 +126,56 @@ class Processes:
             if fd in self._awaited:
                 self._note_awaited(fd)
         moved_bytes = 0
-        for followed in [*self._live, *(unborn.process for unborn in self._unborn.values())]:
+        for followed in [*self._live, *self._births.processes]:
             # What one asks may end another: a region that is not used after all.
-            if followed in self._live or followed.shared in self._unborn:
+            if followed in self._live or followed.shared in self._births:
                 moved_bytes += self._drain(followed)
         for execution, followed in list(self._executions):
             self._follow_execution(execution, followed)
         for followed in ended:
-            if followed in self._live:
+            if followed in self._live and followed is not self._being_left:
                 self._note_end(followed)
         return moved_bytes
+
+    def begin_leaving(self) -> None:
+        """From now on what executes a program leaves by that; what is born is followed, so that it can be left."""
+        self._is_leaving = True
+        self.end_pause()
+
+    def detach(self, followed: FollowedProcess, patience_seconds: float, is_given_up: Callable[[], bool]) -> float:
+        """Take the runtime out of one of them; for how many seconds it stood still or was on its way out.
+
+        Raises AttachError, and it goes on as before, if that can't be done within `patience_seconds`, or `is_given_up`
+        says so.
+        """
+        deadline = time.monotonic() + patience_seconds
+        while any(execution.pid == followed.pid for execution, _ in self._executions):
+            # The thread is held for that already.
+            if time.monotonic() > deadline or is_given_up():
+                raise AttachError(followed.pid, f"process {followed.pid}: is about to execute another program")
+            self.poll(EXECUTION_POLL_SECONDS)
+        if followed not in self._live:
+            return 0.0
+        self._being_left = followed
+        try:
+            departure = detach(
+                followed.pid,
+                followed.shared,
+                followed.plan,
+                patience_seconds=patience_seconds,
+                on_wait=self.drain_all,
+                is_given_up=is_given_up,
+                find_running=lambda: [] if followed.drain is None else followed.drain.find_running(),
+            )
+        finally:
+            self._being_left = None
+        if departure.wait_status is not None:
+            self._statuses[followed.pid] = departure.wait_status
+        if departure.has_ended:
+            self._note_end(followed)
+        else:
+            self._finish(followed, None, None)
+        return departure.seconds
 
     def bury_orphans(self) -> None:
         """Wait for what ended as a child of this process and is not followed: descendants whose parents are gone."""
@@ -167,8 +211,9 @@ class Processes:
         for followed in self._live:
             followed.shared.end_pause()
 
-    def _make(self, shared: SharedMemory) -> FollowedProcess:
-        followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, int(self._settings.mode))
+    def _make(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
+        journal = ProcessJournal(self._journal, self._n_met)
+        followed = FollowedProcess(journal, shared, plan, int(self._settings.mode))
         self._n_met += 1
         self._doorbell.watch(shared)
         return followed
@@ -185,9 +230,9 @@ class Processes:
     ) -> int:
         start_ns = time.time_ns()
         mappings = [mapping for mapping in read_maps(process.pid) if mapping.protection & PROT_EXEC]
-        shared = inject(process, self._image, layout, heap_bytes, self._settings, is_paused=is_paused)
+        shared, plan = inject(process, self._image, layout, heap_bytes, self._settings, is_paused=is_paused)
         try:
-            followed = self._make(shared)
+            followed = self._make(shared, plan)
             followed.identify(process.pid, parent_pid, pidfd)
             self._filters.tell_all(shared, mappings)
         except BaseException:
@@ -276,24 +321,6 @@ class Processes:
         os.close(followed.pidfd)
         followed.pidfd = -1
 
-    def _forget_stillborn(self) -> None:
-        """Regions whose children never came: killed at once, or never made by a parent that was killed."""
-        now = time.monotonic()
-        if not self._unborn or now < self._look_at:
-            return
-        for shared, unborn in list(self._unborn.items()):
-            is_late = now - unborn.asked_at > 2 * FULL_WAIT_SECONDS
-            if (is_late and not is_mapped(shared.file, shared.offset)) or not (self._live or is_mapped(shared.file)):
-                self._discard(shared)
-        self._look_at = time.monotonic() + STILLBORN_INTERVAL_SECONDS
-
-    def _discard(self, shared: SharedMemory) -> None:
-        unborn = self._unborn.pop(shared)
-        self._doorbell.forget(shared)
-        if unborn.process.drain is not None:
-            unborn.process.drain.close()
-        shared.close()
-
     def _answer_of(self, followed: FollowedProcess) -> Callable[[Request], int | None]:
         return lambda request: self._answer(followed, request)
 
@@ -306,7 +333,9 @@ class Processes:
                     mapped = [one for one in read_maps(followed.pid) if one.start < end and start < one.end]
                     self._filters.tell(followed.shared, mapped)
             case RequestKind.FORK:
-                return self._answer_fork(followed, request.arguments[0])
+                if not request.arguments[0]:
+                    return self._births.expect(followed)
+                self._births.cancel(followed, request.arguments[0])
             case RequestKind.ADOPT:
                 return self._adopt(followed, Pid(request.arguments[0]), request.arguments[1])
             case RequestKind.EXECVE:
@@ -318,51 +347,17 @@ class Processes:
                         execution.give_up()
         return 0
 
-    def _answer_fork(self, followed: FollowedProcess, unused_region: int) -> int:
-        if unused_region:
-            for shared in list(self._unborn):
-                if shared.region == unused_region and shared.file is followed.shared.file:
-                    self._discard(shared)
-            return 0
-        try:
-            shared = followed.shared.fork()
-        except ClewError as error:
-            self._warn(f"a child of process {followed.pid} runs unfollowed: {error.message}")
-            return 0
-        self._unborn[shared] = _Unborn(self._make(shared), followed, time.monotonic())
-        return shared.region
-
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
-        unborn = self._unborn.get(followed.shared)
-        if unborn is None:
+        fork = self._births.adopt(followed, claimed, fork_tsc)
+        if fork is None:
             return 0
-        pid = claimed if maps_region(claimed, followed.shared) else self._search(followed.shared)
-        if pid is None:
-            return 0
-        pidfd = -1
-        try:
-            pidfd = os.pidfd_open(pid)
-            followed.identify(pid, read_parent(pid), pidfd)
-            is_it = maps_region(pid, followed.shared)
-        except OSError:
-            is_it = False
-        if not is_it:
-            if pidfd >= 0:
-                os.close(pidfd)
-            return 0
-        del self._unborn[followed.shared]
         if followed.drain is not None:
-            followed.drain.tell_process(pid, followed.name)
-        self._start(followed, time.time_ns(), None, Fork(unborn.parent.number, fork_tsc))
+            followed.drain.tell_process(followed.pid, followed.name)
+        self._start(followed, time.time_ns(), None, fork)
         return 1
 
-    def _search(self, shared: SharedMemory) -> Pid | None:
-        """The process that maps a region: it may know itself by another number, in a namespace of its own."""
-        numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
-        return next((pid for pid in numbers if maps_region(pid, shared)), None)
-
     def _answer_execve(self, followed: FollowedProcess, tid: Tid, path: int, directory: int, flags: int) -> int | None:
-        if not maps_region(Pid(tid), followed.shared):
+        if self._is_leaving or not maps_region(Pid(tid), followed.shared):
             return 0
         try:
             pid = read_group(tid)
@@ -395,7 +390,13 @@ class Processes:
             if outcome.is_process and outcome.status is not None and self.is_live(execution.pid):
                 self._statuses[execution.pid] = outcome.status
             return
-        self._enter(execution.pid, followed)
+        if not self._is_leaving:
+            self._enter(execution.pid, followed)
+            return
+        if followed.pid == execution.pid:
+            self._finish(followed, None, None)
+        with contextlib.suppress(ProcessLookupError):
+            ptrace.detach(execution.pid)
 
     def _enter(self, pid: Pid, before: FollowedProcess) -> None:
         """Put the runtime into the program that `pid` executes, stopped inside execve, and let it go."""
