@@ -120,6 +120,19 @@ def find_descendants(pid: int) -> list[int]:
     return found
 
 
+def nobody_has_runtime(target: Target) -> bool:
+    """Whether clew's shared memory is mapped neither in a program nor in any process below it."""
+    return not any(has_shared_memory(pid) for pid in [target.pid, *find_descendants(target.pid)])
+
+
+def has_shared_memory(pid: int) -> bool:
+    """Whether clew's shared memory is mapped in a process."""
+    try:
+        return "memfd:clew" in Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return False
+
+
 def attach(pid: int, trace: Path, *options: str, seconds: float | None = 0.3) -> runs.Run:
     """Attach by the command for some time (None: until it ends, or the caller ends it)."""
     duration = [] if seconds is None else ["--duration", str(seconds)]

@@ -12,7 +12,15 @@ import pytest
 
 import clew
 from tests.e2e import runs
-from tests.e2e.attaching import Target, attach, attaching, end_attaching, find_descendants, start
+from tests.e2e.attaching import (
+    attach,
+    attaching,
+    end_attaching,
+    find_descendants,
+    has_shared_memory,
+    nobody_has_runtime,
+    start,
+)
 
 SHELL_LOOP = "trap 'exit 7' TERM; echo ready; while :; do (exit 3); /bin/true; /bin/echo x | /bin/cat; done"
 
@@ -20,17 +28,6 @@ SHELL_LOOP = "trap 'exit 7' TERM; echo ready; while :; do (exit 3); /bin/true; /
 def processes_of(trace: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = runs.read(trace).summary["processes"]
     return found
-
-
-def has_runtime(pid: int) -> bool:
-    try:
-        return "memfd:clew" in Path(f"/proc/{pid}/maps").read_text()
-    except OSError:
-        return False
-
-
-def nobody_has_runtime(target: Target) -> bool:
-    return not any(has_runtime(pid) for pid in [target.pid, *find_descendants(target.pid)])
 
 
 def is_running(pid: int) -> bool:
@@ -137,10 +134,10 @@ def test_children_that_outlive_the_attached_process(programs_to_attach: Path, tm
                 target.wait_for(lambda: (tmp_path / "busy").read_bytes() == b"ready\n")
                 assert status == 0
                 assert clew_process.poll() is None
-                assert has_runtime(child)
+                assert has_shared_memory(child)
                 if is_told:
                     status, said = end_attaching(clew_process)
-                    assert not has_runtime(child)
+                    assert not has_shared_memory(child)
                     assert f"process {target.pid} ended" in said and "1 of its children detached" in said
                 os.kill(child, signal.SIGTERM)
                 target.wait_for(lambda: not is_running(child))
