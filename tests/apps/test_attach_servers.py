@@ -128,6 +128,12 @@ def test_nginx(tmp_path: Path) -> None:
         assert target.end(number=signal.SIGQUIT)[0] == 0
 
 
+def renew_workers(target: Target) -> None:
+    before = set(find_descendants(target.pid))
+    os.kill(target.pid, signal.SIGHUP)
+    target.wait_for(lambda: len({*find_descendants(target.pid)} - before) == 2)
+
+
 def test_nginx_with_a_master_and_workers(tmp_path: Path) -> None:
     """The master makes new workers at each SIGHUP: while it is attached to, under load, and while it is left."""
     port = free_port()
@@ -140,9 +146,7 @@ def test_nginx_with_a_master_and_workers(tmp_path: Path) -> None:
                 trace = tmp_path / f"{cycle}.clew"
                 with attaching(target.pid, trace) as clew:
                     target.wait_for(target.is_attached)
-                    before = set(find_descendants(target.pid))
-                    os.kill(target.pid, signal.SIGHUP)
-                    target.wait_for(lambda before=before: len({*find_descendants(target.pid)} - before) == 2)
+                    renew_workers(target)
                     time.sleep(0.3)
                     if cycle % 2:
                         os.kill(target.pid, signal.SIGHUP)

@@ -7,6 +7,7 @@ made with one of the threads, and each thread gets its own registers. Should par
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import signal
 import struct
@@ -77,7 +78,7 @@ def detach(
 
     `on_wait` is called while the threads are waited for: rings have to be emptied and requests answered meanwhile.
     `find_running` gives the ids of the threads under the runtime as the target tells them. A process that has ended, or
-    became another program, needs nothing. Raises AttachError if it can't be left within `patience_seconds`, or if
+    became another program, needs nothing. Raises TargetError if it can't be left within `patience_seconds`, or if
     `is_given_up` says so while its threads are stopped; it goes on recorded then.
     """
     held = HeldProcess(pid)
@@ -86,10 +87,12 @@ def detach(
         held.stop_all(patience_seconds, on_wait=on_wait, is_given_up=is_given_up)
         if not held.has_executed and _is_inside(held, plan):
             _Leaving(held, shared, plan, patience_seconds, on_wait, find_running).leave()
-    except (TargetError, ProcessLookupError) as error:
+    except (TargetError, OSError) as error:
         held.let_go()
         if not held.has_executed and not _has_ended(pid):
-            raise
+            if isinstance(error, TargetError):
+                raise
+            raise AttachError(pid, f"process {pid}: can't be left now: {error.strerror or error}") from error
         if isinstance(error, TargetGoneError) and held.wait_status is None:
             held.wait_status = error.wait_status
     finally:
@@ -173,7 +176,9 @@ class _Leaving:
             time.sleep(POLL_SECONDS)
 
     def _check_alone(self) -> None:
-        """Raises AttachError if anybody else is in the memory that is about to go, or calls may be refused."""
+        """Raises AttachError if anybody else is in the memory that is about to go, or it can't be given back."""
+        if not self._labels["leave_pc"]:
+            raise AttachError(self._pid, f"process {self._pid}: the runtime in it has never begun")
         known = {self._tid_inside(tid) for tid in self.held.threads}
         if not known.issuperset(self.find_running()):
             # What the target tells may be of a thread that was killed.
@@ -287,6 +292,11 @@ class _Leaving:
                     self._restore_signal_stack(process, tid)
             for address, size_bytes in self.plan.regions:
                 process.call("munmap", address, size_bytes)
+        except BaseException:
+            # It goes on with the others from where it parked, as far as there is anything to go on in.
+            with contextlib.suppress(OSError):
+                ptrace.set_registers(worker, original)
+            raise
         finally:
             process.close()
         ptrace.set_extended_state(worker, extended_state)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from clew.address import Pid
-from clew.errors import AttachError
+from clew.errors import TargetError
 from clew.recording.followed import FollowedProcess
 from clew.recording.processes import Processes
 
@@ -66,7 +66,7 @@ def _leave_once(
             followed = waiting[0]
             try:
                 left.seconds[followed.pid] = processes.detach(followed, patience_seconds, is_given_up)
-            except AttachError as error:
+            except TargetError as error:
                 failed[followed] = error.message
             settled_by = time.monotonic() + patience_seconds
         elif not processes.n_unsettled or time.monotonic() > settled_by:

@@ -145,7 +145,7 @@ class Processes:
     def detach(self, followed: FollowedProcess, patience_seconds: float, is_given_up: Callable[[], bool]) -> float:
         """Take the runtime out of one of them; for how many seconds it stood still or was on its way out.
 
-        Raises AttachError, and it goes on as before, if that can't be done within `patience_seconds`, or `is_given_up`
+        Raises TargetError, and it goes on as before, if that can't be done within `patience_seconds`, or `is_given_up`
         says so.
         """
         deadline = time.monotonic() + patience_seconds

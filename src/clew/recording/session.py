@@ -157,7 +157,7 @@ class RecordingSession:
         try:
             self._follow_all()
         finally:
-            self._guard.target_pidfd = None
+            self._guard.leave()
             self._processes.leave()
         self._note_losses()
         self._journal.close()
@@ -218,6 +218,7 @@ class RecordingSession:
         """Whether clew is to leave the processes, and has; `now` is the monotonic time."""
         if self._guard.wants_to_leave or self._is_interrupted_alone(now):
             self._warnings.append("clew was told to leave; the target goes on without it")
+            self._leave()
             return True
         return False
 
