@@ -49,6 +49,15 @@ class Target:
                 assert part, self.output
                 self.output += part
 
+    def read_what_is_there(self) -> None:
+        """Take what the program has printed so far."""
+        assert self.process.stdout is not None
+        while select.select([self.process.stdout], [], [], 0)[0]:
+            part = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not part:
+                return
+            self.output += part
+
     def end(self, *, stdin: bytes = b"", number: int = 0) -> tuple[int, str]:
         """Give it input or a signal and wait for its end; its status and all that it printed."""
         if number:

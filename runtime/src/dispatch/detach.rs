@@ -62,7 +62,7 @@ pub fn park(context: &mut ThreadContext) {
         set_signal_mask(mask);
         return;
     }
-    sequences::settle(context);
+    sequences::leave(context);
     delivery::note_end(context, release_reason::DETACH, end_kind::RELEASED);
     restore_signal_stack(context);
     let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;

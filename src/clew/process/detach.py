@@ -50,6 +50,8 @@ _PENDING_LEAVE: Final = 2
 _SIGINFO_BYTES: Final = 128
 _SIGTRAP_BIT: Final = 1 << signal.SIGTRAP - 1
 _STACK: Final = struct.Struct("<QIIQ")
+_RSEQ_CS_OFFSET: Final = 8
+_RSEQ_DESCRIPTOR_BYTES: Final = 32
 _SS_DISABLE, _SS_AUTODISARM = 2, 1 << 31
 
 
@@ -102,6 +104,14 @@ def detach(
 
 def _is_inside(held: HeldProcess, plan: InjectionPlan) -> bool:
     return any(mapping.start == plan.image_base for mapping in read_maps(Pid(next(iter(held.threads)))))
+
+
+def _is_readable(memory: StoppedProcess, descriptor: RemoteAddress) -> bool:
+    try:
+        memory.read(descriptor, _RSEQ_DESCRIPTOR_BYTES)
+    except TargetError:
+        return False
+    return True
 
 
 def _has_ended(pid: Pid) -> bool:
@@ -282,6 +292,7 @@ class _Leaving:
         original, mask = process.registers.copy(), ptrace.get_signal_mask(worker)
         extended_state = ptrace.get_extended_state(worker)
         try:
+            announced = [self._find_announced(process, tid) for tid in self.native if tid in self.held.threads]
             ptrace.set_signal_mask(worker, ALL_BUT_TRAP)
             process.registers.rip, process.registers.rsp = self._labels["leave_pc"], self.plan.stack_end
             process.registers.eflags, process.registers.orig_rax = 0x202, ALL_SIGNALS
@@ -292,6 +303,10 @@ class _Leaving:
                     self._restore_signal_stack(process, tid)
             for address, size_bytes in self.plan.regions:
                 process.call("munmap", address, size_bytes)
+            for place, descriptor in announced:
+                # The kernel would kill the thread for a descriptor that it can't read.
+                if descriptor and not _is_readable(process, descriptor):
+                    process.write(place, bytes(8))
         except BaseException:
             # It goes on with the others from where it parked, as far as there is anything to go on in.
             with contextlib.suppress(OSError):
@@ -303,6 +318,21 @@ class _Leaving:
         ptrace.set_registers(worker, original)
         ptrace.set_signal_mask(worker, mask)
         send_again(self._pid, [*self.held_signals, *process.held_signals])
+
+    def _find_announced(self, memory: StoppedProcess, tid: Tid) -> tuple[RemoteAddress, RemoteAddress]:
+        """Where a thread announces restartable sequences (rseq(2)), and the descriptor there, if it can be read.
+
+        A thread that was released may have one of the runtime's there still.
+        """
+        registration = ptrace.get_rseq(tid)
+        if registration is None:
+            return RemoteAddress(0), RemoteAddress(0)
+        place = RemoteAddress(registration[0] + _RSEQ_CS_OFFSET)
+        with contextlib.suppress(TargetError):
+            descriptor = RemoteAddress(int.from_bytes(memory.read(place, 8), "little"))
+            if descriptor and _is_readable(memory, descriptor):
+                return place, descriptor
+        return place, RemoteAddress(0)
 
     def _restore_signal_stack(self, memory: StoppedProcess, tid: Tid) -> None:
         """A thread that was released has the runtime's alternate stack still."""

@@ -18,13 +18,16 @@ from clew.address import Pid, Tid
 from clew.errors import AttachError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import explain_refusal
-from clew.process.identity import is_traced_here
+from clew.process.identity import is_traced_here, read_stat
 from clew.process.thread_state import make_disturbed_call_again
 
 __all__ = ["HeldProcess", "HeldThread", "Stop"]
 
 POLL_SECONDS: Final = 0.0002
 LET_GO_SECONDS: Final = 2.0
+BUSY_SECONDS: Final = 20.0
+"""A thread stops when it runs next, which may take seconds where many wait for a processor."""
+
 _PF_IO_WORKER, _PF_USER_WORKER = 0x10, 0x4000
 _OPTIONS: Final = ptrace.OPTION_TRACECLONE | ptrace.OPTION_TRACEEXEC | ptrace.OPTION_TRACESYSGOOD
 
@@ -68,8 +71,10 @@ class HeldProcess:
         """Seize and stop every thread. `on_wait` is called while there is nothing to do.
 
         Raises AttachError if one can't be stopped in time, or `is_given_up` says so; TargetGoneError if none is left.
+        A thread that only waits for a processor gets more time.
         """
         deadline = time.monotonic() + timeout_seconds
+        busy_deadline = deadline + BUSY_SECONDS
         while not self.has_executed:
             n_new = self._seize_new()
             for stop in self.poll():
@@ -84,7 +89,8 @@ class HeldProcess:
                 return
             if is_given_up():
                 raise AttachError(self.pid, f"process {self.pid}: let go, as told")
-            if running and time.monotonic() > deadline:
+            now = time.monotonic()
+            if running and now > deadline and (now > busy_deadline or not _is_runnable(self.pid, running[0])):
                 raise AttachError(
                     self.pid,
                     f"process {self.pid}: thread {running[0]} can't be stopped (it waits in the kernel, for a child "
@@ -230,11 +236,12 @@ class _gone_ignored:  # noqa: N801
         return isinstance(error, OSError) and error.errno == errno.ESRCH
 
 
+def _is_runnable(pid: Pid, tid: Tid) -> bool:
+    """Whether a thread runs, or would if it had a processor."""
+    return read_stat(f"{pid}/task/{tid}")[:1] == [b"R"]
+
+
 def _is_no_thread(pid: Pid, tid: Tid) -> bool:
     """Whether a task that can't be seized is none of the program's threads: it has ended, or works for the kernel."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/stat", "rb") as file:
-            fields = file.read().rpartition(b") ")[2].split()
-    except OSError:
-        return True
-    return fields[0] in (b"Z", b"X") or bool(int(fields[6]) & (_PF_IO_WORKER | _PF_USER_WORKER))
+    fields = read_stat(f"{pid}/task/{tid}")
+    return not fields or fields[0] in (b"Z", b"X") or bool(int(fields[6]) & (_PF_IO_WORKER | _PF_USER_WORKER))

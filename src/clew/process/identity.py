@@ -71,7 +71,7 @@ def find_ended_children() -> list[Pid]:
     return [child for child in children if read_stat(child)[:1] == [b"Z"]]
 
 
-def read_stat(pid: Pid) -> list[bytes]:
+def read_stat(pid: Pid | str) -> list[bytes]:
     """The fields of /proc/PID/stat from the state on (proc_pid_stat(5)); empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
