@@ -24,7 +24,7 @@ static uint64_t commits[N_ADDERS], n_aborted;
     {                                                                                                                  \
         __asm__ goto(RSEQ_TABLE RSEQ_ANNOUNCE("%[area]")                                                               \
                      "1: mov (%[place]), %%rdx\n"                                                                      \
-                     ".rept 12\n test %%rsp, %%rsp\n jz 5f\n .endr\n"                                                 \
+                     ".rept 24\n test %%rsp, %%rsp\n jz 5f\n .endr\n"                                                 \
                      "5: inc %%rdx\n mov %%rdx, (%[place])\n"                                                          \
                      "2:\n" RSEQ_ABORT("%l[aborted]")                                                                  \
                      :                                                                                                 \
