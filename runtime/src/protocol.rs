@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xfb, 0x25, 0xdf, 0xb2, 0xab, 0xd3, 0x55, 0x96, 0xae, 0x0d, 0xd6, 0x18, 0x2c, 0xc2, 0xaa, 0xd3, 0x66, 0xc6, 0xb4,
-    0xf6, 0x98, 0x1d, 0x01, 0x96, 0x27, 0x0b, 0xfe, 0xe5, 0xd3, 0x32, 0x4a, 0x3d,
+    0x9b, 0x81, 0x23, 0xf7, 0xae, 0xe3, 0x6c, 0xdd, 0xe9, 0x47, 0xeb, 0x80, 0xe6, 0x6f, 0x6c, 0xec, 0x86, 0xc3, 0xe4,
+    0xf7, 0xf3, 0x8e, 0x73, 0x2c, 0x87, 0x9c, 0xf6, 0x04, 0x69, 0xe8, 0x1a, 0x9a,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -458,8 +458,9 @@ pub struct StartBlock {
     pub has_fsgsbase: u32,
     /// where the first page of the file of the shared memory is mapped: a fork's child reaches its region from there
     pub anchor_base: u64,
-    /// where the AttachBlock is; 0: the program was launched, and the registers above are its first thread's
-    pub attach_block: u64,
+    /// where the ControlBlock is; without threads in it the program was launched, and the registers above are its first
+    /// thread's
+    pub control_block: u64,
     /// zero
     pub reserved: [u8; 8],
     /// executable memory at start: start, end, protection (PROT_*) of each of up to 160 ranges
@@ -482,18 +483,18 @@ const _: () = assert!(core::mem::offset_of!(StartBlock, gs_base) == 216);
 const _: () = assert!(core::mem::offset_of!(StartBlock, range_count) == 224);
 const _: () = assert!(core::mem::offset_of!(StartBlock, has_fsgsbase) == 228);
 const _: () = assert!(core::mem::offset_of!(StartBlock, anchor_base) == 232);
-const _: () = assert!(core::mem::offset_of!(StartBlock, attach_block) == 240);
+const _: () = assert!(core::mem::offset_of!(StartBlock, control_block) == 240);
 const _: () = assert!(core::mem::offset_of!(StartBlock, reserved) == 248);
 const _: () = assert!(core::mem::offset_of!(StartBlock, ranges) == 256);
 
-/// For a process that runs already: written by the controller into the target's private memory; the runtime adds the
-/// fields from attach_pc on before it parks for the first time.
+/// What entering a process that runs already, and leaving any, takes. In the target's private memory: the controller
+/// writes the threads, the runtime adds the fields from attach_pc on before any thread enters it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct AttachBlock {
+pub struct ControlBlock {
     /// where ThreadState\[thread_count\] is
     pub threads: u64,
-    /// how many threads there are
+    /// how many threads there are; 0: the program was launched
     pub thread_count: u32,
     /// zero
     pub reserved: u32,
@@ -519,25 +520,29 @@ pub struct AttachBlock {
     pub signal_stack_offset: u32,
     /// in a context: u32, the thread's id, once the context is its own
     pub tid_offset: u32,
+    /// a system call instruction for the controller's use: no seccomp filter that came under the runtime decides about
+    /// it
+    pub call_pc: u64,
     /// zero
-    pub reserved_more: [u8; 40],
+    pub reserved_more: [u8; 32],
 }
-const _: () = assert!(core::mem::size_of::<AttachBlock>() == 128);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, threads) == 0);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, thread_count) == 8);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, reserved) == 12);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, attach_pc) == 16);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, parked_pc) == 24);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, leave_pc) == 32);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, syscall_return_pc) == 40);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, syscall_again_pc) == 48);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, gates_start) == 56);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, gates_end) == 64);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, pending_offset) == 72);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, call_code_offset) == 76);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, signal_stack_offset) == 80);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, tid_offset) == 84);
-const _: () = assert!(core::mem::offset_of!(AttachBlock, reserved_more) == 88);
+const _: () = assert!(core::mem::size_of::<ControlBlock>() == 128);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, threads) == 0);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, thread_count) == 8);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved) == 12);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, attach_pc) == 16);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, parked_pc) == 24);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, leave_pc) == 32);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, syscall_return_pc) == 40);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, syscall_again_pc) == 48);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, gates_start) == 56);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, gates_end) == 64);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, pending_offset) == 72);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, call_code_offset) == 76);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, signal_stack_offset) == 80);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, tid_offset) == 84);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, call_pc) == 88);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved_more) == 96);
 
 /// A thread's own state outside the runtime: given by the controller when it enters, by the runtime when it has parked.
 /// Vector state is in the processor.

@@ -33,6 +33,7 @@ def record(
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    follow: bool = True,
     quiet: bool = False,
 ) -> Trace:
     """Run `command`, record it until it ends, and open its trace.
@@ -40,8 +41,8 @@ def record(
     `mode` is `counts` or `coverage`. `output` is the directory to make; by default PROGRAM.clew in the working
     directory, with a number if that is taken. `include` and `exclude` take image globs (`libc.so*`), symbols
     (`libc.so.6!malloc`) and address ranges (`0x1000-0x2000`). `environment` replaces the command's environment.
-    How the command ended is in the trace, not raised. What went wrong short of failure becomes a warning, unless
-    `quiet`. Raises ClewError.
+    With `follow` child processes are recorded, too, and the programs that processes go on with. How the command ended
+    is in the trace, not raised. What went wrong short of failure becomes a warning, unless `quiet`. Raises ClewError.
     """
     import os
     import warnings
@@ -64,6 +65,7 @@ def record(
         mode=Mode[mode.upper()],
         include=include,
         exclude=exclude,
+        follow=follow,
         environment=None if environment is None else [os.fsencode(f"{k}={v}") for k, v in environment.items()],
     )
     with InterruptGuard().held() as guard:
@@ -85,12 +87,14 @@ def attach(
     output: str | os.PathLike[str] | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    follow: bool = True,
     quiet: bool = False,
 ) -> Trace:
     """Record the running process `pid` for `duration` seconds, leave it as it was, and open the trace.
 
-    Without `duration` until an interrupt (SIGINT or SIGTERM to this process), or until the process ends. The rest is as
-    for `record`; by default the directory is named after the program. Raises ClewError.
+    Without `duration` until an interrupt (SIGINT or SIGTERM to this process), or until the process has ended and, with
+    `follow`, the children that it made meanwhile, which are recorded and left like it. The rest is as for `record`; by
+    default the directory is named after the program. Raises ClewError.
     """
     import warnings
     from pathlib import Path
@@ -111,6 +115,7 @@ def attach(
         mode=Mode[mode.upper()],
         include=include,
         exclude=exclude,
+        follow=follow,
     )
     guard = LeaveGuard()
     with guard.held():

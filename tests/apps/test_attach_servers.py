@@ -15,13 +15,21 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import runs
-from tests.e2e.attaching import Target, attach, start
+from tests.e2e.attaching import (
+    Target,
+    attach,
+    attaching,
+    end_attaching,
+    find_descendants,
+    nobody_has_runtime,
+    start,
+)
 
 pytestmark = [pytest.mark.stress, pytest.mark.timeout(900)]
 
 CYCLES = 20
 NGINX = """
-daemon off; master_process off; pid {folder}/pid; error_log stderr;
+daemon off; {processes}; pid {folder}/pid; error_log stderr;
 events {{ worker_connections 256; }}
 http {{
   access_log off; gzip on; gzip_min_length 1;
@@ -97,13 +105,18 @@ def test_redis(tmp_path: Path) -> None:
         assert target.end(number=signal.SIGTERM)[0] == 0
 
 
-def test_nginx(tmp_path: Path) -> None:
-    port = free_port()
-    html = tmp_path / "html"
+def configure_nginx(folder: Path, port: int, processes: str) -> Path:
+    html = folder / "html"
     html.mkdir()
     (html / "index.html").write_text("\n".join(f"line {number * number}" for number in range(400)))
-    configuration = tmp_path / "nginx.conf"
-    configuration.write_text(NGINX.format(folder=tmp_path, port=port))
+    configuration = folder / "nginx.conf"
+    configuration.write_text(NGINX.format(folder=folder, port=port, processes=processes))
+    return configuration
+
+
+def test_nginx(tmp_path: Path) -> None:
+    port = free_port()
+    configuration = configure_nginx(tmp_path, port, "master_process off")
     with start(tool("nginx"), "-c", configuration, ready=b"") as target:
         wait_for_port(port)
         url = f"http://127.0.0.1:{port}/index.html"
@@ -113,3 +126,44 @@ def test_nginx(tmp_path: Path) -> None:
         assert attach(target.pid, tmp_path / "idle.clew").status == 0
         assert target.look() == before
         assert target.end(number=signal.SIGQUIT)[0] == 0
+
+
+def renew_workers(target: Target) -> None:
+    before = set(find_descendants(target.pid))
+    os.kill(target.pid, signal.SIGHUP)
+    target.wait_for(lambda: len({*find_descendants(target.pid)} - before) == 2)
+
+
+def test_nginx_with_a_master_and_workers(tmp_path: Path) -> None:
+    """The master makes new workers at each SIGHUP: while it is attached to, under load, and while it is left."""
+    port = free_port()
+    configuration = configure_nginx(tmp_path, port, "master_process on; worker_processes 2; user root")
+    with start(tool("nginx"), "-c", configuration, ready=b"") as target:
+        wait_for_port(port)
+        url = f"http://127.0.0.1:{port}/index.html"
+        with load(tool("ab"), "-q", "-r", "-t", "800", "-n", "5000000", "-c", "4", "-H", "Accept-Encoding: gzip", url):
+            for cycle in range(CYCLES // 2):
+                trace = tmp_path / f"{cycle}.clew"
+                with attaching(target.pid, trace) as clew:
+                    target.wait_for(target.is_attached)
+                    renew_workers(target)
+                    time.sleep(0.3)
+                    if cycle % 2:
+                        os.kill(target.pid, signal.SIGHUP)
+                    status, said = end_attaching(clew)
+                assert (status, "runtime in it" in said) == (0, False), said
+                assert nobody_has_runtime(target), said
+                workers = runs.read(trace).summary["processes"][1:]
+                assert len(workers) >= 2
+                assert all(worker["parent_pid"] == target.pid for worker in workers)
+                assert all(sum(thread["instructions"] for thread in worker["threads"]) for worker in workers[:2])
+                shutil.rmtree(trace)
+        assert target.end(number=signal.SIGQUIT)[0] == 0
+
+
+def test_bash_that_runs_commands(tmp_path: Path) -> None:
+    sums = "n=$((n+1)); test $(expr $n + 1 | cat) = $((n+1)) || exit 1"
+    script = f"trap 'exit 7' TERM; n=0; echo ready; while :; do {sums}; done"
+    with start("bash", "-c", script) as target:
+        attach_again_and_again(target, tmp_path)
+        assert target.end(number=signal.SIGTERM)[0] == 7

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +48,15 @@ class Target:
                 part = os.read(self.process.stdout.fileno(), 1 << 16)
                 assert part, self.output
                 self.output += part
+
+    def read_what_is_there(self) -> None:
+        """Take what the program has printed so far."""
+        assert self.process.stdout is not None
+        while select.select([self.process.stdout], [], [], 0)[0]:
+            part = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not part:
+                return
+            self.output += part
 
     def end(self, *, stdin: bytes = b"", number: int = 0) -> tuple[int, str]:
         """Give it input or a signal and wait for its end; its status and all that it printed."""
@@ -108,6 +117,29 @@ def start(*command: str | Path, ready: bytes = b"ready\n", **how: object) -> Ite
         process.wait(LIMIT_SECONDS)
         process.stdout.close()
         process.stdin.close()
+
+
+def find_descendants(pid: int) -> list[int]:
+    """The processes below `pid` now, parents first."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for word in task.read_text().split():
+                found += [int(word), *find_descendants(int(word))]
+    return found
+
+
+def nobody_has_runtime(target: Target) -> bool:
+    """Whether clew's shared memory is mapped neither in a program nor in any process below it."""
+    return not any(has_shared_memory(pid) for pid in [target.pid, *find_descendants(target.pid)])
+
+
+def has_shared_memory(pid: int) -> bool:
+    """Whether clew's shared memory is mapped in a process."""
+    try:
+        return "memfd:clew" in Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return False
 
 
 def attach(pid: int, trace: Path, *options: str, seconds: float | None = 0.3) -> runs.Run:

@@ -122,6 +122,20 @@ def test_a_thread_that_can_not_leave(programs_to_attach: Path, tmp_path: Path) -
     runs.read(tmp_path / "out.clew")
 
 
+@pytest.mark.parametrize("name", ["sequences", "sequences.static"])
+def test_restartable_sequences_under_way(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
+    """Left in the middle of one, a thread goes on where it was aborted, and natively is aborted as before."""
+    with start(programs_to_attach / name, ready=b"\n") as target:
+        if b"no rseq" in target.output:
+            pytest.skip("the C library registers no area for restartable sequences")
+        for cycle in range(12):
+            run = attach(target.pid, tmp_path / f"{cycle}.clew", "-q", seconds=0.003 * cycle + 0.001)
+            assert (run.status, run.stderr) == (0, b"")
+            assert not target.has_runtime()
+        runs.read(tmp_path / "11.clew")
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
 def test_a_trap_that_waits_blocked(programs_to_attach: Path, tmp_path: Path) -> None:
     with start(programs_to_attach / "trapping") as target:
         before = target.look()

@@ -16,7 +16,7 @@
 //! instrument/sequences.rs, what happens at run time in dispatch/sequences.rs.
 
 extern crate alloc;
-use super::slab::{Slabs, Unit};
+use super::slab::{Slabs, Unit, HOT_ROOM_BYTES};
 use crate::arch::x86_64::emit::Emitter;
 use crate::sys::heap::Arena;
 use alloc::collections::BTreeMap;
@@ -26,6 +26,8 @@ use alloc::vec::Vec;
 pub const MAX_SEQUENCE_BYTES: u64 = 1024;
 /// How often a sequence gets another enclosure because one is full.
 const MAX_ENCLOSURES: u32 = 8;
+/// What a slab has room for wherever it has any.
+const MAX_ENCLOSURE_BYTES: u64 = HOT_ROOM_BYTES - 64;
 /// How many enclosures there are at most: two sequences of one piece of code take each other's place for ever.
 const MAX_ENCLOSURES_IN_ALL: usize = 1 << 13;
 const SIGNATURE_OFFSET: u64 = 36;
@@ -242,7 +244,8 @@ impl Sequences {
         }
         let room = slabs.room_near(descriptor.start)?;
         let shadow = room.hot.next_multiple_of(32);
-        let size = 0x2000 + 40 * descriptor.size;
+        // How much a block takes in an enclosure does not depend on its size: what was full becomes larger.
+        let size = ((0x2000 + 40 * descriptor.size) << n_before).min(MAX_ENCLOSURE_BYTES);
         let covered = shadow + ENTRIES_OFFSET + ENTRY_BYTES * (32 + descriptor.size / 4);
         let covered_end = shadow + size - WAY_OUT_BYTES;
         let enclosure = Enclosure {

@@ -18,7 +18,7 @@ const COLD_OFFSET: u64 = 9 << 20;
 const HOT_INDEX_OFFSET: u64 = 13 << 20;
 const COLD_INDEX_OFFSET: u64 = (14 << 20) + (1 << 19);
 /// Room kept for one unit in the hot and in the cold part.
-const HOT_ROOM_BYTES: u64 = 0x1_0000;
+pub const HOT_ROOM_BYTES: u64 = 0x1_0000;
 const COLD_ROOM_BYTES: u64 = 0x1000;
 /// A slab's code starts here, after its header.
 const HEADER_BYTES: u64 = 64;

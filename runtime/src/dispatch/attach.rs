@@ -1,6 +1,7 @@
 //! Threads of a process that ran already when the runtime came: their contexts, and their first steps in the runtime.
 //!
 //! The controller holds all threads. One of them runs `prepare` and parks; then each is sent through the gate to `begin`.
+//! Where a thread may be led by the controller is published in every process, because any may be left later.
 
 use super::{process, sequences};
 use crate::arch::x86_64::context::ThreadContext;
@@ -8,7 +9,7 @@ use crate::arch::x86_64::{gate, parking};
 use crate::buffer::Shared;
 use crate::dispatch::detach;
 use crate::instrument::ENGINE;
-use crate::protocol::{AttachBlock, ThreadState};
+use crate::protocol::{ControlBlock, ThreadState};
 use crate::sys::calls::{set_signal_mask, syscall};
 use crate::sys::kernel::{SigStack, SS_AUTODISARM, SS_DISABLE};
 use crate::sys::number;
@@ -23,13 +24,13 @@ fn address_of(label: unsafe extern "C" fn()) -> u64 {
     label as *const () as u64
 }
 
-/// Makes a context for each thread of the attach block at `address`, and tells the controller what it has to know.
+/// Tells the controller what it has to know to lead threads in and out; how many threads the process has already.
 ///
 /// # Safety
-/// The block and its table must be as the controller made them, and all other threads must be stopped.
-pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
+/// The control block at `address` must be as the controller made it, and no other thread may run.
+pub unsafe fn publish(address: u64) -> u32 {
     // SAFETY: the caller promises the block; nobody else uses it now.
-    let block = unsafe { &mut *(address as *mut AttachBlock) };
+    let block = unsafe { &mut *(address as *mut ControlBlock) };
     block.attach_pc = address_of(gate::clew_gate_attach);
     block.parked_pc = address_of(parking::clew_parked);
     block.leave_pc = address_of(detach::clew_leave);
@@ -37,10 +38,21 @@ pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
     block.syscall_again_pc = address_of(gate::clew_syscall_again_pending);
     block.gates_start = address_of(gate::clew_gate_exit);
     block.gates_end = address_of(gate::clew_gates_end);
+    block.call_pc = address_of(parking::clew_controller_call);
     block.pending_offset = offset_of!(ThreadContext, pending) as u32;
     block.call_code_offset = offset_of!(ThreadContext, call_code) as u32;
     block.tid_offset = offset_of!(ThreadContext, tid) as u32;
     block.signal_stack_offset = offset_of!(ThreadContext, app_signal_stack) as u32;
+    block.thread_count
+}
+
+/// Makes a context for each thread of the control block at `address`.
+///
+/// # Safety
+/// The block and its table must be as the controller made them, and all other threads must be stopped.
+pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
+    // SAFETY: the caller promises the block; nobody writes it now.
+    let block = unsafe { &*(address as *const ControlBlock) };
     // SAFETY: as above; the table holds so many entries.
     let states =
         unsafe { core::slice::from_raw_parts_mut(block.threads as *mut ThreadState, block.thread_count as usize) };

@@ -33,8 +33,12 @@ extern "C" {
     pub fn clew_leave();
 }
 
-/// Whether the thread is to park.
+/// Whether the thread is to park. A process of its own in this memory is not: the controller holds the threads of one process,
+/// and leaves it when no other is in its memory.
 pub fn is_asked(context: &ThreadContext) -> bool {
+    if context.is_process != 0 {
+        return false;
+    }
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     if shared.is_detaching() {
@@ -58,7 +62,7 @@ pub fn park(context: &mut ThreadContext) {
         set_signal_mask(mask);
         return;
     }
-    sequences::settle(context);
+    sequences::leave(context);
     delivery::note_end(context, release_reason::DETACH, end_kind::RELEASED);
     restore_signal_stack(context);
     let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;

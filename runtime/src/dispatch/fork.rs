@@ -117,6 +117,8 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
     let shared = engine.shared;
     context.tid = gettid();
     context.parent_tid = 0;
+    // Whatever made it, it has its memory to itself.
+    context.is_process = 0;
     // SAFETY: the only thread, and it does not touch the shared memory meanwhile.
     if unsafe { shared.move_to_region(context.child_region) }.is_err() || !THREADS.lock().keep_only(context, shared) {
         // What is mapped is still the parent's, or nothing: not a word about it.

@@ -139,6 +139,17 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
 /// Before a signal's frame is built at the context's rip, as the kernel does it: in a sequence the thread is aborted, and
 /// anyway none is announced any more.
 pub fn settle(context: &mut ThreadContext) {
+    settle_for(context, false);
+}
+
+/// Before the thread goes on natively at the context's rip: in a sequence that it ran in an enclosure it is aborted. Of one
+/// that has none the program's own descriptor stays, by which the kernel aborts it: the thread was stopped. What the cache
+/// holds is announced no more.
+pub fn leave(context: &mut ThreadContext) {
+    settle_for(context, true);
+}
+
+fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
     if context.sequence_aborted != 0 {
         count_abort(context);
     }
@@ -150,14 +161,16 @@ pub fn settle(context: &mut ThreadContext) {
     let target = delivery::with_faults(context, |context| {
         let engine = ENGINE.lock();
         let sequences = &engine.cache.sequences;
-        if sequences.is_empty() {
+        if sequences.is_empty() && !is_leaving {
             return None;
         }
         let word = read_word(context);
-        if word != 0 {
+        let found = sequences.find(context.rip);
+        let is_the_kernels = is_leaving && found.is_none() && !engine.cache.slabs.contains(word);
+        if word != 0 && !is_the_kernels {
             write_word(context, 0);
         }
-        let index = sequences.find(context.rip)?;
+        let index = found?;
         let enclosure = sequences.enclosure(index);
         let is_announced = word == enclosure.address || sequences.is_shadow_of(word, index);
         let is_left = sequences.is_shadow_of(left, index);

@@ -29,6 +29,8 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         exit(120 + error_code::BAD_HEADER as u64);
     };
     let mask = set_signal_mask(u64::MAX);
+    // SAFETY: the controller made the block; no other thread runs.
+    let n_threads = unsafe { attach::publish(block.control_block) };
     heap::initialize(block.heap_base, block.heap_bytes);
     set_private_range(block.private_base, block.private_base + block.private_bytes);
     hidden::initialize(block.image_base, block.heap_base + block.heap_bytes);
@@ -61,19 +63,19 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         let stack_floor = stack_floor(block.registers[4]);
         engine.cache.slabs.initialize(high_end, stack_floor);
         if !engine.cache.pairs.initialize() {
-            fail(block, shared, error_code::OUT_OF_MEMORY, [10, 0, 0, 0]);
+            fail(n_threads, shared, error_code::OUT_OF_MEMORY, [10, 0, 0, 0]);
         }
     }
-    if block.attach_block != 0 {
+    if n_threads != 0 {
         // SAFETY: the controller made the block and its table; all other threads are stopped.
-        if unsafe { attach::prepare(block.attach_block, shared) }.is_err() {
-            fail(block, shared, error_code::THREADS_FULL, [1, 0, 0, 0]);
+        if unsafe { attach::prepare(block.control_block, shared) }.is_err() {
+            fail(n_threads, shared, error_code::THREADS_FULL, [1, 0, 0, 0]);
         }
         tell_running(shared);
         parking::park_first();
     }
     let Some(context) = THREADS.lock().take(shared) else {
-        fail(block, shared, error_code::THREADS_FULL, [0; 4]);
+        fail(n_threads, shared, error_code::THREADS_FULL, [0; 4]);
     };
     context.registers = block.registers;
     context.rip = block.rip;
@@ -136,11 +138,11 @@ fn has_rtm() -> bool {
     core::arch::x86_64::__cpuid_count(7, 0).ebx & (1 << 11) != 0
 }
 
-fn fail(block: &StartBlock, shared: Shared, code: u32, detail: [u64; 4]) -> ! {
+fn fail(n_threads: u32, shared: Shared, code: u32, detail: [u64; 4]) -> ! {
     shared.report_error(code, detail);
     // SAFETY: the status page is mapped; the field is an aligned u32.
     unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::FAILED, Ordering::Release);
-    if block.attach_block != 0 {
+    if n_threads != 0 {
         // The process is not the runtime's to end: the controller takes it all back.
         parking::park_first();
     }

@@ -41,6 +41,7 @@ _MAX_PID = 1 << 22
     help="Record only this: an image (libc.so*), a symbol (libc.so.6!malloc) or addresses (0x1000-0x2000).",
 )
 @click.option("--exclude", multiple=True, metavar="WHAT", help="Follow this, but don't record it.")
+@click.option("--no-follow", is_flag=True, help="Don't follow child processes, nor programs that are executed.")
 @click.option(
     "--on-full",
     type=click.Choice(["wait", "drop"]),
@@ -63,6 +64,7 @@ def command(
     mode: str,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
+    no_follow: bool,
     on_full: str,
     duration: float | None,
     stats: bool,
@@ -70,6 +72,7 @@ def command(
 ) -> int:
     """Record the running process PID, all its threads, until Ctrl-C; then leave it as it was.
 
+    The children that it makes from now on are recorded with it, and left with it.
     The exit status is 0 when the trace was written, whatever became of the process.
     """
     quiet = quiet or is_quiet()
@@ -84,6 +87,8 @@ def command(
         include=include,
         exclude=exclude,
         drop_on_full=on_full == "drop",
+        follow=not no_follow,
+        tell=None if quiet else say,
     )
     guard = LeaveGuard()
     with guard.held():
@@ -95,8 +100,10 @@ def command(
         started = time.monotonic()
         session.wait()
         if not quiet:
-            what = "ended" if session.detach_seconds is None else "detached"
-            say(f"process {pid} {what} after {time.monotonic() - started:.1f} s")
+            what = "ended" if session.has_ended else "left as it is" if session.detach_seconds is None else "detached"
+            n_others = len(session.left.seconds.keys() - {target})
+            others = f"; {n_others} of its children detached" if n_others else ""
+            say(f"process {pid} {what} after {time.monotonic() - started:.1f} s{others}")
         print_result(
             session.finish,
             is_quiet=quiet,

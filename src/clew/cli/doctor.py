@@ -18,7 +18,7 @@ import click
 
 from clew.cli.console import escape_control
 from clew.errors import ClewError
-from clew.process.inject import layout_for_limits
+from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped
 from clew.process.program import find_program
 from clew.process.runtime_image import load_runtime_image

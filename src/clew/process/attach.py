@@ -15,25 +15,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clew.address import Pid, RemoteAddress, Tid
+from clew.address import Pid, Tid
 from clew.errors import AttachError, InjectionError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import check_attachable, has_own_namespace, tid_inside
 from clew.process.held_process import POLL_SECONDS, HeldProcess
-from clew.process.inject import InjectionPlan, layout_for_limits, map_runtime, plan_injection, start_block
+from clew.process.inject import map_runtime, start_block, unmap_runtime
+from clew.process.injection_plan import InjectionPlan, layout_for_limits, plan_injection
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
-from clew.process.shared_memory import PAGE_BYTES, SharedLayout, SharedMemory
+from clew.process.shared_memory import SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, read_state
-from clew.protocol._constants import ATTACH_BLOCK_BYTES, LAYOUTS, START_BLOCK_BYTES, THREAD_STATE_BYTES, RuntimeState
+from clew.protocol._constants import CONTROL_BLOCK_BYTES, LAYOUTS, THREAD_STATE_BYTES, RuntimeState
 from clew.protocol.layout import field_offset, pack_struct
 
-__all__ = ["Attachment", "SharedMemoryMaker", "attach", "run_until_parked", "send_again", "signal_code"]
+__all__ = ["Attachment", "SharedMemoryMaker", "attach", "read_labels", "run_until_parked", "send_again", "signal_code"]
 
 STOP_SECONDS: Final = 2.0
 START_SECONDS: Final = 20.0
-STACK_BYTES: Final = 1 << 16
 ALL_SIGNALS: Final = (1 << 64) - 1
 ALL_BUT_TRAP: Final = ALL_SIGNALS & ~(1 << signal.SIGTRAP - 1)
 """Masks. A trap that is blocked would cost the program its action for SIGTRAP."""
@@ -47,30 +47,12 @@ SharedMemoryMaker = Callable[[int, SharedLayout, list[Mapping]], SharedMemory]
 
 @dataclass(frozen=True)
 class Attachment:
-    """A process with the runtime in it. `labels` are fields of the runtime's AttachBlock; `stack_end` is the end of a
-    stack that nobody uses; `regions` is what was mapped: address and size.
-    """
+    """A process with the runtime in it, how it is told, and for how long it stood still."""
 
     pid: Pid
     shared: SharedMemory
     plan: InjectionPlan
-    image_bytes: int
-    labels: dict[str, int]
-    stack_end: RemoteAddress
-    regions: tuple[tuple[RemoteAddress, int], ...]
-    has_own_namespace: bool
-    """Its threads have other ids than this process knows them by."""
-
     stopped_seconds: float
-    """How long the process stood still."""
-
-    def is_in_image(self, pc: int) -> bool:
-        """Whether `pc` is in the runtime's own code."""
-        return 0 <= pc - self.plan.image_base < self.image_bytes
-
-    def is_private(self, address: int) -> bool:
-        """Whether `address` is in a thread's private block."""
-        return 0 <= address - self.plan.private_base < self.plan.private_bytes
 
 
 def attach(
@@ -120,6 +102,12 @@ def run_until_parked(process: StoppedProcess, seconds: float) -> None:
         ptrace.cont(process.task)
 
 
+def read_labels(process: StoppedProcess, plan: InjectionPlan) -> dict[str, int]:
+    """The fields of the runtime's ControlBlock. Those that the runtime writes are 0 before it has begun."""
+    block = process.read(plan.control_block, CONTROL_BLOCK_BYTES)
+    return {name: _number(block, "ControlBlock", name) for name in LAYOUTS["ControlBlock"][1]}
+
+
 def signal_code(task: ptrace.TaskId) -> int:
     """si_code of the signal that a tracee has stopped for."""
     return int.from_bytes(ptrace.get_signal_info(task)[8:12], "little", signed=True)
@@ -160,9 +148,10 @@ class _Entry:
             extended_state = ptrace.get_extended_state(self._worker)
             undo.callback(self._restore_worker, process, original, extended_state, states)
             ptrace.set_signal_mask(self._worker, ALL_SIGNALS)
-            attachment = self._map(process, make_shared, states, undo)
-            self._start(process, attachment)
-            labels, entered = self._read_answer(process, attachment, len(states))
+            shared, plan = self._map(process, make_shared, states, undo)
+            self._start(process, shared, plan)
+            labels = read_labels(process, plan)
+            entered = self._read_entered(process, plan, len(states))
             undo.pop_all()
         process.close()
         ptrace.set_extended_state(self._worker, extended_state)
@@ -170,7 +159,7 @@ class _Entry:
             self._send(state.tid, original, labels["attach_pc"], context, stack_top)
         self._held.let_go()
         send_again(self._pid, process.held_signals)
-        return Attachment(**{**vars(attachment), "labels": labels, "stopped_seconds": time.monotonic() - self._started})
+        return Attachment(self._pid, shared, plan, time.monotonic() - self._started)
 
     def _map(
         self,
@@ -178,84 +167,49 @@ class _Entry:
         make_shared: SharedMemoryMaker,
         states: list[ThreadState],
         undo: contextlib.ExitStack,
-    ) -> Attachment:
+    ) -> tuple[SharedMemory, InjectionPlan]:
         mappings = read_maps(Pid(self._worker))
         layout, heap_bytes = layout_for_limits(SharedLayout(), self._pid)
         if len(states) > layout.max_threads:
             raise AttachError(
                 self._pid, f"process {self._pid}: has {len(states)} threads; clew follows up to {layout.max_threads}"
             )
-        table_bytes = len(states) * THREAD_STATE_BYTES
-        start_bytes = START_BLOCK_BYTES + _page_up(ATTACH_BLOCK_BYTES + table_bytes) + STACK_BYTES
-        plan = plan_injection(
-            self._image.memory_bytes, layout, heap_bytes, mappings, self._pid, start_block_bytes=start_bytes
-        )
-        regions = (
-            (plan.image_base, self._image.memory_bytes),
-            (plan.start_block, start_bytes),
-            (plan.anchor_base, PAGE_BYTES),
-            (plan.shared_base, layout.total_bytes),
-            (plan.private_base, plan.private_bytes),
-            (plan.heap_base, plan.heap_bytes),
-        )
-        undo.callback(_unmap, process, regions)
-        shared = map_runtime(
-            process, self._image, plan, layout, start_bytes, lambda fd: make_shared(fd, layout, mappings)
-        )
+        plan = plan_injection(self._image.memory_bytes, layout, heap_bytes, mappings, self._pid, n_threads=len(states))
+        undo.callback(unmap_runtime, process, plan)
+        shared = map_runtime(process, self._image, plan, layout, lambda fd: make_shared(fd, layout, mappings))
         undo.callback(shared.close)
-        attach_block = RemoteAddress(plan.start_block + START_BLOCK_BYTES)
-        table = RemoteAddress(attach_block + ATTACH_BLOCK_BYTES)
         registers = process.registers.copy()
         registers.rsp = next((mapping.end for mapping in mappings if mapping.path == "[stack]"), registers.rsp)
+        process.write(plan.start_block, start_block(Pid(self._worker), registers, plan, mappings))
         process.write(
-            plan.start_block,
-            start_block(Pid(self._worker), registers, self._image, layout, plan, mappings, attach_block=attach_block),
+            plan.control_block, pack_struct("ControlBlock", threads=plan.thread_states, thread_count=len(states))
         )
-        process.write(attach_block, pack_struct("AttachBlock", threads=table, thread_count=len(states)))
-        process.write(table, b"".join(state.packed() for state in states))
-        stack_end = RemoteAddress(plan.start_block + start_bytes)
-        return Attachment(
-            self._pid,
-            shared,
-            plan,
-            self._image.memory_bytes,
-            {},
-            stack_end,
-            regions,
-            self._has_own_namespace,
-            0.0,
-        )
+        process.write(plan.thread_states, b"".join(state.packed() for state in states))
+        return shared, plan
 
-    def _start(self, process: StoppedProcess, attachment: Attachment) -> None:
+    def _start(self, process: StoppedProcess, shared: SharedMemory, plan: InjectionPlan) -> None:
         ptrace.set_signal_mask(self._worker, ALL_BUT_TRAP)
         registers = process.registers
         process.registers = registers.copy()
-        process.registers.rip = attachment.plan.image_base + self._image.entry_offset
-        process.registers.rdi = attachment.plan.start_block
+        process.registers.rip = plan.image_base + self._image.entry_offset
+        process.registers.rdi = plan.start_block
         process.registers.eflags = 0x202
         process.registers.orig_rax = ALL_SIGNALS
         try:
             run_until_parked(process, START_SECONDS)
         finally:
             process.registers = registers
-        status = attachment.shared.status_u32("state")
+        status = shared.status_u32("state")
         if status != RuntimeState.RUNNING:
-            error = attachment.shared.status_u32("error")
+            error = shared.status_u32("error")
             raise InjectionError(self._pid, f"process {self._pid}: the runtime could not start (error {error})")
         ptrace.set_signal_mask(self._worker, ALL_SIGNALS)
 
-    def _read_answer(
-        self, process: StoppedProcess, attachment: Attachment, n_threads: int
-    ) -> tuple[dict[str, int], list[tuple[int, int]]]:
-        """The fields of the attach block, and each thread's context and stack."""
-        at = RemoteAddress(attachment.plan.start_block + START_BLOCK_BYTES)
-        block = process.read(at, ATTACH_BLOCK_BYTES)
-        labels = {name: _number(block, "AttachBlock", name) for name in LAYOUTS["AttachBlock"][1]}
-        table = process.read(RemoteAddress(at + ATTACH_BLOCK_BYTES), n_threads * THREAD_STATE_BYTES)
+    def _read_entered(self, process: StoppedProcess, plan: InjectionPlan, n_threads: int) -> list[tuple[int, int]]:
+        """Each thread's context and stack."""
+        table = process.read(plan.thread_states, n_threads * THREAD_STATE_BYTES)
         rows = [table[start : start + THREAD_STATE_BYTES] for start in range(0, len(table), THREAD_STATE_BYTES)]
-        return labels, [
-            (_number(row, "ThreadState", "context"), _number(row, "ThreadState", "stack_top")) for row in rows
-        ]
+        return [(_number(row, "ThreadState", "context"), _number(row, "ThreadState", "stack_top")) for row in rows]
 
     def _send(self, tid: Tid, worker: ptrace.UserRegisters, attach_pc: int, context: int, stack_top: int) -> None:
         registers = worker.copy() if tid == self._worker else ptrace.get_registers(tid)
@@ -278,18 +232,7 @@ class _Entry:
             ptrace.set_signal_mask(self._worker, mask)
 
 
-def _unmap(process: StoppedProcess, regions: tuple[tuple[RemoteAddress, int], ...]) -> None:
-    """Take back what was mapped; what was not is left alone, since nothing was there before."""
-    for address, size_bytes in regions:
-        with contextlib.suppress(OSError, TargetGoneError):
-            process.call("munmap", address, size_bytes)
-
-
 def _number(data: bytes, name: str, field: str) -> int:
     offset = field_offset(name, field)
     size_bytes = {"Q": 8, "I": 4}.get(LAYOUTS[name][1][field][1][-1], 0)
     return int.from_bytes(data[offset : offset + size_bytes], "little")
-
-
-def _page_up(value: int) -> int:
-    return -(-value // 4096) * 4096

@@ -21,6 +21,7 @@ __all__ = [
     "check_attachable",
     "explain_refusal",
     "find_living_task",
+    "has_own_filter",
     "has_own_namespace",
     "read_ptrace_scope",
     "tid_inside",
@@ -147,16 +148,22 @@ def _name_of(pid: str) -> str:
 
 def _check_seccomp(pid: Pid, status: dict[str, str]) -> None:
     """A filter that clew is not under itself may kill the process for a system call of the runtime's."""
-    mode = int(status.get("Seccomp", "0"))
-    own = read_status("self") or {}
-    if mode == _SECCOMP_STRICT:
+    if int(status.get("Seccomp", "0")) == _SECCOMP_STRICT:
         raise AttachError(pid, f"process {pid}: is in strict seccomp mode, which leaves the runtime no system call")
-    if mode == _SECCOMP_FILTER and int(status.get("Seccomp_filters", "1")) > int(own.get("Seccomp_filters", "0")):
+    if has_own_filter(status):
         raise AttachError(
             pid,
             f"process {pid}: has a seccomp filter, which might kill it for the runtime's system calls; if it runs in a "
             "container, run clew there, otherwise record it from its start with `clew record`",
         )
+
+
+def has_own_filter(status: dict[str, str]) -> bool:
+    """Whether a task, by its `status`, is under a seccomp filter that this process is not under, or in strict mode."""
+    own = read_status("self") or {}
+    mode = int(status.get("Seccomp", "0"))
+    n_filters, n_own = (int(which.get("Seccomp_filters", default)) for which, default in ((status, "1"), (own, "0")))
+    return mode == _SECCOMP_STRICT or (mode == _SECCOMP_FILTER and n_filters > n_own)
 
 
 def _has_capability() -> bool:

@@ -6,6 +6,7 @@ with a held process is not known here.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -17,12 +18,16 @@ from clew.address import Pid, Tid
 from clew.errors import AttachError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import explain_refusal
+from clew.process.identity import is_traced_here, read_stat
 from clew.process.thread_state import make_disturbed_call_again
 
 __all__ = ["HeldProcess", "HeldThread", "Stop"]
 
 POLL_SECONDS: Final = 0.0002
 LET_GO_SECONDS: Final = 2.0
+BUSY_SECONDS: Final = 20.0
+"""A thread stops when it runs next, which may take seconds where many wait for a processor."""
+
 _PF_IO_WORKER, _PF_USER_WORKER = 0x10, 0x4000
 _OPTIONS: Final = ptrace.OPTION_TRACECLONE | ptrace.OPTION_TRACEEXEC | ptrace.OPTION_TRACESYSGOOD
 
@@ -52,6 +57,9 @@ class HeldProcess:
         self.threads: dict[Tid, HeldThread] = {}
         self.has_executed = False
         """It became another program while it was held."""
+        self.wait_status: int | None = None
+        """How the process ended, if it did and this process was told: as its tracer, or as its parent."""
+        self._strangers: set[Pid] = set()
 
     def stop_all(
         self,
@@ -63,8 +71,10 @@ class HeldProcess:
         """Seize and stop every thread. `on_wait` is called while there is nothing to do.
 
         Raises AttachError if one can't be stopped in time, or `is_given_up` says so; TargetGoneError if none is left.
+        A thread that only waits for a processor gets more time.
         """
         deadline = time.monotonic() + timeout_seconds
+        busy_deadline = deadline + BUSY_SECONDS
         while not self.has_executed:
             n_new = self._seize_new()
             for stop in self.poll():
@@ -79,7 +89,8 @@ class HeldProcess:
                 return
             if is_given_up():
                 raise AttachError(self.pid, f"process {self.pid}: let go, as told")
-            if running and time.monotonic() > deadline:
+            now = time.monotonic()
+            if running and now > deadline and (now > busy_deadline or not _is_runnable(self.pid, running[0])):
                 raise AttachError(
                     self.pid,
                     f"process {self.pid}: thread {running[0]} can't be stopped (it waits in the kernel, for a child "
@@ -90,6 +101,7 @@ class HeldProcess:
 
     def poll(self) -> list[Stop]:
         """Learn what happened to the threads that run: those that stopped are told once. Never waits."""
+        self._release_strangers()
         return [
             stop for thread in list(self.threads.values()) if not thread.is_stopped for stop in self._poll_one(thread)
         ]
@@ -112,7 +124,7 @@ class HeldProcess:
         for thread in list(self.threads.values()):
             if not thread.is_stopped:
                 self.interrupt(thread.tid)
-        while self.threads:
+        while self.threads or self._strangers:
             for thread in [thread for thread in self.threads.values() if thread.is_stopped]:
                 try:
                     if thread.stop_signal == 0 and not self.has_executed:
@@ -163,11 +175,16 @@ class HeldProcess:
         except ChildProcessError:
             # It executed another program, and goes on by the process's id.
             del self.threads[tid]
+            if Tid(self.pid) not in self.threads and is_traced_here(self.pid):
+                # The first thread had ended long before, and was never held.
+                self.threads[Tid(self.pid)] = HeldThread(Tid(self.pid))
             return
         if status is None:
             return
         if not os.WIFSTOPPED(status):
             del self.threads[tid]
+            if tid == Tid(self.pid):
+                self.wait_status = status
             return
         thread.is_stopped, event = True, status >> 16
         if event == ptrace.EVENT_CLONE:
@@ -190,7 +207,23 @@ class HeldProcess:
         except OSError:
             return
         # It is traced from its first instruction, and stops there by itself.
-        self.threads.setdefault(child, HeldThread(child))
+        if os.path.exists(f"/proc/{self.pid}/task/{child}"):
+            self.threads.setdefault(child, HeldThread(child))
+        elif child not in self.threads:
+            self._strangers.add(Pid(child))
+
+    def _release_strangers(self) -> None:
+        """Let go of processes, which the kernel takes for threads where their end is told by no SIGCHLD; and of threads
+        that ended at once.
+        """
+        for stranger in list(self._strangers):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                status = ptrace.try_wait(stranger)
+                if status is None:
+                    continue
+                if os.WIFSTOPPED(status):
+                    ptrace.detach(stranger, 0 if status >> 16 else os.WSTOPSIG(status))
+            self._strangers.discard(stranger)
 
 
 class _gone_ignored:  # noqa: N801
@@ -203,11 +236,12 @@ class _gone_ignored:  # noqa: N801
         return isinstance(error, OSError) and error.errno == errno.ESRCH
 
 
+def _is_runnable(pid: Pid, tid: Tid) -> bool:
+    """Whether a thread runs, or would if it had a processor."""
+    return read_stat(f"{pid}/task/{tid}")[:1] == [b"R"]
+
+
 def _is_no_thread(pid: Pid, tid: Tid) -> bool:
     """Whether a task that can't be seized is none of the program's threads: it has ended, or works for the kernel."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/stat", "rb") as file:
-            fields = file.read().rpartition(b") ")[2].split()
-    except OSError:
-        return True
-    return fields[0] in (b"Z", b"X") or bool(int(fields[6]) & (_PF_IO_WORKER | _PF_USER_WORKER))
+    fields = read_stat(f"{pid}/task/{tid}")
+    return not fields or fields[0] in (b"Z", b"X") or bool(int(fields[6]) & (_PF_IO_WORKER | _PF_USER_WORKER))

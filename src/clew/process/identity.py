@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from clew.address import Pid, Tid
@@ -18,6 +19,7 @@ __all__ = [
     "find_ended_children",
     "is_mapped",
     "is_traced_here",
+    "iter_sharers",
     "maps_region",
     "read_group",
     "read_parent",
@@ -65,6 +67,12 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
     return False
 
 
+def iter_sharers(shared: SharedMemory) -> Iterator[Pid]:
+    """The processes that map this very region, as they are found."""
+    numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+    return (pid for pid in numbers if maps_region(pid, shared))
+
+
 def find_ended_children() -> list[Pid]:
     """Children of this process that have ended and were not waited for."""
     children: list[Pid] = []
@@ -74,7 +82,7 @@ def find_ended_children() -> list[Pid]:
     return [child for child in children if read_stat(child)[:1] == [b"Z"]]
 
 
-def read_stat(pid: Pid) -> list[bytes]:
+def read_stat(pid: Pid | str) -> list[bytes]:
     """The fields of /proc/PID/stat from the state on (proc_pid_stat(5)); empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()

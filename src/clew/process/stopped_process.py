@@ -82,6 +82,10 @@ class StoppedProcess:
             view = view[written:]
             address = RemoteAddress(address + written)
 
+    def call_at(self, address: RemoteAddress) -> None:
+        """Make system calls at this `syscall` instruction from now on."""
+        self._syscall_address = address
+
     def call(self, name: str, *arguments: int) -> int:
         """Make system call `name` in the process. Raises RemoteCallError with its errno if it fails."""
         registers = self.registers.copy()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from clew.address import Pid, Tid
 from clew.process.attachable import tid_inside
-from clew.process.identity import maps_region
+from clew.process.identity import iter_sharers, maps_region
 from clew.process.shared_memory import SharedMemory
 
 __all__ = ["find_process", "find_task"]
@@ -20,23 +20,18 @@ __all__ = ["find_process", "find_task"]
 
 def find_process(shared: SharedMemory) -> Pid | None:
     """A process that maps a region."""
-    return next(_iter_processes(shared), None)
+    return next(iter_sharers(shared), None)
 
 
 def find_task(shared: SharedMemory, pid: Pid, number: int) -> Tid | None:
     """The thread that calls itself `number` and maps a region: of process `pid`, or of one that shares its memory."""
     if maps_region(Tid(number), shared) and tid_inside(Tid(number)) == number:
         return Tid(number)
-    for process in (pid, *_iter_processes(shared)):
+    for process in (pid, *iter_sharers(shared)):
         for tid in _iter_threads(process):
             if tid_inside(tid) == number and maps_region(tid, shared):
                 return tid
     return None
-
-
-def _iter_processes(shared: SharedMemory) -> Iterator[Pid]:
-    numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
-    return (pid for pid in numbers if maps_region(pid, shared))
 
 
 def _iter_threads(pid: Pid) -> Iterator[Tid]:

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("fb25dfb2abd35596ae0dd6182cc2aad366c6b4f6981d0196270bfee5d3324a3d")
+SCHEMA_HASH: Final = bytes.fromhex("9b8123f7aee36cdde947eb80e66f6cec86c3e4f7f38e732c879cf60469e81a9a")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -194,7 +194,7 @@ FILTER_RANGE_BYTES: Final = 24
 STATUS_PAGE_BYTES: Final = 4096
 THREAD_SLOT_BYTES: Final = 256
 START_BLOCK_BYTES: Final = 4096
-ATTACH_BLOCK_BYTES: Final = 128
+CONTROL_BLOCK_BYTES: Final = 128
 THREAD_STATE_BYTES: Final = 256
 FRAGMENT_RECORD_BYTES: Final = 64
 CONTINUATION_RECORD_BYTES: Final = 64
@@ -318,12 +318,12 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "range_count": (224, "<I"),
             "has_fsgsbase": (228, "<I"),
             "anchor_base": (232, "<Q"),
-            "attach_block": (240, "<Q"),
+            "control_block": (240, "<Q"),
             "reserved": (248, "<8s"),
             "ranges": (256, "<480Q"),
         },
     ),
-    "AttachBlock": (
+    "ControlBlock": (
         128,
         {
             "threads": (0, "<Q"),
@@ -340,7 +340,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "call_code_offset": (76, "<I"),
             "signal_stack_offset": (80, "<I"),
             "tid_offset": (84, "<I"),
-            "reserved_more": (88, "<40s"),
+            "call_pc": (88, "<Q"),
+            "reserved_more": (96, "<32s"),
         },
     ),
     "ThreadState": (

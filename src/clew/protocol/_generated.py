@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from clew.protocol._constants import (
-    ATTACH_BLOCK_BYTES,
     CONTINUATION_PAYLOAD_BYTES,
     CONTINUATION_RECORD_BYTES,
+    CONTROL_BLOCK_BYTES,
     DETACH_CODE,
     DYNAMIC_EDGE_RECORD_BYTES,
     EVENT_RECORD_BYTES,
@@ -56,11 +56,11 @@ from clew.protocol._constants import (
 )
 
 __all__ = [
-    "ATTACH_BLOCK",
-    "ATTACH_BLOCK_BYTES",
     "CONTINUATION_PAYLOAD_BYTES",
     "CONTINUATION_RECORD",
     "CONTINUATION_RECORD_BYTES",
+    "CONTROL_BLOCK",
+    "CONTROL_BLOCK_BYTES",
     "DETACH_CODE",
     "DYNAMIC_EDGE_RECORD",
     "DYNAMIC_EDGE_RECORD_BYTES",
@@ -382,7 +382,7 @@ START_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "range_count",
             "has_fsgsbase",
             "anchor_base",
-            "attach_block",
+            "control_block",
             "reserved",
             "ranges",
         ],
@@ -415,7 +415,7 @@ START_BLOCK: Final[np.dtype[np.void]] = np.dtype(
 image's entry.
 """
 
-ATTACH_BLOCK: Final[np.dtype[np.void]] = np.dtype(
+CONTROL_BLOCK: Final[np.dtype[np.void]] = np.dtype(
     {
         "names": [
             "threads",
@@ -432,6 +432,7 @@ ATTACH_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "call_code_offset",
             "signal_stack_offset",
             "tid_offset",
+            "call_pc",
             "reserved_more",
         ],
         "formats": [
@@ -449,14 +450,15 @@ ATTACH_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            ("<u1", (40,)),
+            "<u8",
+            ("<u1", (32,)),
         ],
-        "offsets": [0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 84, 88],
+        "offsets": [0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 84, 88, 96],
         "itemsize": 128,
     }
 )
-"""For a process that runs already: written by the controller into the target's private memory; the runtime adds the
-fields from attach_pc on before it parks for the first time.
+"""What entering a process that runs already, and leaving any, takes. In the target's private memory: the controller
+writes the threads, the runtime adds the fields from attach_pc on before any thread enters it.
 """
 
 THREAD_STATE: Final[np.dtype[np.void]] = np.dtype(

@@ -8,15 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from clew.address import Pid
 from clew.errors import AttachError
 from clew.process.attach import attach
 from clew.process.attachable import check_attachable, find_living_task
-from clew.process.detach import detach
 from clew.process.identity import read_stat
 from clew.process.maps import Mapping
 from clew.process.runtime_image import load_runtime_image
@@ -24,22 +21,16 @@ from clew.process.shared_memory import SharedFile, SharedLayout, SharedMemory
 from clew.recording.filters_live import LiveFilters
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, JournalWriter
+from clew.recording.leaving import Left
 from clew.recording.processes import Processes
 from clew.recording.session import RecordingSession, RecordOptions, make_directory, remove_directory
 from clew.recording.snapshot import Snapshots
 
 __all__ = ["AttachSession", "LeaveGuard", "command_of", "name_of"]
 
-MAX_DETACH_ATTEMPTS: Final = 3
-
 
 class LeaveGuard(InterruptGuard):
     """While `held`: any signal that would end clew means that it is to detach, and write the trace."""
-
-    @property
-    def n_wishes(self) -> int:
-        """How often clew was told to leave."""
-        return self.interrupts + self.terminations
 
     @property
     def wants_to_leave(self) -> bool:
@@ -59,17 +50,14 @@ class AttachSession(RecordingSession):
     def __init__(
         self, pid: Pid, options: RecordOptions, guard: LeaveGuard | None = None, duration_seconds: float | None = None
     ) -> None:
-        self._guard: LeaveGuard
-        # Children can't be let go with it yet, so they run unfollowed.
-        super().__init__(replace(options, follow=False), guard or LeaveGuard())
+        super().__init__(options, guard or LeaveGuard())
         self.pid = pid
         self.attach_seconds = 0.0
-        self.detach_seconds: float | None = None
-        """How long the process stood still for attaching and detaching; None if it ended before."""
+        self.left = Left()
+        """What became of the process and its children when they were left."""
         self._duration_seconds = duration_seconds
         self._cpu_seconds_before = 0.0
         self._started = 0.0
-        self._n_attempts = 0
 
     def start(self) -> Pid:
         """Attach; the process id. Raises ClewError, with the process as it was."""
@@ -106,39 +94,34 @@ class AttachSession(RecordingSession):
                 LiveFilters(self._filters).tell_all(shared, mappings)
                 return shared
 
-            self._attachment = attach(self.pid, image, make_shared, is_given_up=lambda: self._guard.wants_to_leave)
+            attachment = attach(self.pid, image, make_shared, is_given_up=lambda: self._guard.wants_to_leave)
             undo.pop_all()
-        self.attach_seconds = self._attachment.stopped_seconds
+        self.attach_seconds = attachment.stopped_seconds
         self._started = time.monotonic()
-        self._processes.add_attached(self.pid, self._attachment.shared, mapped, pidfd, self._start_ns)
+        self._processes.add_attached(attachment, mapped, pidfd, self._start_ns)
         return self.pid
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process ended while it was recorded."""
+        return self.pid in self._processes.exit_status
+
+    @property
+    def detach_seconds(self) -> float | None:
+        """How long the process stood still for detaching; None if it was not left: it ended before, or stays."""
+        return self.left.seconds.get(self.pid)
 
     def _has_left(self, now: float) -> bool:
         is_over = self._duration_seconds is not None and now - self._started >= self._duration_seconds
         if not is_over and not self._guard.wants_to_leave:
+            self._tell_once_alone(now)
             return False
         self._processes.refresh_names()
-        self._n_attempts += 1
-        return self._detach(is_last=self._n_attempts == MAX_DETACH_ATTEMPTS)
+        self.left = self._leave()
+        return True
 
     def _target_cpu_seconds(self) -> float:
         return max(_cpu_seconds(self.pid) - self._cpu_seconds_before, 0.0)
-
-    def _detach(self, *, is_last: bool) -> bool:
-        """Detach; whether this session is over: at the last, or when told to leave once more, it is in any case."""
-        n_wishes = self._guard.n_wishes
-
-        def is_given_up() -> bool:
-            return self._guard.n_wishes > n_wishes
-
-        try:
-            self.detach_seconds = detach(self._attachment, on_wait=self._processes.drain_all, is_given_up=is_given_up)
-        except AttachError as error:
-            is_last = is_last or is_given_up()
-            if is_last:
-                self._warnings.append(f"{error.message}; the process goes on with clew's runtime in it")
-            return is_last
-        return True
 
 
 def name_of(pid: Pid) -> str:

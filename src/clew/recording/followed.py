@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from clew.address import Pid, Tid
 from clew.process.attachable import find_living_task, has_own_namespace
 from clew.process.identity import maps_region, read_group, read_stat
+from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping
 from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_process
@@ -46,9 +47,10 @@ class Fork:
 class FollowedProcess:
     """A process and its drain; `number` is the one in the journal."""
 
-    def __init__(self, journal: ProcessJournal, shared: SharedMemory, mode: int) -> None:
+    def __init__(self, journal: ProcessJournal, shared: SharedMemory, plan: InjectionPlan, mode: int) -> None:
         self.journal = journal
         self.shared = shared
+        self.plan = plan
         self.mode = mode
         self.pid = Pid(0)
         self.pidfd = -1

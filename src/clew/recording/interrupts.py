@@ -7,6 +7,7 @@ itself; clew goes on until the target has ended and the trace is whole. SIGTERM 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ class InterruptGuard:
     """While `held`: signals of the terminal are counted and otherwise nothing; SIGTERM goes to `target_pidfd`.
 
     Until `commit` there is no target that could decide: they raise KeyboardInterrupt. A second SIGTERM sets
-    `wants_to_leave`: the trace is finished without waiting for the target, which goes on.
+    `wants_to_leave`: the trace is finished without waiting for the target, which goes on as if it had never been
+    recorded.
     """
 
     def __init__(self) -> None:
@@ -34,6 +36,11 @@ class InterruptGuard:
         """Signals that are ignored natively, and not here while the guard is held."""
 
     @property
+    def n_wishes(self) -> int:
+        """How many signals came."""
+        return self.interrupts + self.terminations
+
+    @property
     def wants_to_leave(self) -> bool:
         return self.terminations > 1
 
@@ -43,9 +50,16 @@ class InterruptGuard:
 
     def follow(self, target_pidfd: int) -> None:
         """From now on SIGTERM goes to the target; one that came while it was started goes there, too."""
-        self.target_pidfd = target_pidfd
+        # A descriptor of its own: the target's next program is followed by another one.
+        self.target_pidfd = os.dup(target_pidfd)
         if self.terminations:
             self._hand_on()
+
+    def leave(self) -> None:
+        """From now on SIGTERM goes nowhere."""
+        pidfd, self.target_pidfd = self.target_pidfd, None
+        if pidfd is not None:
+            os.close(pidfd)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[InterruptGuard]:

@@ -7,7 +7,6 @@ if that process maps the shared memory it speaks through.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import select
 import time
@@ -15,18 +14,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid
-from clew.errors import ClewError, TargetGoneError
+from clew.errors import AttachError, ClewError, TargetGoneError
 from clew.process import ptrace
+from clew.process.attach import Attachment
 from clew.process.descriptor_limit import DescriptorLimit
+from clew.process.detach import detach
 from clew.process.doorbell import MAX_BELLS, Doorbell
 from clew.process.identity import maps_region, read_parent
-from clew.process.inject import inject, layout_for_limits
+from clew.process.inject import inject
+from clew.process.injection_plan import InjectionPlan, layout_for_limits
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.process.tasks import find_process
 from clew.protocol._constants import RequestKind
 from clew.recording.executions import Executions
 from clew.recording.exits import Exits
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Processes"]
 
 UNHEARD_POLL_SECONDS: Final = 0.002
+EXECUTION_POLL_SECONDS: Final = 0.0002
 MAX_WARNINGS: Final = 20
 
 
@@ -58,10 +60,12 @@ class Processes:
         self._filters = LiveFilters(filters)
         self._n_met = 0
         self._live: list[FollowedProcess] = []
+        self._is_leaving = False
+        self._being_left: FollowedProcess | None = None
         self._executions = Executions(self._warn)
         self._doorbell = Doorbell()
         self._descriptors = DescriptorLimit()
-        self._unborn = Unborn(self._doorbell)
+        self._unborn = Unborn(self._make, self._doorbell.forget, self._warn)
         self._poll = select.poll()
         self._poll.register(self._doorbell.fd, select.POLLIN)
         self._by_pidfd: dict[int, FollowedProcess] = {}
@@ -72,8 +76,18 @@ class Processes:
 
     def __len__(self) -> int:
         """How many are followed, or may be about to."""
+        return len(self._live) + self.n_unsettled + len(self._exits)
+
+    @property
+    def live(self) -> list[FollowedProcess]:
+        """Those that are followed now, in the order in which they came."""
+        return list(self._live)
+
+    @property
+    def n_unsettled(self) -> int:
+        """How many children are about to be born, and how many threads about to execute a program."""
         self._unborn.forget_stillborn(are_others_live=bool(self._live))
-        return len(self._live) + len(self._unborn) + len(self._executions) + len(self._exits)
+        return len(self._unborn) + len(self._executions)
 
     @property
     def exit_status(self) -> dict[Pid, int | None]:
@@ -98,10 +112,10 @@ class Processes:
         parent_pid = read_parent(process.pid)
         return self._inject(process, layout, heap_bytes, parent_pid, os.pidfd_open(process.pid), is_paused=is_paused)
 
-    def add_attached(self, pid: Pid, shared: SharedMemory, mappings: list[Mapping], pidfd: int, start_ns: int) -> None:
+    def add_attached(self, attachment: Attachment, mappings: list[Mapping], pidfd: int, start_ns: int) -> None:
         """Follow a process that has the runtime already. Raises OSError if it is gone."""
-        followed = self._make(shared)
-        followed.identify(pid, read_parent(pid), pidfd)
+        followed = self._make(attachment.shared, attachment.plan)
+        followed.identify(attachment.pid, read_parent(attachment.pid), pidfd)
         self._start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
     def drain_all(self) -> None:
@@ -127,12 +141,55 @@ class Processes:
                 moved_bytes += self._drain(followed)
         self._follow_executions()
         for followed in ended:
-            if followed in self._live:
+            if followed in self._live and followed is not self._being_left:
                 self._note_end(followed)
         for followed in [*self._live, *self._unborn]:
-            if followed.failure is not None:
+            if followed.failure is not None and followed is not self._being_left:
                 self._lose(followed)
         return moved_bytes
+
+    def begin_leaving(self) -> None:
+        """From now on what executes a program leaves by that; what is born is followed, so that it can be left."""
+        self._is_leaving = True
+        self.end_pause()
+
+    def detach(self, followed: FollowedProcess, patience_seconds: float, is_given_up: Callable[[], bool]) -> float:
+        """Take the runtime out of one of them; for how many seconds it stood still or was on its way out.
+
+        Raises TargetError, and it goes on as before, if that can't be done within `patience_seconds`, or `is_given_up`
+        says so.
+        """
+        deadline = time.monotonic() + patience_seconds
+        while self._executions.is_under_way(followed.pid):
+            # The thread is held for that already.
+            if time.monotonic() > deadline or is_given_up():
+                raise AttachError(followed.pid, f"process {followed.pid}: is about to execute another program")
+            self.poll(EXECUTION_POLL_SECONDS)
+        if followed not in self._live:
+            return 0.0
+        if followed.has_ended:
+            sharer = f"process {followed.memory_pid}: shares its memory with process {followed.pid}, which has ended"
+            raise AttachError(followed.memory_pid, sharer)
+        self._being_left = followed
+        try:
+            departure = detach(
+                followed.pid,
+                followed.shared,
+                followed.plan,
+                patience_seconds=patience_seconds,
+                on_wait=self.drain_all,
+                is_given_up=is_given_up,
+                find_running=lambda: [] if followed.drain is None else followed.drain.find_running(),
+            )
+        finally:
+            self._being_left = None
+        if departure.wait_status is not None:
+            self._exits.note_told(followed.pid, departure.wait_status)
+        if departure.has_ended:
+            self._note_end(followed)
+        else:
+            self._finish(followed)
+        return departure.seconds
 
     def bury_orphans(self) -> None:
         """Wait for what ended as a child of this process and is not followed: descendants whose parents are gone."""
@@ -168,8 +225,9 @@ class Processes:
         for followed in self._live:
             followed.shared.end_pause()
 
-    def _make(self, shared: SharedMemory) -> FollowedProcess:
-        followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, int(self._settings.mode))
+    def _make(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
+        journal = ProcessJournal(self._journal, self._n_met)
+        followed = FollowedProcess(journal, shared, plan, int(self._settings.mode))
         self._n_met += 1
         self._doorbell.watch(shared)
         return followed
@@ -186,9 +244,9 @@ class Processes:
     ) -> int:
         start_ns = time.time_ns()
         mappings = [mapping for mapping in read_maps(process.pid) if mapping.protection & PROT_EXEC]
-        shared = inject(process, self._image, layout, heap_bytes, self._settings, is_paused=is_paused)
+        shared, plan = inject(process, self._image, layout, heap_bytes, self._settings, is_paused=is_paused)
         try:
-            followed = self._make(shared)
+            followed = self._make(shared, plan)
             followed.identify(process.pid, parent_pid, pidfd)
             self._filters.tell_all(shared, mappings)
         except BaseException:
@@ -295,60 +353,42 @@ class Processes:
                     mapped = [one for one in read_maps(followed.memory_pid) if one.start < end and start < one.end]
                     self._filters.tell(followed.shared, mapped)
             case RequestKind.FORK:
-                return self._answer_fork(followed, request.arguments[0])
+                if not request.arguments[0]:
+                    return self._unborn.expect(followed)
+                self._unborn.cancel(followed, request.arguments[0])
             case RequestKind.ADOPT:
                 return self._adopt(followed, Pid(request.arguments[0]), request.arguments[1])
             case RequestKind.EXECVE:
-                return self._executions.begin(followed, request)
+                return 0 if self._is_leaving else self._executions.begin(followed, request)
             case RequestKind.EXECVE_FAILED:
                 return self._executions.fail(followed, request)
         return 0
 
-    def _answer_fork(self, followed: FollowedProcess, unused_region: int) -> int:
-        if unused_region:
-            self._unborn.discard_region(followed.shared, unused_region)
-            return 0
-        try:
-            shared = followed.shared.fork()
-        except ClewError as error:
-            self._warn(f"a child of process {followed.pid} runs unfollowed: {error.message}")
-            return 0
-        self._unborn.add(self._make(shared), followed)
-        return shared.region
-
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
-        if followed not in self._unborn:
+        parent = self._unborn.adopt(followed, claimed)
+        if parent is None:
             return 0
-        pidfd = -1
-        try:
-            # In a namespace of its own it knows itself by another number.
-            pid = claimed if maps_region(claimed, followed.shared) else find_process(followed.shared)
-            if pid is None:
-                return 0
-            pidfd = os.pidfd_open(pid)
-            followed.identify(pid, read_parent(pid), pidfd)
-            if not maps_region(pid, followed.shared):
-                raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
-        except OSError as error:
-            if pidfd >= 0:
-                os.close(pidfd)
-            if error.errno != errno.ESRCH:
-                self._warn(f"a child runs unfollowed: {error}")
-            # It goes on natively, and has the region mapped.
-            self._unborn.discard(followed, is_unused=False)
-            return 0
-        parent = self._unborn.take(followed)
         if followed.drain is not None:
-            followed.drain.tell_process(pid, followed.name)
+            followed.drain.tell_process(followed.pid, followed.name)
         self._start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         return 1
 
     def _follow_executions(self) -> None:
         for execution, followed, end in self._executions.poll():
-            if end is None:
+            if end is None and self._is_leaving:
+                self._let_go(execution.pid, followed)
+            elif end is None:
                 self._enter(execution.pid, followed)
             elif end.is_process and end.status is not None and self.is_live(execution.pid):
                 self._exits.note_told(execution.pid, end.status)
+
+    def _let_go(self, pid: Pid, before: FollowedProcess) -> None:
+        """What `pid` executes runs natively: clew is leaving."""
+        if before.pid == pid and before in self._live:
+            before.note_end(None, None)
+            self._settle(before)
+        with contextlib.suppress(OSError):
+            ptrace.detach(pid)
 
     def _enter(self, pid: Pid, before: FollowedProcess) -> None:
         """Put the runtime into the program that `pid` executes, stopped inside execve, and let it go."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from clew import __version__
 from clew.address import Pid
 from clew.errors import OutputError, OutputExistsError, UsageError
-from clew.process.inject import layout_for_limits
+from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped
 from clew.process.linux import become_subreaper
 from clew.process.program import find_program
@@ -30,6 +30,7 @@ from clew.protocol._constants import Mode
 from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
+from clew.recording.leaving import Left, leave_all
 from clew.recording.machine import machine_facts
 from clew.recording.processes import Processes
 from clew.recording.snapshot import Snapshots
@@ -156,7 +157,7 @@ class RecordingSession:
         try:
             self._follow_all()
         finally:
-            self._guard.target_pidfd = None
+            self._guard.leave()
             self._processes.leave()
         self._note_losses()
         self._journal.close()
@@ -221,19 +222,31 @@ class RecordingSession:
         """Whether clew is to leave the processes, and has; `now` is the monotonic time."""
         if self._guard.wants_to_leave or self._is_interrupted_alone(now):
             self._warnings.append("clew was told to leave; the target goes on without it")
+            self._leave()
             return True
         return False
 
+    def _leave(self) -> Left:
+        """Leave all that still run, as they were; told to leave once more, clew leaves them as they are."""
+        n_wishes = self._guard.n_wishes
+        left = leave_all(self._processes, lambda: self._guard.n_wishes > n_wishes)
+        self._warnings += left.failures
+        return left
+
     def _is_interrupted_alone(self, now: float) -> bool:
         """Whether the terminal interrupted clew when the program itself had ended, and only descendants still ran."""
+        self._tell_once_alone(now)
+        return self._alone_since is not None and self._guard.interrupts > self._interrupts
+
+    def _tell_once_alone(self, now: float) -> None:
+        """Tell people, some time after the program itself ended, that its descendants are recorded still."""
         if self._processes.is_running(self.pid) or not len(self._processes):
-            return False
+            return
         if self._alone_since is None:
             self._alone_since, self._interrupts = now, self._guard.interrupts
         elif now - self._alone_since > TELL_AFTER_SECONDS and self._tell is not None:
             self._tell("the program has ended; descendants of it still run and are recorded; Ctrl-C ends the recording")
             self._tell = None
-        return self._guard.interrupts > self._interrupts
 
     def end_pause(self) -> None:
         """Let a paused target run its first instruction."""

@@ -1,19 +1,25 @@
 """Children that are about to be made: a region of the shared memory for each, until the child speaks through it.
 
-Runs in the controller.
+Runs in the controller. What is asked comes from the target and is checked: a process number counts only if that process
+maps the region.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from clew.process.doorbell import Doorbell
-from clew.process.identity import is_mapped
+from clew.address import Pid
+from clew.errors import ClewError
+from clew.process.identity import is_mapped, maps_region, read_parent
+from clew.process.injection_plan import InjectionPlan
 from clew.process.shared_memory import SharedMemory
+from clew.process.tasks import find_process
 from clew.protocol._constants import FULL_WAIT_SECONDS
 from clew.recording.followed import FollowedProcess
 
@@ -30,10 +36,19 @@ class _Child:
 
 
 class Unborn:
-    """Those that did not speak yet, by their regions."""
+    """Those that did not speak yet. `make` makes what follows one in its region, `forget` ends what that began; `warn`
+    takes lines for people.
+    """
 
-    def __init__(self, doorbell: Doorbell) -> None:
-        self._doorbell = doorbell
+    def __init__(
+        self,
+        make: Callable[[SharedMemory, InjectionPlan], FollowedProcess],
+        forget: Callable[[SharedMemory], None],
+        warn: Callable[[str], None],
+    ) -> None:
+        self._make = make
+        self._forget = forget
+        self._warn = warn
         self._children: dict[SharedMemory, _Child] = {}
         self._look_at = 0.0
 
@@ -46,27 +61,53 @@ class Unborn:
     def __iter__(self) -> Iterator[FollowedProcess]:
         return iter([child.process for child in self._children.values()])
 
-    def add(self, process: FollowedProcess, parent: FollowedProcess) -> None:
-        """Expect `process`, a child of `parent`."""
-        self._children[process.shared] = _Child(process, parent, time.monotonic())
+    def expect(self, parent: FollowedProcess) -> int:
+        """The number of a region for a child of `parent`; 0: there is none left."""
+        try:
+            shared = parent.shared.fork()
+        except ClewError as error:
+            self._warn(f"a child of process {parent.pid} runs unfollowed: {error.message}")
+            return 0
+        self._children[shared] = _Child(self._make(shared, parent.plan), parent, time.monotonic())
+        return shared.region
 
-    def take(self, process: FollowedProcess) -> FollowedProcess:
-        """It is born: its parent."""
+    def cancel(self, parent: FollowedProcess, region: int) -> None:
+        """The fork for which `parent` asked for a region has failed."""
+        for shared, child in list(self._children.items()):
+            if shared.region == region and shared.file is parent.shared.file:
+                self.discard(child.process)
+
+    def adopt(self, process: FollowedProcess, claimed: Pid) -> FollowedProcess | None:
+        """It speaks, and says that it is process `claimed`: its parent. None: it can't be followed."""
+        if process not in self:
+            return None
+        pidfd = -1
+        try:
+            # In a namespace of its own it knows itself by another number.
+            pid = claimed if maps_region(claimed, process.shared) else find_process(process.shared)
+            if pid is None:
+                return None
+            pidfd = os.pidfd_open(pid)
+            process.identify(pid, read_parent(pid), pidfd)
+            if not maps_region(pid, process.shared):
+                raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
+        except OSError as error:
+            if pidfd >= 0:
+                os.close(pidfd)
+            if error.errno != errno.ESRCH:
+                self._warn(f"a child runs unfollowed: {error}")
+            # It goes on natively, and has the region mapped.
+            self.discard(process, is_unused=False)
+            return None
         return self._children.pop(process.shared).parent
 
     def discard(self, process: FollowedProcess, *, is_unused: bool = True) -> None:
         """It will not come: its region is nobody's if it `is_unused`."""
         del self._children[process.shared]
-        self._doorbell.forget(process.shared)
+        self._forget(process.shared)
         if process.drain is not None:
             process.drain.close()
         process.shared.close(is_unused=is_unused)
-
-    def discard_region(self, sibling: SharedMemory, region: int) -> None:
-        """It will not come, as who asked for it says: the region of that number in the file of `sibling`."""
-        for shared, child in list(self._children.items()):
-            if shared.region == region and shared.file is sibling.file:
-                self.discard(child.process)
 
     def forget_stillborn(self, *, are_others_live: bool) -> None:
         """Those that never came: killed at once, or never made by a parent that was killed."""

@@ -136,8 +136,17 @@ static void *suspend(void *unused)
     return NULL;
 }
 
+static int have_all_run(void)
+{
+    for (int i = 0; i < N_COUNTS; i++)
+        if (!counts[i])
+            return 0;
+    return 1;
+}
+
 int main(void)
 {
+    int is_told = 0;
     pthread_t thread, suspended;
     sigset_t all, term, mask, before;
     struct sigaction action = {.sa_handler = count_alarm, .sa_flags = SA_RESTART};
@@ -163,11 +172,14 @@ int main(void)
     puts("ready");
     fflush(stdout);
     struct timespec pause = {0, 1000000};
-    for (;;) {
+    /* On a busy machine it is told before every thread has had its turn. */
+    while (!is_told || !have_all_run()) {
         pthread_kill(suspended, SIGUSR1);
         int got = sigtimedwait(&term, NULL, &pause);
-        if (got == SIGTERM)
-            break;
+        if (got == SIGTERM) {
+            is_told = 1;
+            continue;
+        }
         if (errno != EAGAIN && errno != EINTR)
             bad("sigtimedwait");
         pthread_sigmask(SIG_SETMASK, NULL, &mask);

@@ -14,7 +14,8 @@ import pytest
 
 from clew.address import FileOffset, RemoteAddress
 from clew.errors import ClewError, InjectionError, NotExecutableError, RemoteCallError, TargetError
-from clew.process.inject import BASES, HEAP_BYTES, MIN_HEAP_BYTES, inject, layout_for_limits, plan_injection
+from clew.process.inject import inject
+from clew.process.injection_plan import BASES, HEAP_BYTES, MIN_HEAP_BYTES, layout_for_limits, plan_injection
 from clew.process.launch import launch_stopped
 from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from clew.process.maps import Mapping
@@ -66,7 +67,7 @@ def run_injected(fake_runtime: Path, tmp_path: Path) -> Callable[..., tuple[int,
                 os.dup2(saved, 1)
                 os.close(saved)
         with process:
-            shared = inject(process, image, SMALL, HEAP_BYTES, HeaderSettings(mode=Mode.COUNTS))
+            shared, _ = inject(process, image, SMALL, HEAP_BYTES, HeaderSettings(mode=Mode.COUNTS))
             process.detach()
         _, status = os.waitpid(process.pid, 0)
         offset = SMALL.status_offset + field_offset("StatusPage", "state")
@@ -194,13 +195,15 @@ def test_addresses_are_the_same_every_time_and_avoid_what_is_there() -> None:
     assert plan.image_base == BASES[0]
     parts = [
         (plan.image_base, 1 << 20),
-        (plan.start_block, 4096),
+        (plan.start_block, plan.start_block_bytes),
         (plan.anchor_base, 4096),
         (plan.shared_base, layout.total_bytes),
         (plan.private_base, plan.private_bytes),
         (plan.heap_base, plan.heap_bytes),
     ]
     assert all(start + size < next_start for (start, size), (next_start, _) in itertools.pairwise(parts))
+    assert sorted(plan.regions) == parts
+    assert plan.start_block < plan.control_block < plan.thread_states < plan.stack_end
     in_the_way = [*ordinary, mapping(plan.heap_base + 4096, plan.heap_base + 8192)]
     assert plan_injection(1 << 20, layout, HEAP_BYTES, in_the_way).image_base == BASES[1]
     with pytest.raises(InjectionError, match="no room"):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clew.address import Pid
+from clew.process.injection_plan import InjectionPlan, plan_injection
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
 from clew.recording import processes as processes_module
@@ -27,9 +28,9 @@ def test_nothing_is_left_of_a_process_that_is_gone_when_the_runtime_is_in_it(
     settings = HeaderSettings(mode=Mode.COUNTS)
     stopped: Any = SimpleNamespace(pid=Pid(os.getpid()))
 
-    def inject(*_: object, **__: object) -> SharedMemory:
+    def inject(*_: object, **__: object) -> tuple[SharedMemory, InjectionPlan]:
         stopped.pid = Pid(1 << 30)  # no process has that number
-        return SharedMemory(SharedFile.create(LAYOUT), settings)
+        return SharedMemory(SharedFile.create(LAYOUT), settings), plan_injection(1 << 20, LAYOUT, 1 << 20, [])
 
     monkeypatch.setattr(processes_module, "inject", inject)
     image: Any = None

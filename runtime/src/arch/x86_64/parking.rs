@@ -29,6 +29,11 @@ global_asm!(
     "ldmxcsr [rsp]",
     "pop rax",
     "ret",
+    // Where the controller makes a stopped thread call the kernel; it takes the thread away behind the instruction.
+    ".globl clew_controller_call",
+    "clew_controller_call:",
+    "syscall",
+    "ud2",
     ".popsection",
     mxcsr = const offset_of!(ThreadContext, mxcsr),
     xmm = const offset_of!(ThreadContext, xmm),
@@ -38,6 +43,7 @@ extern "C" {
     fn clew_park(state: *const ThreadState);
     fn clew_park_bare();
     pub fn clew_parked();
+    pub fn clew_controller_call();
 }
 
 /// Blocks all signals but SIGTRAP: a trap that is blocked would cost the program its action for SIGTRAP

@@ -1,0 +1,139 @@
+"""`clew record` that is told to leave: its targets go on natively, as if they had never been recorded."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import runs
+from tests.e2e.attaching import LIMIT_SECONDS, attach, find_descendants, has_shared_memory
+
+IN_IT = "runtime in it"
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@contextmanager
+def recording(trace: Path, *command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`clew record` at work; whatever is left of it and its targets in the end is killed."""
+    words = runs.clew_command("record", "-o", trace, "--", *command)
+    # A process group of its own: targets outlive their parents.
+    process = subprocess.Popen(
+        [os.fspath(word) for word in words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=runs.environment(),
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def tell_to_leave(process: subprocess.Popen[bytes], *numbers: int) -> tuple[int, str]:
+    for number in numbers:
+        process.send_signal(number)
+        time.sleep(0.05)
+    assert process.stderr is not None
+    # Until its end: the targets have the same stderr still.
+    wait_for(lambda: process.poll() is not None)
+    return process.returncode, os.read(process.stderr.fileno(), 1 << 20).decode()
+
+
+def test_a_shell_and_its_commands(tmp_path: Path) -> None:
+    """A second SIGTERM means clew itself: the target, which gets both, ignores them."""
+    counted = tmp_path / "counted"
+    loop = f"trap '' TERM; while :; do /bin/echo x | /bin/cat >> {counted}; (exit 3) && exit 1; done"
+    with recording(tmp_path / "t", "bash", "-c", loop) as process:
+        wait_for(lambda: counted.exists() and counted.stat().st_size > 20)
+        bash = find_descendants(process.pid)[0]
+        status, said = tell_to_leave(process, signal.SIGTERM, signal.SIGTERM)
+        assert status == 128 + signal.SIGTERM
+        assert "the target goes on without it" in said and IN_IT not in said, said
+        assert not any(has_shared_memory(pid) for pid in [bash, *find_descendants(bash)])
+        size_bytes = counted.stat().st_size
+        wait_for(lambda: counted.stat().st_size > size_bytes + 20)
+        # As it was: it can be attached to.
+        assert attach(bash, tmp_path / "again").status == 0
+    recorded = runs.read(tmp_path / "t")
+    assert recorded.summary["processes"][0]["exit"] == {"code": None}
+
+
+@pytest.mark.parametrize("name", ["threads", "threads.static", "registers", "sequences"])
+def test_a_program_recorded_from_its_start(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "out"
+    # The handler of SIGTERM comes with the program: it gets the signals that are meant for clew, too.
+    script = f"{programs_to_attach / name} > {out} & echo $! > {tmp_path / 'pid'}"
+    with recording(tmp_path / "t", "setsid", "--wait", "sh", "-c", script) as process:
+        wait_for(lambda: out.exists() and b"ready" in out.read_bytes())
+        wait_for(lambda: len(find_descendants(process.pid)) == 1)
+        pid = int((tmp_path / "pid").read_text())
+        time.sleep(0.3)
+        status, said = tell_to_leave(process, signal.SIGINT)
+        assert (status, IN_IT in said) == (0, False), said
+        assert not has_shared_memory(pid)
+        assert attach(pid, tmp_path / "again").status == 0
+        os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: out.read_bytes().endswith(b"good\n"))
+    threads = runs.read(tmp_path / "t").trace.threads.to_pylist()
+    assert "detached" in {thread["end"] for thread in threads if thread["pid"] == pid}
+
+
+def test_descendants_that_run_on_at_an_interrupt(programs_to_attach: Path, tmp_path: Path) -> None:
+    """The program itself has ended: Ctrl-C ends the recording of those that still run."""
+    out = tmp_path / "out"
+    script = f"{programs_to_attach / 'busy'} > {out} & exit 5"
+    with recording(tmp_path / "t", "setsid", "--wait", "sh", "-c", script) as process:
+        wait_for(lambda: out.exists() and b"ready" in out.read_bytes())
+        wait_for(lambda: len(find_descendants(process.pid)) == 1)
+        (child,) = find_descendants(process.pid)
+        time.sleep(0.2)
+        status, said = tell_to_leave(process, signal.SIGINT)
+        assert (status, IN_IT in said) == (5, False), said
+        assert not has_shared_memory(child)
+        os.kill(child, signal.SIGTERM)
+        wait_for(lambda: out.read_bytes() == b"ready\ngood\n")
+    runs.read(tmp_path / "t")
+
+
+def test_who_can_not_be_left_stays_recorded_and_runs_on(programs_to_attach: Path, tmp_path: Path) -> None:
+    out, fifo = tmp_path / "out", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    script = f"trap '' TERM; exec {programs_to_attach / 'vforking'} late < {fifo} > {out}"
+    with recording(tmp_path / "t", "sh", "-c", script) as process, open(fifo, "wb", buffering=0) as pipe:
+        pipe.write(b"g")
+        wait_for(lambda: len(find_descendants(process.pid)) == 2)
+        pid, _ = find_descendants(process.pid)
+        for _ in range(2):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.05)
+        time.sleep(0.5)
+        status, said = tell_to_leave(process, signal.SIGTERM)
+        assert (status, IN_IT in said) == (128 + signal.SIGTERM, True), said
+        assert has_shared_memory(pid)
+        pipe.write(b"x")
+        wait_for(lambda: b"good\n" in out.read_bytes())
+    runs.read(tmp_path / "t")
+
+
+def test_a_termination_reaches_the_program_that_the_first_one_became(tmp_path: Path) -> None:
+    script = "exec sh -c 'trap \"exit 6\" TERM; touch ready; while :; do sleep 0.01; done'"
+    with recording(tmp_path / "t", "sh", "-c", f"cd {tmp_path}; {script}") as process:
+        wait_for(lambda: (tmp_path / "ready").exists())
+        assert tell_to_leave(process, signal.SIGTERM)[0] == 6
