@@ -183,6 +183,18 @@ impl Shared {
         futex_wake(bell.as_ptr(), 1, true);
     }
 
+    /// What the controller raises every second while it follows the process.
+    fn heartbeat(&self) -> u32 {
+        // SAFETY: the status page is mapped, the field aligned.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).heartbeat) }.load(Ordering::Relaxed)
+    }
+
+    /// Whether the controller was silent for so long that nobody waits for it any more. It may come back.
+    fn is_controller_gone(&self) -> bool {
+        let silence = SILENCE.load(Ordering::Relaxed);
+        silence != 0 && silence as u32 == self.heartbeat()
+    }
+
     /// Adds to a u64 of the status page.
     pub fn add(&self, field: fn(*mut StatusPage) -> *mut u64, amount: u64) {
         // SAFETY: `field` projects into the mapped status page; all its u64 fields are aligned.
@@ -222,8 +234,37 @@ pub struct RingWriter {
     pub tid: u32,
 }
 
-/// The controller was silent for `FULL_WAIT_SECONDS` once: no more waiting.
-static CONTROLLER_GONE: AtomicU32 = AtomicU32::new(0);
+/// `IS_SILENT` and the last heartbeat, once there was none for `FULL_WAIT_SECONDS` while somebody waited.
+static SILENCE: AtomicU64 = AtomicU64::new(0);
+const IS_SILENT: u64 = 1 << 32;
+
+/// For how long a thread waits for the controller: as long as its heart beats, which says nothing of when it has time. It may
+/// be stopped, or wait for a slow disk.
+pub struct Patience {
+    shared: Shared,
+    heartbeat: u32,
+    since_ns: u64,
+}
+
+impl Patience {
+    /// From now on.
+    pub fn new(shared: Shared) -> Patience {
+        Patience { shared, heartbeat: shared.heartbeat(), since_ns: monotonic_ns() }
+    }
+
+    /// Whether it has come to an end. Nobody else in the process waits then either.
+    pub fn is_over(&mut self) -> bool {
+        let (heartbeat, now_ns) = (self.shared.heartbeat(), monotonic_ns());
+        if heartbeat != self.heartbeat {
+            (self.heartbeat, self.since_ns) = (heartbeat, now_ns);
+        }
+        let is_over = now_ns.saturating_sub(self.since_ns) > protocol::FULL_WAIT_SECONDS * 1_000_000_000;
+        if is_over {
+            SILENCE.store(IS_SILENT | u64::from(heartbeat), Ordering::Relaxed);
+        }
+        is_over
+    }
+}
 
 impl RingWriter {
     fn slot_pointer(&self) -> *mut ThreadSlot {
@@ -248,7 +289,7 @@ impl RingWriter {
         if has_room() {
             return true;
         }
-        if self.shared.header().drop_on_full != 0 || CONTROLLER_GONE.load(Ordering::Relaxed) != 0 {
+        if self.shared.header().drop_on_full != 0 || self.shared.is_controller_gone() {
             return false;
         }
         self.shared.add(status_field!(waits), 1);
@@ -257,21 +298,16 @@ impl RingWriter {
         // SAFETY: the slot is mapped, the fields aligned.
         let waiters = unsafe { AtomicU32::from_ptr(&raw mut (*slot).ring_waiters) };
         let tail_low = self.tail().as_ptr() as *const u32;
-        let mut quiet_ns = 0;
+        let mut patience = Patience::new(self.shared);
         while !has_room() {
             let before = self.tail().load(Ordering::Acquire);
             waiters.store(1, Ordering::SeqCst);
-            let start = monotonic_ns();
             futex_wait(tail_low, before as u32, 100_000_000, true);
             waiters.store(0, Ordering::SeqCst);
-            if self.tail().load(Ordering::Acquire) == before {
-                quiet_ns += monotonic_ns().saturating_sub(start).max(1_000);
-                if quiet_ns >= protocol::FULL_WAIT_SECONDS * 1_000_000_000 {
-                    CONTROLLER_GONE.store(1, Ordering::Relaxed);
-                    return false;
-                }
-            } else {
-                quiet_ns = 0;
+            if self.tail().load(Ordering::Acquire) != before {
+                patience = Patience::new(self.shared);
+            } else if patience.is_over() {
+                return false;
             }
         }
         true
@@ -315,21 +351,21 @@ impl RingWriter {
 
     /// Asks the controller and waits for its answer; `None` when it is silent.
     pub fn request(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
-        if CONTROLLER_GONE.load(Ordering::Relaxed) != 0 {
-            return None;
-        }
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
-        let (word, reply) = unsafe {
-            (&raw mut (*slot).request_arguments).write_volatile(arguments);
-            (AtomicU32::from_ptr(&raw mut (*slot).request_kind), &raw const (*slot).request_reply)
-        };
+        let (word, reply) =
+            unsafe { (AtomicU32::from_ptr(&raw mut (*slot).request_kind), &raw const (*slot).request_reply) };
+        // What was asked when the controller fell silent may still be answered: that must not be taken for this answer.
+        if self.shared.is_controller_gone() || word.load(Ordering::Acquire) != 0 {
+            return None;
+        }
+        // SAFETY: as above.
+        unsafe { (&raw mut (*slot).request_arguments).write_volatile(arguments) };
         word.store(kind, Ordering::Release);
         self.shared.ring_doorbell();
-        let start = monotonic_ns();
+        let mut patience = Patience::new(self.shared);
         while word.load(Ordering::Acquire) == kind {
-            if monotonic_ns() - start > protocol::FULL_WAIT_SECONDS * 1_000_000_000 {
-                CONTROLLER_GONE.store(1, Ordering::Relaxed);
+            if patience.is_over() {
                 return None;
             }
             futex_wait(word.as_ptr(), kind, 100_000_000, true);

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x9b, 0x81, 0x23, 0xf7, 0xae, 0xe3, 0x6c, 0xdd, 0xe9, 0x47, 0xeb, 0x80, 0xe6, 0x6f, 0x6c, 0xec, 0x86, 0xc3, 0xe4,
-    0xf7, 0xf3, 0x8e, 0x73, 0x2c, 0x87, 0x9c, 0xf6, 0x04, 0x69, 0xe8, 0x1a, 0x9a,
+    0x54, 0xd2, 0x48, 0x89, 0xa3, 0x77, 0xdc, 0x1a, 0xd1, 0x60, 0x01, 0x3e, 0xa4, 0xb3, 0x08, 0xe4, 0xe3, 0x3a, 0xab,
+    0x24, 0x26, 0xbc, 0x35, 0xc2, 0x2f, 0xb0, 0x82, 0x6a, 0x73, 0xda, 0x62, 0x5e,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -29,7 +29,7 @@ pub const MAX_PATH_BYTES: u64 = 0x1000;
 pub const MAX_FILTER_RANGES: u64 = 0x1000;
 /// -si_code, and si_value, of the SIGTRAP that fetches a thread out of the code cache when the controller detaches
 pub const DETACH_CODE: u64 = 0x434c57;
-/// a controller silent for so long turns waiting into counted drop
+/// no heartbeat of the controller for so long ends waiting for it; what finds no room then is dropped and counted
 pub const FULL_WAIT_SECONDS: u64 = 0x5;
 
 /// What a 64-byte record in a ring is.
@@ -330,8 +330,10 @@ pub struct StatusPage {
     /// one more each time a thread begins to wait for the controller, which waits for that (futex) (written by:
     /// runtime)
     pub doorbell: u32,
+    /// one more each second: threads wait for the controller as long as it goes on (written by: controller:live)
+    pub heartbeat: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3860],
+    pub reserved: [u8; 3856],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -363,7 +365,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, pause_ticket) == 216);
 const _: () = assert!(core::mem::offset_of!(StatusPage, detach_ticket) == 220);
 const _: () = assert!(core::mem::offset_of!(StatusPage, relaid) == 224);
 const _: () = assert!(core::mem::offset_of!(StatusPage, doorbell) == 232);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 236);
+const _: () = assert!(core::mem::offset_of!(StatusPage, heartbeat) == 236);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 240);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -3,9 +3,9 @@
 extern crate alloc;
 use super::block;
 use crate::arch::x86_64::context::{private_base, ThreadContext};
-use crate::buffer::{RingWriter, Shared};
-use crate::protocol::{record_kind, slot_state, EventRecord, FULL_WAIT_SECONDS, THREAD_STRIDE_BYTES};
-use crate::sys::calls::{futex_wait, monotonic_ns, rdtsc, syscall, thread_exists};
+use crate::buffer::{Patience, RingWriter, Shared};
+use crate::protocol::{record_kind, slot_state, EventRecord, THREAD_STRIDE_BYTES};
+use crate::sys::calls::{futex_wait, rdtsc, syscall, thread_exists};
 use crate::sys::lock::Lock;
 use crate::sys::number;
 use alloc::vec::Vec;
@@ -159,13 +159,13 @@ impl Threads {
 /// Takes a slot as `Threads::take` does. Where all are in use, but some thread has ended, the controller is waited for: it is
 /// about to give that slot back. No lock held, all signals blocked.
 pub fn take_slot(shared: Shared) -> Option<&'static mut ThreadContext> {
-    let start = monotonic_ns();
+    let mut patience = Patience::new(shared);
     loop {
         if let Some(context) = THREADS.lock().take(shared) {
             return Some(context);
         }
         let state = find_ended(shared)?;
-        if monotonic_ns() - start > FULL_WAIT_SECONDS * 1_000_000_000 {
+        if patience.is_over() {
             return None;
         }
         futex_wait(state.as_ptr(), slot_state::ENDED, 1_000_000, true);

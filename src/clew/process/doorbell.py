@@ -1,7 +1,7 @@
-"""Wakes the controller when a thread of a target begins to wait for it.
+"""Wakes the controller when a thread of a target begins to wait for it, and tells the targets that it is there.
 
 Runs in the controller, in a thread of its own that does nothing but wait: a target's futex can't be polled together
-with files. What the target writes there is compared and nothing else.
+with files, and the controller may have to wait for a disk. What the target writes there is compared and nothing else.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import ctypes
 import errno
 import os
 import threading
+import time
+from dataclasses import dataclass
 from typing import Final
 
 from clew.process.linux import futex_wake, libc
@@ -20,6 +22,8 @@ __all__ = ["MAX_BELLS", "Doorbell"]
 
 MAX_BELLS: Final = 127
 """Regions whose bells are heard; the kernel waits for 128 futexes at a time (FUTEX_WAITV_MAX), and one is our own."""
+
+HEARTBEAT_SECONDS: Final = 1.0
 
 _SYS_FUTEX_WAITV: Final = 449
 _FUTEX_32: Final = 2
@@ -36,6 +40,20 @@ class _Waiter(ctypes.Structure):
     ]
 
 
+class _Timespec(ctypes.Structure):
+    """struct __kernel_timespec."""
+
+    _fields_ = [("seconds", ctypes.c_int64), ("nanoseconds", ctypes.c_int64)]
+
+
+@dataclass(frozen=True)
+class _Bell:
+    """Two words of a region's status page. They keep the mapping alive for as long as the thread may look at it."""
+
+    rung: ctypes.c_uint32
+    heartbeat: ctypes.c_uint32
+
+
 class Doorbell:
     """`fd` becomes readable when a bell rang; `answer` makes it quiet again.
 
@@ -46,19 +64,19 @@ class Doorbell:
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.is_working = True
         self._own = ctypes.c_uint32(0)
-        self._bells: dict[SharedMemory, ctypes.c_uint32] = {}
-        self._is_closing = False
+        self._bells: dict[SharedMemory, _Bell] = {}
+        self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="doorbell", daemon=True)
         self._thread.start()
 
     def watch(self, shared: SharedMemory) -> None:
-        """Hear the bell of a region."""
-        offset = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
-        # It keeps the mapping alive for as long as the thread may look at it.
-        self._change({**self._bells, shared: ctypes.c_uint32.from_buffer(shared.map, offset)})
+        """Hear the bell of a region, whose threads wait as long as that goes on."""
+        names = "doorbell", "heartbeat"
+        offsets = (shared.layout.status_offset + field_offset("StatusPage", name) for name in names)
+        self._change({**self._bells, shared: _Bell(*(ctypes.c_uint32.from_buffer(shared.map, at) for at in offsets))})
 
     def forget(self, shared: SharedMemory) -> None:
-        """Hear it no longer."""
+        """Hear it no longer; who waits there takes clew for gone soon."""
         self._change({one: bell for one, bell in self._bells.items() if one is not shared})
 
     def answer(self) -> None:
@@ -70,12 +88,12 @@ class Doorbell:
 
     def close(self) -> None:
         """End the thread."""
-        self._is_closing = True
+        self._is_closing.set()
         self._change({})
         self._thread.join()
         os.close(self.fd)
 
-    def _change(self, bells: dict[SharedMemory, ctypes.c_uint32]) -> None:
+    def _change(self, bells: dict[SharedMemory, _Bell]) -> None:
         # The thread sees the old mapping of names or the new one, both whole.
         self._bells = bells
         self._own.value += 1
@@ -83,22 +101,41 @@ class Doorbell:
 
     def _listen(self) -> None:
         heard: dict[SharedMemory, int] = {}
-        while not self._is_closing:
-            own = self._own.value
-            bells = dict(list(self._bells.items())[:MAX_BELLS])
-            heard = {shared: heard.get(shared, 0) for shared in bells}
-            # No bell may stay in a variable of this loop: its region would stay mapped.
-            waiters = (_Waiter * (len(bells) + 1))(
-                _Waiter(own, ctypes.addressof(self._own), _FUTEX_32, 0),
-                *(_Waiter(heard[shared], ctypes.addressof(bell), _FUTEX_32, 0) for shared, bell in bells.items()),
-            )
-            result = libc.syscall(
-                ctypes.c_long(_SYS_FUTEX_WAITV), waiters, ctypes.c_long(len(waiters)), ctypes.c_long(0), None, None
-            )
-            if result < 0 and ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR):
-                self.is_working = False
-                return
-            rung = {shared: bell.value for shared, bell in bells.items() if bell.value != heard[shared]}
-            if rung:
-                heard |= rung
-                os.eventfd_write(self.fd, 1)
+        while not self._is_closing.is_set():
+            due = time.monotonic() + HEARTBEAT_SECONDS
+            while self.is_working and time.monotonic() < due and not self._is_closing.is_set():
+                heard = self._wait(heard, due)
+            if not self.is_working:
+                self._is_closing.wait(HEARTBEAT_SECONDS)
+            self._beat()
+
+    def _beat(self) -> None:
+        # No bell may stay in a variable of a loop that goes on: its region would stay mapped.
+        for bell in self._bells.values():
+            bell.heartbeat.value += 1
+
+    def _wait(self, heard: dict[SharedMemory, int], due: float) -> dict[SharedMemory, int]:
+        """Wait for a bell that did not ring as often as `heard`, or until `due`; how often they have rung then."""
+        own = self._own.value
+        bells = dict(list(self._bells.items())[:MAX_BELLS])
+        heard = {shared: heard.get(shared, 0) for shared in bells}
+        waiters = (_Waiter * (len(bells) + 1))(
+            _Waiter(own, ctypes.addressof(self._own), _FUTEX_32, 0),
+            *(_Waiter(heard[shared], ctypes.addressof(bell.rung), _FUTEX_32, 0) for shared, bell in bells.items()),
+        )
+        seconds, rest = divmod(due, 1.0)
+        result = libc.syscall(
+            ctypes.c_long(_SYS_FUTEX_WAITV),
+            waiters,
+            ctypes.c_long(len(waiters)),
+            ctypes.c_long(0),
+            ctypes.byref(_Timespec(int(seconds), int(rest * 1e9))),
+            ctypes.c_long(time.CLOCK_MONOTONIC),
+        )
+        if result < 0 and ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT):
+            self.is_working = False
+            return heard
+        rung = {shared: bell.rung.value for shared, bell in bells.items() if bell.rung.value != heard[shared]}
+        if rung:
+            os.eventfd_write(self.fd, 1)
+        return heard | rung

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("9b8123f7aee36cdde947eb80e66f6cec86c3e4f7f38e732c879cf60469e81a9a")
+SCHEMA_HASH: Final = bytes.fromhex("54d24889a377dc1ad160013ea4b308e4e33aab2426bc35c22fb0826a73da625e")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -35,7 +35,7 @@ MAX_FILTER_RANGES: Final = 4096
 DETACH_CODE: Final = 4410455
 """-si_code, and si_value, of the SIGTRAP that fetches a thread out of the code cache when the controller detaches"""
 FULL_WAIT_SECONDS: Final = 5
-"""a controller silent for so long turns waiting into counted drop"""
+"""no heartbeat of the controller for so long ends waiting for it; what finds no room then is dropped and counted"""
 
 
 class RecordKind(IntEnum):
@@ -275,7 +275,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "detach_ticket": (220, "<I"),
             "relaid": (224, "<Q"),
             "doorbell": (232, "<I"),
-            "reserved": (236, "<3860s"),
+            "heartbeat": (236, "<I"),
+            "reserved": (240, "<3856s"),
         },
     ),
     "ThreadSlot": (

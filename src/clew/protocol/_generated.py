@@ -246,6 +246,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "detach_ticket",
             "relaid",
             "doorbell",
+            "heartbeat",
             "reserved",
         ],
         "formats": [
@@ -278,7 +279,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u8",
             "<u4",
-            ("<u1", (3860,)),
+            "<u4",
+            ("<u1", (3856,)),
         ],
         "offsets": [
             0,
@@ -311,6 +313,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             224,
             232,
             236,
+            240,
         ],
         "itemsize": 4096,
     }

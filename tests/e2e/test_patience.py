@@ -1,0 +1,67 @@
+"""How long a target waits for a controller that has no time, or stands still: nothing is lost that need not be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from clew.protocol._constants import FULL_WAIT_SECONDS
+from clew.recording.session import RecordingSession, RecordOptions
+from tests.e2e import runs
+
+LONGER_SECONDS = FULL_WAIT_SECONDS + 2
+
+
+def test_a_controller_without_time_is_waited_for(tmp_path: Path) -> None:
+    """As behind a disk that takes seconds: its heart beats, and nobody takes it for gone."""
+    session = RecordingSession(RecordOptions(["sh", "-c", "/bin/true; (exit 3); /bin/true"], tmp_path / "t"))
+    session.start()
+    time.sleep(LONGER_SECONDS)
+    session.wait()
+    assert session.finish().exit_status == 0
+    processes = runs.read(tmp_path / "t").summary["processes"]
+    assert sum(Path(process["executable"]).name == "true" for process in processes) == 2
+
+
+def test_a_controller_that_was_stopped_goes_on_where_it_can(tmp_path: Path) -> None:
+    """The target runs on meanwhile, and its children natively; those that it makes later are followed."""
+    script = (
+        "import os, sys, time\n"
+        "def child(): os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "child(); print('gone', flush=True); sys.stdin.readline()\n"
+        "child(); child()\n"
+    )
+    target = ["/usr/bin/python3", "-I", "-S", "-c", script]
+    recorder = subprocess.Popen(
+        runs.clew_command("record", "-q", "-o", tmp_path / "t", "--", *target),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=runs.environment(),
+        text=True,
+    )
+    assert recorder.stdin is not None and recorder.stdout is not None
+
+    def turn(line: str) -> None:
+        assert recorder.stdin is not None
+        recorder.stdin.write(line)
+        recorder.stdin.flush()
+
+    try:
+        assert recorder.stdout.readline() == "ready\n"
+        os.kill(recorder.pid, signal.SIGSTOP)
+        turn("\n")
+        assert recorder.stdout.readline() == "gone\n"
+        os.kill(recorder.pid, signal.SIGCONT)
+        # Its heart beats again.
+        time.sleep(2)
+        turn("\n")
+        assert recorder.wait(60) == 0
+    finally:
+        recorder.kill()
+        recorder.communicate()
+    processes = runs.read(tmp_path / "t").summary["processes"]
+    assert [process["exit"] for process in processes if Path(process["executable"]).name == "true"] == [{"code": 0}] * 2
