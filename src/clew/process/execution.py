@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from clew.address import Pid, Tid
 from clew.process import ptrace
 from clew.process.identity import is_traced_here
+from clew.process.stopped_process import StoppedProcess
 
-__all__ = ["Ended", "Execution"]
+__all__ = ["Ended", "Execution", "stopped_at_start"]
 
 
 @dataclass(frozen=True)
@@ -89,3 +91,25 @@ def _go_on(pid: Pid, status: int) -> None:
                 ptrace.cont(pid)
         else:
             ptrace.cont(pid, 0 if status >> 16 else stop_signal)
+
+
+@contextlib.contextmanager
+def stopped_at_start(pid: Pid) -> Iterator[StoppedProcess]:
+    """A traced process that is stopped inside execve, at the start of its new program; it is let go at the end.
+
+    Whatever is raised, it goes on as it would have. Raises TargetGoneError, OSError if it is gone.
+    """
+    process = StoppedProcess(pid)
+    try:
+        # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
+        process.run_to_syscall_stop()
+        process.registers = ptrace.get_registers(pid)
+        native = process.registers.copy()
+        try:
+            yield process
+        except BaseException:
+            process.registers = native
+            raise
+    finally:
+        with contextlib.suppress(OSError):
+            process.detach()

@@ -20,6 +20,7 @@ from clew.process.attach import Attachment
 from clew.process.descriptor_limit import DescriptorLimit
 from clew.process.detach import detach
 from clew.process.doorbell import MAX_BELLS, Doorbell
+from clew.process.execution import stopped_at_start
 from clew.process.identity import maps_region, read_parent
 from clew.process.inject import inject
 from clew.process.injection_plan import InjectionPlan, layout_for_limits
@@ -36,6 +37,7 @@ from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork
 from clew.recording.journal import JournalWriter, ProcessJournal
 from clew.recording.snapshot import Snapshots
+from clew.recording.statistics import Statistics
 from clew.recording.unborn import Unborn
 
 if TYPE_CHECKING:
@@ -70,8 +72,7 @@ class Processes:
         self._poll.register(self._doorbell.fd, select.POLLIN)
         self._by_pidfd: dict[int, FollowedProcess] = {}
         self._exits = Exits(self._poll)
-        self.statistics: dict[str, int] = {}
-        """The numbers on the runtimes' status pages, added up."""
+        self.statistics = Statistics()
         self.warnings: list[str] = []
 
     def __len__(self) -> int:
@@ -324,10 +325,7 @@ class Processes:
     def _finish(self, followed: FollowedProcess, *, goes_on: bool = False) -> None:
         self._drain(followed)
         if followed.drain is not None:
-            page = followed.drain.status()
-            for name in page.dtype.names or ():
-                if page.dtype[name].shape == ():
-                    self.statistics[name] = self.statistics.get(name, 0) + int(page[name])
+            self.statistics.add(followed.drain.status())
         self._doorbell.forget(followed.shared)
         followed.finish(goes_on=goes_on)
         self._live.remove(followed)
@@ -399,7 +397,6 @@ class Processes:
             return
         is_same = before.pid == pid
         parent_pid = before.parent_pid if is_same else before.pid
-        process = None
         pidfd = -1
         try:
             if is_same:
@@ -410,28 +407,18 @@ class Processes:
                 pidfd = os.pidfd_open(pid)
             if before.has_ended and before in self._live:
                 self._settle(before)
-            process = StoppedProcess(pid)
-            # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
-            process.run_to_syscall_stop()
-            process.registers = ptrace.get_registers(pid)
-            native = process.registers.copy()
-            try:
+            with stopped_at_start(pid) as process:
                 layout, heap_bytes = layout_for_limits(SharedLayout(), pid)
                 self._inject(process, layout, heap_bytes, parent_pid, pidfd)
                 pidfd = -1
-            except BaseException:
-                process.registers = native
-                raise
         except TargetGoneError as error:
             self._exits.status[pid] = error.wait_status
         except (ClewError, OSError) as error:
             self._warn(f"process {pid} goes on unfollowed: {error}")
         finally:
             with contextlib.suppress(OSError):
-                if process is None:
-                    ptrace.detach(pid)
-                else:
-                    process.detach()
+                # Where it was not let go already.
+                ptrace.detach(pid)
             if pidfd >= 0:
                 self._exits.wait_for(pid, pidfd)
 

@@ -84,7 +84,7 @@ class RecordOptions:
 class RecordResult:
     """How it went. `exit_code` or `signal` tells how the target ended; both None: it goes on without clew.
 
-    `statistics` are the numbers on the runtime's status page. `warnings` are lines for people.
+    `statistics` are the runtimes' own numbers, added up. `warnings` are lines for people.
     """
 
     output: Path
@@ -193,7 +193,7 @@ class RecordingSession:
             self.pid,
             None if status is None or is_killed else os.WEXITSTATUS(status),
             os.WTERMSIG(status) if status is not None and is_killed else None,
-            self._processes.statistics,
+            self._processes.statistics.totals,
             list(dict.fromkeys([*self._warnings, *warnings])),
         )
 

@@ -1,0 +1,30 @@
+"""The runtimes' own numbers, of all processes of a recording.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = ["Statistics"]
+
+ADDED: Final = (
+    *("lost_records", "lost_threads", "uncounted_fragments", "waits", "counters_used"),
+    *("fragments", "instructions_translated", "cache_bytes", "slabs", "heap_bytes"),
+    *("links", "unlinks", "invalidated", "relaid", "dynamic_edges"),
+    *("entries_exit", "entries_indirect", "entries_syscall", "entries_signal"),
+)
+"""Fields of status pages that are numbers of something. A fork's child begins with those of its parent."""
+
+
+class Statistics:
+    """Sums over the status pages of processes."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, int] = {}
+
+    def add(self, page: Any) -> None:
+        """The last StatusPage of a process, a scalar of dtype STATUS_PAGE."""
+        for name in ADDED:
+            self.totals[name] = self.totals.get(name, 0) + int(page[name])
