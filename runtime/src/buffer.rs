@@ -192,7 +192,7 @@ impl Shared {
     /// Whether the controller was silent for so long that nobody waits for it any more. It may come back.
     fn is_controller_gone(&self) -> bool {
         let silence = SILENCE.load(Ordering::Relaxed);
-        silence != 0 && silence as u32 == self.heartbeat()
+        silence == IS_DEAF || silence != 0 && silence as u32 == self.heartbeat()
     }
 
     /// Adds to a u64 of the status page.
@@ -234,22 +234,26 @@ pub struct RingWriter {
     pub tid: u32,
 }
 
-/// `IS_SILENT` and the last heartbeat, once there was none for `FULL_WAIT_SECONDS` while somebody waited.
+/// `IS_SILENT` and the last heartbeat, once there was none for `FULL_WAIT_SECONDS` while somebody waited; `IS_DEAF`, once
+/// somebody waited for `LONGEST_WAIT_SECONDS`.
 static SILENCE: AtomicU64 = AtomicU64::new(0);
 const IS_SILENT: u64 = 1 << 32;
+const IS_DEAF: u64 = u64::MAX;
 
-/// For how long a thread waits for the controller: as long as its heart beats, which says nothing of when it has time. It may
-/// be stopped, or wait for a slow disk.
+/// For how long a thread waits for the controller: as long as its heart beats, for it may have no time, or wait for a slow
+/// disk; but not for ever, for the program may have written over what the two share.
 pub struct Patience {
     shared: Shared,
     heartbeat: u32,
     since_ns: u64,
+    start_ns: u64,
 }
 
 impl Patience {
     /// From now on.
     pub fn new(shared: Shared) -> Patience {
-        Patience { shared, heartbeat: shared.heartbeat(), since_ns: monotonic_ns() }
+        let now_ns = monotonic_ns();
+        Patience { shared, heartbeat: shared.heartbeat(), since_ns: now_ns, start_ns: now_ns }
     }
 
     /// Whether it has come to an end. Nobody else in the process waits then either.
@@ -258,11 +262,16 @@ impl Patience {
         if heartbeat != self.heartbeat {
             (self.heartbeat, self.since_ns) = (heartbeat, now_ns);
         }
-        let is_over = now_ns.saturating_sub(self.since_ns) > protocol::FULL_WAIT_SECONDS * 1_000_000_000;
-        if is_over {
-            SILENCE.store(IS_SILENT | u64::from(heartbeat), Ordering::Relaxed);
-        }
-        is_over
+        let has_lasted = |since_ns: u64, seconds: u64| now_ns.saturating_sub(since_ns) > seconds * 1_000_000_000;
+        let silence = if has_lasted(self.start_ns, protocol::LONGEST_WAIT_SECONDS) {
+            IS_DEAF
+        } else if has_lasted(self.since_ns, protocol::FULL_WAIT_SECONDS) {
+            IS_SILENT | u64::from(heartbeat)
+        } else {
+            return false;
+        };
+        SILENCE.store(silence, Ordering::Relaxed);
+        true
     }
 }
 

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("54d24889a377dc1ad160013ea4b308e4e33aab2426bc35c22fb0826a73da625e")
+SCHEMA_HASH: Final = bytes.fromhex("1205cfe8f842536605a7c63207dca06ea77a60dcc0d2739d1fb1e9acd22ed193")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -36,6 +36,8 @@ DETACH_CODE: Final = 4410455
 """-si_code, and si_value, of the SIGTRAP that fetches a thread out of the code cache when the controller detaches"""
 FULL_WAIT_SECONDS: Final = 5
 """no heartbeat of the controller for so long ends waiting for it; what finds no room then is dropped and counted"""
+LONGEST_WAIT_SECONDS: Final = 20
+"""heartbeats for so long, and nothing else that was waited for: as if there were none, from then on"""
 
 
 class RecordKind(IntEnum):
