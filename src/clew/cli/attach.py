@@ -13,6 +13,7 @@ import click
 
 from clew.address import Pid
 from clew.cli.console import is_quiet, say
+from clew.cli.options import what_is_said, what_to_record
 from clew.cli.record import print_result
 from clew.errors import UsageError
 from clew.process.attachable import check_attachable
@@ -26,37 +27,14 @@ _MAX_PID = 1 << 22
 
 
 @click.command(name="attach")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The trace to write; default PROGRAM.clew.")
-@click.option(
-    "--mode",
-    type=click.Choice(["coverage", "counts"]),
-    default="counts",
-    show_default=True,
-    help="coverage: which blocks and edges ran. counts: how often each did.",
-)
-@click.option(
-    "--include",
-    multiple=True,
-    metavar="WHAT",
-    help="Record only this: an image (libc.so*), a symbol (libc.so.6!malloc) or addresses (0x1000-0x2000).",
-)
-@click.option("--exclude", multiple=True, metavar="WHAT", help="Follow this, but don't record it.")
-@click.option("--no-follow", is_flag=True, help="Don't follow child processes, nor programs that are executed.")
-@click.option(
-    "--on-full",
-    type=click.Choice(["wait", "drop"]),
-    default="wait",
-    show_default=True,
-    help="When clew can't keep up: let the target wait, or drop records and count them.",
-)
+@what_to_record
 @click.option(
     "--duration",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
     help="Detach after so long; otherwise at Ctrl-C, or when the process ends.",
 )
-@click.option("--stats", is_flag=True, help="Print the runtime's own numbers at the end.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@what_is_said
 @click.argument("pid", metavar="PID")
 def command(
     pid: str,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from clew.cli.console import is_quiet, say
+from clew.cli.options import what_is_said, what_to_record
 from clew.errors import ClewError
 from clew.process.launch import original_environment
 from clew.protocol._constants import Mode
@@ -33,37 +34,14 @@ SLOW_SECONDS: Final = 1.0
 
 
 @click.command(name="record", context_settings={"allow_interspersed_args": False})
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The trace to write; default PROGRAM.clew.")
-@click.option(
-    "--mode",
-    type=click.Choice(["coverage", "counts"]),
-    default="counts",
-    show_default=True,
-    help="coverage: which blocks and edges ran. counts: how often each did.",
-)
-@click.option(
-    "--include",
-    multiple=True,
-    metavar="WHAT",
-    help="Record only this: an image (libc.so*), a symbol (libc.so.6!malloc) or addresses (0x1000-0x2000).",
-)
-@click.option("--exclude", multiple=True, metavar="WHAT", help="Follow this, but don't record it.")
-@click.option("--no-follow", is_flag=True, help="Don't follow child processes, nor programs that are executed.")
-@click.option(
-    "--on-full",
-    type=click.Choice(["wait", "drop"]),
-    default="wait",
-    show_default=True,
-    help="When clew can't keep up: let the target wait, or drop records and count them.",
-)
+@what_to_record
 @click.option(
     "--pause",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
     help="Wait before the first instruction, for a debugger to attach.",
 )
-@click.option("--stats", is_flag=True, help="Print the runtime's own numbers at the end.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@what_is_said
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]...")
 def command(
     output: Path | None,

@@ -1,0 +1,57 @@
+"""Options that `clew record` and `clew attach` share.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["what_is_said", "what_to_record"]
+
+Command = Callable[..., Any]
+
+
+def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+what_to_record = _together(
+    click.option("-o", "--output", type=click.Path(path_type=Path), help="The trace to write; default PROGRAM.clew."),
+    click.option(
+        "--mode",
+        type=click.Choice(["coverage", "counts"]),
+        default="counts",
+        show_default=True,
+        help="coverage: which blocks and edges ran. counts: how often each did.",
+    ),
+    click.option(
+        "--include",
+        multiple=True,
+        metavar="WHAT",
+        help="Record only this: an image (libc.so*), a symbol (libc.so.6!malloc) or addresses (0x1000-0x2000).",
+    ),
+    click.option("--exclude", multiple=True, metavar="WHAT", help="Follow this, but don't record it."),
+    click.option("--no-follow", is_flag=True, help="Don't follow child processes, nor programs that are executed."),
+    click.option(
+        "--on-full",
+        type=click.Choice(["wait", "drop"]),
+        default="wait",
+        show_default=True,
+        help="When clew can't keep up: let the target wait, or drop records and count them.",
+    ),
+)
+
+what_is_said = _together(
+    click.option("--stats", is_flag=True, help="Print the runtime's own numbers at the end."),
+    click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
+)
