@@ -27,6 +27,8 @@ SET_NOT_DUMPABLE = (
 @pytest.fixture
 def sleeping() -> Iterator[Target]:
     with start(*WAIT, ready=b"") as target:
+        # Before that its mappings change still: nanosleep or clock_nanosleep.
+        target.wait_for(lambda: Path(f"/proc/{target.pid}/syscall").read_text().split()[0] in ("35", "230"))
         yield target
 
 
@@ -183,7 +185,7 @@ def test_a_seccomp_filter(tmp_path: Path) -> None:
     ],
 )
 def test_yama(scope: str, wanted: str, monkeypatch: pytest.MonkeyPatch, sleeping: Target) -> None:
-    monkeypatch.setattr("clew.process.attachable._has_capability", lambda: scope == "3")
+    monkeypatch.setattr("clew.process.attachable.has_ptrace_capability", lambda: scope == "3")
     error = PermissionError(1, "Operation not permitted")
     assert wanted in explain_refusal(Pid(sleeping.pid), error, read_scope=lambda: scope)
 

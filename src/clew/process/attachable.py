@@ -13,7 +13,7 @@ from typing import Final
 
 from clew.address import Pid, Tid
 from clew.errors import AttachError
-from clew.process.identity import read_stat, read_status
+from clew.process.identity import has_ptrace_capability, read_stat, read_status
 from clew.process.maps import read_maps
 from clew.process.shared_memory import MEMFD_NAME
 
@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 _PF_KTHREAD: Final = 0x200000
-_CAP_SYS_PTRACE: Final = 19
 _ELF_CLASS_32: Final = b"\x7fELF\x01"
 _SECCOMP_STRICT, _SECCOMP_FILTER = 1, 2
 
@@ -110,7 +109,7 @@ def explain_refusal(
     uid = os.geteuid() if uid is None else uid
     owner = int(status["Uid"].split()[1])
     scope = read_scope()
-    if not _has_capability():
+    if not has_ptrace_capability():
         if owner != uid:
             way_out = "give clew CAP_SYS_PTRACE" if uid == 0 else f"run clew as {_user(owner)}, or as root"
             return f"process {pid}: belongs to {_user(owner)}; {way_out}{_CONTAINERS if uid == 0 else ''}"
@@ -164,11 +163,6 @@ def has_own_filter(status: dict[str, str]) -> bool:
     mode = int(status.get("Seccomp", "0"))
     n_filters, n_own = (int(which.get("Seccomp_filters", default)) for which, default in ((status, "1"), (own, "0")))
     return mode == _SECCOMP_STRICT or (mode == _SECCOMP_FILTER and n_filters > n_own)
-
-
-def _has_capability() -> bool:
-    status = read_status("self") or {}
-    return bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1)
 
 
 def _is_guarded(pid: Pid, owner: int) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from clew.address import Tid
-from clew.process.identity import read_status
+from clew.process.identity import has_ptrace_capability, read_status
 from clew.process.program import MAX_INTERPRETERS, SCRIPT_LINE_BYTES, is_for_32_bits, script_interpreter
 from clew.process.target_path import TargetPaths
 
@@ -33,7 +33,6 @@ _USUAL_SECONDS: Final = 0.005
 _MAX_PATH_BYTES: Final = 4096
 _AT_FDCWD: Final = (1 << 64) - 100
 _AT_EMPTY_PATH: Final = 0x1000
-_CAP_SYS_PTRACE: Final = 19
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def look_at_executed(tid: Tid, path_address: int, directory: int, flags: int) ->
 def _judge(tid: Tid, fd: int, name: str, head: bytes | None) -> Verdict:
     if head is not None and is_for_32_bits(head):
         return Verdict(is_followed=False, reason=f"{name}: a 32-bit program; clew follows 64-bit programs")
-    if _may_trace_privileged():
+    if has_ptrace_capability():
         return Verdict(is_followed=True)
     if head is None:
         return Verdict(is_followed=False, reason=f"{name}: may be executed but not read; run clew as root to follow it")
@@ -154,13 +153,7 @@ def _first_numbers(text: str) -> tuple[int, int]:
 
 def _unknown(reason: str) -> Verdict:
     """What could not be looked at may be privileged."""
-    return Verdict(is_followed=True) if _may_trace_privileged() else Verdict(is_followed=False, reason=reason)
-
-
-def _may_trace_privileged() -> bool:
-    """Whether programs keep the privileges that they gain while this process traces them."""
-    status = read_status("self") or {}
-    return bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1)
+    return Verdict(is_followed=True) if has_ptrace_capability() else Verdict(is_followed=False, reason=reason)
 
 
 def _read_path(tid: Tid, address: int) -> bytes:

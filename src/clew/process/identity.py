@@ -10,6 +10,7 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from clew.address import Pid, Tid
 from clew.process.maps import Mapping, parse_maps, read_maps
@@ -17,6 +18,7 @@ from clew.process.shared_memory import MEMFD_NAME, PAGE_BYTES, SharedFile, Share
 
 __all__ = [
     "find_ended_children",
+    "has_ptrace_capability",
     "is_mapped",
     "is_traced_here",
     "iter_sharers",
@@ -26,6 +28,8 @@ __all__ = [
     "read_stat",
     "read_status",
 ]
+
+_CAP_SYS_PTRACE: Final = 19
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
@@ -118,6 +122,12 @@ def read_status(pid: Pid | str) -> dict[str, str] | None:
     except OSError:
         return None
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def has_ptrace_capability() -> bool:
+    """Whether this process may trace what it is not the owner of (CAP_SYS_PTRACE, capabilities(7))."""
+    status = read_status("self") or {}
+    return bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1)
 
 
 def _read_number(pid: Pid | Tid, name: str) -> int:

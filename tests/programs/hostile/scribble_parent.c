@@ -4,7 +4,7 @@
  * page mapped: a child can map its parent's part by it. Exits with 3 where that is not found, with 4 where it can't be.
  */
 #define _GNU_SOURCE
-#include <stdint.h>
+#include "scribble.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,16 +12,6 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, STEP = 1 << 21, CHILDREN = 4 };
-
-static const uint64_t BASES[] = {0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000};
-static const uint64_t MAGIC = 0x314d485357454c43;
-static uint64_t state;
-
-static uint64_t next(void)
-{
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return state;
-}
 
 /* One page with the mark of the file's start, and nothing behind it. */
 static uint64_t find_first_page(int to, int from)
