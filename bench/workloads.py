@@ -56,6 +56,18 @@ def compile_program(name: str) -> str:
     return str(program)
 
 
+def compile_java(name: str) -> str | None:
+    """The folder of a compiled Java program; None without Java here."""
+    compiler = shutil.which("javac")
+    if compiler is None or shutil.which("java") is None:
+        return None
+    BIN.mkdir(exist_ok=True)
+    source, compiled = PROGRAMS / f"{name}.java", BIN / f"{name}.class"
+    if not compiled.exists() or compiled.stat().st_mtime_ns < source.stat().st_mtime_ns:
+        subprocess.run([compiler, "-d", BIN, source], check=True)
+    return str(BIN)
+
+
 @cache
 def find_compiler_proper() -> str | None:
     """Path of gcc's cc1; None where it cannot be found."""
@@ -86,6 +98,14 @@ def _text(size_bytes: int) -> Callable[[], str]:
 
 def _python(script: str, argument: int) -> Callable[[], tuple[str, ...]]:
     return lambda: (sys.executable, "-I", "-S", str(PROGRAMS / script), str(argument))
+
+
+def _java(name: str, argument: int) -> Callable[[], tuple[str, ...] | None]:
+    def find() -> tuple[str, ...] | None:
+        folder = compile_java(name)
+        return None if folder is None else ("java", "-cp", folder, name, str(argument))
+
+    return find
 
 
 def _sqlite(rows: int) -> Callable[[], tuple[str, ...] | None]:
@@ -127,6 +147,11 @@ _SIZES: dict[str, tuple[Callable[[], tuple[str, ...] | None], Callable[[], tuple
     ),
     "openssl": (_openssl(45), _openssl(2)),
     "cc1": (_compiler(350), _compiler(22)),
+    "node": (
+        _tool("node", str(PROGRAMS / "jit.js"), "400"),
+        _tool("node", str(PROGRAMS / "jit.js"), "1"),
+    ),
+    "java": (_java("Merge", 2500), _java("Merge", 1)),
 }
 
 
