@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -82,6 +83,44 @@ def test_a_thousand_children(tmp_path: Path) -> None:
     found = Counter((child["pid"], turns[child["process_id"]], child["exit_code"]) for child in children)
     assert found == Counter((pid, number, status) for pid, number, status in told)
     assert [(number, status) for _, number, status in told] == [(n + 2, n % 200) for n in range(1000)]
+
+
+KILLER = """
+import random, signal, subprocess, threading, time
+
+def work(seed):
+    chance = random.Random(seed)
+    for _ in range(400):
+        child = subprocess.Popen(["/bin/sleep", "100"], stdout=subprocess.PIPE)
+        time.sleep(chance.choice((0, chance.random() * 0.004)))
+        kind = chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP))
+        child.send_signal(kind)
+        if kind == signal.SIGSTOP:
+            child.send_signal(signal.SIGTERM)
+            child.send_signal(signal.SIGCONT)
+            kind = signal.SIGTERM
+        child.communicate()
+        assert child.returncode == -kind, (child.returncode, kind)
+
+threads = [threading.Thread(target=work, args=(seed,)) for seed in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_children_that_are_killed_as_they_begin(tmp_path: Path) -> None:
+    trace = tmp_path / "t"
+    run = runs.record([sys.executable, "-c", KILLER], trace, timeout_seconds=TIMEOUT_SECONDS)
+    assert (run.status, run.stderr) == (0, b"")
+    recorded = runs.read(trace)
+    first, *children = recorded.trace.processes.to_pylist()
+    # Who was killed before its first instruction is not among them.
+    assert {(child["parent_pid"], child["signal"]) for child in children} == {
+        (first["pid"], signal.SIGKILL),
+        (first["pid"], signal.SIGTERM),
+    }
 
 
 def test_a_hundred_thousand_signals(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from clew.process.shared_memory import MEMFD_NAME, PAGE_BYTES, SharedFile, Share
 __all__ = [
     "find_ended_children",
     "has_ptrace_capability",
+    "is_ending",
     "is_mapped",
     "is_traced_here",
     "iter_sharers",
@@ -30,6 +32,7 @@ __all__ = [
 ]
 
 _CAP_SYS_PTRACE: Final = 19
+_SIGKILL_BIT: Final = 1 << signal.SIGKILL - 1
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
@@ -122,6 +125,15 @@ def read_status(pid: Pid | str) -> dict[str, str] | None:
     except OSError:
         return None
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def is_ending(pid: Pid) -> bool:
+    """Whether a process has ended, or was killed and is about to: it runs no instruction of its own any more."""
+    status = read_status(pid)
+    if status is None or status.get("State", "")[:1] in ("Z", "X"):
+        return True
+    pending = int(status.get("SigPnd", "0"), 16) | int(status.get("ShdPnd", "0"), 16)
+    return bool(pending & _SIGKILL_BIT)
 
 
 def has_ptrace_capability() -> bool:

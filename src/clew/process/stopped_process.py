@@ -79,6 +79,9 @@ class StoppedProcess:
                 written = os.pwrite(self._memory_fd, view, address)
             except (OSError, OverflowError) as error:
                 raise TargetError(self.pid, f"process {self.pid}: can't write memory at {address:#x}") from error
+            if not written:
+                # Its memory is gone: it was killed (mem_rw in the kernel's fs/proc/base.c).
+                raise TargetError(self.pid, f"process {self.pid}: can't write memory at {address:#x}")
             view = view[written:]
             address = RemoteAddress(address + written)
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGKILL
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.address import Pid, Tid
@@ -172,8 +173,8 @@ class FollowedProcess:
             name = ErrorCode(error).name.lower() if error in set(ErrorCode) else str(error)
             detail = ", ".join(f"{int(value):#x}" for value in status["error_detail"])
             self.warnings.append(f"the runtime reported an error: {name} ({detail}); the trace may be incomplete")
-        elif state == RuntimeState.INJECTED:
-            self.warnings.append("the target ended before the runtime began; nothing was recorded")
+        elif state == RuntimeState.INJECTED and self._signal != SIGKILL:
+            self.warnings.append(f"process {self.pid} ended before the runtime began; nothing of it was recorded")
         if lost_threads:
             self.warnings.append(f"{lost_threads} threads could not be created (EAGAIN): no slot was free")
 

@@ -21,7 +21,7 @@ from clew.process.descriptor_limit import DescriptorLimit
 from clew.process.detach import detach
 from clew.process.doorbell import MAX_BELLS, Doorbell
 from clew.process.execution import stopped_at_start
-from clew.process.identity import maps_region, read_parent
+from clew.process.identity import is_ending, maps_region, read_parent
 from clew.process.inject import inject
 from clew.process.injection_plan import InjectionPlan, layout_for_limits
 from clew.process.linux import PROT_EXEC
@@ -414,7 +414,8 @@ class Processes:
         except TargetGoneError as error:
             self._exits.status[pid] = error.wait_status
         except (ClewError, OSError) as error:
-            self._warn(f"process {pid} goes on unfollowed: {error}")
+            if not is_ending(pid):
+                self._warn(f"process {pid} goes on unfollowed: {error}")
         finally:
             with contextlib.suppress(OSError):
                 # Where it was not let go already.
