@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -17,25 +16,23 @@ from clew.address import Pid
 from clew.errors import AttachError, ClewError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attach import Attachment
-from clew.process.descriptor_limit import DescriptorLimit
 from clew.process.detach import detach
-from clew.process.doorbell import MAX_BELLS, Doorbell
 from clew.process.execution import stopped_at_start
-from clew.process.identity import is_ending, maps_region, read_parent
+from clew.process.identity import is_ending, read_parent
 from clew.process.inject import inject
-from clew.process.injection_plan import InjectionPlan, layout_for_limits
+from clew.process.injection_plan import layout_for_limits
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
-from clew.process.shared_memory import HeaderSettings, SharedLayout, SharedMemory
+from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import RequestKind
 from clew.recording.executions import Executions
-from clew.recording.exits import Exits
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork
-from clew.recording.journal import JournalWriter, ProcessJournal
+from clew.recording.journal import JournalWriter
+from clew.recording.roster import Roster
 from clew.recording.snapshot import Snapshots
 from clew.recording.statistics import Statistics
 from clew.recording.unborn import Unborn
@@ -56,38 +53,35 @@ class Processes:
     def __init__(
         self, journal: JournalWriter, image: RuntimeImage, settings: HeaderSettings, filters: FilterSet
     ) -> None:
-        self._journal = journal
         self._image = image
         self._settings = settings
         self._filters = LiveFilters(filters)
-        self._n_met = 0
-        self._live: list[FollowedProcess] = []
         self._is_leaving = False
         self._being_left: FollowedProcess | None = None
+        self._roster = Roster(journal, int(settings.mode), self._answer)
+        self._exits = self._roster.exits
         self._executions = Executions(self._warn)
-        self._doorbell = Doorbell()
-        self._descriptors = DescriptorLimit()
-        self._unborn = Unborn(self._make, self._doorbell.forget, self._warn)
-        self._poll = select.poll()
-        self._poll.register(self._doorbell.fd, select.POLLIN)
-        self._by_pidfd: dict[int, FollowedProcess] = {}
-        self._exits = Exits(self._poll)
-        self.statistics = Statistics()
+        self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn)
         self.warnings: list[str] = []
 
     def __len__(self) -> int:
         """How many are followed, or may be about to."""
-        return len(self._live) + self.n_unsettled + len(self._exits)
+        return len(self._roster.live) + self.n_unsettled + len(self._exits)
 
     @property
     def live(self) -> list[FollowedProcess]:
         """Those that are followed now, in the order in which they came."""
-        return list(self._live)
+        return list(self._roster.live)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The runtimes' own numbers of those that are followed no more."""
+        return self._roster.statistics
 
     @property
     def n_unsettled(self) -> int:
         """How many children are about to be born, and how many threads about to execute a program."""
-        self._unborn.forget_stillborn(are_others_live=bool(self._live))
+        self._unborn.forget_stillborn(are_others_live=bool(self._roster.live))
         return len(self._unborn) + len(self._executions)
 
     @property
@@ -100,13 +94,9 @@ class Processes:
         """User and system time of the processes that were waited for here."""
         return self._exits.cpu_seconds
 
-    def is_live(self, pid: Pid) -> bool:
-        """Whether process `pid` is followed now."""
-        return any(process.pid == pid and not process.has_ended for process in self._live)
-
     def is_running(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now, or was and is awaited."""
-        return self.is_live(pid) or self._exits.is_awaited(pid)
+        return self._roster.is_live(pid) or self._exits.is_awaited(pid)
 
     def add(self, process: StoppedProcess, layout: SharedLayout, heap_bytes: int, *, is_paused: bool = False) -> int:
         """Put the runtime into a stopped process and follow it; its pidfd. Raises ClewError, OSError if it is gone."""
@@ -115,9 +105,9 @@ class Processes:
 
     def add_attached(self, attachment: Attachment, mappings: list[Mapping], pidfd: int, start_ns: int) -> None:
         """Follow a process that has the runtime already. Raises OSError if it is gone."""
-        followed = self._make(attachment.shared, attachment.plan)
+        followed = self._roster.meet(attachment.shared, attachment.plan)
         followed.identify(attachment.pid, read_parent(attachment.pid), pidfd)
-        self._start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
+        self._roster.start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
     def drain_all(self) -> None:
         """Take what is there, without waiting."""
@@ -126,27 +116,27 @@ class Processes:
     def poll(self, delay_seconds: float) -> int:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
         delay_seconds = min(delay_seconds, self._executions.delay_seconds)
-        if self._settings.follows and not (
-            self._doorbell.is_working and len(self._live) + len(self._unborn) <= MAX_BELLS
-        ):
+        if self._settings.follows and not self._roster.is_heard(len(self._unborn)):
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
-        ready = [fd for fd, _ in self._poll.poll(delay_seconds * 1000)]
-        ended = [self._by_pidfd[fd] for fd in ready if fd in self._by_pidfd]
-        if self._doorbell.fd in ready:
-            self._doorbell.answer()
-        self._exits.note_ready(ready)
+        ended = self._roster.wait(delay_seconds)
+        live = self._roster.live
         moved_bytes = 0
-        for followed in [*self._live, *self._unborn]:
+        for followed in [*live, *self._unborn]:
             # What one asks may end another: a region that is not used after all.
-            if followed in self._live or followed in self._unborn:
-                moved_bytes += self._drain(followed)
+            if followed in live or followed in self._unborn:
+                moved_bytes += self._roster.drain(followed)
         self._follow_executions()
         for followed in ended:
-            if followed in self._live and followed is not self._being_left:
-                self._note_end(followed)
-        for followed in [*self._live, *self._unborn]:
-            if followed.failure is not None and followed is not self._being_left:
-                self._lose(followed)
+            if followed in live and followed is not self._being_left:
+                self._roster.note_end(followed)
+        for followed in [*live, *self._unborn]:
+            if followed.failure is None or followed is self._being_left:
+                continue
+            if followed in self._unborn:
+                self._warn(f"a child can't be followed: {followed.failure}")
+                self._unborn.discard(followed, is_unused=False)
+            else:
+                self._roster.lose(followed)
         return moved_bytes
 
     def begin_leaving(self) -> None:
@@ -166,7 +156,7 @@ class Processes:
             if time.monotonic() > deadline or is_given_up():
                 raise AttachError(followed.pid, f"process {followed.pid}: is about to execute another program")
             self.poll(EXECUTION_POLL_SECONDS)
-        if followed not in self._live:
+        if followed not in self._roster.live:
             return 0.0
         if followed.has_ended:
             sharer = f"process {followed.memory_pid}: shares its memory with process {followed.pid}, which has ended"
@@ -187,51 +177,41 @@ class Processes:
         if departure.wait_status is not None:
             self._exits.note_told(followed.pid, departure.wait_status)
         if departure.has_ended:
-            self._note_end(followed)
+            self._roster.note_end(followed)
         else:
-            self._finish(followed)
+            self._roster.finish(followed)
         return departure.seconds
 
     def bury_orphans(self) -> None:
         """Wait for what ended as a child of this process and is not followed: descendants whose parents are gone."""
-        self._exits.bury_orphans(lambda pid: self.is_live(pid) or self._executions.is_under_way(pid))
+        self._exits.bury_orphans(lambda pid: self._roster.is_live(pid) or self._executions.is_under_way(pid))
 
     def refresh_names(self) -> None:
         """Note what the kernel calls the threads: those that are killed can't say it themselves."""
-        for followed in self._live:
+        for followed in self._roster.live:
             followed.attempt(lambda drain: drain.refresh_names())
 
     def settle_ended(self) -> None:
         """Finish the processes that have ended, and whose memory nobody shares any more."""
-        for followed in list(self._live):
-            if followed.has_ended and not maps_region(followed.memory_pid, followed.shared):
-                self._settle(followed)
+        self._roster.settle_ended()
 
     def write_snapshot(self, snapshots: Snapshots) -> None:
         """Keep the counters of all that run now."""
-        snapshots.write(self._live)
+        snapshots.write(self._roster.live)
 
     def leave(self) -> None:
         """Finish what is there; the processes go on."""
         self._executions.give_up()
-        for followed in list(self._live):
-            self._finish(followed, goes_on=True)
-        self._doorbell.close()
-        self._descriptors.restore()
+        for followed in list(self._roster.live):
+            self._roster.finish(followed, goes_on=True)
+        self._roster.close()
         if self._filters.left_out:
             self._warn("more ranges to include or exclude than the runtime's table holds; some were left out")
 
     def end_pause(self) -> None:
         """Let a first process that waits before its first instruction go on."""
-        for followed in self._live:
+        for followed in self._roster.live:
             followed.shared.end_pause()
-
-    def _make(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
-        journal = ProcessJournal(self._journal, self._n_met)
-        followed = FollowedProcess(journal, shared, plan, int(self._settings.mode))
-        self._n_met += 1
-        self._doorbell.watch(shared)
-        return followed
 
     def _inject(
         self,
@@ -247,100 +227,15 @@ class Processes:
         mappings = [mapping for mapping in read_maps(process.pid) if mapping.protection & PROT_EXEC]
         shared, plan = inject(process, self._image, layout, heap_bytes, self._settings, is_paused=is_paused)
         try:
-            followed = self._make(shared, plan)
+            followed = self._roster.meet(shared, plan)
             followed.identify(process.pid, parent_pid, pidfd)
             self._filters.tell_all(shared, mappings)
         except BaseException:
-            self._doorbell.forget(shared)
+            self._roster.forget(shared)
             shared.close()
             raise
-        self._start(followed, start_ns, mappings, None)
+        self._roster.start(followed, start_ns, mappings, None)
         return pidfd
-
-    def _start(
-        self, followed: FollowedProcess, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None
-    ) -> None:
-        # Not before there is a process to follow: one that is started here has the limit as it was.
-        self._descriptors.lift()
-        followed.write_start(start_ns, mappings, fork)
-        self._live.append(followed)
-        self._watch(followed, followed.pidfd)
-
-    def _watch(self, followed: FollowedProcess, pidfd: int) -> None:
-        """Hear of the end of the process that `pidfd` is of."""
-        followed.pidfd = pidfd
-        self._by_pidfd[pidfd] = followed
-        self._poll.register(pidfd, select.POLLIN)
-
-    def _drain(self, followed: FollowedProcess) -> int:
-        if followed.drain is None:
-            # Late: the target runs already while this is imported.
-            from clew.recording.drain import Drain
-
-            followed.drain = Drain(
-                followed.shared,
-                followed.journal,
-                followed.pid,
-                process_name=followed.name,
-                answer=self._answer_of(followed),
-            )
-        return followed.attempt(lambda drain: drain.poll())
-
-    def _lose(self, followed: FollowedProcess) -> None:
-        """End the following of a process whose drain has failed; it goes on, and soon takes clew for gone."""
-        if followed in self._unborn:
-            self._warn(f"a child can't be followed: {followed.failure}")
-            self._unborn.discard(followed, is_unused=False)
-            return
-        pidfd = self._take_pidfd(followed)
-        self._finish(followed, goes_on=True)
-        self._exits.wait_for(followed.pid, pidfd)
-
-    def _note_end(self, followed: FollowedProcess) -> None:
-        if not followed.has_ended:
-            status = self._exits.collect(followed.pid, followed.pidfd)
-            if status is None:
-                followed.warnings.append(f"how process {followed.pid} ended is not known: somebody else waited for it")
-                followed.note_end(None, None)
-            elif os.WIFSIGNALED(status):
-                followed.note_end(None, os.WTERMSIG(status))
-            else:
-                followed.note_end(os.WEXITSTATUS(status), None)
-        self._settle(followed)
-
-    def _settle(self, followed: FollowedProcess) -> None:
-        """Finish a process that has ended, or follow on where another one shares its memory, until that one ends."""
-        survivor = followed.find_survivor()
-        if followed.pidfd >= 0:
-            os.close(self._take_pidfd(followed))
-        try:
-            if survivor is not None:
-                self._watch(followed, os.pidfd_open(survivor))
-                followed.memory_pid = survivor
-                return
-        except OSError as error:
-            followed.warnings.append(f"what shares the memory of process {followed.pid} goes on unfollowed: {error}")
-        self._finish(followed, goes_on=survivor is not None)
-
-    def _finish(self, followed: FollowedProcess, *, goes_on: bool = False) -> None:
-        self._drain(followed)
-        if followed.drain is not None:
-            self.statistics.add(followed.drain.status())
-        self._doorbell.forget(followed.shared)
-        followed.finish(goes_on=goes_on)
-        self._live.remove(followed)
-        if followed.pidfd >= 0:
-            os.close(self._take_pidfd(followed))
-
-    def _take_pidfd(self, followed: FollowedProcess) -> int:
-        """No longer hear of its end by its pidfd, which is the caller's from now on."""
-        pidfd, followed.pidfd = followed.pidfd, -1
-        self._poll.unregister(pidfd)
-        del self._by_pidfd[pidfd]
-        return pidfd
-
-    def _answer_of(self, followed: FollowedProcess) -> Callable[[Request], int | None]:
-        return lambda request: self._answer(followed, request)
 
     def _answer(self, followed: FollowedProcess, request: Request) -> int | None:
         """What a request is answered; None: later."""
@@ -368,7 +263,7 @@ class Processes:
             return 0
         if followed.drain is not None:
             followed.drain.tell_process(followed.pid, followed.name)
-        self._start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
+        self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         return 1
 
     def _follow_executions(self) -> None:
@@ -377,20 +272,20 @@ class Processes:
                 self._let_go(execution.pid, followed)
             elif end is None:
                 self._enter(execution.pid, followed)
-            elif end.is_process and end.status is not None and self.is_live(execution.pid):
+            elif end.is_process and end.status is not None and self._roster.is_live(execution.pid):
                 self._exits.note_told(execution.pid, end.status)
 
     def _let_go(self, pid: Pid, before: FollowedProcess) -> None:
         """What `pid` executes runs natively: clew is leaving."""
-        if before.pid == pid and before in self._live:
+        if before.pid == pid and before in self._roster.live:
             before.note_end(None, None)
-            self._settle(before)
+            self._roster.settle(before)
         with contextlib.suppress(OSError):
             ptrace.detach(pid)
 
     def _enter(self, pid: Pid, before: FollowedProcess) -> None:
         """Put the runtime into the program that `pid` executes, stopped inside execve, and let it go."""
-        if before.pid == pid and before not in self._live:
+        if before.pid == pid and before not in self._roster.live:
             # It was lost after it had asked, and is awaited.
             with contextlib.suppress(OSError):
                 ptrace.detach(pid)
@@ -401,12 +296,12 @@ class Processes:
         try:
             if is_same:
                 # One of its own could be one descriptor too many, and its exit status be lost.
-                pidfd = self._take_pidfd(before)
+                pidfd = self._roster.take_pidfd(before)
                 before.note_end(None, None)
             else:
                 pidfd = os.pidfd_open(pid)
-            if before.has_ended and before in self._live:
-                self._settle(before)
+            if before.has_ended and before in self._roster.live:
+                self._roster.settle(before)
             with stopped_at_start(pid) as process:
                 layout, heap_bytes = layout_for_limits(SharedLayout(), pid)
                 self._inject(process, layout, heap_bytes, parent_pid, pidfd)

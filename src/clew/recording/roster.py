@@ -1,0 +1,172 @@
+"""Who is followed now, and how those end.
+
+Runs in the controller, in one thread.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from clew.address import Pid
+from clew.process.descriptor_limit import DescriptorLimit
+from clew.process.doorbell import MAX_BELLS, Doorbell
+from clew.process.identity import maps_region
+from clew.process.injection_plan import InjectionPlan
+from clew.process.maps import Mapping
+from clew.process.shared_memory import SharedMemory
+from clew.recording.exits import Exits
+from clew.recording.followed import FollowedProcess, Fork
+from clew.recording.journal import JournalWriter, ProcessJournal
+from clew.recording.statistics import Statistics
+
+if TYPE_CHECKING:
+    from clew.recording.drain import Request
+
+__all__ = ["Roster"]
+
+
+class Roster:
+    """Those that are followed, what wakes the controller for them, and what is known of those that ended.
+
+    `answer` is asked for what a process requests; None: later.
+    """
+
+    def __init__(
+        self, journal: JournalWriter, mode: int, answer: Callable[[FollowedProcess, Request], int | None]
+    ) -> None:
+        self._journal = journal
+        self._mode = mode
+        self._answer = answer
+        self._n_met = 0
+        self._doorbell = Doorbell()
+        self._descriptors = DescriptorLimit()
+        self._poll = select.poll()
+        self._poll.register(self._doorbell.fd, select.POLLIN)
+        self._by_pidfd: dict[int, FollowedProcess] = {}
+        self.exits = Exits(self._poll)
+        self.statistics = Statistics()
+        self.live: list[FollowedProcess] = []
+        """Those that are followed now, in the order in which they came."""
+
+    def is_live(self, pid: Pid) -> bool:
+        """Whether process `pid` is followed now."""
+        return any(process.pid == pid and not process.has_ended for process in self.live)
+
+    def is_heard(self, n_others: int) -> bool:
+        """Whether each of them, and `n_others` to come, can wake who waits."""
+        return self._doorbell.is_working and len(self.live) + n_others <= MAX_BELLS
+
+    def wait(self, delay_seconds: float) -> list[FollowedProcess]:
+        """Wait up to `delay_seconds`, or until one rings or ends: those that have ended."""
+        ready = [fd for fd, _ in self._poll.poll(delay_seconds * 1000)]
+        if self._doorbell.fd in ready:
+            self._doorbell.answer()
+        self.exits.note_ready(ready)
+        return [self._by_pidfd[fd] for fd in ready if fd in self._by_pidfd]
+
+    def meet(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
+        """One that speaks through `shared`, or is about to; nobody yet."""
+        followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, plan, self._mode)
+        self._n_met += 1
+        self._doorbell.watch(shared)
+        return followed
+
+    def forget(self, shared: SharedMemory) -> None:
+        """Who was to speak through `shared` will not."""
+        self._doorbell.forget(shared)
+
+    def start(
+        self, followed: FollowedProcess, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None
+    ) -> None:
+        """Follow one that was identified, with the executable `mappings` or from a fork."""
+        # Not before there is a process to follow: one that is started here has the limit as it was.
+        self._descriptors.lift()
+        followed.write_start(start_ns, mappings, fork)
+        self.live.append(followed)
+        self._watch(followed, followed.pidfd)
+
+    def drain(self, followed: FollowedProcess) -> int:
+        """Take what is there, and answer: how many bytes of records came."""
+        if followed.drain is None:
+            # Late: the target runs already while this is imported.
+            from clew.recording.drain import Drain
+
+            followed.drain = Drain(
+                followed.shared,
+                followed.journal,
+                followed.pid,
+                process_name=followed.name,
+                answer=lambda request: self._answer(followed, request),
+            )
+        return followed.attempt(lambda drain: drain.poll())
+
+    def take_pidfd(self, followed: FollowedProcess) -> int:
+        """No longer hear of its end by its pidfd, which is the caller's from now on."""
+        pidfd, followed.pidfd = followed.pidfd, -1
+        self._poll.unregister(pidfd)
+        del self._by_pidfd[pidfd]
+        return pidfd
+
+    def note_end(self, followed: FollowedProcess) -> None:
+        """It has ended: learn how."""
+        if not followed.has_ended:
+            status = self.exits.collect(followed.pid, followed.pidfd)
+            if status is None:
+                followed.warnings.append(f"how process {followed.pid} ended is not known: somebody else waited for it")
+                followed.note_end(None, None)
+            elif os.WIFSIGNALED(status):
+                followed.note_end(None, os.WTERMSIG(status))
+            else:
+                followed.note_end(os.WEXITSTATUS(status), None)
+        self.settle(followed)
+
+    def settle(self, followed: FollowedProcess) -> None:
+        """Finish a process that has ended, or follow on where another one shares its memory, until that one ends."""
+        survivor = followed.find_survivor()
+        if followed.pidfd >= 0:
+            os.close(self.take_pidfd(followed))
+        try:
+            if survivor is not None:
+                self._watch(followed, os.pidfd_open(survivor))
+                followed.memory_pid = survivor
+                return
+        except OSError as error:
+            followed.warnings.append(f"what shares the memory of process {followed.pid} goes on unfollowed: {error}")
+        self.finish(followed, goes_on=survivor is not None)
+
+    def settle_ended(self) -> None:
+        """Finish the processes that have ended, and whose memory nobody shares any more."""
+        for followed in list(self.live):
+            if followed.has_ended and not maps_region(followed.memory_pid, followed.shared):
+                self.settle(followed)
+
+    def lose(self, followed: FollowedProcess) -> None:
+        """End the following of a process whose drain has failed; it goes on, and soon takes clew for gone."""
+        pidfd = self.take_pidfd(followed)
+        self.finish(followed, goes_on=True)
+        self.exits.wait_for(followed.pid, pidfd)
+
+    def finish(self, followed: FollowedProcess, *, goes_on: bool = False) -> None:
+        """Take the rest of what it recorded, and follow it no more."""
+        self.drain(followed)
+        if followed.drain is not None:
+            self.statistics.add(followed.drain.status())
+        self._doorbell.forget(followed.shared)
+        followed.finish(goes_on=goes_on)
+        self.live.remove(followed)
+        if followed.pidfd >= 0:
+            os.close(self.take_pidfd(followed))
+
+    def close(self) -> None:
+        """Nobody is followed any more."""
+        self._doorbell.close()
+        self._descriptors.restore()
+
+    def _watch(self, followed: FollowedProcess, pidfd: int) -> None:
+        """Hear of the end of the process that `pidfd` is of."""
+        followed.pidfd = pidfd
+        self._by_pidfd[pidfd] = followed
+        self._poll.register(pidfd, select.POLLIN)
