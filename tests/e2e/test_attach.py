@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,27 @@ def test_threads_that_wait_go_on_waiting(programs_to_attach: Path, tmp_path: Pat
         for cycle in range(4):
             assert attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.2).status == 0
             assert target.look() == before
+        status, output = target.end(stdin=b"x")
+    assert (status, output.splitlines()[-1]) == (0, "good"), output
+
+
+@pytest.fixture
+def busy_machine() -> Iterator[None]:
+    """More work than there are processors: threads are left before they ran under the runtime at all."""
+    workers = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        yield
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+
+
+@pytest.mark.usefixtures("busy_machine")
+def test_threads_that_wait_are_left_at_once(programs_to_attach: Path, tmp_path: Path) -> None:
+    with start(programs_to_attach / "waiting", "12") as target:
+        for cycle in range(4):
+            assert attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.001).status == 0
         status, output = target.end(stdin=b"x")
     assert (status, output.splitlines()[-1]) == (0, "good"), output
 

@@ -2,7 +2,7 @@
 
 use super::number;
 use core::arch::{asm, global_asm};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A system call's error number (positive errno).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +15,7 @@ pub const EFAULT: i32 = 14;
 pub const EINVAL: i32 = 22;
 pub const EPERM: i32 = 1;
 pub const ESRCH: i32 = 3;
+pub const ENOSYS: i32 = 38;
 
 /// Makes a system call and returns what the kernel left in rax.
 ///
@@ -117,17 +118,58 @@ pub unsafe fn mprotect(address: u64, size: u64, protection: u64) -> Result<u64, 
     check(unsafe { syscall(number::MPROTECT, [address, size, protection, 0, 0, 0]) })
 }
 
-/// For `futex_wait`: no limit. The kernel makes no note then of how long is left to wait, where it keeps one for a call of
-/// the program's that is to be restarted.
+/// For `futex_wait`: no limit.
 pub const FOREVER: u64 = u64::MAX;
+
+const FUTEX_PRIVATE: u32 = 128;
 
 /// Waits while `*word == expected`, at most `timeout_ns`; returns early on a wake or a signal.
 pub fn futex_wait(word: *const u32, expected: u32, timeout_ns: u64, shared: bool) {
-    let timeout = [timeout_ns / 1_000_000_000, timeout_ns % 1_000_000_000];
-    let operation = if shared { 0 } else { 128 };
-    let limit = if timeout_ns == FOREVER { 0 } else { timeout.as_ptr() as u64 };
+    let timeout = if timeout_ns == FOREVER {
+        None
+    } else if futex_wait_until(word, expected, monotonic_ns() + timeout_ns, shared) {
+        return;
+    } else {
+        Some(timespec(timeout_ns))
+    };
+    let operation = if shared { 0 } else { u64::from(FUTEX_PRIVATE) };
+    let limit = timeout.as_ref().map_or(0, |timeout| timeout.as_ptr() as u64);
     // SAFETY: FUTEX_WAIT only reads the word and the timeout.
     unsafe { syscall(number::FUTEX, [word as u64, operation, expected as u64, limit, 0, 0]) };
+}
+
+/// The same until a time, by futex_waitv (Linux 5.16). FUTEX_WAIT with a time limit, interrupted, makes a note of how long is
+/// left, where the kernel keeps the one for a call of the program's that is to be restarted (kernel/futex/waitwake.c,
+/// set_restart_fn); this does not. `false`: there is no such call.
+fn futex_wait_until(word: *const u32, expected: u32, until_ns: u64, shared: bool) -> bool {
+    /// `struct futex_waitv`.
+    #[repr(C)]
+    struct Waiter {
+        value: u64,
+        address: u64,
+        flags: u32,
+        reserved: u32,
+    }
+    const FUTEX2_SIZE_U32: u32 = 2;
+    const CLOCK_MONOTONIC: u64 = 1;
+    static IS_MISSING: AtomicBool = AtomicBool::new(false);
+    if IS_MISSING.load(Ordering::Relaxed) {
+        return false;
+    }
+    let flags = FUTEX2_SIZE_U32 | if shared { 0 } else { FUTEX_PRIVATE };
+    let waiter = Waiter { value: u64::from(expected), address: word as u64, flags, reserved: 0 };
+    let until = timespec(until_ns);
+    let arguments = [&raw const waiter as u64, 1, 0, until.as_ptr() as u64, CLOCK_MONOTONIC, 0];
+    // SAFETY: only reads the word and what is behind the pointers.
+    let result = check(unsafe { syscall(number::FUTEX_WAITV, arguments) });
+    let is_there = !matches!(result, Err(Error(ENOSYS | EPERM | EINVAL)));
+    IS_MISSING.store(!is_there, Ordering::Relaxed);
+    is_there
+}
+
+/// `struct timespec`.
+fn timespec(ns: u64) -> [u64; 2] {
+    [ns / 1_000_000_000, ns % 1_000_000_000]
 }
 
 /// Wakes up to `count` waiters of `word`.

@@ -48,3 +48,4 @@ pub const RSEQ: u64 = 334;
 pub const CLONE3: u64 = 435;
 pub const OPENAT2: u64 = 437;
 pub const EPOLL_PWAIT2: u64 = 441;
+pub const FUTEX_WAITV: u64 = 449;

@@ -36,7 +36,7 @@ from clew.process.linux import queue_signal
 from clew.process.maps import read_maps
 from clew.process.shared_memory import SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.process.thread_state import ThreadState, call_to_make_again, give_back, parse_state
+from clew.process.thread_state import ERESTART_RESTARTBLOCK, ThreadState, call_to_make_again, give_back, parse_state
 from clew.protocol._constants import DETACH_CODE, THREAD_STATE_BYTES, THREAD_STRIDE_BYTES
 
 __all__ = ["PATIENCE_SECONDS", "Departure", "detach"]
@@ -241,6 +241,9 @@ class _Leaving:
                 self._write_u32(registers.gs_base + labels["call_code_offset"], code)
                 registers.rip, registers.rax, registers.orig_rax = labels["syscall_again_pc"], call, ALL_SIGNALS
                 ptrace.set_registers(tid, registers)
+            elif self._is_about_to_restart(registers.gs_base):
+                # It comes to its call at once, which a signal would take from it; or is in it when it is looked at again.
+                pass
             elif not is_in_image or labels["gates_start"] <= registers.rip < labels["gates_end"]:
                 self._fetch(tid)
         self.held.resume(tid)
@@ -271,6 +274,12 @@ class _Leaving:
 
     def _tid_inside(self, tid: Tid) -> Tid:
         return tid_inside(tid) if self._has_own_namespace else tid
+
+    def _is_about_to_restart(self, context: int) -> bool:
+        """Whether a thread is to go on in a system call that the kernel made a note for: a return from any signal's
+        handler makes it fail (arch/x86/kernel/signal_64.c, restore_sigcontext).
+        """
+        return self._read_u32(context + self._labels["call_code_offset"]) == ERESTART_RESTARTBLOCK
 
     def _set_pending(self, context: int) -> None:
         address = context + self._labels["pending_offset"]

@@ -20,6 +20,7 @@ from clew.protocol._constants import LAYOUTS
 from clew.protocol.layout import pack_struct
 
 __all__ = [
+    "ERESTART_RESTARTBLOCK",
     "REGISTER_NAMES",
     "ThreadState",
     "call_to_make_again",

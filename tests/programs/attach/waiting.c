@@ -138,7 +138,12 @@ int main(int argc, char **argv)
             pthread_kill(waits[i].thread, SIGUSR2);
         pthread_join(waits[i].thread, NULL);
         int is_long = waits[i].is_timed && (waits[i].took < seconds || waits[i].took > 1.5 * seconds);
-        printf("%s %ld%s\n", waits[i].name, waits[i].result, is_long ? ", too long or too short" : "");
+        printf("%s %ld", waits[i].name, waits[i].result);
+        if (waits[i].result)
+            printf(", %s", strerror(waits[i].error));
+        if (is_long)
+            printf(", took %.3f s", waits[i].took);
+        puts("");
         is_bad |= waits[i].result != 0 || is_long;
     }
     /* Nothing comes: it waits still, unless it was disturbed. */
