@@ -241,10 +241,7 @@ class _Leaving:
                 self._write_u32(registers.gs_base + labels["call_code_offset"], code)
                 registers.rip, registers.rax, registers.orig_rax = labels["syscall_again_pc"], call, ALL_SIGNALS
                 ptrace.set_registers(tid, registers)
-            elif self._is_about_to_restart(registers.gs_base):
-                # It comes to its call at once, which a signal would take from it; or is in it when it is looked at again.
-                pass
-            elif not is_in_image or labels["gates_start"] <= registers.rip < labels["gates_end"]:
+            elif self._must_be_fetched(registers, is_in_image=is_in_image):
                 self._fetch(tid)
         self.held.resume(tid)
 
@@ -275,11 +272,15 @@ class _Leaving:
     def _tid_inside(self, tid: Tid) -> Tid:
         return tid_inside(tid) if self._has_own_namespace else tid
 
-    def _is_about_to_restart(self, context: int) -> bool:
-        """Whether a thread is to go on in a system call that the kernel made a note for: a return from any signal's
-        handler makes it fail (arch/x86/kernel/signal_64.c, restore_sigcontext).
+    def _must_be_fetched(self, registers: ptrace.UserRegisters, *, is_in_image: bool) -> bool:
+        """Whether a thread may stay for long where it is: in the code cache, or about to make a system call.
+
+        One that is to go on in a call that the kernel made a note for comes to that by itself; the return from a
+        signal's handler would make it fail (arch/x86/kernel/signal_64.c, restore_sigcontext).
         """
-        return self._read_u32(context + self._labels["call_code_offset"]) == ERESTART_RESTARTBLOCK
+        if is_in_image and not self._labels["gates_start"] <= registers.rip < self._labels["gates_end"]:
+            return False
+        return self._read_u32(registers.gs_base + self._labels["call_code_offset"]) != ERESTART_RESTARTBLOCK
 
     def _set_pending(self, context: int) -> None:
         address = context + self._labels["pending_offset"]
