@@ -360,6 +360,14 @@ impl RingWriter {
 
     /// Asks the controller and waits for its answer; `None` when it is silent.
     pub fn request(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
+        let answer = self.ask(kind, arguments);
+        if answer.is_none() {
+            self.shared.add(status_field!(unanswered), 1);
+        }
+        answer
+    }
+
+    fn ask(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
         let (word, reply) =

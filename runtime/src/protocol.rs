@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x12, 0x05, 0xcf, 0xe8, 0xf8, 0x42, 0x53, 0x66, 0x05, 0xa7, 0xc6, 0x32, 0x07, 0xdc, 0xa0, 0x6e, 0xa7, 0x7a, 0x60,
-    0xdc, 0xc0, 0xd2, 0x73, 0x9d, 0x1f, 0xb1, 0xe9, 0xac, 0xd2, 0x2e, 0xd1, 0x93,
+    0x7e, 0x42, 0x25, 0xdb, 0x79, 0x85, 0xb2, 0x26, 0xb3, 0x89, 0x1e, 0x32, 0x42, 0x40, 0xdc, 0x43, 0xe7, 0xc4, 0x98,
+    0x04, 0x27, 0xf0, 0x19, 0xc6, 0x95, 0xfd, 0xd2, 0xac, 0xa4, 0x0b, 0x4c, 0xcb,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -334,8 +334,11 @@ pub struct StatusPage {
     pub doorbell: u32,
     /// one more each second: threads wait for the controller as long as it goes on (written by: controller:live)
     pub heartbeat: u32,
+    /// requests that got no answer in time: a child, a program or an image that may not be followed (written by:
+    /// runtime)
+    pub unanswered: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3856],
+    pub reserved: [u8; 3848],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -368,7 +371,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, detach_ticket) == 220);
 const _: () = assert!(core::mem::offset_of!(StatusPage, relaid) == 224);
 const _: () = assert!(core::mem::offset_of!(StatusPage, doorbell) == 232);
 const _: () = assert!(core::mem::offset_of!(StatusPage, heartbeat) == 236);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 240);
+const _: () = assert!(core::mem::offset_of!(StatusPage, unanswered) == 240);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 248);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -63,5 +63,7 @@ def test_a_controller_that_was_stopped_goes_on_where_it_can(tmp_path: Path) -> N
     finally:
         recorder.kill()
         recorder.communicate()
-    processes = runs.read(tmp_path / "t").summary["processes"]
+    recorded = runs.read(tmp_path / "t")
+    processes = recorded.summary["processes"]
+    assert any("went on without an answer" in line for line in recorded.trace.manifest.warnings)
     assert [process["exit"] for process in processes if Path(process["executable"]).name == "true"] == [{"code": 0}] * 2

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("1205cfe8f842536605a7c63207dca06ea77a60dcc0d2739d1fb1e9acd22ed193")
+SCHEMA_HASH: Final = bytes.fromhex("7e4225db7985b226b3891e324240dc43e7c4980427f019c695fdd2aca40b4ccb")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -278,7 +278,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "relaid": (224, "<Q"),
             "doorbell": (232, "<I"),
             "heartbeat": (236, "<I"),
-            "reserved": (240, "<3856s"),
+            "unanswered": (240, "<Q"),
+            "reserved": (248, "<3848s"),
         },
     ),
     "ThreadSlot": (

@@ -249,6 +249,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "relaid",
             "doorbell",
             "heartbeat",
+            "unanswered",
             "reserved",
         ],
         "formats": [
@@ -282,7 +283,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u4",
             "<u4",
-            ("<u1", (3856,)),
+            "<u8",
+            ("<u1", (3848,)),
         ],
         "offsets": [
             0,
@@ -316,6 +318,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             232,
             236,
             240,
+            248,
         ],
         "itemsize": 4096,
     }

@@ -168,7 +168,8 @@ class FollowedProcess:
         )
 
     def _note_runtime_state(self, status: Any) -> None:
-        state, error, lost_threads = (int(status[name]) for name in ("state", "error", "lost_threads"))
+        names = ("state", "error", "lost_threads", "unanswered")
+        state, error, lost_threads, unanswered = (int(status[name]) for name in names)
         if error != ErrorCode.NONE or state == RuntimeState.FAILED:
             name = ErrorCode(error).name.lower() if error in set(ErrorCode) else str(error)
             detail = ", ".join(f"{int(value):#x}" for value in status["error_detail"])
@@ -177,6 +178,11 @@ class FollowedProcess:
             self.warnings.append(f"process {self.pid} ended before the runtime began; nothing of it was recorded")
         if lost_threads:
             self.warnings.append(f"{lost_threads} threads could not be created (EAGAIN): no slot was free")
+        if unanswered:
+            self.warnings.append(
+                f"process {self.pid} went on without an answer {unanswered} times, because clew had no time for it: "
+                "what it started then may be missing"
+            )
 
 
 def read_status_of_ended(pid: Pid, pidfd: int) -> int | None:

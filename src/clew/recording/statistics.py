@@ -10,7 +10,7 @@ from typing import Any, Final
 __all__ = ["Statistics"]
 
 ADDED: Final = (
-    *("lost_records", "lost_threads", "uncounted_fragments", "waits", "counters_used"),
+    *("lost_records", "lost_threads", "uncounted_fragments", "waits", "unanswered", "counters_used"),
     *("fragments", "instructions_translated", "cache_bytes", "slabs", "heap_bytes"),
     *("links", "unlinks", "invalidated", "relaid", "dynamic_edges"),
     *("entries_exit", "entries_indirect", "entries_syscall", "entries_signal"),
