@@ -13,8 +13,9 @@ from typing import Final
 
 from clew.address import Pid, Tid
 from clew.errors import AttachError
-from clew.process.identity import has_ptrace_capability, read_stat, read_status
+from clew.process.identity import read_stat, read_status
 from clew.process.maps import read_maps
+from clew.process.privileges import has_ptrace_capability
 from clew.process.shared_memory import MEMFD_NAME
 
 __all__ = [

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from clew.address import Tid
-from clew.process.identity import has_ptrace_capability, read_status
+from clew.process.identity import read_status
+from clew.process.privileges import explain_privileges, has_ptrace_capability
 from clew.process.program import MAX_INTERPRETERS, SCRIPT_LINE_BYTES, is_for_32_bits, script_interpreter
 from clew.process.target_path import TargetPaths
 
@@ -115,40 +116,13 @@ def _judge(tid: Tid, fd: int, name: str, head: bytes | None) -> Verdict:
         return Verdict(is_followed=True)
     if head is None:
         return Verdict(is_followed=False, reason=f"{name}: may be executed but not read; run clew as root to follow it")
-    what = _explain_privileges(tid, fd)
+    what = explain_privileges(read_status(str(tid)) or {}, fd)
     if what:
         return Verdict(
             is_followed=False,
             reason=f"{name}: {what}: the kernel takes its privileges away while it is traced; run clew as root",
         )
     return Verdict(is_followed=True)
-
-
-def _explain_privileges(tid: Tid, fd: int) -> str:
-    """What would give the program more rights than its thread has; empty if nothing."""
-    status = read_status(str(tid)) or {}
-    uid, euid = _first_numbers(status.get("Uid", ""))
-    gid, egid = _first_numbers(status.get("Gid", ""))
-    facts = os.fstat(fd)
-    if not (os.fstatvfs(fd).f_flag & os.ST_NOSUID or status.get("NoNewPrivs") == "1"):
-        if facts.st_mode & stat.S_ISUID:
-            euid = facts.st_uid
-        if facts.st_mode & stat.S_ISGID and facts.st_mode & stat.S_IXGRP:
-            egid = facts.st_gid
-        try:
-            # A descriptor of a path alone has no attributes, its name in /proc does.
-            if euid != 0 and "security.capability" in os.listxattr(f"/proc/self/fd/{fd}"):
-                return "privileged by file capabilities"
-        except OSError:
-            pass  # A file system without attributes.
-    # The real id, not the effective one, is what the kernel compares with.
-    return "set-uid" if euid != uid else "set-gid" if egid != gid else ""
-
-
-def _first_numbers(text: str) -> tuple[int, int]:
-    """The real and the effective id of a line of /proc/TID/status."""
-    words = text.split()
-    return (int(words[0]), int(words[1])) if len(words) > 1 else (-1, -1)
 
 
 def _unknown(reason: str) -> Verdict:

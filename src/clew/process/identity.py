@@ -19,7 +19,6 @@ from clew.process.shared_memory import MEMFD_NAME, PAGE_BYTES, SharedFile, Share
 
 __all__ = [
     "find_ended_children",
-    "has_ptrace_capability",
     "is_ending",
     "is_mapped",
     "is_traced_here",
@@ -31,7 +30,6 @@ __all__ = [
     "read_status",
 ]
 
-_CAP_SYS_PTRACE: Final = 19
 _SIGKILL_BIT: Final = 1 << signal.SIGKILL - 1
 
 
@@ -134,12 +132,6 @@ def is_ending(pid: Pid) -> bool:
         return True
     pending = int(status.get("SigPnd", "0"), 16) | int(status.get("ShdPnd", "0"), 16)
     return bool(pending & _SIGKILL_BIT)
-
-
-def has_ptrace_capability() -> bool:
-    """Whether this process may trace what it is not the owner of (CAP_SYS_PTRACE, capabilities(7))."""
-    status = read_status("self") or {}
-    return bool(int(status.get("CapEff", "0"), 16) >> _CAP_SYS_PTRACE & 1)
 
 
 def _read_number(pid: Pid | Tid, name: str) -> int:

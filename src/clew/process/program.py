@@ -9,10 +9,11 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from clew.errors import CommandNotFoundError, NotExecutableError
+from clew.process.identity import read_status
+from clew.process.privileges import explain_privileges, has_ptrace_capability
 
 __all__ = [
     "MAX_INTERPRETERS",
@@ -40,7 +41,6 @@ _MACHINES: Final = {
 }
 _EM_386: Final = 3
 _EM_X86_64: Final = 62
-_CAP_SYS_PTRACE: Final = 19
 
 
 @dataclass(frozen=True)
@@ -162,28 +162,14 @@ def _check_privileges(path: str, current: str) -> None:
 
     The set-uid bit of a script has no effect; that of its interpreter would.
     """
-    facts = os.stat(current)
-    if os.statvfs(current).f_flag & os.ST_NOSUID or _status_number("NoNewPrivs", 10) == 1:
+    if has_ptrace_capability():
         return
-    is_set_uid = bool(facts.st_mode & stat.S_ISUID) and facts.st_uid != os.geteuid()
-    is_set_gid = bool(facts.st_mode & stat.S_ISGID and facts.st_mode & stat.S_IXGRP) and facts.st_gid != os.getegid()
+    fd = os.open(current, os.O_PATH | os.O_CLOEXEC)
     try:
-        has_capabilities = "security.capability" in os.listxattr(current)
-    except OSError:
-        has_capabilities = False
-    if not (is_set_uid or is_set_gid or (has_capabilities and os.geteuid() != 0)):
-        return
-    if _status_number("CapEff", 16) & 1 << _CAP_SYS_PTRACE:
-        return
-    what = "set-uid" if is_set_uid else "set-gid" if is_set_gid else "privileged by file capabilities"
-    raise NotExecutableError(
-        path, f"{what}: the kernel takes its privileges away while it is traced; run clew as root to follow it"
-    )
-
-
-def _status_number(name: str, base: int) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key == name:
-            return int(value.strip(), base)
-    return 0
+        what = explain_privileges(read_status("self") or {}, fd)
+    finally:
+        os.close(fd)
+    if what:
+        raise NotExecutableError(
+            path, f"{what}: the kernel takes its privileges away while it is traced; run clew as root to follow it"
+        )

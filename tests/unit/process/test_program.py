@@ -121,12 +121,16 @@ def test_set_uid_programs_need_a_privileged_tracer(tmp_path: Path, monkeypatch: 
     path.chmod(0o4755)
     if os.statvfs(path).f_flag & os.ST_NOSUID:
         pytest.skip("the temporary directory is mounted nosuid")
-    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
-    monkeypatch.setattr(program_module, "_status_number", lambda name, base: 0)
+    somebody = path.stat().st_uid + 1
+    status = {"Uid": f"{somebody} {somebody}", "Gid": f"{path.stat().st_gid} {path.stat().st_gid}"}
+    may_trace = False
+    monkeypatch.setattr(program_module, "read_status", lambda pid: status)
+    monkeypatch.setattr(program_module, "has_ptrace_capability", lambda: may_trace)
     assert "set-uid" in refuse(path).message
-    monkeypatch.setattr(program_module, "_status_number", lambda name, base: 1 << 19 if name == "CapEff" else 0)
+    may_trace = True
     find_program(str(path))
-    monkeypatch.setattr(program_module, "_status_number", lambda name, base: 1 if name == "NoNewPrivs" else 0)
+    may_trace = False
+    status["NoNewPrivs"] = "1"
     find_program(str(path))
 
 
