@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from signal import SIGKILL
+from signal import SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.address import Pid, Tid
@@ -35,6 +35,9 @@ _PIDFD_GET_INFO: Final = 0xC040FF0B
 _PIDFD_INFO_EXIT: Final = 8
 _PIDFD_INFO_BYTES: Final = 64
 _EXIT_STATUS_OFFSET: Final = 60
+
+_OWN_ENDS: Final = (None, SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS)
+"""Signals, None: an exit, that the runtime could have ended a process by. Others would have ended it natively, too."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ class FollowedProcess:
                 reason = f"{type(self.failure).__name__}: {self.failure}"
                 self.warnings.append(f"process {self.pid} can't be followed any further, the rest is lost ({reason})")
             self.warnings += self.drain.warnings
-            self._note_runtime_state(self.drain.status())
+            self._note_runtime_state(self.drain.status(), goes_on=goes_on)
             self.drain.close()
         self.shared.close(is_unused=not goes_on)
         self.journal.write_json(
@@ -167,14 +170,14 @@ class FollowedProcess:
             },
         )
 
-    def _note_runtime_state(self, status: Any) -> None:
+    def _note_runtime_state(self, status: Any, *, goes_on: bool) -> None:
         names = ("state", "error", "lost_threads", "unanswered")
         state, error, lost_threads, unanswered = (int(status[name]) for name in names)
         if error != ErrorCode.NONE or state == RuntimeState.FAILED:
             name = ErrorCode(error).name.lower() if error in set(ErrorCode) else str(error)
             detail = ", ".join(f"{int(value):#x}" for value in status["error_detail"])
             self.warnings.append(f"the runtime reported an error: {name} ({detail}); the trace may be incomplete")
-        elif state == RuntimeState.INJECTED and self._signal != SIGKILL:
+        elif state == RuntimeState.INJECTED and not goes_on and self._signal in _OWN_ENDS:
             self.warnings.append(f"process {self.pid} ended before the runtime began; nothing of it was recorded")
         if lost_threads:
             self.warnings.append(f"{lost_threads} threads could not be created (EAGAIN): no slot was free")
