@@ -167,7 +167,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
 
 def _find_unread_keys(flow: ProcessFlow, entries: Entries, code: CutCode) -> Array:
     """Keys of what edges lead to or leave and where no instruction was ever read."""
-    wanted: Array = sorted_unique(entries.target_key[~entries.is_ambiguous], entries.waiting_key)
+    wanted: Array = sorted_unique(entries.target_key, entries.waiting_key)
     if not len(code.cuts):
         return wanted
     at = np.minimum(np.searchsorted(code.cuts, wanted), len(code.cuts) - 1)
