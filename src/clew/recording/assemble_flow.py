@@ -133,13 +133,15 @@ def compute_seen_flow(parsed: ParsedRecords) -> ProcessFlow:
         target=np.concatenate([find_fragments(fragments, links["target_fragment_id"][linked]), dynamic.target]),
         tsc=np.concatenate([links["tsc"][linked].astype(np.uint64), dynamic.tsc]),
     )
-    # A fragment that was left in its middle and through none of its exits ran no further than that.
+    # A fragment that was left in its middle, or in front of which a signal or fault came, and by none of its exits, ran
+    # no further than that. Nothing tells where returns come from, nor of a call that ended the thread.
     is_whole = paths.stop_pc == fragments.end_pc[paths.fragment]
     left = np.zeros(len(fragments), bool)
     left[paths.fragment[~is_whole]] = True
-    left[np.isin(fragments.app_pc, dynamic.source_pc[dynamic.kind == EdgeKind.FAULT])] = True
+    waiting = (dynamic.kind == EdgeKind.FAULT) | (dynamic.kind == EdgeKind.SIGNAL)
+    left[np.isin(fragments.app_pc, dynamic.source_pc[waiting])] = True
     left[edges.source[edges.source >= 0]] = False
-    left[fragments.exit_kind == ExitKind.RETURN] = False
+    left[np.isin(fragments.exit_kind, (ExitKind.RETURN, ExitKind.SYSCALL))] = False
     recorded = np.flatnonzero(~fragments.is_excluded & ~left)
     partial = paths.take(np.flatnonzero(~is_whole))
     paths = FragmentPaths(

@@ -151,11 +151,12 @@ def check_coverage(program: Program, truth: Truth, trace: Trace) -> None:
     """What a trace of mode coverage tells is what happened."""
     expected = expect(program, truth)
     names = name_blocks(program, trace, expected)
-    # Where a thread was stopped; and what only ever faulted, in front of a return: that it went on from there can't be
-    # told from returns, which nobody sees leave.
+    # Where a thread was stopped; and in front of what a signal or fault came, if it never ran: whether it did can't be
+    # told where it ends in a return or a system call.
     pending = set(truth.pending.values())
     for tid, steps in truth.steps.items():
-        pending |= {name & _ADDRESS for name, _, kind in steps if kind == "fault" and not truth.executed[tid][name]}
+        waiting = {name for name, _, kind in steps if kind in ("signal", "fault")}
+        pending |= {name & _ADDRESS for name in waiting if not truth.executed[tid][name]}
     ran = {name for counter in expected.executions.values() for name in counter}
     found = {names[row["block_id"]] for row in trace.blocks.to_pylist() if row["n_instructions"]}
     assert {name for name in found if name & _ADDRESS not in pending} >= {
