@@ -36,28 +36,40 @@ def results(report: Path) -> dict[str, tuple[str, ...]]:
     return {str(case.get("name")): tuple(sorted(one.tag for one in case if "out" not in one.tag)) for case in cases}
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_python_tests_itself(part: str, tmp_path: Path) -> None:
-    if importlib.util.find_spec(f"test.{part}") is None:
+METHODS = ("fork", "spawn", "forkserver")
+"""How multiprocessing starts processes. An installed Python has its tests, not always the modules that name these."""
+
+MULTIPROCESSING = """
+import test._test_multiprocessing
+test._test_multiprocessing.install_tests_in_module_dict(globals(), "{}")
+"""
+
+
+def compare(folder: Path, module: str, words: list[str | Path]) -> None:
+    """Run tests natively once and recorded over and over, in `folder`: each ends the same way every time."""
+    if importlib.util.find_spec(f"test.{module}") is None:
         pytest.skip("this Python was installed without its tests")
-    report = tmp_path / "report.xml"
-    command: list[str | Path] = [
-        Path(sys.executable).resolve(),
-        "-m",
-        "test",
-        "--timeout",
-        "6000",
-        "--junit-xml",
-        report,
-        part,
-    ]
-    runs.run(command, timeout_seconds=TIMEOUT_SECONDS, cwd=tmp_path)
+    report = folder / "report.xml"
+    python = Path(sys.executable).resolve()
+    command: list[str | Path] = [python, "-m", "test", "--timeout", "6000", "--junit-xml", report, *words]
+    runs.run(command, timeout_seconds=TIMEOUT_SECONDS, cwd=folder)
     native = results(report)
     assert len(native) > 3
     for number in range(REPEATS):
         report.unlink()
-        trace = tmp_path / f"{number}.clew"
-        runs.record(command, trace, timeout_seconds=TIMEOUT_SECONDS, cwd=tmp_path)
+        trace = folder / f"{number}.clew"
+        runs.record(command, trace, timeout_seconds=TIMEOUT_SECONDS, cwd=folder)
         assert results(report) == native, f"time {number}"
         runs.read(trace)
         shutil.rmtree(trace)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_python_tests_itself(part: str, tmp_path: Path) -> None:
+    compare(tmp_path, part, [part])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_python_tests_multiprocessing(method: str, tmp_path: Path) -> None:
+    (tmp_path / f"test_{method}_method.py").write_text(MULTIPROCESSING.format(method))
+    compare(tmp_path, "_test_multiprocessing", ["--testdir", tmp_path, f"test_{method}_method"])
