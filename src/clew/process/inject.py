@@ -34,6 +34,7 @@ from clew.process.linux import (
 )
 from clew.process.maps import Mapping, read_auxiliary_vector, read_maps
 from clew.process.ptrace import UserRegisters
+from clew.process.refuge import refuge
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import (
     MEMFD_NAME,
@@ -76,7 +77,7 @@ def inject(
     def make_shared(fd: int) -> SharedMemory:
         return SharedMemory(SharedFile(layout, fd), settings, is_paused=is_paused)
 
-    with contextlib.ExitStack() as undo:
+    with refuge(process, process.registers, process.signal_mask), contextlib.ExitStack() as undo:
         undo.callback(unmap_runtime, process, plan)
         shared = map_runtime(process, image, plan, layout, make_shared)
         undo.callback(shared.close)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
@@ -88,6 +89,20 @@ class StoppedProcess:
     def call_at(self, address: RemoteAddress) -> None:
         """Make system calls at this `syscall` instruction from now on."""
         self._syscall_address = address
+
+    @contextlib.contextmanager
+    def calling_at(self, address: RemoteAddress) -> Iterator[None]:
+        """Make system calls at the `syscall` instruction at `address` meanwhile."""
+        before, self._syscall_address = self._syscall_address, address
+        try:
+            yield
+        finally:
+            self._syscall_address = before
+
+    @property
+    def signal_mask(self) -> int:
+        """The application's signal mask."""
+        return ptrace.get_signal_mask(self.task) if self._signal_mask is None else self._signal_mask
 
     def call(self, name: str, *arguments: int) -> int:
         """Make system call `name` in the process. Raises RemoteCallError with its errno if it fails."""

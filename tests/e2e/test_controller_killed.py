@@ -1,0 +1,75 @@
+"""The controller is killed (SIGKILL) at any moment: its targets go on as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clew.address import Pid
+from clew.process import ptrace
+from clew.process.refuge import refuge
+from clew.process.stopped_process import StoppedProcess
+from tests.e2e import runs
+from tests.e2e.attaching import start
+
+LIMIT_SECONDS = 60.0
+COMMANDS = "i=0; while [ $i -lt 30 ]; do i=$((i+1)); seq 1 200 | sort -rn | head -1 > /dev/null; done; echo all; exit 7"
+
+
+def die_before_call(process: StoppedProcess) -> None:
+    del process
+
+
+def die_inside_call(process: StoppedProcess) -> None:
+    registers = process.registers.copy()
+    registers.rip = process._find_syscall_instruction() or 0
+    registers.rax, registers.orig_rax = 39, (1 << 64) - 1
+    ptrace.set_registers(process.task, registers)
+    process.run_to_syscall_stop()
+
+
+def die_after_call(process: StoppedProcess) -> None:
+    die_inside_call(process)
+    process.run_to_syscall_stop()
+
+
+@pytest.mark.parametrize("die", [die_before_call, die_inside_call, die_after_call])
+def test_a_call_whose_tracer_dies(programs_to_attach: Path, die: Callable[[StoppedProcess], None]) -> None:
+    with start(programs_to_attach / "registers") as target:
+        for _ in range(5):
+            tracer = os.fork()
+            if tracer == 0:
+                pid = Pid(target.pid)
+                ptrace.seize(pid, ptrace.OPTION_TRACESYSGOOD)
+                ptrace.interrupt(pid)
+                ptrace.wait_stop(pid)
+                process = StoppedProcess(pid)
+                with refuge(process, process.registers, process.signal_mask):
+                    die(process)
+                    os._exit(0)
+            assert os.waitpid(tracer, 0)[1] == 0
+            time.sleep(0.02)
+            assert int(target.status("SigBlk"), 16) == 0
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_shell_goes_on(tmp_path: Path, seed: int) -> None:
+    """Whatever it runs just then: not begun, in the hands of clew, or under the runtime."""
+    with subprocess.Popen(
+        [os.fspath(word) for word in runs.clew_command("record", "-o", tmp_path / "t", "--", "sh", "-c", COMMANDS)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=runs.environment(),
+    ) as recorder:
+        time.sleep(1 + 1.5 * random.Random(seed).random())
+        recorder.kill()
+        # Until the last of the targets has closed them.
+        assert recorder.communicate(timeout=LIMIT_SECONDS) == (b"all\n", b"")
