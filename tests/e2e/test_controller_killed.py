@@ -15,9 +15,12 @@ import pytest
 from clew.address import Pid
 from clew.process import ptrace
 from clew.process.refuge import refuge
+from clew.process.shared_memory import SharedLayout
 from clew.process.stopped_process import StoppedProcess
+from clew.protocol._constants import FULL_WAIT_SECONDS
 from tests.e2e import runs
 from tests.e2e.attaching import start
+from tests.programs.build import SOURCES
 
 LIMIT_SECONDS = 60.0
 COMMANDS = "i=0; while [ $i -lt 30 ]; do i=$((i+1)); seq 1 200 | sort -rn | head -1 > /dev/null; done; echo all; exit 7"
@@ -73,3 +76,22 @@ def test_a_shell_goes_on(tmp_path: Path, seed: int) -> None:
         recorder.kill()
         # Until the last of the targets has closed them.
         assert recorder.communicate(timeout=LIMIT_SECONDS) == (b"all\n", b"")
+
+
+def test_a_program_that_makes_threads(tmp_path: Path) -> None:
+    """It gets more of them than there are slots, none of which is given back any more, and never waits for long."""
+    program = tmp_path / "thread_after_thread"
+    source = SOURCES / "load" / "thread_after_thread.c"
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", program, source], check=True)
+    command = runs.clew_command("record", "-o", tmp_path / "t", "--", program, "12")
+    with subprocess.Popen(
+        [os.fspath(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=runs.environment()
+    ) as recorder:
+        assert recorder.stdout is not None
+        assert recorder.stdout.readline() == b"ready\n"
+        recorder.kill()
+        # As a shell does at once: before that its number is somebody's still.
+        recorder.wait()
+        said, complaints = recorder.communicate(timeout=LIMIT_SECONDS)
+    made, longest_ms = (int(word) for word in said.split())
+    assert (made > SharedLayout().max_threads, longest_ms < 1000 * FULL_WAIT_SECONDS, complaints) == (True, True, b"")

@@ -108,6 +108,7 @@ pub fn stamp_start(shared: Shared) {
 
 /// The runtime has begun.
 pub fn tell_running(shared: Shared) {
+    shared.look_for_controller();
     // SAFETY: the status page is mapped; the field is an aligned u32.
     unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::RUNNING, Ordering::Release);
 }

@@ -187,6 +187,13 @@ pub fn monotonic_ns() -> u64 {
     time[0] * 1_000_000_000 + time[1]
 }
 
+/// Whether there is a process of this number, as far as can be seen from this pid namespace.
+pub fn process_exists(pid: u32) -> bool {
+    // SAFETY: signal 0 is none; no memory.
+    let result = check(unsafe { syscall(number::KILL, [u64::from(pid), 0, 0, 0, 0, 0]) });
+    result != Err(Error(ESRCH))
+}
+
 pub fn gettid() -> u32 {
     // SAFETY: no arguments, no memory.
     unsafe { syscall(number::GETTID, [0; 6]) as u32 }

@@ -21,6 +21,7 @@ pub const FORK: u64 = 57;
 pub const VFORK: u64 = 58;
 pub const EXECVE: u64 = 59;
 pub const EXIT: u64 = 60;
+pub const KILL: u64 = 62;
 pub const SHMDT: u64 = 67;
 pub const FCNTL: u64 = 72;
 pub const READLINK: u64 = 89;

@@ -165,8 +165,13 @@ pub fn take_slot(shared: Shared) -> Option<&'static mut ThreadContext> {
             return Some(context);
         }
         let state = find_ended(shared)?;
-        if patience.is_over() {
-            return None;
+        if shared.is_controller_gone() || patience.is_over() {
+            // Nobody gives it back, and what is left of its thread's records nobody reads.
+            let (ended, free) = (slot_state::ENDED, slot_state::FREE);
+            if state.compare_exchange(ended, free, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                shared.add(crate::status_field!(lost_records), 1);
+            }
+            continue;
         }
         futex_wait(state.as_ptr(), slot_state::ENDED, 1_000_000, true);
     }

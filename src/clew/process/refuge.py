@@ -75,13 +75,23 @@ def refuge(process: StoppedProcess, registers: UserRegisters, mask: int) -> Iter
     except RemoteCallError:
         yield
         return
+    _go_on_with(process, registers)
     try:
         process.write(address, refuge_code(registers, mask))
         waiting = registers.copy()
-        waiting.rip, waiting.orig_rax = address + len(_SYSCALL), (1 << 64) - 1
-        ptrace.set_registers(process.task, waiting)
+        waiting.rip = address + len(_SYSCALL)
+        _go_on_with(process, waiting)
         with process.calling_at(address):
             yield
     finally:
         with contextlib.suppress(OSError, TargetError):
             process.call("munmap", address, _PAGE_BYTES)
+            _go_on_with(process, registers)
+            ptrace.set_signal_mask(process.task, mask)
+
+
+def _go_on_with(process: StoppedProcess, registers: UserRegisters) -> None:
+    """From where the process goes on if its tracer dies now."""
+    registers = registers.copy()
+    registers.orig_rax = (1 << 64) - 1
+    ptrace.set_registers(process.task, registers)
