@@ -1,0 +1,72 @@
+//! Waiting for the controller, which may have no time, stand still, or be gone.
+
+use crate::buffer::Shared;
+use crate::protocol;
+use crate::sys::calls::{monotonic_ns, process_exists};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// `IS_SILENT` and the last heartbeat, once there was none for `FULL_WAIT_SECONDS` while somebody waited; `IS_DEAF`, once
+/// somebody waited for `LONGEST_WAIT_SECONDS`.
+static SILENCE: AtomicU64 = AtomicU64::new(0);
+const IS_SILENT: u64 = 1 << 32;
+const IS_DEAF: u64 = u64::MAX;
+
+/// A heartbeat that did not come: time to see whether the controller is there at all.
+const MISSED_MS: u64 = 1500;
+/// Whether the controller's process was to be seen, by its number, when it was known to be there.
+static IS_CONTROLLER_SEEN: AtomicBool = AtomicBool::new(false);
+
+/// For how long a thread waits for the controller: as long as its heart beats, for it may have no time, or wait for a slow
+/// disk; but not for ever, for the program may have written over what the two share.
+pub struct Patience {
+    shared: Shared,
+    heartbeat: u32,
+    since_ns: u64,
+    start_ns: u64,
+}
+
+impl Patience {
+    /// From now on.
+    pub fn new(shared: Shared) -> Patience {
+        let now_ns = monotonic_ns();
+        Patience { shared, heartbeat: shared.heartbeat(), since_ns: now_ns, start_ns: now_ns }
+    }
+
+    /// Whether it has come to an end. Nobody else in the process waits then either. No lock is taken.
+    pub fn is_over(&mut self) -> bool {
+        let (heartbeat, now_ns) = (self.shared.heartbeat(), monotonic_ns());
+        if heartbeat != self.heartbeat {
+            (self.heartbeat, self.since_ns) = (heartbeat, now_ns);
+        }
+        let has_lasted = |since_ns: u64, ms: u64| now_ns.saturating_sub(since_ns) > ms * 1_000_000;
+        let silence = if has_lasted(self.start_ns, protocol::LONGEST_WAIT_SECONDS * 1000)
+            || has_lasted(self.since_ns, MISSED_MS) && self.shared.has_controller_ended()
+        {
+            IS_DEAF
+        } else if has_lasted(self.since_ns, protocol::FULL_WAIT_SECONDS * 1000) {
+            IS_SILENT | u64::from(heartbeat)
+        } else {
+            return false;
+        };
+        SILENCE.store(silence, Ordering::Relaxed);
+        true
+    }
+}
+
+impl Shared {
+    /// Whether the controller was silent for so long that nobody waits for it any more. It may come back.
+    pub fn is_controller_gone(&self) -> bool {
+        let silence = SILENCE.load(Ordering::Relaxed);
+        silence == IS_DEAF || silence != 0 && silence as u32 == self.heartbeat()
+    }
+
+    /// Notes whether the controller, which was just heard of, can be seen from here: not from another pid namespace.
+    pub fn look_for_controller(&self) {
+        IS_CONTROLLER_SEEN.store(process_exists(self.header().controller_pid), Ordering::Relaxed);
+    }
+
+    /// Whether it was killed.
+    fn has_controller_ended(&self) -> bool {
+        IS_CONTROLLER_SEEN.load(Ordering::Relaxed) && !process_exists(self.header().controller_pid)
+    }
+}
