@@ -37,8 +37,13 @@ def command(trace_path: Path, as_json: bool) -> None:
 
     console = make_console()
     _print_totals(console, summary)
-    for process in summary["processes"]:
-        _print_process(console, process, summary["mode"])
+    processes = summary["processes"]
+    pids = {process["pid"] for process in processes}
+    for index, process in enumerate(processes):
+        followers = (other["executable"] for other in processes[index + 1 :] if other["pid"] == process["pid"])
+        origin = f" (child of {process['parent_pid']})" if process["parent_pid"] in pids else ""
+        title = f"process {process['pid']}{origin}  {process['executable']}  "
+        _print_process(console, process, title + _format_exit(process["exit"], next(followers, None)), summary["mode"])
     console.print()
     for warning in summary["warnings"]:
         console.print(escaped(f"note: {warning}"))
@@ -72,15 +77,11 @@ def _print_totals(console: Console, summary: dict[str, Any]) -> None:
         console.print(line, no_wrap=True, overflow="ellipsis")
 
 
-def _print_process(console: Console, process: dict[str, Any], mode: str) -> None:
+def _print_process(console: Console, process: dict[str, Any], title: str, mode: str) -> None:
     from clew.cli.tables import Column, escaped, format_count, print_table
 
     console.print()
-    console.print(
-        escaped(f"process {process['pid']}  {process['executable']}  {_format_exit(process['exit'])}", "bold"),
-        no_wrap=True,
-        overflow="ellipsis",
-    )
+    console.print(escaped(title, "bold"), no_wrap=True, overflow="ellipsis")
     is_counted = mode != "coverage"
     if is_counted:
         threads = sorted(process["threads"], key=lambda row: -row["instructions"])
@@ -105,27 +106,35 @@ def _print_process(console: Console, process: dict[str, Any], mode: str) -> None
         print_table(console, columns, rows)
     images = sorted(process["images"], key=lambda row: (-row["instructions"], -row["blocks"]))
     rows = [
-        [row["base"], format_count(row["blocks"]), format_count(row["instructions"]) if is_counted else "", row["path"]]
+        [
+            row["base"],
+            format_count(row["blocks"]),
+            *([format_count(row["instructions"])] if is_counted else []),
+            row["path"],
+        ]
         for row in images
     ]
     columns = [
         Column("base", is_number=True),
         Column("blocks", is_number=True),
-        Column("instructions" if is_counted else "", is_number=True),
+        *([Column("instructions", is_number=True)] if is_counted else []),
         Column("image", min_width=16),
     ]
     console.print()
     print_table(console, columns, rows)
 
 
-def _format_exit(exit_: dict[str, int | None]) -> str:
+def _format_exit(exit_: dict[str, int | None], follower: str | None) -> str:
+    """How a process ended; `follower` is the program that it went on as, if it did."""
     number = exit_.get("signal")
     if number is not None:
         try:
             return f"killed by {signal.Signals(number).name}"
         except ValueError:
             return f"killed by signal {number}"
-    return "still running when recording ended" if exit_.get("code") is None else f"exit status {exit_['code']}"
+    if exit_.get("code") is not None:
+        return f"exit status {exit_['code']}"
+    return "still running when recording ended" if follower is None else f"went on as {follower}"
 
 
 def _format_time(time_ns: int) -> str:

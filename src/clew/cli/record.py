@@ -100,7 +100,8 @@ def print_result(
     if not is_quiet:
         for warning in result.warnings:
             say(warning)
-        _print_summary(result)
+        if sys.stderr is not None:
+            _print_summary(result)
     if with_statistics:
         for name, value in {**result.statistics, **more}.items():
             say(f"{name} {value}")

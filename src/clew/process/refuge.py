@@ -1,8 +1,8 @@
 """Where a held process goes on from if its tracer dies in the middle of a system call that is made in it.
 
 Runs in the controller. Behind the call's instruction stands code that gives back the signal mask and all registers:
-nobody comes to it but a process that the kernel let go. It takes a call to map it and one to unmap it, made elsewhere:
-for those two, and for what runs of the runtime while others wait for it, there is no such help.
+nobody comes to it but a process that the kernel let go. Where it has to be mapped, for the calls that map and unmap it
+there is no such help, nor for what runs of the runtime while others wait for it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from clew.address import RemoteAddress
+from clew.address import Pid, RemoteAddress
 from clew.errors import RemoteCallError, TargetError
 from clew.process import ptrace
 from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE
+from clew.process.maps import read_maps
 from clew.process.ptrace import UserRegisters
 from clew.process.stopped_process import StoppedProcess
 
 __all__ = ["refuge", "refuge_code"]
 
 _PAGE_BYTES: Final = 4096
+_MARGIN_BYTES: Final = 16
 _DATA_OFFSET: Final = 256
 _NUMBERS: Final = {
     name: number
@@ -67,17 +69,21 @@ def refuge_code(registers: UserRegisters, mask: int) -> bytes:
 def refuge(process: StoppedProcess, registers: UserRegisters, mask: int) -> Iterator[None]:
     """System calls are made in `process` where it survives that its tracer dies: it goes on with `registers` then.
 
-    Where memory that may be written and executed is refused the calls are made as before.
+    That is behind the end of some code, where the last page of its mapping is empty; else in memory mapped for it by
+    calls that are made as before, and where that is refused all of them are.
     """
-    protection = PROT_READ | PROT_WRITE | PROT_EXEC
+    code = refuge_code(registers, mask)
+    address = _find_room(process, len(code))
+    is_mapped = address is None
     try:
-        address = RemoteAddress(process.call("mmap", 0, _PAGE_BYTES, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
+        if address is None:
+            address = _map_room(process)
+            _go_on_with(process, registers)
     except RemoteCallError:
         yield
         return
-    _go_on_with(process, registers)
     try:
-        process.write(address, refuge_code(registers, mask))
+        process.write(address, code)
         waiting = registers.copy()
         waiting.rip = address + len(_SYSCALL)
         _go_on_with(process, waiting)
@@ -85,9 +91,31 @@ def refuge(process: StoppedProcess, registers: UserRegisters, mask: int) -> Iter
             yield
     finally:
         with contextlib.suppress(OSError, TargetError):
-            process.call("munmap", address, _PAGE_BYTES)
-            _go_on_with(process, registers)
+            if is_mapped:
+                process.call("munmap", address, _PAGE_BYTES)
             ptrace.set_signal_mask(process.task, mask)
+            _go_on_with(process, registers)
+            if not is_mapped:
+                process.write(address, bytes(len(code)))
+
+
+def _find_room(process: StoppedProcess, size_bytes: int) -> RemoteAddress | None:
+    """Nothing but zeros up to the end of a file's code."""
+    for mapping in read_maps(Pid(process.task)):
+        if not mapping.path.startswith("/") or mapping.is_shared or mapping.protection != PROT_READ | PROT_EXEC:
+            continue
+        with contextlib.suppress(TargetError):  # Its file may be shorter by now.
+            page = process.read(RemoteAddress(mapping.end - _PAGE_BYTES), _PAGE_BYTES)
+            used_bytes = len(page.rstrip(b"\0")) + _MARGIN_BYTES
+            if _PAGE_BYTES - used_bytes >= size_bytes:
+                return RemoteAddress(mapping.end - _PAGE_BYTES + used_bytes)
+    return None
+
+
+def _map_room(process: StoppedProcess) -> RemoteAddress:
+    """A page for it. Raises RemoteCallError."""
+    protection, flags = PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS
+    return RemoteAddress(process.call("mmap", 0, _PAGE_BYTES, protection, flags, -1, 0))
 
 
 def _go_on_with(process: StoppedProcess, registers: UserRegisters) -> None:
