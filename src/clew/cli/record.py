@@ -58,8 +58,8 @@ def command(
     """Run CMD and record every basic block, edge and call that it runs.
 
     CMD's input, output, terminal and exit status are its own; killed by signal N, the status is 128+N.
-    Child processes are recorded with it, and waited for; once CMD has ended, Ctrl-C leaves those that still run, which
-    go on natively. So does everything at a second SIGTERM to clew.
+    Child processes are recorded with it, and waited for; once CMD has ended, SIGINT to clew leaves those that still
+    run, which go on natively (Ctrl-C reaches those of the terminal, too). So does everything at a second SIGTERM.
     """
     quiet = quiet or is_quiet()
     options = RecordOptions(

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,10 @@ from clew.recording.inherit import Announced
 from clew.recording.journal import Frame, FrameKind, iter_frames
 from clew.recording.raw import Counters, RawImage, RawProcess, RawThread
 
-__all__ = ["JournalReader", "read_counters", "read_session"]
+__all__ = ["CUT_OFF", "JournalReader", "read_counters", "read_session"]
+
+CUT_OFF: Final = "the recording was cut off; what was recorded until then is here"
+"""A line for people, of a process or of the whole recording."""
 
 
 @dataclass
@@ -53,8 +56,7 @@ class _Found:
     @property
     def warnings(self) -> list[str]:
         """Lines for people."""
-        cut_off = "the recording was cut off; what was recorded until then is here"
-        return [cut_off] if self.end is None else list(self.end["warnings"])
+        return [CUT_OFF] if self.end is None else list(self.end["warnings"])
 
     def add_snapshot(self, later: _Found) -> None:
         """Take from a snapshot what the journal does not have: of threads that ran when it was made."""

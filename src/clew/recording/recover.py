@@ -27,7 +27,7 @@ def recover(directory: Path) -> bool:
     written.
     """
     from clew.recording.assemble import assemble
-    from clew.recording.journal_reader import JournalReader, read_session
+    from clew.recording.journal_reader import CUT_OFF, JournalReader, read_session
 
     if (directory / MANIFEST_NAME).is_file():
         return False
@@ -37,7 +37,7 @@ def recover(directory: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             snapshot = directory / SNAPSHOT_NAME
             written_ns = [one.stat().st_mtime_ns for one in (path, snapshot) if one.exists()]
-            session = _describe(path, read_session(path), max(written_ns))
+            session = _describe(path, read_session(path), max(written_ns), CUT_OFF)
             processes = (
                 dataclasses.replace(process, end_ns=max(process.end_ns, session.end_ns))
                 if process.exit_code is None and process.signal is None
@@ -56,7 +56,7 @@ def recover(directory: Path) -> bool:
     return True
 
 
-def _describe(path: Path, described: dict[str, Any], end_ns: int) -> SessionInfo:
+def _describe(path: Path, described: dict[str, Any], end_ns: int, cut_off: str) -> SessionInfo:
     try:
         return SessionInfo(
             command=[str(word) for word in described["command"]],
@@ -69,7 +69,7 @@ def _describe(path: Path, described: dict[str, Any], end_ns: int) -> SessionInfo
             machine=dict(described["machine"]),
             target_cpu_seconds=0.0,
             controller_cpu_seconds=0.0,
-            warnings=["the recording was cut off, and recovered up to the last that was written"],
+            warnings=[cut_off],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TraceDamagedError(path, f"the journal's beginning says nonsense ({error})") from error

@@ -245,7 +245,10 @@ class RecordingSession:
         if self._alone_since is None:
             self._alone_since, self._interrupts = now, self._guard.interrupts
         elif now - self._alone_since > TELL_AFTER_SECONDS and self._tell is not None:
-            self._tell("the program has ended; descendants of it still run and are recorded; Ctrl-C ends the recording")
+            self._tell(
+                "the program has ended; descendants of it still run and are recorded; SIGINT to clew ends that "
+                "(Ctrl-C reaches those of the terminal, too)"
+            )
             self._tell = None
 
     def end_pause(self) -> None:
