@@ -19,11 +19,11 @@ static volatile int ticks;
 
 static volatile int is_let_through;
 
-/* The handler's own return must be allowed: the call that it interrupted is, too, then. */
+/* The handler's own return must be allowed: the call that it interrupted is, too, then, also if a second one comes before it. */
 static void tick(int number)
 {
     ticks += number == SIGALRM;
-    is_let_through = selector;
+    is_let_through |= selector;
     selector = 0;
 }
 
