@@ -188,7 +188,7 @@ impl Shared {
     }
 
     /// What the controller raises every second while it follows the process.
-    pub fn heartbeat(&self) -> u32 {
+    fn heartbeat(&self) -> u32 {
         // SAFETY: the status page is mapped, the field aligned.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).heartbeat) }.load(Ordering::Relaxed)
     }

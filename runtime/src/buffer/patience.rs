@@ -6,7 +6,7 @@ use crate::sys::calls::{monotonic_ns, process_exists};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// `IS_SILENT` and the last heartbeat, once there was none for `FULL_WAIT_SECONDS` while somebody waited; `IS_DEAF`, once
-/// somebody waited for `LONGEST_WAIT_SECONDS`.
+/// somebody waited for `LONGEST_WAIT_SECONDS`, or it was seen to be gone.
 static SILENCE: AtomicU64 = AtomicU64::new(0);
 const IS_SILENT: u64 = 1 << 32;
 const IS_DEAF: u64 = u64::MAX;
@@ -54,7 +54,7 @@ impl Patience {
 }
 
 impl Shared {
-    /// Whether the controller was silent for so long that nobody waits for it any more. It may come back.
+    /// Whether the controller was silent for so long that nobody waits for it any more, and may come back; or is gone.
     pub fn is_controller_gone(&self) -> bool {
         let silence = SILENCE.load(Ordering::Relaxed);
         silence == IS_DEAF || silence != 0 && silence as u32 == self.heartbeat()

@@ -174,7 +174,7 @@ fn timespec(ns: u64) -> [u64; 2] {
 
 /// Wakes up to `count` waiters of `word`.
 pub fn futex_wake(word: *const u32, count: u32, shared: bool) {
-    let operation = 1 + if shared { 0 } else { 128 };
+    let operation = 1 + if shared { 0 } else { u64::from(FUTEX_PRIVATE) };
     // SAFETY: FUTEX_WAKE uses the address as a key only.
     unsafe { syscall(number::FUTEX, [word as u64, operation, count as u64, 0, 0, 0]) };
 }

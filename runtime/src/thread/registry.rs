@@ -157,7 +157,7 @@ impl Threads {
 }
 
 /// Takes a slot as `Threads::take` does. Where all are in use, but some thread has ended, the controller is waited for: it is
-/// about to give that slot back. No lock held, all signals blocked.
+/// about to give that slot back; if it is gone the slot is taken anew. No lock held, all signals blocked.
 pub fn take_slot(shared: Shared) -> Option<&'static mut ThreadContext> {
     let mut patience = Patience::new(shared);
     loop {

@@ -39,11 +39,15 @@ def command(trace_path: Path, as_json: bool) -> None:
     _print_totals(console, summary)
     processes = summary["processes"]
     pids = {process["pid"] for process in processes}
-    for index, process in enumerate(processes):
-        followers = (other["executable"] for other in processes[index + 1 :] if other["pid"] == process["pid"])
+    followers: list[str | None] = []
+    latest: dict[int, str] = {}
+    for process in reversed(processes):
+        followers.append(latest.get(process["pid"]))
+        latest[process["pid"]] = process["executable"]
+    for process, follower in zip(processes, reversed(followers), strict=True):
         origin = f" (child of {process['parent_pid']})" if process["parent_pid"] in pids else ""
         title = f"process {process['pid']}{origin}  {process['executable']}  "
-        _print_process(console, process, title + _format_exit(process["exit"], next(followers, None)), summary["mode"])
+        _print_process(console, process, title + _format_exit(process["exit"], follower), summary["mode"])
     console.print()
     for warning in summary["warnings"]:
         console.print(escaped(f"note: {warning}"))

@@ -45,15 +45,12 @@ from clew.process.shared_memory import (
     SharedMemory,
 )
 from clew.process.stopped_process import StoppedProcess
+from clew.process.thread_state import REGISTER_NAMES
 from clew.protocol.layout import pack_struct
 
 __all__ = ["inject", "map_runtime", "start_block", "unmap_runtime"]
 
 _MAX_RANGES: Final = 160
-_REGISTERS: Final = (
-    *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
-    *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
-)
 _HWCAP2_FSGSBASE: Final = 2
 
 
@@ -77,7 +74,7 @@ def inject(
     def make_shared(fd: int) -> SharedMemory:
         return SharedMemory(SharedFile(layout, fd), settings, is_paused=is_paused)
 
-    with refuge(process, process.registers, process.signal_mask), contextlib.ExitStack() as undo:
+    with refuge(process, mappings), contextlib.ExitStack() as undo:
         undo.callback(unmap_runtime, process, plan)
         shared = map_runtime(process, image, plan, layout, make_shared)
         undo.callback(shared.close)
@@ -187,7 +184,7 @@ def start_block(pid: Pid, registers: UserRegisters, plan: InjectionPlan, mapping
         private_bytes=plan.private_bytes,
         heap_base=plan.heap_base,
         heap_bytes=plan.heap_bytes,
-        registers=[getattr(registers, name) for name in _REGISTERS],
+        registers=[getattr(registers, name) for name in REGISTER_NAMES],
         rip=registers.rip,
         rflags=registers.eflags,
         fs_base=registers.fs_base,

@@ -9,37 +9,31 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from clew.address import Pid, RemoteAddress
+from clew.address import RemoteAddress
 from clew.errors import RemoteCallError, TargetError
 from clew.process import ptrace
 from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE
-from clew.process.maps import read_maps
+from clew.process.maps import Mapping
 from clew.process.ptrace import UserRegisters
-from clew.process.stopped_process import StoppedProcess
+from clew.process.shared_memory import PAGE_BYTES
+from clew.process.stopped_process import SYSCALL_INSTRUCTION, StoppedProcess
+from clew.process.thread_state import REGISTER_NAMES
 
-__all__ = ["refuge", "refuge_code"]
+__all__ = ["refuge"]
 
-_PAGE_BYTES: Final = 4096
 _MARGIN_BYTES: Final = 16
 _DATA_OFFSET: Final = 256
-_NUMBERS: Final = {
-    name: number
-    for number, name in enumerate(
-        [*("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"), *(f"r{number}" for number in range(8, 16))]
-    )
-}
-_SLOTS: Final = (*_NUMBERS, "eflags", "rip", "mask")
+_SLOTS: Final = (*REGISTER_NAMES, "eflags", "rip", "mask")
 _KEPT_BY_CALLS: Final = ("rbx", "rbp", "r8", "r9", "r12", "r13", "r14", "r15", "rsp")
 _USED_BY_CALLS: Final = ("rdi", "rsi", "rdx", "r10", "rcx", "r11", "rax")
-_SYSCALL: Final = b"\x0f\x05"
 
 
-def refuge_code(registers: UserRegisters, mask: int) -> bytes:
+def _code(registers: UserRegisters, mask: int) -> bytes:
     """A system call's instruction, and behind it what makes `registers` and the signal mask the thread's again."""
-    code = bytearray(_SYSCALL)
+    code = bytearray(SYSCALL_INSTRUCTION)
 
     def add(start: bytes, slot: str) -> None:
         """An instruction with an operand relative to rip."""
@@ -47,7 +41,7 @@ def refuge_code(registers: UserRegisters, mask: int) -> bytes:
         code.extend(start + struct.pack("<i", _DATA_OFFSET + 8 * _SLOTS.index(slot) - end))
 
     def load(name: str) -> None:
-        number = _NUMBERS[name]
+        number = REGISTER_NAMES.index(name)
         add(bytes([0x4C if number > 7 else 0x48, 0x8B, 0x05 | (number & 7) << 3]), name)
 
     add(b"\x48\x8d\x25", "eflags")  # lea rsp
@@ -57,7 +51,7 @@ def refuge_code(registers: UserRegisters, mask: int) -> bytes:
     # rt_sigprocmask(SIG_SETMASK, mask, 0, 8): with its own stack the thread may take a signal.
     code.extend(b"\xb8\x0e\0\0\0\xbf\x02\0\0\0")
     add(b"\x48\x8d\x35", "mask")
-    code.extend(b"\xba\0\0\0\0\x41\xba\x08\0\0\0" + _SYSCALL)
+    code.extend(b"\xba\0\0\0\0\x41\xba\x08\0\0\0" + SYSCALL_INSTRUCTION)
     for name in _USED_BY_CALLS:
         load(name)
     add(b"\xff\x25", "rip")  # jmp
@@ -66,56 +60,57 @@ def refuge_code(registers: UserRegisters, mask: int) -> bytes:
 
 
 @contextlib.contextmanager
-def refuge(process: StoppedProcess, registers: UserRegisters, mask: int) -> Iterator[None]:
-    """System calls are made in `process` where it survives that its tracer dies: it goes on with `registers` then.
+def refuge(process: StoppedProcess, mappings: Sequence[Mapping]) -> Iterator[None]:
+    """System calls are made in `process`, which has `mappings`, where it survives that its tracer dies: it goes on.
 
     That is behind the end of some code, where the last page of its mapping is empty; else in memory mapped for it by
     calls that are made as before, and where that is refused all of them are.
     """
-    code = refuge_code(registers, mask)
-    address = _find_room(process, len(code))
-    is_mapped = address is None
-    try:
-        if address is None:
-            address = _map_room(process)
-            _go_on_with(process, registers)
-    except RemoteCallError:
+    registers, mask = process.registers.copy(), process.signal_mask
+    code = _code(registers, mask)
+    room = _find_room(process, mappings, len(code))
+    address = room or _map_room(process)
+    if address is None:
         yield
         return
     try:
+        _go_on_with(process, registers)
         process.write(address, code)
         waiting = registers.copy()
-        waiting.rip = address + len(_SYSCALL)
+        waiting.rip = address + len(SYSCALL_INSTRUCTION)
         _go_on_with(process, waiting)
         with process.calling_at(address):
             yield
     finally:
         with contextlib.suppress(OSError, TargetError):
-            if is_mapped:
-                process.call("munmap", address, _PAGE_BYTES)
+            if room is None:
+                process.call("munmap", address, PAGE_BYTES)
             ptrace.set_signal_mask(process.task, mask)
             _go_on_with(process, registers)
-            if not is_mapped:
+            if room is not None:
                 process.write(address, bytes(len(code)))
 
 
-def _find_room(process: StoppedProcess, size_bytes: int) -> RemoteAddress | None:
+def _find_room(process: StoppedProcess, mappings: Sequence[Mapping], size_bytes: int) -> RemoteAddress | None:
     """Nothing but zeros up to the end of a file's code."""
-    for mapping in read_maps(Pid(process.task)):
+    for mapping in mappings:
         if not mapping.path.startswith("/") or mapping.is_shared or mapping.protection != PROT_READ | PROT_EXEC:
             continue
         with contextlib.suppress(TargetError):  # Its file may be shorter by now.
-            page = process.read(RemoteAddress(mapping.end - _PAGE_BYTES), _PAGE_BYTES)
+            page = process.read(RemoteAddress(mapping.end - PAGE_BYTES), PAGE_BYTES)
             used_bytes = len(page.rstrip(b"\0")) + _MARGIN_BYTES
-            if _PAGE_BYTES - used_bytes >= size_bytes:
-                return RemoteAddress(mapping.end - _PAGE_BYTES + used_bytes)
+            if PAGE_BYTES - used_bytes >= size_bytes:
+                return RemoteAddress(mapping.end - PAGE_BYTES + used_bytes)
     return None
 
 
-def _map_room(process: StoppedProcess) -> RemoteAddress:
-    """A page for it. Raises RemoteCallError."""
+def _map_room(process: StoppedProcess) -> RemoteAddress | None:
+    """A page for it; None where memory that may be written and executed is refused."""
     protection, flags = PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS
-    return RemoteAddress(process.call("mmap", 0, _PAGE_BYTES, protection, flags, -1, 0))
+    try:
+        return RemoteAddress(process.call("mmap", 0, PAGE_BYTES, protection, flags, -1, 0))
+    except RemoteCallError:
+        return None
 
 
 def _go_on_with(process: StoppedProcess, registers: UserRegisters) -> None:

@@ -20,11 +20,11 @@ from clew.process import ptrace
 from clew.process.linux import PROT_EXEC, SYSTEM_CALLS
 from clew.process.maps import read_maps
 
-__all__ = ["StoppedProcess"]
+__all__ = ["SYSCALL_INSTRUCTION", "StoppedProcess"]
 
 ALL_SIGNALS: Final = (1 << 64) - 1
 
-_SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
+SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 _MAX_ERRNO: Final = 4095
 _CODE_SEGMENT_64: Final = 0x33
 
@@ -117,8 +117,8 @@ class StoppedProcess:
         replaced = b""
         if address is None:
             address = RemoteAddress(self.registers.rip)
-            replaced = self.read(address, len(_SYSCALL_INSTRUCTION))
-            self.write(address, _SYSCALL_INSTRUCTION)
+            replaced = self.read(address, len(SYSCALL_INSTRUCTION))
+            self.write(address, SYSCALL_INSTRUCTION)
         registers.rip = address
         ptrace.set_registers(self.task, registers)
         self.run_to_syscall_stop()
@@ -187,7 +187,7 @@ class StoppedProcess:
             for mapping in read_maps(Pid(self.task)):
                 if mapping.path == "[vdso]" and mapping.protection & PROT_EXEC:
                     code = self.read(mapping.start, min(mapping.end - mapping.start, 1 << 16))
-                    offset = code.find(_SYSCALL_INSTRUCTION)
+                    offset = code.find(SYSCALL_INSTRUCTION)
                     if offset >= 0:
                         self._syscall_address = RemoteAddress(mapping.start + offset)
         return self._syscall_address or None

@@ -15,7 +15,7 @@ from typing import Final
 from clew.address import RemoteAddress, Tid
 from clew.errors import TargetError
 from clew.process import ptrace
-from clew.process.stopped_process import StoppedProcess
+from clew.process.stopped_process import SYSCALL_INSTRUCTION, StoppedProcess
 from clew.protocol._constants import LAYOUTS
 from clew.protocol.layout import pack_struct
 
@@ -41,7 +41,6 @@ ERESTARTNOHAND: Final = 514
 ERESTART_RESTARTBLOCK: Final = 516
 _RESTART_CODES: Final = (512, 513, ERESTARTNOHAND, ERESTART_RESTARTBLOCK)
 _EINTR: Final = 4
-_SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 _U64: Final = (1 << 64) - 1
 
 _ENDED_BY_STOPS: Final = frozenset({43, 44, 45, 46, 47, 65, 128, 208, 220, 232, 281, 288, 299, 333, 426, 441})
@@ -133,8 +132,8 @@ def read_state(process: StoppedProcess, tid: Tid) -> ThreadState:
     )
     code, call = call_to_make_again(registers)
     if code:
-        address = RemoteAddress(registers.rip - len(_SYSCALL_INSTRUCTION))
-        if _try_read(process, address, 2) == _SYSCALL_INSTRUCTION:
+        address = RemoteAddress(registers.rip - len(SYSCALL_INSTRUCTION))
+        if _try_read(process, address, 2) == SYSCALL_INSTRUCTION:
             return replace(state, registers=(call, *state.registers[1:]), rip=address, call_code=code)
     return _abort_sequence(process, state)
 
@@ -159,7 +158,7 @@ def give_back(state: ThreadState) -> None:
         # Inside the call again: the kernel makes it anew, or ends it if a signal's handler comes first.
         registers.orig_rax = registers.rax
         registers.rax = -state.call_code & _U64
-        registers.rip += len(_SYSCALL_INSTRUCTION)
+        registers.rip += len(SYSCALL_INSTRUCTION)
         registers.rcx, registers.r11 = registers.rip, registers.eflags
     ptrace.set_registers(state.tid, registers)
     ptrace.set_signal_mask(state.tid, state.mask)

@@ -27,9 +27,12 @@ from typing import Any, Final
 
 from clew.errors import OutputError
 
-__all__ = ["JOURNAL_NAME", "Frame", "FrameKind", "JournalWriter", "ProcessJournal", "iter_frames"]
+__all__ = ["CUT_OFF", "JOURNAL_NAME", "Frame", "FrameKind", "JournalWriter", "ProcessJournal", "iter_frames"]
 
 JOURNAL_NAME: Final = "recording.journal"
+CUT_OFF: Final = "the recording was cut off; what was recorded until then is here"
+"""A line for people, of a process or of the whole recording."""
+
 UNIT_BYTES: Final = 64
 MAX_OVERFLOW_RECORDS_BYTES: Final = 64 << 20
 MAX_OVERFLOW_BYTES: Final = 512 << 20

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,10 @@ from clew.address import Pid, Tid
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAGE, Mode
 from clew.recording.inherit import Announced
-from clew.recording.journal import Frame, FrameKind, iter_frames
+from clew.recording.journal import CUT_OFF, Frame, FrameKind, iter_frames
 from clew.recording.raw import Counters, RawImage, RawProcess, RawThread
 
-__all__ = ["CUT_OFF", "JournalReader", "read_counters", "read_session"]
-
-CUT_OFF: Final = "the recording was cut off; what was recorded until then is here"
-"""A line for people, of a process or of the whole recording."""
+__all__ = ["JournalReader", "read_counters", "read_session"]
 
 
 @dataclass

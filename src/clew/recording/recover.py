@@ -12,7 +12,7 @@ from typing import Any
 
 from clew.errors import NotATraceError, OutputError, TraceDamagedError, TraceUnfinishedError
 from clew.protocol._constants import Mode
-from clew.recording.journal import JOURNAL_NAME
+from clew.recording.journal import CUT_OFF, JOURNAL_NAME
 from clew.recording.raw import SessionInfo
 from clew.recording.snapshot import SNAPSHOT_NAME, Snapshots
 from clew.store.manifest import MANIFEST_NAME
@@ -27,7 +27,7 @@ def recover(directory: Path) -> bool:
     written.
     """
     from clew.recording.assemble import assemble
-    from clew.recording.journal_reader import CUT_OFF, JournalReader, read_session
+    from clew.recording.journal_reader import JournalReader, read_session
 
     if (directory / MANIFEST_NAME).is_file():
         return False
@@ -37,7 +37,7 @@ def recover(directory: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             snapshot = directory / SNAPSHOT_NAME
             written_ns = [one.stat().st_mtime_ns for one in (path, snapshot) if one.exists()]
-            session = _describe(path, read_session(path), max(written_ns), CUT_OFF)
+            session = _describe(path, read_session(path), max(written_ns))
             processes = (
                 dataclasses.replace(process, end_ns=max(process.end_ns, session.end_ns))
                 if process.exit_code is None and process.signal is None
@@ -56,7 +56,7 @@ def recover(directory: Path) -> bool:
     return True
 
 
-def _describe(path: Path, described: dict[str, Any], end_ns: int, cut_off: str) -> SessionInfo:
+def _describe(path: Path, described: dict[str, Any], end_ns: int) -> SessionInfo:
     try:
         return SessionInfo(
             command=[str(word) for word in described["command"]],
@@ -69,7 +69,7 @@ def _describe(path: Path, described: dict[str, Any], end_ns: int, cut_off: str) 
             machine=dict(described["machine"]),
             target_cpu_seconds=0.0,
             controller_cpu_seconds=0.0,
-            warnings=[cut_off],
+            warnings=[CUT_OFF],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TraceDamagedError(path, f"the journal's beginning says nonsense ({error})") from error
