@@ -51,7 +51,8 @@ def record(
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
     from clew.recording.interrupts import InterruptGuard
-    from clew.recording.session import RecordingSession, RecordOptions, default_output
+    from clew.recording.output import default_output
+    from clew.recording.session import RecordingSession, RecordOptions
     from clew.store.trace import Trace
 
     words = [os.fspath(word) for word in command]
@@ -76,6 +77,8 @@ def record(
     if not quiet:
         for message in result.warnings:
             warnings.warn(message, stacklevel=2)
+    if result.failure is not None:
+        raise result.failure
     return Trace(result.output)
 
 
@@ -103,7 +106,8 @@ def attach(
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
     from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
-    from clew.recording.session import RecordOptions, default_output
+    from clew.recording.output import default_output
+    from clew.recording.session import RecordOptions
     from clew.store.trace import Trace
 
     if mode.upper() not in Mode.__members__:
@@ -126,6 +130,8 @@ def attach(
     if not quiet:
         for message in result.warnings:
             warnings.warn(message, stacklevel=2)
+    if result.failure is not None:
+        raise result.failure
     return Trace(result.output)
 
 

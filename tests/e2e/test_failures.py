@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from clew.recording.journal import JOURNAL_NAME
 from clew.store.schema import SCHEMAS
+from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.programs.build import find
 
@@ -49,29 +51,13 @@ def small_disk(place: Path, size_bytes: int) -> Iterator[Path]:
         subprocess.run(["umount", place], check=True)
 
 
-def test_a_disk_that_is_full_while_recording(tmp_path: Path) -> None:
-    command = ["gzip", "-9c", sys.executable]
-    native = runs.run(command)
-    with small_disk(tmp_path / "small", 160 << 10) as small:
-        recorded = runs.run(runs.clew_command("record", "-o", small / "out.clew", "--", *command))
-        assert (recorded.status, recorded.stdout) == (native.status, native.stdout)
-        assert b"No space left on device; what came later was kept in memory" in recorded.stderr
-        runs.read(small / "out.clew")
-
-
-def test_a_disk_that_is_too_small_for_any_trace(tmp_path: Path) -> None:
-    with small_disk(tmp_path / "small", 16 << 10) as small:
-        recorded = runs.run(runs.clew_command("record", "-o", small / "out.clew", "--", "echo", "output"))
-        assert (recorded.status, recorded.stdout) == (1, b"output\n")
-        assert b"the disk is full" in recorded.stderr
-        assert is_one_line(recorded.stderr)
-        assert not list(small.iterdir())
-
-
 @contextmanager
-def recording_of_a_copy(trace: Path) -> Iterator[subprocess.Popen[bytes]]:
+def recording_of_a_copy(trace: Path, *, quiet: bool = True) -> Iterator[subprocess.Popen[bytes]]:
     """A recording whose target copies its input to its output, line by line, and has done so once."""
-    command = [os.fspath(word) for word in runs.clew_command("record", "-q", "-o", trace, "--", "sed", "-u", "p")]
+    command = [
+        os.fspath(word)
+        for word in runs.clew_command("record", *(["-q"] if quiet else []), "-o", trace, "--", "sed", "-u", "p")
+    ]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=runs.environment()) as process:
         try:
@@ -83,6 +69,64 @@ def recording_of_a_copy(trace: Path) -> Iterator[subprocess.Popen[bytes]]:
             yield process
         finally:
             process.kill()
+
+
+def test_a_disk_that_is_full_while_recording(tmp_path: Path) -> None:
+    command = ["gzip", "-9c", sys.executable]
+    native = runs.run(command)
+    with small_disk(tmp_path / "small", 160 << 10) as small:
+        recorded = runs.run(runs.clew_command("record", "-o", small / "out.clew", "--", *command))
+        assert (recorded.status, recorded.stdout) == (native.status, native.stdout)
+        assert b"No space left on device; what came later was kept in memory" in recorded.stderr
+        runs.read(small / "out.clew")
+
+
+def test_a_disk_that_is_too_small_for_any_trace(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", 64 << 10) as small:
+        trace = small / "out.clew"
+        recorded = runs.run(runs.clew_command("record", "-o", trace, "--", "sh", "-c", "echo output; exit 3"))
+        assert (recorded.status, recorded.stdout) == (3, b"output\n")
+        assert b"the disk is full" in recorded.stderr
+        assert b"clew recover" in recorded.stderr.splitlines()[-1]
+        assert [path.name for path in trace.iterdir()] == [JOURNAL_NAME]
+
+        refused = runs.run(runs.clew_command("recover", trace))
+        assert refused.status == 1
+        assert b"the disk is full" in refused.stderr
+        assert is_one_line(refused.stderr)
+        assert [path.name for path in trace.iterdir()] == [JOURNAL_NAME]
+
+        subprocess.run(["mount", "-o", "remount,size=1m", small], check=True)
+        assert runs.run(runs.clew_command("recover", trace)).status == 0
+        # The counters all found room, and not all of the code.
+        assert Trace(trace).blocks.num_rows > 50
+        assert Trace(trace).manifest.losses["damaged_counters"] > 0
+
+
+def test_a_disk_that_is_full_already(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", 16 << 10) as small:
+        (small / "filler").write_bytes(bytes(16 << 10))
+        recorded = runs.run(runs.clew_command("record", "-o", small / "out.clew", "--", "echo", "output"))
+        assert (recorded.status, recorded.stdout) == (1, b"")
+        assert b"the disk is full" in recorded.stderr
+        assert is_one_line(recorded.stderr)
+        assert [path.name for path in small.iterdir()] == ["filler"]
+
+
+def test_a_disk_that_has_room_again(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", 1 << 20) as small:
+        filler = small / "filler"
+        filler.write_bytes(bytes((1 << 20) - (16 << 10)))
+        with recording_of_a_copy(small / "out.clew", quiet=False) as process:
+            assert process.stderr is not None
+            assert b"kept in memory meanwhile: free some space" in process.stderr.readline()
+            filler.unlink()
+            output, complaints = process.communicate(b"last\n", timeout=60)
+            assert (process.returncode, output) == (0, b"last\nlast\n")
+            assert b"there is room again" in complaints
+            assert b"No space left" not in complaints
+        assert runs.run(runs.clew_command("verify", small / "out.clew")).status == 0
+        assert Trace(small / "out.clew").manifest.lost_records == 0
 
 
 @pytest.mark.parametrize("words", READERS, ids=" ".join)

@@ -19,7 +19,8 @@ from clew.errors import UsageError
 from clew.process.attachable import check_attachable
 from clew.protocol._constants import Mode
 from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
-from clew.recording.session import RecordOptions, default_output
+from clew.recording.output import default_output
+from clew.recording.session import RecordOptions
 
 __all__ = ["command"]
 
@@ -82,7 +83,7 @@ def command(
             n_others = len(session.left.seconds.keys() - {target})
             others = f"; {n_others} of its children detached" if n_others else ""
             say(f"process {pid} {what} after {time.monotonic() - started:.1f} s{others}")
-        print_result(
+        result = print_result(
             session.finish,
             is_quiet=quiet,
             with_statistics=stats,
@@ -91,7 +92,7 @@ def command(
                 "detach_microseconds": round((session.detach_seconds or 0.0) * 1e6),
             },
         )
-    return 0
+    return 0 if result.failure is None else result.failure.exit_status
 
 
 def _parse_pid(text: str) -> Pid:

@@ -23,7 +23,8 @@ from clew.errors import ClewError
 from clew.process.launch import original_environment
 from clew.protocol._constants import Mode
 from clew.recording.interrupts import InterruptGuard
-from clew.recording.session import RecordingSession, RecordOptions, default_output
+from clew.recording.output import default_output
+from clew.recording.session import RecordingSession, RecordOptions
 
 if TYPE_CHECKING:
     from clew.recording.session import RecordResult
@@ -100,8 +101,10 @@ def print_result(
     if not is_quiet:
         for warning in result.warnings:
             say(warning)
-        if sys.stderr is not None:
-            _print_summary(result)
+    if result.failure is not None:
+        say(f"{result.failure.message}; what was recorded is kept: `clew recover {result.output}` makes a trace of it")
+    elif not is_quiet and sys.stderr is not None:
+        _print_summary(result)
     if with_statistics:
         for name, value in {**result.statistics, **more}.items():
             say(f"{name} {value}")

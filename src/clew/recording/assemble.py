@@ -29,8 +29,19 @@ __all__ = ["assemble"]
 
 
 def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
-    """Write the trace of `processes` into `trace_directory`, which exists. Raises OSError if it can't be written."""
+    """Write the trace of `processes` into `trace_directory`, which exists.
+
+    Raises OSError if it can't be written: nothing of it is left then.
+    """
     writer = TraceWriter(trace_directory)
+    try:
+        _write(processes, writer, session)
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: SessionInfo) -> None:
     first, files = FirstIds(), ImageFiles()
     losses = dict.fromkeys(
         (

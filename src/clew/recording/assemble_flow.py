@@ -84,6 +84,8 @@ def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> Process
         damaged_counters += int(np.count_nonzero(~sound))
         counters.append(separation.apply(Counters(thread.counters.index[sound], thread.counters.value[sound])))
     used = sorted_unique(np.zeros(0, np.int64), *(one.index for one in counters))
+    # What counted, but was never announced: those records were lost.
+    damaged_counters += int(np.count_nonzero(~is_in(used, sorted_unique(edges.counter, paths.counter))))
     edges = edges.take(np.flatnonzero(is_in(edges.counter, used)))
     paths = paths.take(np.flatnonzero(is_in(paths.counter, used)))
 

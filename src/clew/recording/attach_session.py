@@ -22,8 +22,9 @@ from clew.recording.filters_live import LiveFilters
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, JournalWriter
 from clew.recording.leaving import Left
+from clew.recording.output import make_directory, remove_directory
 from clew.recording.processes import Processes
-from clew.recording.session import RecordingSession, RecordOptions, make_directory, remove_directory
+from clew.recording.session import RecordingSession, RecordOptions
 from clew.recording.snapshot import Snapshots
 
 __all__ = ["AttachSession", "LeaveGuard", "command_of", "name_of"]

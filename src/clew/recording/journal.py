@@ -18,14 +18,15 @@ import mmap
 import os
 import struct
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from clew.errors import OutputError
+from clew.protocol._constants import RECORD_BYTES
 
 __all__ = ["CUT_OFF", "JOURNAL_NAME", "Frame", "FrameKind", "JournalWriter", "ProcessJournal", "iter_frames"]
 
@@ -83,18 +84,20 @@ class JournalWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            self._fd = os.open(path, flags, 0o666)
         except OSError as error:
             raise OutputError.from_os_error(path, error) from error
         # Held for as long as this process lives: nobody recovers what is still being written.
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self._end_offset = 0
-        self._overflow_bytes = 0
+        self.size_bytes = 0
+        """How much of the file is whole."""
         self.failure: OSError | None = None
         """Why the file ends early, or None."""
         self.overflow: list[Frame] = []
         """What found no room in the file, in memory."""
+        self._overflow_bytes = 0
 
     def __enter__(self) -> JournalWriter:
         return self
@@ -116,34 +119,80 @@ class JournalWriter:
         first: int = 0,
     ) -> bool:
         """Append a frame of `payload` and then `second`; False if there was no room, not even in memory."""
+        frame = Frame(kind, process, stream, slot, first, self.size_bytes, memoryview(payload))
         size_bytes = len(payload) + len(second)
-        if self.failure is None:
-            header = bytearray(_HEADER.pack(_MAGIC, kind, _VERSION, stream, slot, size_bytes, first, process, 0))
-            checksum = zlib.crc32(second, zlib.crc32(payload, zlib.crc32(header[:_HEADER_BEFORE_CHECKSUM_BYTES])))
-            struct.pack_into("<I", header, _HEADER_BEFORE_CHECKSUM_BYTES, checksum)
-            try:
-                self._write_all([header, payload, second, bytes(-size_bytes % UNIT_BYTES)])
-                return True
-            except OSError as error:
-                self.failure = error
-                # A shorter file leaves room for the tables.
-                os.ftruncate(self._fd, self._end_offset)
+        written_bytes = self._append(frame, second) if self.failure is None else 0
+        if written_bytes is None:
+            return True
         limit = MAX_OVERFLOW_RECORDS_BYTES if kind is FrameKind.RECORDS else MAX_OVERFLOW_BYTES
-        if self._overflow_bytes + size_bytes > limit:
+        if self._overflow_bytes + size_bytes - written_bytes > limit:
             return False
-        self._overflow_bytes += size_bytes
-        content = memoryview(bytes(payload) + bytes(second))
-        self.overflow.append(Frame(kind, process, stream, slot, first, self._end_offset, content))
+        self._overflow_bytes += size_bytes - written_bytes
+        rest = memoryview(bytes(payload) + bytes(second))[written_bytes:]
+        self.overflow.append(replace(frame, payload=rest))
         return True
 
-    def _write_all(self, parts: list[bytes | bytearray | memoryview]) -> None:
+    def retry(self) -> bool:
+        """Write what is kept in memory, as far as there is room for it by now; whether that was all."""
+        n_written = 0
+        for frame in self.overflow:
+            written_bytes = self._append(frame)
+            if written_bytes is not None:
+                self.overflow[n_written] = replace(frame, payload=frame.payload[written_bytes:])
+                self._overflow_bytes -= written_bytes
+                break
+            self._overflow_bytes -= len(frame.payload)
+            n_written += 1
+        else:
+            self.failure = None
+        del self.overflow[:n_written]
+        return not self.overflow
+
+    def withdraw(self) -> memoryview:
+        """Take the file's content into memory, and leave it empty."""
+        content = memoryview(self.path.read_bytes())[: self.size_bytes]
+        os.ftruncate(self._fd, 0)
+        return content
+
+    def restore(self, content: memoryview) -> None:
+        """Write what was withdrawn again, and what is kept in memory, as far as there is room: records last."""
+        frames = [*iter_frames(content), *self.overflow]
+        self.size_bytes = 0
+        self.overflow = sorted(frames, key=lambda frame: frame.kind == FrameKind.RECORDS)
+        self.retry()
+
+    def remove(self) -> None:
+        """The trace is whole without it."""
+        self.path.unlink(missing_ok=True)
+
+    def _append(self, frame: Frame, second: bytes | memoryview = b"") -> int | None:
+        """Write a frame of `frame.payload` and then `second`. None; or what there was room for, a part of records."""
+        size_bytes = len(frame.payload) + len(second)
+        fields = (frame.kind, _VERSION, frame.stream, frame.slot, size_bytes, frame.first, frame.process)
+        header = bytearray(_HEADER.pack(_MAGIC, *fields, 0))
+        checksum = zlib.crc32(second, zlib.crc32(frame.payload, zlib.crc32(header[:_HEADER_BEFORE_CHECKSUM_BYTES])))
+        struct.pack_into("<I", header, _HEADER_BEFORE_CHECKSUM_BYTES, checksum)
+        try:
+            self._write_all([header, frame.payload, second, bytes(-size_bytes % UNIT_BYTES)])
+        except OSError as error:
+            self.failure = error
+            room_bytes = os.fstat(self._fd).st_size - self.size_bytes - _HEADER.size
+            os.ftruncate(self._fd, self.size_bytes)
+            fitting_bytes = room_bytes // RECORD_BYTES * RECORD_BYTES
+            if frame.kind != FrameKind.RECORDS or fitting_bytes <= 0:
+                return 0
+            part = memoryview(bytes(frame.payload) + bytes(second))[:fitting_bytes]
+            return fitting_bytes if self._append(replace(frame, payload=part)) is None else 0
+        self.size_bytes += _HEADER.size + size_bytes + -size_bytes % UNIT_BYTES
+        return None
+
+    def _write_all(self, parts: Sequence[bytes | bytearray | memoryview]) -> None:
         wanted_bytes = sum(map(len, parts))
         written_bytes = os.writev(self._fd, parts)
         if written_bytes < wanted_bytes:
             rest = memoryview(b"".join(parts))[written_bytes:]
             while rest:
                 rest = rest[os.write(self._fd, rest) :]
-        self._end_offset += wanted_bytes
 
     def close(self) -> None:
         """Close the file."""
@@ -179,13 +228,10 @@ class ProcessJournal:
         return self.write(kind, json.dumps(content).encode("ascii"), stream=stream, slot=slot)
 
 
-def iter_frames(path: Path) -> Iterator[Frame]:
-    """The frames of the journal at `path`, up to the first that is cut off or damaged."""
-    with open(path, "rb") as file:
-        size_bytes = os.fstat(file.fileno()).st_size
-        if size_bytes == 0:
-            return
-        view = memoryview(mmap.mmap(file.fileno(), size_bytes, prot=mmap.PROT_READ))
+def iter_frames(source: Path | memoryview) -> Iterator[Frame]:
+    """The frames of the journal at a path, or of its content, up to the first that is cut off or damaged."""
+    view = source if isinstance(source, memoryview) else _map_file(source)
+    size_bytes = len(view)
     offset = 0
     while offset + UNIT_BYTES <= size_bytes:
         magic, kind, version, stream, slot, payload_bytes, first, process, checksum = _HEADER.unpack_from(view, offset)
@@ -197,3 +243,9 @@ def iter_frames(path: Path) -> Iterator[Frame]:
             return
         yield Frame(kind, process, stream, slot, first, offset, payload)
         offset = end + -payload_bytes % UNIT_BYTES
+
+
+def _map_file(path: Path) -> memoryview:
+    with open(path, "rb") as file:
+        size_bytes = os.fstat(file.fileno()).st_size
+        return memoryview(mmap.mmap(file.fileno(), size_bytes, prot=mmap.PROT_READ) if size_bytes else b"")

@@ -102,16 +102,23 @@ class JournalReader:
     journal says can't be.
     """
 
-    def __init__(self, path: Path, overflow: Sequence[Frame] = (), snapshot: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        overflow: Sequence[Frame] = (),
+        snapshot: Path | None = None,
+        content: memoryview | None = None,
+    ) -> None:
         """The journal at `path`, and then `overflow`, frames that found no room in the file.
 
-        `snapshot` has the counters of threads whose end is not in the journal. Raises TraceDamagedError if not even the
-        journal's beginning is there. One that was cut off gives what is in front of the cut, with a warning.
+        `content` is read instead of the file, which is only blamed then. `snapshot` has the counters of threads whose
+        end is not in the journal. Raises TraceDamagedError if not even the journal's beginning is there. One that was
+        cut off gives what is in front of the cut, with a warning.
         """
         self._path = path
         found: dict[int, _Found] = defaultdict(_Found)
         with self._blamed():
-            for frame in itertools.chain(iter_frames(path), overflow):
+            for frame in itertools.chain(iter_frames(path if content is None else content), overflow):
                 found[frame.process].take(frame)
             if snapshot is not None and snapshot.is_file():
                 kept: dict[int, _Found] = defaultdict(_Found)

@@ -7,7 +7,6 @@ already. What records mean is not known here; the terminal is `clew.cli`'s.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import signal
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clew import __version__
 from clew.address import Pid
-from clew.errors import OutputError, OutputExistsError, UsageError
+from clew.errors import OutputError, UsageError
 from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped
 from clew.process.linux import become_subreaper
@@ -32,6 +31,7 @@ from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
 from clew.recording.leaving import Left, leave_all
 from clew.recording.machine import machine_facts
+from clew.recording.output import make_directory, remove_directory
 from clew.recording.processes import Processes
 from clew.recording.snapshot import Snapshots
 
@@ -42,12 +42,7 @@ __all__ = [
     "RecordOptions",
     "RecordResult",
     "RecordingSession",
-    "default_output",
-    "make_directory",
-    "remove_directory",
 ]
-
-MAX_DEFAULT_NAMES: Final = 10_000
 
 MIN_DELAY_SECONDS: Final = 0.0005
 MAX_DELAY_SECONDS: Final = 0.02
@@ -84,7 +79,8 @@ class RecordOptions:
 class RecordResult:
     """How it went. `exit_code` or `signal` tells how the target ended; both None: it goes on without clew.
 
-    `statistics` are the runtimes' own numbers, added up. `warnings` are lines for people.
+    `statistics` are the runtimes' own numbers, added up. `warnings` are lines for people. `failure` is why there is no
+    trace, or None: what was recorded is kept for `clew recover` then.
     """
 
     output: Path
@@ -93,6 +89,7 @@ class RecordResult:
     signal: int | None
     statistics: dict[str, int]
     warnings: list[str] = field(default_factory=list)
+    failure: OutputError | None = None
 
     @property
     def exit_status(self) -> int:
@@ -117,9 +114,9 @@ class RecordingSession:
         self._filters = FilterSet(options.include, options.exclude)
         self._warnings: list[str] = []
         self._start_ns = 0
-        self._tell = options.tell
         self._alone_since: float | None = None
         self._interrupts = 0
+        self._is_alone_told = self._is_full_told = False
 
     def start(self) -> Pid:
         """Start the target under the runtime; its process id. Raises ClewError."""
@@ -159,33 +156,19 @@ class RecordingSession:
         finally:
             self._guard.leave()
             self._processes.leave()
+        self._look_after_journal()
         self._note_losses()
-        self._journal.close()
 
     def finish(self) -> RecordResult:
-        """Write the trace's tables. Raises OutputError if there is no room for them."""
+        """Write the trace's tables. What can't be written is told in the result."""
         from clew.recording.journal_reader import JournalReader
+        from clew.recording.publish import publish
 
         reader = JournalReader(self._journal.path, self._journal.overflow)
-        end_ns, warnings = reader.end_ns, reader.warnings
-        try:
-            self._assemble(reader, end_ns)
-        except OutputError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            # With all of it in memory the journal's room is worth more to the tables.
-            processes = list(reader)
-            del reader
-            self._journal.path.unlink(missing_ok=True)
+        with self._journal:
+            failure = publish(self._journal, reader, lambda processes: self._assemble(processes, reader.end_ns))
+        if failure is None:
             self._snapshots.remove()
-            try:
-                self._assemble(processes, end_ns)
-            except OutputError:
-                # Neither tables nor journal find room: half a trace would only be taken for one.
-                remove_directory(self.options.output)
-                raise
-        self._journal.path.unlink(missing_ok=True)
-        self._snapshots.remove()
         status = self._processes.exit_status.get(self.pid)
         is_killed = status is not None and os.WIFSIGNALED(status)
         return RecordResult(
@@ -194,7 +177,8 @@ class RecordingSession:
             None if status is None or is_killed else os.WEXITSTATUS(status),
             os.WTERMSIG(status) if status is not None and is_killed else None,
             self._processes.statistics.totals,
-            list(dict.fromkeys([*self._warnings, *warnings])),
+            list(dict.fromkeys([*self._warnings, *reader.warnings])),
+            failure,
         )
 
     def _follow_all(self) -> None:
@@ -209,6 +193,7 @@ class RecordingSession:
                 self._processes.settle_ended()
                 if self.options.adopts_orphans:
                     self._processes.bury_orphans()
+                self._look_after_journal()
                 names_at = now
             if self._snapshots.is_due:
                 self._processes.write_snapshot(self._snapshots)
@@ -217,6 +202,21 @@ class RecordingSession:
                 is_paused = False
             if self._has_left(now):
                 return
+
+    def _look_after_journal(self) -> None:
+        """Try again to write what found no room, and tell people while they can still help it."""
+        if self._journal.failure is None:
+            return
+        if not self._is_full_told:
+            self._tell_people(f"{self._full_line()}; what comes is kept in memory meanwhile: free some space")
+            self._is_full_told = True
+        if self._journal.retry():
+            self._tell_people(f"{self._journal.path}: there is room again")
+            self._is_full_told = False
+
+    def _tell_people(self, line: str) -> None:
+        if self.options.tell is not None:
+            self.options.tell(line)
 
     def _has_left(self, now: float) -> bool:
         """Whether clew is to leave the processes, and has; `now` is the monotonic time."""
@@ -244,20 +244,22 @@ class RecordingSession:
             return
         if self._alone_since is None:
             self._alone_since, self._interrupts = now, self._guard.interrupts
-        elif now - self._alone_since > TELL_AFTER_SECONDS and self._tell is not None:
-            self._tell(
+        elif now - self._alone_since > TELL_AFTER_SECONDS and not self._is_alone_told:
+            self._tell_people(
                 "the program has ended; descendants of it still run and are recorded; SIGINT to clew ends that "
                 "(Ctrl-C reaches those of the terminal, too)"
             )
-            self._tell = None
+            self._is_alone_told = True
 
     def end_pause(self) -> None:
         """Let a paused target run its first instruction."""
         self._processes.end_pause()
 
     def _write_session(self) -> None:
-        """What `clew recover` has to know of the session, should this process not live to write it."""
+        """What `clew recover` has to know of the session. Raises OutputError if there is no room even for that."""
         self._journal.write(FrameKind.SESSION, json.dumps(self._describe()).encode("ascii"))
+        if self._journal.failure is not None:
+            raise OutputError.from_os_error(self.options.output, self._journal.failure)
 
     def _describe(self) -> dict[str, Any]:
         options = self.options
@@ -289,11 +291,12 @@ class RecordingSession:
         self._warnings += self._processes.warnings
         self._warnings += self._filters.warnings
         self._warnings += [f"filter {text!r} held nothing that was loaded" for text in self._filters.unused()]
-        failure = self._journal.failure
-        if failure is not None:
-            self._warnings.append(
-                f"{self._journal.path}: {failure.strerror}; what came later was kept in memory as far as it fitted"
-            )
+        if self._journal.failure is not None:
+            self._warnings.append(f"{self._full_line()}; what came later was kept in memory as far as it fitted")
+
+    def _full_line(self) -> str:
+        assert self._journal.failure is not None
+        return f"{self._journal.path}: {self._journal.failure.strerror}"
 
     def _assemble(self, processes: Iterable[RawProcess], end_ns: int) -> None:
         from clew.recording.assemble import assemble
@@ -328,35 +331,3 @@ class _Pace:
         self.delay_seconds = min(max(wanted, MIN_DELAY_SECONDS), 2 * self.delay_seconds, self._max)
         self._last = now
         return now
-
-
-def default_output(program: str) -> Path:
-    """`PROGRAM.clew` in the working directory, with a number if there is one already."""
-    name = os.path.basename(program) or "trace"
-    for number in range(1, MAX_DEFAULT_NAMES):
-        path = Path(f"{name}.clew" if number == 1 else f"{name}-{number}.clew")
-        if not os.path.lexists(path):
-            return path
-    raise UsageError(f"{name}.clew and {MAX_DEFAULT_NAMES} more names are taken; choose one")
-
-
-def make_directory(path: Path) -> None:
-    """Make the directory of a trace. Raises OutputExistsError, or OutputError with the reason."""
-    try:
-        path.mkdir()
-    except FileExistsError as error:
-        raise OutputExistsError(path) from error
-    except FileNotFoundError as error:
-        raise OutputError(
-            path, f"the directory {path.parent} does not exist; make it, or choose another with -o"
-        ) from error
-    except OSError as error:
-        raise OutputError.from_os_error(path, error) from error
-
-
-def remove_directory(path: Path) -> None:
-    """Remove a directory with all that is in it, as far as that is possible."""
-    # Late: it brings three libraries for compression along, and is needed where something failed only.
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +33,7 @@ _DELTA_COLUMNS: Final = {
 class TraceWriter:
     """Writes one trace into `directory`, which exists. `write` any number of tables, then `finish` once.
 
-    Raises OSError as the operating system gives it; what was published until then stays.
+    Raises OSError as the operating system gives it; what was published until then stays, until it is discarded.
     """
 
     def __init__(self, directory: Path, part_rows: int = PART_ROWS) -> None:
@@ -80,6 +81,11 @@ class TraceWriter:
         text = dataclasses.replace(manifest, tables=self._tables).to_json()
         with self._publish(self._directory / MANIFEST_NAME) as file:
             file.write(text.encode())
+
+    def discard(self) -> None:
+        """Remove the tables, as far as that is possible: they are not to become a trace."""
+        for name in SCHEMAS:
+            shutil.rmtree(self._directory / name, ignore_errors=True)
 
     @contextlib.contextmanager
     def _publish(self, path: Path) -> Any:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.errors import OutputError, TraceDamagedError
+from clew.protocol._constants import RECORD_BYTES
 from clew.recording import journal as journal_module
 from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
 from clew.recording.journal_reader import JournalReader
@@ -62,33 +63,84 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
         JournalWriter(tmp_path / "j")
 
 
+class Disk:
+    """What files of the test have of a disk: `room_bytes` for each of them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room_bytes: int) -> None:
+        self.room_bytes = room_bytes
+        self._writev = os.writev
+        monkeypatch.setattr(os, "writev", self.writev)
+        monkeypatch.setattr(os, "write", lambda fd, data: self.writev(fd, [data]))
+
+    def writev(self, fd: int, parts: list[bytes]) -> int:
+        """As much as there is room for."""
+        room_bytes = self.room_bytes - os.fstat(fd).st_size
+        if room_bytes <= 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._writev(fd, [b"".join(parts)[:room_bytes]])
+
+
+def records(number: int, n_records: int) -> bytes:
+    return bytes([number]) * RECORD_BYTES * n_records
+
+
 def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    room_bytes = 300
-    real_writev = os.writev
-
-    def writev(fd: int, parts: list[bytes]) -> int:
-        data = b"".join(parts)
-        if os.fstat(fd).st_size + len(data) > room_bytes:
-            rest = room_bytes - os.fstat(fd).st_size
-            if rest <= 0:
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return real_writev(fd, [data[:rest]])
-        return real_writev(fd, parts)
-
-    def write(fd: int, data: bytes) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "writev", writev)
-    monkeypatch.setattr(os, "write", write)
-    monkeypatch.setattr(journal_module, "MAX_OVERFLOW_RECORDS_BYTES", 250)
+    Disk(monkeypatch, 300)
+    monkeypatch.setattr(journal_module, "MAX_OVERFLOW_RECORDS_BYTES", 4 * RECORD_BYTES)
     with JournalWriter(tmp_path / "j") as journal:
-        assert [journal.write(FrameKind.RECORDS, bytes([number]) * 100) for number in range(6)] == [
-            *(True, True, True, False, False, False),
+        assert [journal.write(FrameKind.RECORDS, records(number, 2)) for number in range(4)] == [
+            *(True, True, True, False),
         ]
         assert ProcessJournal(journal, 0).write_json(FrameKind.THREAD, {"tid": 1})
         assert journal.failure is not None
-    assert [bytes(frame.payload)[0] for frame in iter_frames(tmp_path / "j")] == [0]
+    assert [bytes(frame.payload) for frame in iter_frames(tmp_path / "j")] == [records(0, 2)]
     assert [frame.kind for frame in journal.overflow] == [FrameKind.RECORDS, FrameKind.RECORDS, FrameKind.THREAD]
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sizes=st.lists(st.integers(0, 9), max_size=12),
+    room_bytes=st.lists(st.integers(0, 4000), min_size=1, max_size=6),
+)
+def test_nothing_is_lost_once_there_is_room(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, sizes: list[int], room_bytes: list[int]
+) -> None:
+    """However the room grows meanwhile: what comes back is what was written, in its order, records perhaps in parts."""
+    path = tmp_path_factory.mktemp("journal") / "j"
+    with monkeypatch.context() as patch, JournalWriter(path) as journal:
+        disk = Disk(patch, 0)
+        written = []
+        for number, n_records in enumerate(sizes):
+            disk.room_bytes = max(room_bytes[: 1 + number % len(room_bytes)])
+            journal.write(FrameKind.RECORDS, records(number, n_records), stream=number)
+            journal.write(FrameKind.STATUS, bytes([number]) * 100, stream=number)
+            written += [records(number, n_records), bytes([number]) * 100]
+            if number % 3 == 2:
+                journal.retry()
+            read = b"".join(bytes(frame.payload) for frame in [*iter_frames(path), *journal.overflow])
+            assert read == b"".join(written)
+        disk.room_bytes = 1 << 20
+        assert journal.retry()
+        assert journal.failure is None
+        assert b"".join(bytes(frame.payload) for frame in iter_frames(path)) == b"".join(written)
+
+
+def test_what_is_put_back_has_its_records_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with JournalWriter(tmp_path / "j") as journal:
+        for number in range(3):
+            journal.write(FrameKind.RECORDS, records(number, 2))
+            journal.write(FrameKind.STATUS, bytes([number]) * 100)
+        content = journal.withdraw()
+        assert not (tmp_path / "j").read_bytes()
+        # For three of the one kind, and a frame and a half of the other.
+        Disk(monkeypatch, 3 * (64 + 128) + 64 + 128 + 64 + 64 + 63)
+        journal.restore(content)
+    assert [bytes(frame.payload) for frame in iter_frames(tmp_path / "j")] == [
+        *(bytes([number]) * 100 for number in range(3)),
+        records(0, 2),
+        records(1, 1),
+    ]
+    assert [bytes(frame.payload) for frame in journal.overflow] == [records(1, 1), records(2, 2)]
 
 
 def test_journals_without_a_beginning_are_damaged(tmp_path: Path) -> None:

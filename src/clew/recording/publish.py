@@ -1,0 +1,62 @@
+"""From a journal to the tables of its trace, also where the disk has no room for both.
+
+Runs in the controller, when all that was followed has ended or was left. What can't be made a trace of is kept as a
+journal, for `clew recover`.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from clew.errors import OutputError
+from clew.recording.journal import JournalWriter
+from clew.recording.journal_reader import JournalReader
+
+if TYPE_CHECKING:
+    from clew.recording.raw import RawProcess
+
+__all__ = ["publish"]
+
+MAX_WITHDRAWN_BYTES: Final = 2 << 30
+"""How large a journal may be that is taken into memory to make room for the tables."""
+
+
+def publish(
+    journal: JournalWriter, reader: JournalReader, write: Callable[[Iterable[RawProcess]], None]
+) -> OutputError | None:
+    """Call `write` with the processes of `journal`, which `reader` reads, and remove the journal.
+
+    `write` raises OutputError where it can't, and leaves nothing then. Why the journal is all that there is, or None.
+    """
+    failure = None
+    try:
+        write(reader)
+    except OutputError as error:
+        failure = error
+    if failure is not None and failure.errno in (errno.ENOSPC, errno.EDQUOT):
+        # The journal's room is worth more to the tables.
+        failure = _publish_from_memory(journal, write, failure)
+    if failure is None:
+        journal.remove()
+    return failure
+
+
+def _publish_from_memory(
+    journal: JournalWriter, write: Callable[[Iterable[RawProcess]], None], failure: OutputError
+) -> OutputError | None:
+    """Write without the journal on the disk, which is put back should that be of no use, either."""
+    if journal.size_bytes > MAX_WITHDRAWN_BYTES:
+        return failure
+    content = journal.withdraw()
+    is_written = False
+    try:
+        write(JournalReader(journal.path, journal.overflow, content=content))
+        is_written = True
+    except OutputError as error:
+        return error
+    finally:
+        if not is_written:
+            journal.restore(content)
+    return None
