@@ -2,6 +2,7 @@
 #![no_std]
 #![no_main]
 
+use clew_runtime::arch::x86_64::xmm::AT_ENTRY;
 use clew_runtime::protocol::{self, error_code, StartBlock};
 use core::arch::global_asm;
 use core::panic::PanicInfo;
@@ -21,11 +22,18 @@ global_asm!(
     ".globl _start",
     "_start:",
     "cld",
+    // Where threads are sent to the gates later this one's vector state is the controller's to keep; if that is killed, ours.
+    "lea rax, [rip + {vector}]",
+    ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+    "movups [rax + 16 * \\n], xmm\\n",
+    ".endr",
+    "stmxcsr [rax + 256]",
     "lea rsp, [rip + {stack} + {size}]",
     "xor ebp, ebp",
     "call {start}",
     "ud2",
     ".popsection",
+    vector = sym AT_ENTRY,
     stack = sym BOOT_STACK,
     size = const BOOT_STACK_BYTES,
     start = sym start,

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x7e, 0x42, 0x25, 0xdb, 0x79, 0x85, 0xb2, 0x26, 0xb3, 0x89, 0x1e, 0x32, 0x42, 0x40, 0xdc, 0x43, 0xe7, 0xc4, 0x98,
-    0x04, 0x27, 0xf0, 0x19, 0xc6, 0x95, 0xfd, 0xd2, 0xac, 0xa4, 0x0b, 0x4c, 0xcb,
+    0xa5, 0x50, 0x38, 0x2e, 0x52, 0xf4, 0xc0, 0x79, 0x22, 0xc0, 0x65, 0x2d, 0x8d, 0x18, 0x97, 0x4d, 0xa8, 0x82, 0xb7,
+    0x86, 0x6e, 0xec, 0x50, 0xd8, 0x3e, 0xc2, 0x8b, 0x65, 0xec, 0xcd, 0x06, 0xd0,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -139,6 +139,18 @@ pub mod runtime_state {
     pub const INJECTED: u32 = 0;
     pub const RUNNING: u32 = 1;
     pub const FAILED: u32 = 2;
+}
+
+/// How far a process is in the runtime's hands: it is entered and left as a whole, also if the controller is killed
+/// meanwhile. A thread that enters or has parked and goes on looks here. entering: it goes back to where it came from.
+/// entered (controller, or the runtime of a launched program) and leaving (controller): the points of no return.
+/// giving_back: one thread does what leave_pc does; left: nothing of the process depends on the runtime any more.
+pub mod stage {
+    pub const ENTERING: u32 = 0;
+    pub const ENTERED: u32 = 1;
+    pub const LEAVING: u32 = 2;
+    pub const GIVING_BACK: u32 = 3;
+    pub const LEFT: u32 = 4;
 }
 
 /// What a thread asks of the controller and waits for. The thread writes the arguments, then request_kind with release
@@ -505,13 +517,14 @@ pub struct ControlBlock {
     pub threads: u64,
     /// how many threads there are; 0: the program was launched
     pub thread_count: u32,
-    /// zero
-    pub reserved: u32,
+    /// enum Stage
+    pub stage: u32,
     /// where a thread enters the runtime, with gs base at its context and rsp at its stack_top
     pub attach_pc: u64,
     /// the pc of what has parked: behind an int3, rdi holding the address of a ThreadState
     pub parked_pc: u64,
-    /// where the last thread restores the signal actions and gives the code cache back, then parks once more
+    /// where a thread restores the signal actions and gives the code cache back, then parks once more; one that has
+    /// parked in stage leaving gets there by itself
     pub leave_pc: u64,
     /// behind the gate's system call instruction
     pub syscall_return_pc: u64,
@@ -532,13 +545,16 @@ pub struct ControlBlock {
     /// a system call instruction for the controller's use: no seccomp filter that came under the runtime decides about
     /// it
     pub call_pc: u64,
+    /// where the program's action for SIGTRAP is, as rt_sigaction takes it: the runtime's own is in place for as long
+    /// as threads may park
+    pub trap_action: u64,
     /// zero
-    pub reserved_more: [u8; 32],
+    pub reserved_more: [u8; 24],
 }
 const _: () = assert!(core::mem::size_of::<ControlBlock>() == 128);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, threads) == 0);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, thread_count) == 8);
-const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved) == 12);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, stage) == 12);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, attach_pc) == 16);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, parked_pc) == 24);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, leave_pc) == 32);
@@ -551,7 +567,8 @@ const _: () = assert!(core::mem::offset_of!(ControlBlock, call_code_offset) == 7
 const _: () = assert!(core::mem::offset_of!(ControlBlock, signal_stack_offset) == 80);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, tid_offset) == 84);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, call_pc) == 88);
-const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved_more) == 96);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, trap_action) == 96);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved_more) == 104);
 
 /// A thread's own state outside the runtime: given by the controller when it enters, by the runtime when it has parked.
 /// Vector state is in the processor.

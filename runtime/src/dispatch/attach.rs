@@ -3,15 +3,17 @@
 //! The controller holds all threads. One of them runs `prepare` and parks; then each is sent through the gate to `begin`.
 //! Where a thread may be led by the controller is published in every process, because any may be left later.
 
-use super::{process, sequences};
+use super::{process, sequences, stage};
 use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::xmm::AT_ENTRY;
 use crate::arch::x86_64::{gate, parking};
 use crate::buffer::Shared;
 use crate::dispatch::detach;
 use crate::instrument::ENGINE;
 use crate::protocol::{ControlBlock, ThreadState};
-use crate::sys::calls::{set_signal_mask, syscall};
-use crate::sys::kernel::{SigStack, SS_AUTODISARM, SS_DISABLE};
+use crate::signal::table::SIGNALS;
+use crate::sys::calls::{gettid, set_signal_mask, syscall};
+use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};
 use crate::sys::number;
 use crate::thread::block::set_signal_stack;
 use crate::thread::THREADS;
@@ -34,6 +36,8 @@ pub unsafe fn publish(address: u64) -> u32 {
     block.attach_pc = address_of(gate::clew_gate_attach);
     block.parked_pc = address_of(parking::clew_parked);
     block.leave_pc = address_of(detach::clew_leave);
+    block.trap_action = SIGNALS.lock().address_of(SIGTRAP);
+    stage::set_block(block);
     block.syscall_return_pc = address_of(gate::clew_syscall_return);
     block.syscall_again_pc = address_of(gate::clew_syscall_again_pending);
     block.gates_start = address_of(gate::clew_gate_exit);
@@ -84,8 +88,33 @@ pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
     Ok(())
 }
 
+/// What the thread that prepared everything does if it was left alone then: it goes on as if nothing had been.
+///
+/// # Safety
+/// The block and its table must be as `prepare` left them.
+pub unsafe fn abandon_first(address: u64) -> ! {
+    // SAFETY: the caller promises the block and the table.
+    let states = unsafe {
+        let block = &*(address as *const ControlBlock);
+        core::slice::from_raw_parts(block.threads as *const ThreadState, block.thread_count as usize)
+    };
+    let tid = gettid();
+    let address = states.iter().find(|state| state.tid == tid).map_or(0, |state| state.context);
+    // SAFETY: `prepare` made a context for every thread; no other thread uses this one's.
+    let context = unsafe { &mut *(address as *mut ThreadContext) };
+    // SAFETY: written by the entry, before this thread came here.
+    let vector = unsafe { &*(&raw const AT_ENTRY) };
+    context.xmm = vector.xmm;
+    context.mxcsr = vector.mxcsr;
+    stage::abandon(context)
+}
+
 /// The first thing that a thread does here: all signals blocked, its vector state just saved.
 pub fn begin(context: &mut ThreadContext) {
+    if !stage::is_entered() {
+        stage::abandon(context);
+    }
+    SIGNALS.lock().take_all();
     context.app_signal_stack = program_signal_stack();
     set_signal_stack(context);
     process::begin(context, 0);
@@ -98,7 +127,7 @@ pub fn begin(context: &mut ThreadContext) {
 }
 
 /// The alternate stack that the kernel knows for this thread, as the program set it.
-fn program_signal_stack() -> SigStack {
+pub fn program_signal_stack() -> SigStack {
     let mut stack = SigStack::DISABLED;
     // SAFETY: writes `stack`.
     unsafe { syscall(number::SIGALTSTACK, [0, &raw mut stack as u64, 0, 0, 0, 0]) };

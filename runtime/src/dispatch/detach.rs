@@ -3,7 +3,7 @@
 //! The controller holds all threads by ptrace and lets them run until each has parked, its own state complete. One of them
 //! gives back what belongs to the process as a whole; the controller does the rest.
 
-use super::{delivery, sequences};
+use super::{delivery, sequences, stage};
 use crate::arch::x86_64::context::{ThreadContext, PENDING_FETCHED, PENDING_LEAVE};
 use crate::arch::x86_64::parking;
 use crate::cache::links::UNDELIVERED;
@@ -11,7 +11,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, release_reason, ThreadState};
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{set_signal_mask, syscall};
-use crate::sys::kernel::{SigStack, SS_AUTODISARM, SS_DISABLE};
+use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};
 use crate::sys::number;
 use crate::thread::block::set_signal_stack;
 use core::arch::global_asm;
@@ -19,7 +19,8 @@ use core::sync::atomic::Ordering;
 
 global_asm!(
     ".pushsection .text.clew_leave,\"ax\",@progbits",
-    // The controller sends a parked thread here, rsp at the end of a stack of the runtime's. Does not return.
+    // The controller sends a thread that runs natively here if all do, rsp at the end of a stack of the runtime's. Does not
+    // return.
     ".globl clew_leave",
     "clew_leave:",
     "xor ebp, ebp",
@@ -81,8 +82,8 @@ pub fn park(context: &mut ThreadContext) {
         reserved: [0; 60],
     };
     parking::park(&state);
-    // The controller gave up, or was killed.
     set_signal_mask(u64::MAX);
+    stage::follow(context, mask, give_back);
     set_signal_stack(context);
     super::execute::begin_slot_again(context);
     ENGINE.lock().shared.forget_detaching();
@@ -98,13 +99,20 @@ fn restore_signal_stack(context: &ThreadContext) {
     unsafe { syscall(number::SIGALTSTACK, [&given as *const SigStack as u64, 0, 0, 0, 0, 0]) };
 }
 
-/// The last that runs of the runtime: all threads have parked, or run natively outside of it.
-extern "C" fn leave() -> ! {
-    SIGNALS.lock().restore_native(true);
+/// The last that the runtime does for the process: all threads have parked, or run natively outside of it. SIGTRAP is still
+/// the runtime's after it.
+fn give_back() {
+    SIGNALS.lock().restore_all_but(SIGTRAP);
     let engine = ENGINE.lock();
     engine.tell_memory();
     engine.shared.stamp_last();
-    // SAFETY: no thread comes back to the cache: the controller sends each to its own code.
+    // SAFETY: no thread comes back to the cache: each goes to its own code.
     unsafe { engine.cache.slabs.unmap_all() };
-    parking::park_first()
+}
+
+extern "C" fn leave() -> ! {
+    give_back();
+    loop {
+        parking::park_bare();
+    }
 }

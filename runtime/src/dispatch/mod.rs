@@ -15,6 +15,7 @@ pub mod proc_files;
 pub mod process;
 pub mod seccomp;
 pub mod sequences;
+pub mod stage;
 pub mod start;
 pub mod syscalls;
 pub mod user_dispatch;

@@ -10,7 +10,7 @@ use crate::signal::handler::set_image_range;
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, gettid, monotonic_ns, rdtsc, set_signal_mask, syscall};
 use crate::sys::heap;
-use crate::sys::kernel::USER_END;
+use crate::sys::kernel::{SIGTRAP, USER_END};
 use crate::sys::number;
 use crate::thread::block::{set_gs_base, set_signal_stack};
 use crate::thread::create;
@@ -40,7 +40,16 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     crate::arch::x86_64::xsave::initialize();
     crate::arch::x86_64::guarded::initialize();
     process::initialize();
-    SIGNALS.lock().initialize();
+    {
+        let mut signals = SIGNALS.lock();
+        signals.learn();
+        if n_threads == 0 {
+            signals.take_all();
+        } else {
+            // What parks needs it; the rest comes with the first thread that enters.
+            signals.take(SIGTRAP);
+        }
+    }
     stamp_start(shared);
 
     {
@@ -72,7 +81,9 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
             fail(n_threads, shared, error_code::THREADS_FULL, [1, 0, 0, 0]);
         }
         tell_running(shared);
-        parking::park_first();
+        parking::park_bare();
+        // SAFETY: the block is as above; the controller was killed before it sent this thread anywhere.
+        unsafe { attach::abandon_first(block.control_block) };
     }
     let Some(context) = THREADS.lock().take(shared) else {
         fail(n_threads, shared, error_code::THREADS_FULL, [0; 4]);
@@ -145,7 +156,9 @@ fn fail(n_threads: u32, shared: Shared, code: u32, detail: [u64; 4]) -> ! {
     unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::FAILED, Ordering::Release);
     if n_threads != 0 {
         // The process is not the runtime's to end: the controller takes it all back.
-        parking::park_first();
+        loop {
+            parking::park_bare();
+        }
     }
     exit(120 + u64::from(code))
 }

@@ -268,8 +268,14 @@ pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
 pub fn release_process(context: &mut ThreadContext, mask: u64) -> ! {
     // SAFETY: plain data; after a fork nobody else runs here, and the lock's holder may be a thread that was not copied.
     unsafe { table_of(context).peek() }.restore_native(context.child_flags & CLONE_CLEAR_SIGHAND == 0);
+    go_native(context, mask, shown_stack(context))
+}
+
+/// The thread goes on natively at the context's rip with the program's mask and alternate stack; nobody follows it any more.
+/// All signals are blocked. Does not come back.
+pub fn go_native(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
     crate::thread::block::set_gs_base(context.app_gs_base);
-    resume_natively(context, mask, shown_stack(context))
+    resume_natively(context, mask, stack)
 }
 
 /// A real rt_sigreturn to the context's state.

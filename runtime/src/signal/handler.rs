@@ -110,8 +110,9 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         // SAFETY: `shared` is set before any thread runs and never changes.
         if unsafe { ENGINE.peek() }.shared.is_detaching() {
             hasten_to_leave(context, info, ucontext);
-            return;
         }
+        // Else the controller gave up meanwhile; the program knows nothing of it.
+        return;
     }
     if is_of_trap_flag(context, signal, info, ucontext) {
         let pc = ucontext.mcontext.rip;

@@ -28,12 +28,14 @@ pub const ALL_BUT_MEMORY_FAULTS: u64 = !MEMORY_FAULTS;
 
 pub struct SignalTable {
     actions: [SigAction; N_SIGNALS + 1],
+    /// `take_all` was called.
+    is_whole: bool,
 }
 
 /// What the process asked for. Taken after the engine's lock; never in the handler. A process that shares this one's
 /// memory has a table of its own: see `table_of`.
 pub static SIGNALS: Lock<SignalTable> =
-    Lock::new(SignalTable { actions: [SigAction { handler: 0, flags: 0, restorer: 0, mask: 0 }; N_SIGNALS + 1] });
+    Lock::new(SignalTable { actions: [SigAction { handler: 0, flags: 0, restorer: 0, mask: 0 }; N_SIGNALS + 1], is_whole: false });
 
 /// The table that the thread's actions are in. Reachable from the signal handler.
 pub fn table_of(context: &ThreadContext) -> &'static Lock<SignalTable> {
@@ -47,7 +49,7 @@ pub fn table_of(context: &ThreadContext) -> &'static Lock<SignalTable> {
 /// A table like the thread's, for a task that shares its memory and not its actions; as a context holds it.
 pub fn copy_table(context: &ThreadContext) -> u64 {
     let actions = table_of(context).lock().actions;
-    Box::into_raw(Box::new(Lock::new(SignalTable { actions }))) as u64
+    Box::into_raw(Box::new(Lock::new(SignalTable { is_whole: true, actions }))) as u64
 }
 
 /// Gives back what `copy_table` made.
@@ -92,15 +94,28 @@ fn is_fault_signal(signal: u32) -> bool {
 }
 
 impl SignalTable {
-    /// Learns what the process inherited, or asked for so far; takes the fault signals and those that it handles.
-    pub fn initialize(&mut self) {
+    /// Learns what the process inherited, or asked for so far.
+    pub fn learn(&mut self) {
         for signal in 1..=N_SIGNALS as u32 {
             if let Ok(old) = kernel_action(signal, None) {
                 self.actions[signal as usize] = old;
             }
-            if self.is_taken(signal) {
-                let _ = kernel_action(signal, Some(&runtime_action(&self.actions[signal as usize])));
+        }
+    }
+
+    /// Takes the fault signals and those that the process handles, if that was not done before.
+    pub fn take_all(&mut self) {
+        if !core::mem::replace(&mut self.is_whole, true) {
+            for signal in 1..=N_SIGNALS as u32 {
+                self.take(signal);
             }
+        }
+    }
+
+    /// Takes a signal, if it is one of those.
+    pub fn take(&self, signal: u32) {
+        if self.is_taken(signal) {
+            let _ = kernel_action(signal, Some(&runtime_action(&self.actions[signal as usize])));
         }
     }
 
@@ -170,12 +185,30 @@ impl SignalTable {
     /// ignored: the kernel has cleared the rest.
     pub fn restore_native(&self, handlers: bool) {
         for signal in 1..=N_SIGNALS as u32 {
-            let action = self.actions[signal as usize];
-            // Setting the others again could throw pending signals away (kernel/signal.c, do_sigaction).
-            if self.is_taken(signal) && (handlers || action.handler == SIG_IGN) {
-                let _ = kernel_action(signal, Some(&action));
+            if handlers || self.actions[signal as usize].handler == SIG_IGN {
+                self.restore(signal);
             }
         }
+    }
+
+    /// Tells the kernel what the program asked for, but for one signal.
+    pub fn restore_all_but(&self, signal: u32) {
+        for other in (1..=N_SIGNALS as u32).filter(|other| *other != signal) {
+            self.restore(other);
+        }
+    }
+
+    /// Tells the kernel what the program asked for one signal.
+    pub fn restore(&self, signal: u32) {
+        // Setting the others again could throw pending signals away (kernel/signal.c, do_sigaction).
+        if self.is_taken(signal) {
+            let _ = kernel_action(signal, Some(&self.actions[signal as usize]));
+        }
+    }
+
+    /// Where the program's action for a signal is.
+    pub fn address_of(&self, signal: u32) -> u64 {
+        &raw const self.actions[signal as usize] as u64
     }
 
     /// The kernel's own default for one signal: the next one ends the process as it would have.

@@ -2,7 +2,8 @@
 
 Runs in the controller. Every thread is stopped where it is; one of them makes the system calls that map the runtime,
 and runs its initialisation. Then each thread is sent through the runtime's gate, its own state in its context, and let
-go. If anything fails the process is given back as it was. What the runtime does is not known here.
+go. If anything fails the process is given back as it was; if this process is killed before all of them were sent, those
+that were go back by themselves. What the runtime does is not known here.
 """
 
 from __future__ import annotations
@@ -15,28 +16,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clew.address import Pid, Tid
-from clew.errors import AttachError, InjectionError, TargetGoneError
+from clew.address import Pid, RemoteAddress, Tid
+from clew.errors import AttachError, InjectionError, TargetError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import check_attachable, has_own_namespace, tid_inside
 from clew.process.held_process import POLL_SECONDS, HeldProcess
 from clew.process.inject import map_runtime, start_block, unmap_runtime
 from clew.process.injection_plan import InjectionPlan, layout_for_limits, plan_injection
 from clew.process.maps import Mapping, read_maps
+from clew.process.refuge import refuge
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, read_state
-from clew.protocol._constants import CONTROL_BLOCK_BYTES, LAYOUTS, THREAD_STATE_BYTES, RuntimeState
+from clew.protocol._constants import CONTROL_BLOCK_BYTES, LAYOUTS, THREAD_STATE_BYTES, RuntimeState, Stage
 from clew.protocol.layout import field_offset, pack_struct
 
-__all__ = ["Attachment", "SharedMemoryMaker", "attach", "read_labels", "run_until_parked", "send_again", "signal_code"]
+__all__ = [
+    "Attachment",
+    "SharedMemoryMaker",
+    "attach",
+    "read_labels",
+    "restore_trap",
+    "run_until_parked",
+    "send_again",
+    "set_stage",
+    "signal_code",
+]
 
 STOP_SECONDS: Final = 2.0
 START_SECONDS: Final = 20.0
 ALL_SIGNALS: Final = (1 << 64) - 1
 ALL_BUT_TRAP: Final = ALL_SIGNALS & ~(1 << signal.SIGTRAP - 1)
 """Masks. A trap that is blocked would cost the program its action for SIGTRAP."""
+
+_SIGNAL_MASK_BYTES: Final = 8
 
 SI_KERNEL: Final = 0x80
 """si_code of an int3."""
@@ -83,6 +97,7 @@ def run_until_parked(process: StoppedProcess, seconds: float) -> None:
     ptrace.set_registers(process.task, process.registers)
     ptrace.cont(process.task)
     deadline = time.monotonic() + seconds
+    is_parked = False
     while True:
         status = ptrace.try_wait(process.task)
         if status is None:
@@ -93,8 +108,14 @@ def run_until_parked(process: StoppedProcess, seconds: float) -> None:
         if not os.WIFSTOPPED(status):
             raise TargetGoneError(process.pid, f"process {process.pid}: ended meanwhile", status)
         number, event = os.WSTOPSIG(status), status >> 16
-        if event == 0 and number == signal.SIGTRAP and signal_code(process.task) == SI_KERNEL:
+        if is_parked and event:
             return
+        if event == 0 and number == signal.SIGTRAP and signal_code(process.task) == SI_KERNEL:
+            is_parked = True
+            # It stops again at once, its trap taken: that would reach it if this process died.
+            ptrace.interrupt(process.task)
+            ptrace.cont(process.task)
+            continue
         if event == 0 and number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE):
             raise InjectionError(process.pid, f"process {process.pid}: the runtime failed with signal {number}")
         if event == 0:
@@ -106,6 +127,20 @@ def read_labels(process: StoppedProcess, plan: InjectionPlan) -> dict[str, int]:
     """The fields of the runtime's ControlBlock. Those that the runtime writes are 0 before it has begun."""
     block = process.read(plan.control_block, CONTROL_BLOCK_BYTES)
     return {name: _number(block, "ControlBlock", name) for name in LAYOUTS["ControlBlock"][1]}
+
+
+def set_stage(process: StoppedProcess, plan: InjectionPlan, stage: int) -> None:
+    """Tell the runtime how far the process is in its hands: one of `Stage`."""
+    address = RemoteAddress(plan.control_block + field_offset("ControlBlock", "stage"))
+    process.write(address, stage.to_bytes(4, "little"))
+
+
+def restore_trap(process: StoppedProcess, plan: InjectionPlan) -> None:
+    """Give the process its own action for SIGTRAP back, as far as that is possible."""
+    with contextlib.suppress(OSError, TargetError):
+        action = read_labels(process, plan)["trap_action"]
+        if action:
+            process.call("rt_sigaction", signal.SIGTRAP, action, 0, _SIGNAL_MASK_BYTES)
 
 
 def signal_code(task: ptrace.TaskId) -> int:
@@ -147,16 +182,16 @@ class _Entry:
                 states = [replace(state, tid_inside=tid_inside(state.tid)) for state in states]
             extended_state = ptrace.get_extended_state(self._worker)
             undo.callback(self._restore_worker, process, original, extended_state, states)
-            ptrace.set_signal_mask(self._worker, ALL_SIGNALS)
             shared, plan = self._map(process, make_shared, states, undo)
             self._start(process, shared, plan)
             labels = read_labels(process, plan)
             entered = self._read_entered(process, plan, len(states))
             undo.pop_all()
-        process.close()
         ptrace.set_extended_state(self._worker, extended_state)
         for state, (context, stack_top) in zip(states, entered, strict=True):
             self._send(state.tid, original, labels["attach_pc"], context, stack_top)
+        set_stage(process, plan, Stage.ENTERED)
+        process.close()
         self._held.let_go()
         send_again(self._pid, process.held_signals)
         return Attachment(self._pid, shared, plan, time.monotonic() - self._started)
@@ -176,8 +211,11 @@ class _Entry:
             )
         plan = plan_injection(self._image.memory_bytes, layout, heap_bytes, mappings, self._pid, n_threads=len(states))
         undo.callback(unmap_runtime, process, plan)
-        shared = map_runtime(process, self._image, plan, layout, lambda fd: make_shared(fd, layout, mappings))
+        worker = next(state for state in states if state.tid == self._worker)
+        with refuge(process, mappings, worker):
+            shared = map_runtime(process, self._image, plan, layout, lambda fd: make_shared(fd, layout, mappings))
         undo.callback(shared.close)
+        undo.callback(restore_trap, process, plan)
         registers = process.registers.copy()
         registers.rsp = next((mapping.end for mapping in mappings if mapping.path == "[stack]"), registers.rsp)
         process.write(plan.start_block, start_block(Pid(self._worker), registers, plan, mappings))
@@ -188,13 +226,15 @@ class _Entry:
         return shared, plan
 
     def _start(self, process: StoppedProcess, shared: SharedMemory, plan: InjectionPlan) -> None:
-        ptrace.set_signal_mask(self._worker, ALL_BUT_TRAP)
         registers = process.registers
         process.registers = registers.copy()
         process.registers.rip = plan.image_base + self._image.entry_offset
         process.registers.rdi = plan.start_block
         process.registers.eflags = 0x202
         process.registers.orig_rax = ALL_SIGNALS
+        # Signals are blocked once it is where it opens them itself, should this process be killed.
+        ptrace.set_registers(self._worker, process.registers)
+        ptrace.set_signal_mask(self._worker, ALL_BUT_TRAP)
         try:
             run_until_parked(process, START_SECONDS)
         finally:

@@ -2,7 +2,8 @@
 
 Runs in the controller. All threads are stopped and told to park in the runtime, their own state complete; what waits in
 a system call is taken out of it and put back at the end. Then the signal actions and mappings are restored, by calls
-made with one of the threads, and each thread gets its own registers. Should parking fail, the process goes on recorded.
+made with one of the threads, and each thread gets its own registers. Should parking fail, the process goes on recorded;
+should this process be killed when all have parked, the threads do the rest by themselves.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import errno
 import signal
 import struct
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
@@ -24,8 +25,10 @@ from clew.process.attach import (
     ALL_SIGNALS,
     SI_KERNEL,
     read_labels,
+    restore_trap,
     run_until_parked,
     send_again,
+    set_stage,
     signal_code,
 )
 from clew.process.attachable import has_own_filter, has_own_namespace, tid_inside
@@ -34,10 +37,11 @@ from clew.process.identity import iter_sharers, read_stat, read_status
 from clew.process.injection_plan import InjectionPlan
 from clew.process.linux import queue_signal
 from clew.process.maps import read_maps
+from clew.process.refuge import refuge
 from clew.process.shared_memory import SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ERESTART_RESTARTBLOCK, ThreadState, call_to_make_again, give_back, parse_state
-from clew.protocol._constants import DETACH_CODE, THREAD_STATE_BYTES, THREAD_STRIDE_BYTES
+from clew.protocol._constants import DETACH_CODE, THREAD_STATE_BYTES, THREAD_STRIDE_BYTES, Stage
 
 __all__ = ["PATIENCE_SECONDS", "Departure", "detach"]
 
@@ -130,6 +134,7 @@ class _Leaving:
     on_wait: Callable[[], object]
     find_running: Callable[[], Collection[int]]
     parked: dict[Tid, ThreadState] = field(default_factory=dict)
+    parking: set[Tid] = field(default_factory=set)
     native: set[Tid] = field(default_factory=set)
     """Threads that the runtime had released before: they are not sent anywhere."""
 
@@ -142,7 +147,7 @@ class _Leaving:
         self._pid = self.held.pid
         self._has_own_namespace = has_own_namespace(self._pid)
         self._memory = StoppedProcess(self._pid, tid=next(iter(self.held.threads)))
-        self._read_labels()
+        self._labels = read_labels(self._memory, self.plan)
         self.shared.set_status_ticket("detach_ticket", 1)
         try:
             for tid in list(self.held.threads):
@@ -158,9 +163,6 @@ class _Leaving:
         if not self.held.threads:
             return
         self._take_out()
-        for state in self.parked.values():
-            if state.tid in self.held.threads:
-                give_back(state)
 
     def _wait_until_parked(self) -> None:
         deadline = time.monotonic() + self.patience_seconds
@@ -204,15 +206,22 @@ class _Leaving:
     def _handle(self, stop: Stop) -> None:
         tid = stop.tid
         if stop.signal_number == 0:
-            self._send(tid)
+            registers = ptrace.get_registers(tid)
+            if tid in self.parking and registers.rip == self._labels["parked_pc"]:
+                state = parse_state(self._memory.read(RemoteAddress(registers.rdi), THREAD_STATE_BYTES))
+                self.parked[tid] = replace(state, tid=tid)
+            else:
+                self._send(tid)
             return
         if stop.signal_number == signal.SIGTRAP:
             code = signal_code(tid)
             registers = ptrace.get_registers(tid)
+            self._read_labels()
             if code == SI_KERNEL and registers.rip == self._labels["parked_pc"]:
-                self.held.threads[tid].stop_signal = 0
-                state = parse_state(self._memory.read(RemoteAddress(registers.rdi), THREAD_STATE_BYTES))
-                self.parked[tid] = ThreadState(**{**vars(state), "tid": tid})
+                self.parking.add(tid)
+                # It stops again at once, its trap taken: that would reach it if this process died.
+                self.held.interrupt(tid)
+                self.held.resume(tid)
                 return
             if code == -DETACH_CODE:
                 self.fetched.discard(tid)
@@ -225,8 +234,7 @@ class _Leaving:
 
     def _send(self, tid: Tid) -> None:
         """Let a stopped thread go where it parks, by the shortest way from where it is."""
-        if not self._labels["parked_pc"]:
-            self._read_labels()
+        self._read_labels()
         labels = self._labels
         registers = ptrace.get_registers(tid)
         is_in_image = self.plan.is_in_image(registers.rip)
@@ -246,8 +254,9 @@ class _Leaving:
         self.held.resume(tid)
 
     def _read_labels(self) -> None:
-        # The runtime may be at its very beginning still, and come to where it parks by itself.
-        self._labels = read_labels(self._memory, self.plan)
+        # The runtime may have been at its very beginning still, where it has told nothing.
+        if not self._labels["parked_pc"]:
+            self._labels = read_labels(self._memory, self.plan)
 
     def _fetch(self, tid: Tid) -> None:
         """Send the signal that makes the runtime leave the code cache at the block's end."""
@@ -293,41 +302,63 @@ class _Leaving:
         self._memory.write(RemoteAddress(address), value.to_bytes(4, "little"))
 
     def _take_out(self) -> None:
-        """Give back what belongs to the whole process, with one of its threads; all of them stand still."""
+        """Give back what belongs to the whole process, with one of its threads, and each thread its own state; all of
+        them stand still.
+        """
         tids = list(self.held.threads)
         # A process that is killed has its first thread waited for last.
-        worker = next((tid for tid in tids if tid != Tid(self._pid)), tids[0])
+        worker = min(tids, key=lambda tid: (tid in self.native, tid == Tid(self._pid)))
         process = StoppedProcess(self._pid, tid=worker)
-        process.call_at(RemoteAddress(self._labels["call_pc"]))
         original, mask = process.registers.copy(), ptrace.get_signal_mask(worker)
         extended_state = ptrace.get_extended_state(worker)
+        # Until the others are given back the worker goes on in the runtime, whatever is raised: they wait for it there.
+        is_last = False
         try:
             announced = [self._find_announced(process, tid) for tid in self.native if tid in self.held.threads]
             ptrace.set_signal_mask(worker, ALL_BUT_TRAP)
-            process.registers.rip, process.registers.rsp = self._labels["leave_pc"], self.plan.stack_end
-            process.registers.eflags, process.registers.orig_rax = 0x202, ALL_SIGNALS
+            set_stage(process, self.plan, Stage.LEAVING)
+            if worker in self.native:
+                process.registers.rip, process.registers.rsp = self._labels["leave_pc"], self.plan.stack_end
+                process.registers.eflags, process.registers.orig_rax = 0x202, ALL_SIGNALS
             run_until_parked(process, LEAVE_SECONDS)
-            ptrace.set_signal_mask(worker, ALL_SIGNALS)
+            process.registers = original
+            ptrace.set_extended_state(worker, extended_state)
             for tid in self.native:
                 if tid in self.held.threads:
                     self._restore_signal_stack(process, tid)
-            for address, size_bytes in self.plan.regions:
-                process.call("munmap", address, size_bytes)
+            for state in self.parked.values():
+                if state.tid in self.held.threads and state.tid != worker:
+                    give_back(state)
+            is_last = True
+            with self._calling(process, self.parked.get(worker)):
+                restore_trap(process, self.plan)
+                for address, size_bytes in self.plan.regions:
+                    process.call("munmap", address, size_bytes)
             for place, descriptor in announced:
                 # The kernel would kill the thread for a descriptor that it can't read.
                 if descriptor and not _is_readable(process, descriptor):
                     process.write(place, bytes(8))
-        except BaseException:
-            # It goes on with the others from where it parked, as far as there is anything to go on in.
-            with contextlib.suppress(OSError):
-                ptrace.set_registers(worker, original)
-            raise
         finally:
             process.close()
-        ptrace.set_extended_state(worker, extended_state)
-        ptrace.set_registers(worker, original)
-        ptrace.set_signal_mask(worker, mask)
+            if worker in self.native:
+                ptrace.set_registers(worker, original)
+                ptrace.set_signal_mask(worker, mask)
+            elif is_last:
+                give_back(self.parked[worker])
         send_again(self._pid, [*self.held_signals, *process.held_signals])
+
+    @contextlib.contextmanager
+    def _calling(self, thread: StoppedProcess, state: ThreadState | None) -> Iterator[None]:
+        """Calls are made with `thread`, which goes on with `state`, None: as it is, should this process be killed.
+
+        Under a filter of the program's they are made where it has no say, and the thread is not safe there.
+        """
+        if has_own_filter(read_status(f"{self._pid}/task/{thread.task}") or {}):
+            with thread.calling_at(RemoteAddress(self._labels["call_pc"])):
+                yield
+        else:
+            with refuge(thread, read_maps(Pid(thread.task)), state):
+                yield
 
     def _find_announced(self, memory: StoppedProcess, tid: Tid) -> tuple[RemoteAddress, RemoteAddress]:
         """Where a thread announces restartable sequences (rseq(2)), and the descriptor there, if it can be read.
@@ -347,21 +378,20 @@ class _Leaving:
     def _restore_signal_stack(self, memory: StoppedProcess, tid: Tid) -> None:
         """A thread that was released has the runtime's alternate stack still."""
         thread = StoppedProcess(self._pid, tid=tid)
-        thread.call_at(RemoteAddress(self._labels["call_pc"]))
         mask = ptrace.get_signal_mask(tid)
         room = self.plan.start_block
         try:
-            ptrace.set_signal_mask(tid, ALL_SIGNALS)
-            thread.call("sigaltstack", 0, room)
-            address, _, _, _ = _STACK.unpack(memory.read(room, _STACK.size))
-            if self.plan.is_private(address):
-                base = self.plan.private_base
-                context = address - (address - base) % THREAD_STRIDE_BYTES
-                place = RemoteAddress(context + self._labels["signal_stack_offset"])
-                start, flags, _, size_bytes = _STACK.unpack(memory.read(place, _STACK.size))
-                flags = flags & _SS_AUTODISARM | (0 if size_bytes else _SS_DISABLE)
-                memory.write(room, _STACK.pack(start, flags, 0, size_bytes))
-                thread.call("sigaltstack", room, 0)
+            with self._calling(thread, None):
+                thread.call("sigaltstack", 0, room)
+                address, _, _, _ = _STACK.unpack(memory.read(room, _STACK.size))
+                if self.plan.is_private(address):
+                    base = self.plan.private_base
+                    context = address - (address - base) % THREAD_STRIDE_BYTES
+                    place = RemoteAddress(context + self._labels["signal_stack_offset"])
+                    start, flags, _, size_bytes = _STACK.unpack(memory.read(place, _STACK.size))
+                    flags = flags & _SS_AUTODISARM | (0 if size_bytes else _SS_DISABLE)
+                    memory.write(room, _STACK.pack(start, flags, 0, size_bytes))
+                    thread.call("sigaltstack", room, 0)
         except RemoteCallError as error:
             raise AttachError(self._pid, error.message) from error
         finally:

@@ -65,6 +65,7 @@ SYSTEM_CALLS: Final = {
     "mmap": 9,
     "mprotect": 10,
     "munmap": 11,
+    "rt_sigaction": 13,
     "madvise": 28,
     "sigaltstack": 131,
     "memfd_create": 319,

@@ -20,7 +20,7 @@ from clew.process.maps import Mapping
 from clew.process.ptrace import UserRegisters
 from clew.process.shared_memory import PAGE_BYTES
 from clew.process.stopped_process import SYSCALL_INSTRUCTION, StoppedProcess
-from clew.process.thread_state import REGISTER_NAMES
+from clew.process.thread_state import REGISTER_NAMES, ThreadState
 
 __all__ = ["refuge"]
 
@@ -60,13 +60,19 @@ def _code(registers: UserRegisters, mask: int) -> bytes:
 
 
 @contextlib.contextmanager
-def refuge(process: StoppedProcess, mappings: Sequence[Mapping]) -> Iterator[None]:
-    """System calls are made in `process`, which has `mappings`, where it survives that its tracer dies: it goes on.
+def refuge(process: StoppedProcess, mappings: Sequence[Mapping], state: ThreadState | None = None) -> Iterator[None]:
+    """System calls are made in `process`, which has `mappings`, where it survives that its tracer dies: it goes on with
+    `state` then, None: as it is now. So it is left in the end.
 
     That is behind the end of some code, where the last page of its mapping is empty; else in memory mapped for it by
     calls that are made as before, and where that is refused all of them are.
     """
-    registers, mask = process.registers.copy(), process.signal_mask
+    before = process.registers
+    registers, mask = before.copy(), process.signal_mask
+    if state is not None:
+        mask, registers.rip, registers.eflags, registers.gs_base = state.mask, state.rip, state.rflags, state.gs_base
+        for name, value in zip(REGISTER_NAMES, state.registers, strict=True):
+            setattr(registers, name, value)
     code = _code(registers, mask)
     room = _find_room(process, mappings, len(code))
     address = room or _map_room(process)
@@ -74,14 +80,18 @@ def refuge(process: StoppedProcess, mappings: Sequence[Mapping]) -> Iterator[Non
         yield
         return
     try:
+        ptrace.set_signal_mask(process.task, mask)
         _go_on_with(process, registers)
         process.write(address, code)
         waiting = registers.copy()
         waiting.rip = address + len(SYSCALL_INSTRUCTION)
         _go_on_with(process, waiting)
+        # A call changes the registers that it takes and gives alone.
+        process.registers = registers
         with process.calling_at(address):
             yield
     finally:
+        process.registers = before
         with contextlib.suppress(OSError, TargetError):
             if room is None:
                 process.call("munmap", address, PAGE_BYTES)

@@ -160,8 +160,9 @@ def give_back(state: ThreadState) -> None:
         registers.rax = -state.call_code & _U64
         registers.rip += len(SYSCALL_INSTRUCTION)
         registers.rcx, registers.r11 = registers.rip, registers.eflags
-    ptrace.set_registers(state.tid, registers)
+    # The mask first: with it alone, should this process be killed, the thread gives itself the rest.
     ptrace.set_signal_mask(state.tid, state.mask)
+    ptrace.set_registers(state.tid, registers)
 
 
 def _abort_sequence(process: StoppedProcess, state: ThreadState) -> ThreadState:

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("7e4225db7985b226b3891e324240dc43e7c4980427f019c695fdd2aca40b4ccb")
+SCHEMA_HASH: Final = bytes.fromhex("a550382e52f4c07922c0652d8d18974da882b7866eec50d83ec28b65eccd06d0")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -156,6 +156,21 @@ class RuntimeState(IntEnum):
     INJECTED = 0
     RUNNING = 1
     FAILED = 2
+
+
+class Stage(IntEnum):
+    """How far a process is in the runtime's hands: it is entered and left as a whole, also if the controller is killed
+    meanwhile. A thread that enters or has parked and goes on looks here. entering: it goes back to where it came
+    from. entered (controller, or the runtime of a launched program) and leaving (controller): the points of no
+    return. giving_back: one thread does what leave_pc does; left: nothing of the process depends on the runtime any
+    more.
+    """
+
+    ENTERING = 0
+    ENTERED = 1
+    LEAVING = 2
+    GIVING_BACK = 3
+    LEFT = 4
 
 
 class RequestKind(IntEnum):
@@ -332,7 +347,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
         {
             "threads": (0, "<Q"),
             "thread_count": (8, "<I"),
-            "reserved": (12, "<I"),
+            "stage": (12, "<I"),
             "attach_pc": (16, "<Q"),
             "parked_pc": (24, "<Q"),
             "leave_pc": (32, "<Q"),
@@ -345,7 +360,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "signal_stack_offset": (80, "<I"),
             "tid_offset": (84, "<I"),
             "call_pc": (88, "<Q"),
-            "reserved_more": (96, "<32s"),
+            "trap_action": (96, "<Q"),
+            "reserved_more": (104, "<24s"),
         },
     ),
     "ThreadState": (

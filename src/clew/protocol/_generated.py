@@ -54,6 +54,7 @@ from clew.protocol._constants import (
     RequestKind,
     RuntimeState,
     SlotState,
+    Stage,
 )
 
 __all__ = [
@@ -117,6 +118,7 @@ __all__ = [
     "RequestKind",
     "RuntimeState",
     "SlotState",
+    "Stage",
 ]
 
 SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
@@ -428,7 +430,7 @@ CONTROL_BLOCK: Final[np.dtype[np.void]] = np.dtype(
         "names": [
             "threads",
             "thread_count",
-            "reserved",
+            "stage",
             "attach_pc",
             "parked_pc",
             "leave_pc",
@@ -441,6 +443,7 @@ CONTROL_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "signal_stack_offset",
             "tid_offset",
             "call_pc",
+            "trap_action",
             "reserved_more",
         ],
         "formats": [
@@ -459,9 +462,10 @@ CONTROL_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u8",
-            ("<u1", (32,)),
+            "<u8",
+            ("<u1", (24,)),
         ],
-        "offsets": [0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 84, 88, 96],
+        "offsets": [0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 84, 88, 96, 104],
         "itemsize": 128,
     }
 )

@@ -9,7 +9,7 @@ mod instructions;
 #[cfg(not(test))]
 pub mod parking;
 #[cfg(not(test))]
-mod xmm;
+pub mod xmm;
 pub mod xsave;
 
 /// A general register by the processor's number (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15).

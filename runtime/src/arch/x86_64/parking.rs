@@ -59,11 +59,9 @@ pub fn park(state: &ThreadState) {
     unsafe { clew_park(state) };
 }
 
-/// Parks a thread that the controller sends elsewhere next.
-pub fn park_first() -> ! {
+/// Parks a thread that the controller sends elsewhere next. Returns if the controller was killed.
+pub fn park_bare() {
     open_mask();
-    loop {
-        // SAFETY: the tracer that made this thread run here holds it.
-        unsafe { clew_park_bare() };
-    }
+    // SAFETY: the trap is the tracer's, or the signal handler's.
+    unsafe { clew_park_bare() };
 }

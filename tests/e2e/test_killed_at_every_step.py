@@ -1,0 +1,87 @@
+"""The controller is killed in front of every single thing that it does to a process, to attach to it and to leave it.
+
+CLEW_STEP says how many of those lie between two that are tried.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.address import Pid
+from clew.process import ptrace
+from clew.process.attach import attach
+from clew.process.detach import detach
+from clew.process.runtime_image import load_runtime_image
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
+from clew.process.stopped_process import StoppedProcess
+from clew.protocol._constants import Mode
+from tests.e2e.attaching import Target, start
+
+STEP = int(os.environ.get("CLEW_STEP", "16"))
+RECORDED_SECONDS = 0.02
+SETTINGS = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
+
+
+class Steps:
+    """Counts what is done to a process from now on; in front of number `last` this process is killed."""
+
+    def __init__(self, last: int) -> None:
+        self.n_done = 0
+        self._last = last
+        ptrace._ptrace = self._counted(ptrace._ptrace)
+        StoppedProcess.write = self._counted(StoppedProcess.write)  # type: ignore[method-assign]
+
+    def _counted(self, do: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*arguments: Any) -> Any:
+            self.n_done += 1
+            if self.n_done == self._last:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return do(*arguments)
+
+        return step
+
+
+def attach_and_leave(pid: Pid, last: int) -> int:
+    """Do it in a process of its own, killed at step `last` (0: never); how many steps there were, if it was not."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        steps = Steps(last)
+        image = load_runtime_image()
+        attachment = attach(pid, image, lambda fd, layout, _: SharedMemory(SharedFile(layout, fd), SETTINGS))
+        time.sleep(RECORDED_SECONDS)
+        detach(pid, attachment.shared, attachment.plan)
+        os.write(writer, str(steps.n_done).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as said:
+        words = said.read()
+    status = os.waitpid(child, 0)[1]
+    assert (status == 0) == bool(words), status
+    return int(words or 0)
+
+
+@pytest.mark.parametrize("name", ["threads", "busy", "registers"])
+def test_a_process_goes_on(programs_to_attach: Path, name: str) -> None:
+    with start(programs_to_attach / name) as target:
+        n_steps = attach_and_leave(Pid(target.pid), 0)
+        assert not target.has_runtime()
+        assert goes_on(target)
+    for last in range(1, n_steps + 1, STEP):
+        with start(programs_to_attach / name) as target:
+            attach_and_leave(Pid(target.pid), last)
+            time.sleep(RECORDED_SECONDS)
+            assert goes_on(target), f"step {last} of {n_steps}: {target.output!r}"
+
+
+def goes_on(target: Target) -> bool:
+    """Whether the program has done all that it should when it is told to end."""
+    status, output = target.end(number=signal.SIGTERM)
+    return (status, output.endswith("good\n"), "bad" in output) == (0, True, False)
