@@ -102,10 +102,11 @@ pub unsafe fn abandon_first(address: u64) -> ! {
     let address = states.iter().find(|state| state.tid == tid).map_or(0, |state| state.context);
     // SAFETY: `prepare` made a context for every thread; no other thread uses this one's.
     let context = unsafe { &mut *(address as *mut ThreadContext) };
-    // SAFETY: written by the entry, before this thread came here.
-    let vector = unsafe { &*(&raw const AT_ENTRY) };
-    context.xmm = vector.xmm;
-    context.mxcsr = vector.mxcsr;
+    // SAFETY: written by the entry, before this thread came here, and never again.
+    unsafe {
+        context.xmm = AT_ENTRY.xmm;
+        context.mxcsr = AT_ENTRY.mxcsr;
+    }
     stage::abandon(context)
 }
 

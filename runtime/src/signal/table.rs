@@ -34,8 +34,10 @@ pub struct SignalTable {
 
 /// What the process asked for. Taken after the engine's lock; never in the handler. A process that shares this one's
 /// memory has a table of its own: see `table_of`.
-pub static SIGNALS: Lock<SignalTable> =
-    Lock::new(SignalTable { actions: [SigAction { handler: 0, flags: 0, restorer: 0, mask: 0 }; N_SIGNALS + 1], is_whole: false });
+pub static SIGNALS: Lock<SignalTable> = Lock::new(SignalTable {
+    actions: [SigAction { handler: 0, flags: 0, restorer: 0, mask: 0 }; N_SIGNALS + 1],
+    is_whole: false,
+});
 
 /// The table that the thread's actions are in. Reachable from the signal handler.
 pub fn table_of(context: &ThreadContext) -> &'static Lock<SignalTable> {
