@@ -72,8 +72,10 @@ class TraceArrays:
     EDGE_KINDS = ("jump", "taken", "not_taken", "fall_through", "call", "indirect_call", "indirect_jump", "return",
                   "syscall", "signal", "sigreturn", "fault", "start")  # fmt: skip
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, pid: int | None = None) -> None:
+        """With `pid` only what that process ran counts: executions of the others' blocks and edges are 0."""
         self.trace = trace
+        self.pid = pid
         self.blocks = trace.blocks
         self.edges = trace.edges
         self.n_blocks, self.n_edges = trace.blocks.num_rows, trace.edges.num_rows
@@ -168,15 +170,20 @@ class TraceArrays:
     def block_executions(self) -> Array:
         """Executions of each block, over all threads; in mode coverage 1 for each that ran."""
         if self.trace.mode == "coverage":
-            return (self.is_recorded & (self.n_instructions > 0)).astype(np.int64)
-        return self._total(self.count_block, self.n_blocks)
+            return self._of_process(self.blocks, (self.is_recorded & (self.n_instructions > 0)).astype(np.int64))
+        return self._of_process(self.blocks, self._total(self.count_block, self.n_blocks))
 
     @cached_property
     def edge_executions(self) -> Array:
         """Executions of each edge, over all threads; in mode coverage 1 for each."""
         if self.trace.mode == "coverage":
-            return np.ones(self.n_edges, np.int64)
-        return self._total(self.count_edge, self.n_edges)
+            return self._of_process(self.edges, np.ones(self.n_edges, np.int64))
+        return self._of_process(self.edges, self._total(self.count_edge, self.n_edges))
+
+    def _of_process(self, table: pa.Table, executions: Array) -> Array:
+        if self.pid is None:
+            return executions
+        return np.where(to_numpy(table["pid"]) == self.pid, executions, 0)
 
     def _total(self, row: Array, n: int) -> Array:
         total = np.zeros(n, np.int64)

@@ -6,6 +6,7 @@ its build-id, gives no lines.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from clew.binary.elf import open_elf
 from clew.binary.lines import SourceLine, find_lines
 from clew.errors import BinaryError
 
-__all__ = ["find_block_lines", "rank_lines"]
+__all__ = ["find_block_lines", "find_changed_images", "rank_lines"]
 
 _MAX_BLOCKS = 50_000
 """Blocks of an image, the hottest first, whose instructions are looked up."""
@@ -42,12 +43,12 @@ def rank_lines(arrays: TraceArrays, n: int) -> list[dict[str, Any]]:
             lines = found.get(block)
             if lines is None:
                 instructions[pid, None, None] += count * int(arrays.n_instructions[block])
+                executions[pid, None, None] = max(executions[pid, None, None], count)
                 continue
             for line in lines:
                 key = (pid, None, None) if line is None else (pid, line.file, line.line)
                 instructions[key] += count
-                if line is not None:
-                    executions[key] = max(executions[key], count)
+                executions[key] = max(executions[key], count)
     total = sum(instructions.values())
     order = sorted(instructions, key=lambda key: (-instructions[key], key[1] is None, str(key[1]), key[2] or 0))
     return [
@@ -88,6 +89,14 @@ def find_block_lines(arrays: TraceArrays, image: int, blocks: list[int]) -> dict
         found[block] = lines[at : at + length]
         at += length
     return found
+
+
+def find_changed_images(arrays: TraceArrays) -> list[str]:
+    """Paths of the files that code ran from, and that are others by now: they give no lines."""
+    images = arrays.trace.images
+    rows = find_rows(to_numpy(images["image_id"]), to_numpy(arrays.blocks["image_id"])[arrays.block_executions > 0])
+    known = {(images["path"][row].as_py(), images["build_id"][row].as_py()) for row in np.unique(rows[rows >= 0])}
+    return sorted(path for path, build_id in known if os.path.exists(path) and not _is_same_file(Path(path), build_id))
 
 
 def _is_same_file(path: Path, build_id: str | None) -> bool:

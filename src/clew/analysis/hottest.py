@@ -154,8 +154,10 @@ def rank_threads(arrays: TraceArrays, n: int) -> list[Row]:
     """Threads, by instructions."""
     table = arrays.trace.threads
     instructions = to_numpy(table["instructions"])
-    total = int(instructions.sum())
-    order = np.argsort(-instructions, kind="stable")[:n].tolist()
+    order = np.argsort(-instructions, kind="stable")
+    if arrays.pid is not None:
+        order = order[to_numpy(table["pid"])[order] == arrays.pid]
+    total = int(instructions[order].sum())
     return [
         {
             "pid": table["pid"][row].as_py(),
@@ -166,7 +168,7 @@ def rank_threads(arrays: TraceArrays, n: int) -> list[Row]:
             "share": _share(int(instructions[row]), total),
             "executions": table["block_executions"][row].as_py(),
         }
-        for row in order
+        for row in order[:n].tolist()
     ]
 
 

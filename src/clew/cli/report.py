@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from clew.cli.console import escape_control, say
+
 __all__ = ["command"]
 
 _SUBJECTS = ["function", "block", "edge", "line", "image", "thread"]
@@ -23,12 +25,14 @@ _SUBJECTS = ["function", "block", "edge", "line", "image", "thread"]
 @click.option(
     "-n", "n_rows", type=click.IntRange(1), default=None, metavar="N", help="How many rows; default 20, of blocks 10."
 )
+@click.option("--pid", type=click.IntRange(1), default=None, metavar="PID", help="Only what this process ran.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 @click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
-def command(trace_path: Path, by: str, n_rows: int | None, as_json: bool, as_csv: bool) -> None:
+def command(trace_path: Path, by: str, n_rows: int | None, pid: int | None, as_json: bool, as_csv: bool) -> None:
     """Show what in TRACE ran the most instructions. In mode coverage, where nothing is counted, what has most."""
     from clew.analysis.arrays import TraceArrays
+    from clew.analysis.hot_lines import find_changed_images
     from clew.analysis.hottest import RANKINGS
     from clew.errors import UsageError
     from clew.store.trace import Trace
@@ -36,7 +40,11 @@ def command(trace_path: Path, by: str, n_rows: int | None, as_json: bool, as_csv
     if as_json and as_csv:
         raise UsageError("--json and --csv: choose one")
     trace = Trace(trace_path)
-    arrays = TraceArrays(trace)
+    pids = trace.threads["pid"].unique().to_pylist()
+    if pid is not None and pid not in pids:
+        some = ", ".join(map(str, pids[:4])) + (", …" if len(pids) > 4 else "")
+        raise UsageError(f"process {pid}: not in this trace, which is of {some}; see `clew info`")
+    arrays = TraceArrays(trace, pid)
     rows = RANKINGS[by](arrays, n_rows or (10 if by == "block" else 20))
     if as_json:
         click.echo(json.dumps({"by": by, "rows": rows}, indent=1))
@@ -46,6 +54,9 @@ def command(trace_path: Path, by: str, n_rows: int | None, as_json: bool, as_csv
         from clew.cli.report_text import print_report
 
         print_report(arrays, by, rows)
+    if by in ("line", "block"):
+        for path in find_changed_images(arrays):
+            say(escape_control(f"note: {path} is not what it was when it ran, so its lines are not known"))
 
 
 def _print_csv(rows: list[dict[str, Any]]) -> None:

@@ -37,13 +37,21 @@ _MAX_LISTED = 24
 def print_report(arrays: TraceArrays, by: str, rows: list[Row]) -> None:
     """Print `rows`, a ranking of `by`, on stdout."""
     console = make_console()
+    has_processes = arrays.pid is None and len(arrays.trace.threads["pid"].unique()) > 1
     if not rows:
         console.print(escaped("nothing ran"))
     elif by == "block":
-        _print_blocks(console, arrays, rows)
+        _print_blocks(console, arrays, rows, has_processes=has_processes)
     else:
-        columns, cells = _COLUMNS[by], [_CELLS[by](row) for row in rows]
-        print_table(console, columns, cells)
+        columns, cells = list(_COLUMNS[by]), [_CELLS[by](row) for row in rows]
+        if has_processes:
+            index = next(index for index, column in enumerate(columns) if not column.is_number)
+            columns.insert(index, Column("process", is_number=True))
+            for row, of_row in zip(rows, cells, strict=True):
+                of_row.insert(index, str(row["pid"]))
+        is_told = [arrays.trace.mode != "coverage" or column.title not in _COUNTED[by] for column in columns]
+        kept = [[cell for cell, is_kept in zip(row, is_told, strict=True) if is_kept] for row in cells]
+        print_table(console, [column for column, is_kept in zip(columns, is_told, strict=True) if is_kept], kept)
 
 
 def _function_cells(row: Row) -> list[str]:
@@ -131,6 +139,16 @@ _CELLS = {
 }
 
 
+_COUNTED = {
+    "function": {"block executions", "entered"},
+    "edge": {"executions"},
+    "line": {"executions"},
+    "image": {"block executions"},
+    "thread": {"share", "instructions", "block executions"},
+}
+"""Columns that a trace of mode coverage, where nothing is counted, has nothing to say in."""
+
+
 def _place(row: Row | None) -> str:
     """A block's place in few words."""
     if row is None:
@@ -143,7 +161,7 @@ def _place(row: Row | None) -> str:
     return str(row["app_pc"])
 
 
-def _print_blocks(console: Console, arrays: TraceArrays, rows: list[Row]) -> None:
+def _print_blocks(console: Console, arrays: TraceArrays, rows: list[Row], *, has_processes: bool) -> None:
     lines = _find_lines(arrays, rows)
     for index, row in enumerate(rows):
         if index:
@@ -151,10 +169,15 @@ def _print_blocks(console: Console, arrays: TraceArrays, rows: list[Row]) -> Non
         header = Text(f"{format_share(row['share']):>8}  ", style="bold")
         header.append_text(escaped(_place(row), "bold"))
         header.append_text(escaped(f"  {image_name(row['image'])}", "dim"))
-        header.append(
-            f"  {format_count(row['executions'])} × {row['n_instructions']} instructions = "
-            f"{format_count(row['instructions'])}"
-        )
+        if has_processes:
+            header.append(f"  process {row['pid']}", style="dim")
+        if arrays.trace.mode == "coverage":
+            header.append(f"  {row['n_instructions']} instructions")
+        else:
+            header.append(
+                f"  {format_count(row['executions'])} × {row['n_instructions']} instructions = "
+                f"{format_count(row['instructions'])}"
+            )
         console.print(header, no_wrap=True, overflow="ellipsis")
         _print_listing(console, row, lines.get(row["block"], []))
 

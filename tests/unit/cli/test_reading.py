@@ -12,7 +12,7 @@ import pytest
 
 from clew.cli.main import main
 from clew.store.manifest import JOURNAL_NAME, MANIFEST_NAME
-from tests.unit.small_trace import MakeTrace, Rows
+from tests.unit.small_trace import MakeTrace, Rows, small_trace
 
 Captured = pytest.CaptureFixture[str]
 COMMANDS = [["info"], ["report"], ["verify"], ["export", "--to", "drcov", "-o", "-"]]
@@ -90,6 +90,56 @@ def test_blocks_are_disassembled(capsys: Captured, trace: str) -> None:
 def test_no_line_ends_in_blanks(capsys: Captured, trace: str, words: list[str]) -> None:
     _, out, _ = run(capsys, *words, trace)
     assert [line for line in out.splitlines() if line != line.rstrip()] == []
+
+
+@pytest.fixture
+def two(make_trace: MakeTrace, rows: Rows) -> str:
+    """The trace of two processes that did the same."""
+    both = {table: list(content) for table, content in rows.items()}
+    for table, content in small_trace().items():
+        for row in content:
+            ids = {name: row[name] + 100 for name in row if name.endswith("_id") and row[name] is not None}
+            both[table].append(row | ids | {"pid": 8} | ({"tid": 8} if "tid" in row else {}))
+    return str(make_trace(both, "two.clew").path)
+
+
+@pytest.mark.parametrize("by", ["function", "block", "edge", "line", "image", "thread"])
+def test_one_process_of_several(capsys: Captured, trace: str, two: str, by: str) -> None:
+    both = run_json(capsys, "report", "--by", by, "--json", two)["rows"]
+    of_one = run_json(capsys, "report", "--by", by, "--pid", "8", "--json", two)["rows"]
+    assert {row["pid"] for row in both} == {7, 8}
+    assert {row["pid"] for row in of_one} == {8}
+    alone = run_json(capsys, "report", "--by", by, "--json", trace)["rows"]
+    assert [(row["instructions"], row["executions"]) for row in of_one] == [
+        (row["instructions"], row["executions"]) for row in alone
+    ]
+    assert "process" in run(capsys, "report", "--by", by, two)[1]
+    assert "process" not in run(capsys, "report", "--by", by, "--pid", "8", two)[1]
+    assert "process" not in run(capsys, "report", "--by", by, trace)[1]
+
+
+def test_a_process_that_is_not_there(capsys: Captured, two: str) -> None:
+    status, out, err = run(capsys, "report", "--pid", "9", two)
+    assert (status, out) == (2, "")
+    assert "process 9: not in this trace, which is of 7, 8" in err
+
+
+@pytest.mark.parametrize("by", ["function", "block", "edge", "line", "image", "thread"])
+def test_what_coverage_counts_is_not_shown(capsys: Captured, make_trace: MakeTrace, rows: Rows, by: str) -> None:
+    path = str(make_trace(rows | {"counts": []}, mode="coverage").path)
+    _, out, _ = run(capsys, "report", "--by", by, path)
+    assert out.strip()
+    assert "executions" not in out
+    assert "entered" not in out
+
+
+def test_a_program_built_anew_has_no_lines(capsys: Captured, make_trace: MakeTrace, rows: Rows, tmp_path: Path) -> None:
+    rows["images"][0] |= {"path": str(tmp_path / "it"), "build_id": "00" * 20}
+    path = str(make_trace(rows).path)
+    assert run(capsys, "report", "--by", "line", path)[2] == ""
+    (tmp_path / "it").write_bytes(Path("/bin/true").read_bytes())
+    assert f"note: {tmp_path / 'it'} is not what it was" in run(capsys, "report", "--by", "line", path)[2]
+    assert run(capsys, "report", "--by", "function", path)[2] == ""
 
 
 def test_number_of_rows(capsys: Captured, trace: str) -> None:
