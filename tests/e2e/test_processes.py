@@ -66,6 +66,16 @@ def test_a_forks_child_counts_what_it_ran_itself(tmp_path: Path) -> None:
     assert 0 < ran[1] < ran[0] / 20
 
 
+def test_the_statistics_of_a_forks_child_are_its_own(tmp_path: Path) -> None:
+    """What its parent used is counted once."""
+    used = []
+    for name, script in (("alone", ":"), ("four", "(:); (:); (:); (:)")):
+        run = runs.run(runs.clew_command("record", "-q", "--stats", "-o", tmp_path / name, "--", "sh", "-c", script))
+        lines = (line.split() for line in run.stderr.decode().splitlines())
+        used += [int(words[-1]) for words in lines if words[-2] == "counters_used"]
+    assert used[0] < used[1] < 2 * used[0]
+
+
 def test_a_child_that_a_signal_kills(tmp_path: Path) -> None:
     script = "import os, signal\npid = os.fork()\nif pid == 0: os.kill(os.getpid(), 15)\nprint(os.waitpid(pid, 0)[1])"
     _, recorded = record([sys.executable, "-c", script], tmp_path / "t")

@@ -70,6 +70,8 @@ class FollowedProcess:
         """The process has ended, or runs another program; tasks that share its memory may go on."""
         self.memory_pid = Pid(0)
         """A process that has the memory: it, or one that outlives it there."""
+        self.n_inherited_counters = 0
+        """Counters that a fork's child found in use."""
         self._has_own_namespace = False
         self._exit_code: int | None = None
         self._signal: int | None = None

@@ -263,6 +263,7 @@ class Processes:
             return 0
         if followed.drain is not None:
             followed.drain.tell_process(followed.pid, followed.name)
+            followed.n_inherited_counters = int(followed.drain.status()["counters_used"])
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         return 1
 

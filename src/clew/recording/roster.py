@@ -153,7 +153,7 @@ class Roster:
         """Take the rest of what it recorded, and follow it no more."""
         self.drain(followed)
         if followed.drain is not None:
-            self.statistics.add(followed.drain.status())
+            self.statistics.add(followed.drain.status(), followed.n_inherited_counters)
         self._doorbell.forget(followed.shared)
         followed.finish(goes_on=goes_on)
         self.live.remove(followed)

@@ -15,7 +15,7 @@ ADDED: Final = (
     *("links", "unlinks", "invalidated", "relaid", "dynamic_edges"),
     *("entries_exit", "entries_indirect", "entries_syscall", "entries_signal"),
 )
-"""Fields of status pages that are numbers of something. A fork's child begins with those of its parent."""
+"""Fields of status pages that are numbers of something."""
 
 
 class Statistics:
@@ -24,7 +24,8 @@ class Statistics:
     def __init__(self) -> None:
         self.totals: dict[str, int] = {}
 
-    def add(self, page: Any) -> None:
-        """The last StatusPage of a process, a scalar of dtype STATUS_PAGE."""
+    def add(self, page: Any, n_inherited: int = 0) -> None:
+        """The last StatusPage of a process, a scalar of dtype STATUS_PAGE; `n_inherited` counters were its parent's."""
         for name in ADDED:
             self.totals[name] = self.totals.get(name, 0) + int(page[name])
+        self.totals["counters_used"] -= n_inherited
