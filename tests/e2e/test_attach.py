@@ -132,13 +132,20 @@ def test_told_to_leave(programs_to_attach: Path, tmp_path: Path, number: int) ->
 
 def test_a_controller_that_is_killed(programs_to_attach: Path, tmp_path: Path) -> None:
     with start(programs_to_attach / "busy") as target:
+        before = target.look()
         with attaching(target.pid, tmp_path / "out.clew") as clew:
             target.wait_for(target.is_attached)
+            refused = attach(target.pid, tmp_path / "refused.clew")
+            assert refused.status == 1
+            assert f"is recorded by clew already (process {clew.pid})".encode() in refused.stderr
             clew.kill()
             clew.wait(60)
-        again = attach(target.pid, tmp_path / "again.clew")
-        assert again.status == 1
-        assert b"is recorded by clew already, or was when that clew was killed" in again.stderr
+        for number in range(2):
+            again = attach(target.pid, tmp_path / f"{number}.clew")
+            assert again.status == 0, again.stderr
+            assert (b"took out the runtime of a clew that was killed" in again.stderr) == (number == 0)
+            assert target.look() == before
+            runs.read(tmp_path / f"{number}.clew")
         assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
 
 

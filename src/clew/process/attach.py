@@ -30,7 +30,7 @@ from clew.process.shared_memory import SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, read_state
 from clew.protocol._constants import CONTROL_BLOCK_BYTES, LAYOUTS, THREAD_STATE_BYTES, RuntimeState, Stage
-from clew.protocol.layout import field_offset, pack_struct
+from clew.protocol.layout import field_offset, pack_struct, unpack_number
 
 __all__ = [
     "Attachment",
@@ -126,7 +126,8 @@ def run_until_parked(process: StoppedProcess, seconds: float) -> None:
 def read_labels(process: StoppedProcess, plan: InjectionPlan) -> dict[str, int]:
     """The fields of the runtime's ControlBlock. Those that the runtime writes are 0 before it has begun."""
     block = process.read(plan.control_block, CONTROL_BLOCK_BYTES)
-    return {name: _number(block, "ControlBlock", name) for name in LAYOUTS["ControlBlock"][1]}
+    names = [name for name in LAYOUTS["ControlBlock"][1] if not name.startswith("reserved")]
+    return {name: unpack_number(block, "ControlBlock", name) for name in names}
 
 
 def set_stage(process: StoppedProcess, plan: InjectionPlan, stage: int) -> None:
@@ -136,10 +137,11 @@ def set_stage(process: StoppedProcess, plan: InjectionPlan, stage: int) -> None:
 
 
 def restore_trap(process: StoppedProcess, plan: InjectionPlan) -> None:
-    """Give the process its own action for SIGTRAP back, as far as that is possible."""
+    """Give the process its own action for SIGTRAP back if the runtime's is in place, as far as that is possible."""
     with contextlib.suppress(OSError, TargetError):
-        action = read_labels(process, plan)["trap_action"]
-        if action:
+        process.call("rt_sigaction", signal.SIGTRAP, 0, plan.scratch, _SIGNAL_MASK_BYTES)
+        if plan.is_in_image(int.from_bytes(process.read(plan.scratch, 8), "little")):
+            action = read_labels(process, plan)["trap_action"]
             process.call("rt_sigaction", signal.SIGTRAP, action, 0, _SIGNAL_MASK_BYTES)
 
 
@@ -212,13 +214,15 @@ class _Entry:
         plan = plan_injection(self._image.memory_bytes, layout, heap_bytes, mappings, self._pid, n_threads=len(states))
         undo.callback(unmap_runtime, process, plan)
         worker = next(state for state in states if state.tid == self._worker)
-        with refuge(process, mappings, worker):
-            shared = map_runtime(process, self._image, plan, layout, lambda fd: make_shared(fd, layout, mappings))
-        undo.callback(shared.close)
-        undo.callback(restore_trap, process, plan)
         registers = process.registers.copy()
         registers.rsp = next((mapping.end for mapping in mappings if mapping.path == "[stack]"), registers.rsp)
-        process.write(plan.start_block, start_block(Pid(self._worker), registers, plan, mappings))
+        block = start_block(Pid(self._worker), registers, plan, mappings)
+        with refuge(process, mappings, worker):
+            shared = map_runtime(
+                process, self._image, plan, layout, block, lambda fd: make_shared(fd, layout, mappings)
+            )
+        undo.callback(shared.close)
+        undo.callback(restore_trap, process, plan)
         process.write(
             plan.control_block, pack_struct("ControlBlock", threads=plan.thread_states, thread_count=len(states))
         )
@@ -249,7 +253,10 @@ class _Entry:
         """Each thread's context and stack."""
         table = process.read(plan.thread_states, n_threads * THREAD_STATE_BYTES)
         rows = [table[start : start + THREAD_STATE_BYTES] for start in range(0, len(table), THREAD_STATE_BYTES)]
-        return [(_number(row, "ThreadState", "context"), _number(row, "ThreadState", "stack_top")) for row in rows]
+        return [
+            (unpack_number(row, "ThreadState", "context"), unpack_number(row, "ThreadState", "stack_top"))
+            for row in rows
+        ]
 
     def _send(self, tid: Tid, worker: ptrace.UserRegisters, attach_pc: int, context: int, stack_top: int) -> None:
         registers = worker.copy() if tid == self._worker else ptrace.get_registers(tid)
@@ -270,9 +277,3 @@ class _Entry:
             ptrace.set_registers(self._worker, original)
             mask = next(state.mask for state in states if state.tid == self._worker)
             ptrace.set_signal_mask(self._worker, mask)
-
-
-def _number(data: bytes, name: str, field: str) -> int:
-    offset = field_offset(name, field)
-    size_bytes = {"Q": 8, "I": 4}.get(LAYOUTS[name][1][field][1][-1], 0)
-    return int.from_bytes(data[offset : offset + size_bytes], "little")

@@ -13,10 +13,9 @@ from typing import Final
 
 from clew.address import Pid, Tid
 from clew.errors import AttachError
-from clew.process.identity import read_stat, read_status
+from clew.process.identity import find_holder, read_stat, read_status
 from clew.process.maps import read_maps
 from clew.process.privileges import has_ptrace_capability
-from clew.process.shared_memory import MEMFD_NAME
 
 __all__ = [
     "check_attachable",
@@ -68,8 +67,9 @@ def check_attachable(pid: Pid) -> None:
         raise AttachError(pid, explain_refusal(pid, error)) from error
     if head == _ELF_CLASS_32:
         raise AttachError(pid, f"process {pid}: a 32-bit program; clew follows 64-bit programs")
-    if any(mapping.path.startswith(f"/memfd:{MEMFD_NAME} ") for mapping in mappings):
-        raise AttachError(pid, f"process {pid}: is recorded by clew already, or was when that clew was killed")
+    holder = find_holder(mappings)
+    if holder is not None:
+        raise AttachError(pid, f"process {pid}: is recorded by clew already (process {holder}); end that first")
     _check_seccomp(pid, status)
 
 

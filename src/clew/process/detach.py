@@ -1,62 +1,51 @@
 """Takes the runtime out of a process again: every thread goes on in its own code, and nothing is left of the runtime.
 
 Runs in the controller. All threads are stopped and told to park in the runtime, their own state complete; what waits in
-a system call is taken out of it and put back at the end. Then the signal actions and mappings are restored, by calls
-made with one of the threads, and each thread gets its own registers. Should parking fail, the process goes on recorded;
-should this process be killed when all have parked, the threads do the rest by themselves.
+a system call is taken out of it and put back at the end (`process/take_out.py`). Should parking fail, the process goes
+on recorded.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import signal
 import struct
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 from clew.address import Pid, RemoteAddress, Tid
-from clew.errors import AttachError, RemoteCallError, TargetError, TargetGoneError
+from clew.errors import AttachError, TargetError, TargetGoneError
 from clew.process import ptrace
-from clew.process.attach import (
-    ALL_BUT_TRAP,
-    ALL_SIGNALS,
-    SI_KERNEL,
-    read_labels,
-    restore_trap,
-    run_until_parked,
-    send_again,
-    set_stage,
-    signal_code,
-)
+from clew.process.attach import ALL_SIGNALS, SI_KERNEL, read_labels, signal_code
 from clew.process.attachable import has_own_filter, has_own_namespace, tid_inside
 from clew.process.held_process import POLL_SECONDS, HeldProcess, Stop
-from clew.process.identity import iter_sharers, read_stat, read_status
+from clew.process.identity import find_sharer_of_memory, read_stat, read_status
 from clew.process.injection_plan import InjectionPlan
 from clew.process.linux import queue_signal
 from clew.process.maps import read_maps
-from clew.process.refuge import refuge
-from clew.process.shared_memory import SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.process.thread_state import ERESTART_RESTARTBLOCK, ThreadState, call_to_make_again, give_back, parse_state
-from clew.protocol._constants import DETACH_CODE, THREAD_STATE_BYTES, THREAD_STRIDE_BYTES, Stage
+from clew.process.take_out import Standing
+from clew.process.thread_state import ERESTART_RESTARTBLOCK, ThreadState, call_to_make_again, parse_state
+from clew.protocol._constants import DETACH_CODE, THREAD_STATE_BYTES
 
-__all__ = ["PATIENCE_SECONDS", "Departure", "detach"]
+__all__ = ["PATIENCE_SECONDS", "Departure", "StatusPage", "detach"]
 
 PATIENCE_SECONDS: Final = 10.0
-LEAVE_SECONDS: Final = 20.0
 LOOK_AGAIN_SECONDS: Final = 0.02
 """What has not parked by then is stopped once more, and looked at where it is now."""
 
 _PENDING_LEAVE: Final = 2
 _SIGINFO_BYTES: Final = 128
 _SIGTRAP_BIT: Final = 1 << signal.SIGTRAP - 1
-_STACK: Final = struct.Struct("<QIIQ")
-_RSEQ_CS_OFFSET: Final = 8
-_RSEQ_DESCRIPTOR_BYTES: Final = 32
-_SS_DISABLE, _SS_AUTODISARM = 2, 1 << 31
+
+
+class StatusPage(Protocol):
+    """The status page of the region that a process uses."""
+
+    def set_status_ticket(self, name: str, value: int) -> int:
+        """Set one of its u32 fields; where that is."""
 
 
 @dataclass(frozen=True)
@@ -72,20 +61,20 @@ class Departure:
 
 def detach(
     pid: Pid,
-    shared: SharedMemory,
+    shared: StatusPage,
     plan: InjectionPlan,
     *,
     patience_seconds: float = PATIENCE_SECONDS,
     on_wait: Callable[[], object] = lambda: None,
     is_given_up: Callable[[], bool] = lambda: False,
-    find_running: Callable[[], Collection[int]] = list,
+    find_running: Callable[[], Collection[int]] | None = None,
 ) -> Departure:
     """Leave process `pid`, which has the runtime as `plan` says, as it was.
 
     `on_wait` is called while the threads are waited for: rings have to be emptied and requests answered meanwhile.
-    `find_running` gives the ids of the threads under the runtime as the target tells them. A process that has ended, or
-    became another program, needs nothing. Raises TargetError if it can't be left within `patience_seconds`, or if
-    `is_given_up` says so while its threads are stopped; it goes on recorded then.
+    `find_running` gives the ids of the threads under the runtime as the target tells them, if anybody knows. A process
+    that has ended, or became another program, needs nothing. Raises TargetError if it can't be left within
+    `patience_seconds`, or if `is_given_up` says so while its threads are stopped; it goes on recorded then.
     """
     held = HeldProcess(pid)
     started = time.monotonic()
@@ -110,14 +99,6 @@ def _is_inside(held: HeldProcess, plan: InjectionPlan) -> bool:
     return any(mapping.start == plan.image_base for mapping in read_maps(Pid(next(iter(held.threads)))))
 
 
-def _is_readable(memory: StoppedProcess, descriptor: RemoteAddress) -> bool:
-    try:
-        memory.read(descriptor, _RSEQ_DESCRIPTOR_BYTES)
-    except TargetError:
-        return False
-    return True
-
-
 def _has_ended(pid: Pid) -> bool:
     fields = read_stat(pid)
     return not fields or fields[0] in (b"Z", b"X")
@@ -128,11 +109,11 @@ class _Leaving:
     """Leaving a process, all threads of which are stopped."""
 
     held: HeldProcess
-    shared: SharedMemory
+    shared: StatusPage
     plan: InjectionPlan
     patience_seconds: float
     on_wait: Callable[[], object]
-    find_running: Callable[[], Collection[int]]
+    find_running: Callable[[], Collection[int]] | None
     parked: dict[Tid, ThreadState] = field(default_factory=dict)
     parking: set[Tid] = field(default_factory=set)
     native: set[Tid] = field(default_factory=set)
@@ -154,15 +135,17 @@ class _Leaving:
                 self._send(tid)
             self._wait_until_parked()
             self._check_alone()
+            if self.held.threads:
+                # Whatever was told while it began: all of it by now.
+                self._labels = read_labels(self._memory, self.plan)
         except BaseException:
             # The threads that have parked go on as if nothing had been.
             self.shared.set_status_ticket("detach_ticket", 0)
             raise
         finally:
             self._memory.close()
-        if not self.held.threads:
-            return
-        self._take_out()
+        if self.held.threads:
+            Standing(self.held, self.plan, self._labels, self.parked, self.native).take_out(self.held_signals)
 
     def _wait_until_parked(self) -> None:
         deadline = time.monotonic() + self.patience_seconds
@@ -189,12 +172,10 @@ class _Leaving:
 
     def _check_alone(self) -> None:
         """Raises AttachError if anybody else is in the memory that is about to go, or it can't be given back."""
-        if not self._labels["leave_pc"]:
-            raise AttachError(self._pid, f"process {self._pid}: the runtime in it has never begun")
         known = {self._tid_inside(tid) for tid in self.held.threads}
-        if not known.issuperset(self.find_running()):
+        if self.find_running is None or not known.issuperset(self.find_running()):
             # What the target tells may be of a thread that was killed.
-            other = next((pid for pid in iter_sharers(self.shared) if pid != self._pid), None)
+            other = find_sharer_of_memory(self._pid, self.plan.shared_base)
             if other is not None:
                 raise AttachError(self._pid, f"process {self._pid}: shares its memory with process {other}")
         for tid in self.native:
@@ -300,101 +281,3 @@ class _Leaving:
 
     def _write_u32(self, address: int, value: int) -> None:
         self._memory.write(RemoteAddress(address), value.to_bytes(4, "little"))
-
-    def _take_out(self) -> None:
-        """Give back what belongs to the whole process, with one of its threads, and each thread its own state; all of
-        them stand still.
-        """
-        tids = list(self.held.threads)
-        # A process that is killed has its first thread waited for last.
-        worker = min(tids, key=lambda tid: (tid in self.native, tid == Tid(self._pid)))
-        process = StoppedProcess(self._pid, tid=worker)
-        original, mask = process.registers.copy(), ptrace.get_signal_mask(worker)
-        extended_state = ptrace.get_extended_state(worker)
-        # Until the others are given back the worker goes on in the runtime, whatever is raised: they wait for it there.
-        is_last = False
-        try:
-            announced = [self._find_announced(process, tid) for tid in self.native if tid in self.held.threads]
-            ptrace.set_signal_mask(worker, ALL_BUT_TRAP)
-            set_stage(process, self.plan, Stage.LEAVING)
-            if worker in self.native:
-                process.registers.rip, process.registers.rsp = self._labels["leave_pc"], self.plan.stack_end
-                process.registers.eflags, process.registers.orig_rax = 0x202, ALL_SIGNALS
-            run_until_parked(process, LEAVE_SECONDS)
-            process.registers = original
-            ptrace.set_extended_state(worker, extended_state)
-            for tid in self.native:
-                if tid in self.held.threads:
-                    self._restore_signal_stack(process, tid)
-            for state in self.parked.values():
-                if state.tid in self.held.threads and state.tid != worker:
-                    give_back(state)
-            is_last = True
-            with self._calling(process, self.parked.get(worker)):
-                restore_trap(process, self.plan)
-                for address, size_bytes in self.plan.regions:
-                    process.call("munmap", address, size_bytes)
-            for place, descriptor in announced:
-                # The kernel would kill the thread for a descriptor that it can't read.
-                if descriptor and not _is_readable(process, descriptor):
-                    process.write(place, bytes(8))
-        finally:
-            process.close()
-            if worker in self.native:
-                ptrace.set_registers(worker, original)
-                ptrace.set_signal_mask(worker, mask)
-            elif is_last:
-                give_back(self.parked[worker])
-        send_again(self._pid, [*self.held_signals, *process.held_signals])
-
-    @contextlib.contextmanager
-    def _calling(self, thread: StoppedProcess, state: ThreadState | None) -> Iterator[None]:
-        """Calls are made with `thread`, which goes on with `state`, None: as it is, should this process be killed.
-
-        Under a filter of the program's they are made where it has no say, and the thread is not safe there.
-        """
-        if has_own_filter(read_status(f"{self._pid}/task/{thread.task}") or {}):
-            with thread.calling_at(RemoteAddress(self._labels["call_pc"])):
-                yield
-        else:
-            with refuge(thread, read_maps(Pid(thread.task)), state):
-                yield
-
-    def _find_announced(self, memory: StoppedProcess, tid: Tid) -> tuple[RemoteAddress, RemoteAddress]:
-        """Where a thread announces restartable sequences (rseq(2)), and the descriptor there, if it can be read.
-
-        A thread that was released may have one of the runtime's there still.
-        """
-        registration = ptrace.get_rseq(tid)
-        if registration is None:
-            return RemoteAddress(0), RemoteAddress(0)
-        place = RemoteAddress(registration[0] + _RSEQ_CS_OFFSET)
-        with contextlib.suppress(TargetError):
-            descriptor = RemoteAddress(int.from_bytes(memory.read(place, 8), "little"))
-            if descriptor and _is_readable(memory, descriptor):
-                return place, descriptor
-        return place, RemoteAddress(0)
-
-    def _restore_signal_stack(self, memory: StoppedProcess, tid: Tid) -> None:
-        """A thread that was released has the runtime's alternate stack still."""
-        thread = StoppedProcess(self._pid, tid=tid)
-        mask = ptrace.get_signal_mask(tid)
-        room = self.plan.start_block
-        try:
-            with self._calling(thread, None):
-                thread.call("sigaltstack", 0, room)
-                address, _, _, _ = _STACK.unpack(memory.read(room, _STACK.size))
-                if self.plan.is_private(address):
-                    base = self.plan.private_base
-                    context = address - (address - base) % THREAD_STRIDE_BYTES
-                    place = RemoteAddress(context + self._labels["signal_stack_offset"])
-                    start, flags, _, size_bytes = _STACK.unpack(memory.read(place, _STACK.size))
-                    flags = flags & _SS_AUTODISARM | (0 if size_bytes else _SS_DISABLE)
-                    memory.write(room, _STACK.pack(start, flags, 0, size_bytes))
-                    thread.call("sigaltstack", room, 0)
-        except RemoteCallError as error:
-            raise AttachError(self._pid, error.message) from error
-        finally:
-            ptrace.set_registers(tid, thread.registers)
-            ptrace.set_signal_mask(tid, mask)
-            thread.close()

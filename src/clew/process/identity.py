@@ -9,16 +9,18 @@ import contextlib
 import errno
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from clew.address import Pid, Tid
+from clew.address import Pid, RemoteAddress, Tid
 from clew.process.maps import Mapping, parse_maps, read_maps
 from clew.process.shared_memory import MEMFD_NAME, PAGE_BYTES, SharedFile, SharedMemory
 
 __all__ = [
     "find_ended_children",
+    "find_holder",
+    "find_sharer_of_memory",
     "is_ending",
     "is_mapped",
     "is_traced_here",
@@ -40,11 +42,14 @@ def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
     """
     if os.path.exists(f"/proc/self/task/{pid}"):
         return False  # clew itself maps it, too.
-    inode = os.fstat(shared.fd).st_ino
+    return _maps(pid, os.fstat(shared.fd).st_ino, shared.offset)
+
+
+def _maps(pid: Pid | Tid, inode: int, offset: int) -> bool:
     with contextlib.suppress(OSError):
         return any(
             mapping.inode == inode
-            and mapping.file_offset == shared.offset
+            and mapping.file_offset == offset
             and mapping.end - mapping.start > PAGE_BYTES
             and _is_memfd(mapping)
             for mapping in read_maps(Pid(pid))
@@ -72,10 +77,37 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
     return False
 
 
+def find_holder(mappings: Sequence[Mapping]) -> Pid | None:
+    """The process that has the shared memory open that is mapped: the clew that records. None if that was killed."""
+    ours = next(filter(_is_memfd, mappings), None)
+    if ours is None:
+        return None
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        try:
+            for link in folder.iterdir():
+                found = link.stat()
+                if (found.st_ino, found.st_dev) == (ours.inode, ours.device):
+                    return Pid(int(folder.parent.name))
+        except OSError:
+            continue
+    return None
+
+
 def iter_sharers(shared: SharedMemory) -> Iterator[Pid]:
     """The processes that map this very region, as they are found."""
     numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
     return (pid for pid in numbers if maps_region(pid, shared))
+
+
+def find_sharer_of_memory(pid: Pid, mapped_at: RemoteAddress) -> Pid | None:
+    """Another process that maps the region which `pid` has mapped at an address, as a child of vfork does."""
+    ours = next((mapping for mapping in read_maps(pid) if mapping.start == mapped_at and _is_memfd(mapping)), None)
+    if ours is None:
+        return None
+    numbers = (
+        Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal() and int(name) not in (pid, os.getpid())
+    )
+    return next((other for other in numbers if _maps(other, ours.inode, ours.file_offset)), None)
 
 
 def find_ended_children() -> list[Pid]:

@@ -74,11 +74,10 @@ def inject(
     def make_shared(fd: int) -> SharedMemory:
         return SharedMemory(SharedFile(layout, fd), settings, is_paused=is_paused)
 
+    block = start_block(process.pid, process.registers, plan, mappings)
     with refuge(process, mappings), contextlib.ExitStack() as undo:
         undo.callback(unmap_runtime, process, plan)
-        shared = map_runtime(process, image, plan, layout, make_shared)
-        undo.callback(shared.close)
-        process.write(plan.start_block, start_block(process.pid, process.registers, plan, mappings))
+        shared = map_runtime(process, image, plan, layout, block, make_shared)
         undo.pop_all()
     process.registers.rip = plan.image_base + image.entry_offset
     process.registers.rdi = plan.start_block
@@ -90,12 +89,18 @@ def map_runtime(
     image: RuntimeImage,
     plan: InjectionPlan,
     layout: SharedLayout,
+    block: bytes,
     make_shared: Callable[[int], SharedMemory],
 ) -> SharedMemory:
-    """Map everything; the shared memory that `make_shared` made of an empty memfd. Raises InjectionError."""
+    """Map everything, and write the start block `block`; the shared memory that `make_shared` made of an empty memfd.
+
+    Raises InjectionError.
+    """
     try:
         _map_image(process, image, plan)
         _map_private(process, plan.start_block, plan.start_block_bytes, PROT_READ | PROT_WRITE)
+        # Before the shared memory: who finds that later finds out what else is mapped.
+        process.write(plan.start_block, block)
         shared = _map_shared(process, layout, plan, make_shared)
         try:
             _map_private(process, plan.private_base, plan.private_bytes, PROT_NONE)
@@ -123,9 +128,8 @@ def _map_private(process: StoppedProcess, address: RemoteAddress, size_bytes: in
 def _map_shared(
     process: StoppedProcess, layout: SharedLayout, plan: InjectionPlan, make_shared: Callable[[int], SharedMemory]
 ) -> SharedMemory:
-    # The start block is still empty: its page lends room for the name.
-    process.write(plan.start_block, MEMFD_NAME.encode() + b"\0")
-    fd = process.call("memfd_create", plan.start_block, MFD_CLOEXEC | MFD_ALLOW_SEALING)
+    process.write(plan.scratch, MEMFD_NAME.encode() + b"\0")
+    fd = process.call("memfd_create", plan.scratch, MFD_CLOEXEC | MFD_ALLOW_SEALING)
     try:
         shared = make_shared(_open_memfd(process, fd))
         try:

@@ -76,6 +76,11 @@ class InjectionPlan:
         return RemoteAddress(self.start_block + self.start_block_bytes)
 
     @property
+    def scratch(self) -> RemoteAddress:
+        """Where calls made in the process may read and write a few bytes."""
+        return RemoteAddress(self.stack_end - 256)
+
+    @property
     def regions(self) -> tuple[tuple[RemoteAddress, int], ...]:
         """Address and size of all that is mapped; the image is the last, as calls may be made in it."""
         return (

@@ -16,8 +16,7 @@ from clew.address import RemoteAddress, Tid
 from clew.errors import TargetError
 from clew.process import ptrace
 from clew.process.stopped_process import SYSCALL_INSTRUCTION, StoppedProcess
-from clew.protocol._constants import LAYOUTS
-from clew.protocol.layout import pack_struct
+from clew.protocol.layout import field_offset, pack_struct, unpack_number
 
 __all__ = [
     "ERESTART_RESTARTBLOCK",
@@ -84,15 +83,13 @@ class ThreadState:
 
 def parse_state(data: bytes) -> ThreadState:
     """Parse struct ThreadState of the protocol."""
-    fields = LAYOUTS["ThreadState"][1]
 
     def number(name: str) -> int:
-        offset, layout = fields[name]
-        return int(struct.unpack_from(layout, data, offset)[0])
+        return unpack_number(data, "ThreadState", name)
 
     return ThreadState(
         Tid(number("tid")),
-        struct.unpack_from("<16Q", data, fields["registers"][0]),
+        struct.unpack_from("<16Q", data, field_offset("ThreadState", "registers")),
         number("rip"),
         number("rflags"),
         number("gs_base"),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from clew.protocol._constants import LAYOUTS
 
-__all__ = ["field_offset", "pack_struct"]
+__all__ = ["field_offset", "pack_struct", "unpack_number"]
 
 
 def pack_struct(name: str, **values: int | bytes | Sequence[int]) -> bytes:
@@ -34,3 +34,9 @@ def pack_struct(name: str, **values: int | bytes | Sequence[int]) -> bytes:
 def field_offset(name: str, field: str) -> int:
     """Offset of `field` in struct `name`, in bytes."""
     return LAYOUTS[name][1][field][0]
+
+
+def unpack_number(data: bytes, name: str, field: str) -> int:
+    """`field` of struct `name` in `data`, an integer; of an array the first. Raises struct.error if `data` is short."""
+    offset, layout = LAYOUTS[name][1][field]
+    return int(struct.unpack_from("<" + layout[-1], data, offset)[0])

@@ -15,6 +15,7 @@ from clew.errors import AttachError
 from clew.process.attach import attach
 from clew.process.attachable import check_attachable, find_living_task
 from clew.process.identity import read_stat
+from clew.process.leftover import take_out_leftover
 from clew.process.maps import Mapping
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import SharedFile, SharedLayout, SharedMemory
@@ -95,6 +96,8 @@ class AttachSession(RecordingSession):
                 LiveFilters(self._filters).tell_all(shared, mappings)
                 return shared
 
+            if take_out_leftover(self.pid, is_given_up=lambda: self._guard.wants_to_leave):
+                self._tell_people(f"process {self.pid}: took out the runtime of a clew that was killed")
             attachment = attach(self.pid, image, make_shared, is_given_up=lambda: self._guard.wants_to_leave)
             undo.pop_all()
         self.attach_seconds = attachment.stopped_seconds
