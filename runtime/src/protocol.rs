@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xa5, 0x50, 0x38, 0x2e, 0x52, 0xf4, 0xc0, 0x79, 0x22, 0xc0, 0x65, 0x2d, 0x8d, 0x18, 0x97, 0x4d, 0xa8, 0x82, 0xb7,
-    0x86, 0x6e, 0xec, 0x50, 0xd8, 0x3e, 0xc2, 0x8b, 0x65, 0xec, 0xcd, 0x06, 0xd0,
+    0x74, 0x21, 0xaa, 0x61, 0x73, 0x16, 0x03, 0xb2, 0x0e, 0x28, 0xbb, 0x06, 0xed, 0x5d, 0xa7, 0xe6, 0xdd, 0xd7, 0x88,
+    0x7f, 0xc0, 0xf4, 0xb2, 0x85, 0x5f, 0xdf, 0x24, 0xc3, 0xe0, 0xba, 0x4b, 0xbf,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -521,7 +521,7 @@ pub struct ControlBlock {
     pub stage: u32,
     /// where a thread enters the runtime, with gs base at its context and rsp at its stack_top
     pub attach_pc: u64,
-    /// the pc of what has parked: behind an int3, rdi holding the address of a ThreadState
+    /// the pc of what parks: behind an int3, rdi holding the address of a ThreadState
     pub parked_pc: u64,
     /// where a thread restores the signal actions and gives the code cache back, then parks once more; one that has
     /// parked in stage leaving gets there by itself
@@ -548,8 +548,11 @@ pub struct ControlBlock {
     /// where the program's action for SIGTRAP is, as rt_sigaction takes it: the runtime's own is in place for as long
     /// as threads may park
     pub trap_action: u64,
+    /// the pc of what has parked: behind the system call, the next after parked_pc, that makes the program's alternate
+    /// stack the kernel's
+    pub standing_pc: u64,
     /// zero
-    pub reserved_more: [u8; 24],
+    pub reserved_more: [u8; 16],
 }
 const _: () = assert!(core::mem::size_of::<ControlBlock>() == 128);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, threads) == 0);
@@ -568,7 +571,8 @@ const _: () = assert!(core::mem::offset_of!(ControlBlock, signal_stack_offset) =
 const _: () = assert!(core::mem::offset_of!(ControlBlock, tid_offset) == 84);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, call_pc) == 88);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, trap_action) == 96);
-const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved_more) == 104);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, standing_pc) == 104);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved_more) == 112);
 
 /// A thread's own state outside the runtime: given by the controller when it enters, by the runtime when it has parked.
 /// Vector state is in the processor.

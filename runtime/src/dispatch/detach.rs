@@ -10,9 +10,8 @@ use crate::cache::links::UNDELIVERED;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, release_reason, ThreadState};
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::{set_signal_mask, syscall};
+use crate::sys::calls::{futex_wait, set_signal_mask};
 use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};
-use crate::sys::number;
 use crate::thread::block::set_signal_stack;
 use core::arch::global_asm;
 use core::sync::atomic::Ordering;
@@ -33,6 +32,8 @@ global_asm!(
 extern "C" {
     pub fn clew_leave();
 }
+
+static FOREVER: u32 = 0;
 
 /// Whether the thread is to park. A process of its own in this memory is not: the controller holds the threads of one process,
 /// and leaves it when no other is in its memory.
@@ -65,7 +66,6 @@ pub fn park(context: &mut ThreadContext) {
     }
     sequences::leave(context);
     delivery::note_end(context, release_reason::DETACH, end_kind::RELEASED);
-    restore_signal_stack(context);
     let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;
     let state = ThreadState {
         registers: context.registers,
@@ -81,7 +81,7 @@ pub fn park(context: &mut ThreadContext) {
         rseq_signature: 0,
         reserved: [0; 60],
     };
-    parking::park(&state);
+    parking::park(&state, &program_stack(context));
     set_signal_mask(u64::MAX);
     stage::follow(context, mask, give_back);
     set_signal_stack(context);
@@ -90,19 +90,21 @@ pub fn park(context: &mut ThreadContext) {
     set_signal_mask(mask);
 }
 
-/// The kernel's alternate stack is the program's again.
-fn restore_signal_stack(context: &ThreadContext) {
+/// The program's alternate stack as sigaltstack takes it.
+fn program_stack(context: &ThreadContext) -> SigStack {
     let stack = context.app_signal_stack;
     let is_disabled = if stack.size == 0 { SS_DISABLE } else { 0 };
-    let given = SigStack { flags: stack.flags & SS_AUTODISARM | is_disabled, ..stack };
-    // SAFETY: reads `given`; all signals are blocked, so that nothing comes to the program's stack.
-    unsafe { syscall(number::SIGALTSTACK, [&given as *const SigStack as u64, 0, 0, 0, 0, 0]) };
+    SigStack { flags: stack.flags & SS_AUTODISARM | is_disabled, ..stack }
 }
 
 /// The last that the runtime does for the process: all threads have parked, or run natively outside of it. SIGTRAP is still
 /// the runtime's after it.
 fn give_back() {
-    SIGNALS.lock().restore_all_but(SIGTRAP);
+    {
+        let signals = SIGNALS.lock();
+        signals.restore_all_but(SIGTRAP);
+        signals.take_without_stack(SIGTRAP);
+    }
     let engine = ENGINE.lock();
     engine.tell_memory();
     engine.shared.stamp_last();
@@ -112,7 +114,10 @@ fn give_back() {
 
 extern "C" fn leave() -> ! {
     give_back();
+    parking::park_bare();
+    SIGNALS.lock().restore(SIGTRAP);
     loop {
-        parking::park_bare();
+        // The controller was killed, and nobody else knows where this thread came from.
+        futex_wait(&raw const FOREVER, 0, u64::from(u32::MAX), false);
     }
 }

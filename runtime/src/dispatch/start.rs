@@ -47,7 +47,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
             signals.take_all();
         } else {
             // What parks needs it; the rest comes with the first thread that enters.
-            signals.take(SIGTRAP);
+            signals.take_without_stack(SIGTRAP);
         }
     }
     stamp_start(shared);

@@ -92,7 +92,7 @@ fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontex
 const TAKEN_BACK: u32 = 2;
 
 extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack: u64) {
-    if signal == SIGTRAP && ucontext.mcontext.rip == parking::clew_parked as *const () as u64 {
+    if signal == SIGTRAP && parking::is_parked_at(ucontext.mcontext.rip) {
         // The controller was killed while the thread parked for it: nobody took its trap.
         return;
     }
@@ -107,9 +107,11 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         return;
     }
     if signal == SIGTRAP && info.code == -(DETACH_CODE as i32) && info.rest[0] == DETACH_CODE {
+        // The controller opened the mask for this signal, and says what it was.
+        ucontext.sigmask = info.rest[1];
         // SAFETY: `shared` is set before any thread runs and never changes.
         if unsafe { ENGINE.peek() }.shared.is_detaching() {
-            hasten_to_leave(context, info, ucontext);
+            hasten_to_leave(context, ucontext);
         }
         // Else the controller gave up meanwhile; the program knows nothing of it.
         return;
@@ -264,9 +266,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
 }
 
 /// The controller detaches, and fetches the thread out of the cache: as for a signal, but nothing is delivered.
-fn hasten_to_leave(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
-    // The controller opened the mask for this signal, and says what it was.
-    ucontext.sigmask = info.rest[1];
+fn hasten_to_leave(context: &mut ThreadContext, ucontext: &mut UContext) {
     let mask = ucontext.sigmask;
     let before = context.pending_word().fetch_or(PENDING_LEAVE | PENDING_FETCHED, Ordering::Relaxed);
     hasten(context, ucontext);

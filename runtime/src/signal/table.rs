@@ -121,6 +121,12 @@ impl SignalTable {
         }
     }
 
+    /// Takes a signal so that its handler runs on whatever stack is in use.
+    pub fn take_without_stack(&self, signal: u32) {
+        let action = runtime_action(&self.actions[signal as usize]);
+        let _ = kernel_action(signal, Some(&SigAction { flags: action.flags & !SA_ONSTACK, ..action }));
+    }
+
     /// Whether the kernel knows the runtime's action instead of the program's.
     fn is_taken(&self, signal: u32) -> bool {
         let handler = self.actions[signal as usize].handler;

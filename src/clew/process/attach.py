@@ -28,7 +28,7 @@ from clew.process.refuge import refuge
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import SharedLayout, SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.process.thread_state import ThreadState, read_state
+from clew.process.thread_state import ThreadState, give_back, read_state
 from clew.protocol._constants import CONTROL_BLOCK_BYTES, LAYOUTS, THREAD_STATE_BYTES, RuntimeState, Stage
 from clew.protocol.layout import field_offset, pack_struct, unpack_number
 
@@ -97,7 +97,6 @@ def run_until_parked(process: StoppedProcess, seconds: float) -> None:
     ptrace.set_registers(process.task, process.registers)
     ptrace.cont(process.task)
     deadline = time.monotonic() + seconds
-    is_parked = False
     while True:
         status = ptrace.try_wait(process.task)
         if status is None:
@@ -108,14 +107,8 @@ def run_until_parked(process: StoppedProcess, seconds: float) -> None:
         if not os.WIFSTOPPED(status):
             raise TargetGoneError(process.pid, f"process {process.pid}: ended meanwhile", status)
         number, event = os.WSTOPSIG(status), status >> 16
-        if is_parked and event:
-            return
         if event == 0 and number == signal.SIGTRAP and signal_code(process.task) == SI_KERNEL:
-            is_parked = True
-            # It stops again at once, its trap taken: that would reach it if this process died.
-            ptrace.interrupt(process.task)
-            ptrace.cont(process.task)
-            continue
+            return
         if event == 0 and number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE):
             raise InjectionError(process.pid, f"process {process.pid}: the runtime failed with signal {number}")
         if event == 0:
@@ -180,11 +173,12 @@ class _Entry:
                 if ptrace.get_registers(tid).cs != original.cs:
                     raise AttachError(self._pid, f"process {self._pid}: runs 32-bit code; clew follows 64-bit programs")
             states = [read_state(process, tid) for tid in self._held.threads]
+            worker = next(state for state in states if state.tid == self._worker)
             if self._has_own_namespace:
                 states = [replace(state, tid_inside=tid_inside(state.tid)) for state in states]
             extended_state = ptrace.get_extended_state(self._worker)
-            undo.callback(self._restore_worker, process, original, extended_state, states)
-            shared, plan = self._map(process, make_shared, states, undo)
+            undo.callback(self._restore_worker, worker, extended_state)
+            shared, plan = self._map(process, make_shared, states, worker, undo)
             self._start(process, shared, plan)
             labels = read_labels(process, plan)
             entered = self._read_entered(process, plan, len(states))
@@ -203,6 +197,7 @@ class _Entry:
         process: StoppedProcess,
         make_shared: SharedMemoryMaker,
         states: list[ThreadState],
+        worker: ThreadState,
         undo: contextlib.ExitStack,
     ) -> tuple[SharedMemory, InjectionPlan]:
         mappings = read_maps(Pid(self._worker))
@@ -212,8 +207,7 @@ class _Entry:
                 self._pid, f"process {self._pid}: has {len(states)} threads; clew follows up to {layout.max_threads}"
             )
         plan = plan_injection(self._image.memory_bytes, layout, heap_bytes, mappings, self._pid, n_threads=len(states))
-        undo.callback(unmap_runtime, process, plan)
-        worker = next(state for state in states if state.tid == self._worker)
+        undo.callback(_take_back, process, plan, mappings, worker)
         registers = process.registers.copy()
         registers.rsp = next((mapping.end for mapping in mappings if mapping.path == "[stack]"), registers.rsp)
         block = start_block(Pid(self._worker), registers, plan, mappings)
@@ -222,7 +216,6 @@ class _Entry:
                 process, self._image, plan, layout, block, lambda fd: make_shared(fd, layout, mappings)
             )
         undo.callback(shared.close)
-        undo.callback(restore_trap, process, plan)
         process.write(
             plan.control_block, pack_struct("ControlBlock", threads=plan.thread_states, thread_count=len(states))
         )
@@ -265,15 +258,14 @@ class _Entry:
         ptrace.set_registers(tid, registers)
         ptrace.set_signal_mask(tid, ALL_SIGNALS)
 
-    def _restore_worker(
-        self,
-        process: StoppedProcess,
-        original: ptrace.UserRegisters,
-        extended_state: bytes,
-        states: list[ThreadState],
-    ) -> None:
+    def _restore_worker(self, worker: ThreadState, extended_state: bytes) -> None:
         with contextlib.suppress(OSError):
             ptrace.set_extended_state(self._worker, extended_state)
-            ptrace.set_registers(self._worker, original)
-            mask = next(state.mask for state in states if state.tid == self._worker)
-            ptrace.set_signal_mask(self._worker, mask)
+            give_back(worker)
+
+
+def _take_back(process: StoppedProcess, plan: InjectionPlan, mappings: list[Mapping], worker: ThreadState) -> None:
+    """Unmap what was mapped, as far as that is possible; the thread has the state `worker` then."""
+    with contextlib.suppress(OSError, TargetError), refuge(process, mappings, worker):
+        restore_trap(process, plan)
+        unmap_runtime(process, plan)

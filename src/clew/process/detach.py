@@ -38,6 +38,7 @@ LOOK_AGAIN_SECONDS: Final = 0.02
 
 _PENDING_LEAVE: Final = 2
 _SIGINFO_BYTES: Final = 128
+_U64: Final = (1 << 64) - 1
 _SIGTRAP_BIT: Final = 1 << signal.SIGTRAP - 1
 
 
@@ -115,7 +116,7 @@ class _Leaving:
     on_wait: Callable[[], object]
     find_running: Callable[[], Collection[int]] | None
     parked: dict[Tid, ThreadState] = field(default_factory=dict)
-    parking: set[Tid] = field(default_factory=set)
+    parking: dict[Tid, ThreadState] = field(default_factory=dict)
     native: set[Tid] = field(default_factory=set)
     """Threads that the runtime had released before: they are not sent anywhere."""
 
@@ -186,23 +187,20 @@ class _Leaving:
 
     def _handle(self, stop: Stop) -> None:
         tid = stop.tid
+        if tid in self.parking:
+            self._handle_parking(stop)
+            return
         if stop.signal_number == 0:
-            registers = ptrace.get_registers(tid)
-            if tid in self.parking and registers.rip == self._labels["parked_pc"]:
-                state = parse_state(self._memory.read(RemoteAddress(registers.rdi), THREAD_STATE_BYTES))
-                self.parked[tid] = replace(state, tid=tid)
-            else:
-                self._send(tid)
+            self._send(tid)
             return
         if stop.signal_number == signal.SIGTRAP:
             code = signal_code(tid)
             registers = ptrace.get_registers(tid)
             self._read_labels()
             if code == SI_KERNEL and registers.rip == self._labels["parked_pc"]:
-                self.parking.add(tid)
-                # It stops again at once, its trap taken: that would reach it if this process died.
-                self.held.interrupt(tid)
-                self.held.resume(tid)
+                state = parse_state(self._memory.read(RemoteAddress(registers.rdi), THREAD_STATE_BYTES))
+                self.parking[tid] = replace(state, tid=tid)
+                self.held.resume_to_syscall(tid)
                 return
             if code == -DETACH_CODE:
                 self.fetched.discard(tid)
@@ -212,6 +210,16 @@ class _Leaving:
                 self.held.resume(tid)
                 return
         self.held.resume(tid, stop.signal_number)
+
+    def _handle_parking(self, stop: Stop) -> None:
+        """A thread on its way from the trap to behind the system call that follows it."""
+        registers = ptrace.get_registers(stop.tid)
+        is_behind = stop.signal_number == ptrace.SYSCALL_STOP_SIGNAL and registers.rip == self._labels["standing_pc"]
+        if is_behind and registers.rax != -errno.ENOSYS & _U64:
+            self.parked[stop.tid] = self.parking.pop(stop.tid)
+        else:
+            # In front of the call, or stopped for something else; a signal that can't be blocked has been there.
+            self.held.resume_to_syscall(stop.tid)
 
     def _send(self, tid: Tid) -> None:
         """Let a stopped thread go where it parks, by the shortest way from where it is."""
@@ -246,6 +254,8 @@ class _Leaving:
         mask = ptrace.get_signal_mask(tid)
         # Behind si_pid and si_uid, which the kernel may write itself.
         info = struct.pack("<iii12xQQ", signal.SIGTRAP, 0, -DETACH_CODE, DETACH_CODE, mask).ljust(_SIGINFO_BYTES, b"\0")
+        # First: a signal that stayed blocked would come, should this process be killed, where the mask is another one.
+        ptrace.set_signal_mask(tid, mask & ~_SIGTRAP_BIT)
         try:
             queue_signal(self._pid, tid, signal.SIGTRAP, info)
         except OSError as error:
@@ -253,7 +263,6 @@ class _Leaving:
                 return
             raise AttachError(self._pid, f"process {self._pid}: can't be sent a signal ({error.strerror})") from error
         self.fetched.add(tid)
-        ptrace.set_signal_mask(tid, mask & ~_SIGTRAP_BIT)
 
     def _owns(self, tid: Tid, context: int) -> bool:
         # A thread that is just starting has its parent's gs base still.

@@ -113,6 +113,13 @@ class HeldProcess:
         with _gone_ignored():
             ptrace.cont(tid, signal_number)
 
+    def resume_to_syscall(self, tid: Tid) -> None:
+        """Let a stopped thread run until it enters or leaves a system call: `Stop` has SYSCALL_STOP_SIGNAL then."""
+        thread = self.threads[tid]
+        thread.is_stopped, thread.stop_signal = False, 0
+        with _gone_ignored():
+            ptrace.resume_to_syscall(tid)
+
     def interrupt(self, tid: Tid) -> None:
         """Make a thread stop soon; one that is stopped stops again once it was resumed."""
         with _gone_ignored():
@@ -196,8 +203,9 @@ class HeldProcess:
             self.has_executed = True
             self.threads = {Tid(self.pid): HeldThread(Tid(self.pid), is_stopped=True)}
         elif event == 0:
-            thread.stop_signal = os.WSTOPSIG(status)
-            yield Stop(tid, thread.stop_signal)
+            number = os.WSTOPSIG(status)
+            thread.stop_signal = 0 if number == ptrace.SYSCALL_STOP_SIGNAL else number
+            yield Stop(tid, number)
         else:
             yield Stop(tid, 0)
 

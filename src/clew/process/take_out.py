@@ -24,7 +24,7 @@ from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import read_maps
 from clew.process.refuge import refuge
 from clew.process.stopped_process import StoppedProcess
-from clew.process.thread_state import ThreadState, give_back
+from clew.process.thread_state import ThreadState, give_back, read_state
 from clew.protocol._constants import THREAD_STRIDE_BYTES, Stage
 
 __all__ = ["Standing"]
@@ -62,7 +62,8 @@ class Standing:
         # A process that is killed has its first thread waited for last.
         worker = min(tids, key=lambda tid: (tid in self.native, tid == Tid(self._pid)))
         process = StoppedProcess(self._pid, tid=worker)
-        original, mask = process.registers.copy(), ptrace.get_signal_mask(worker)
+        original = process.registers.copy()
+        state = self.parked.get(worker) or read_state(process, worker)
         # Until the others are given back the worker goes on in the runtime, whatever is raised: they wait for it there.
         is_last = False
         try:
@@ -71,16 +72,14 @@ class Standing:
             if self.labels["stage"] == Stage.ENTERED:
                 self._give_back_process(process)
                 process.registers = original
-                if worker in self.native:
-                    ptrace.set_signal_mask(worker, mask)
             for tid in self.native:
                 if tid in self.held.threads:
                     self._restore_signal_stack(process, tid)
-            for state in self.parked.values():
-                if state.tid in self.held.threads and state.tid != worker:
-                    give_back(state)
+            for other in self.parked.values():
+                if other.tid in self.held.threads and other.tid != worker:
+                    give_back(other)
             is_last = True
-            with self._calling(process, self.parked.get(worker)):
+            with self._calling(process, state):
                 restore_trap(process, self.plan)
                 for address, size_bytes in self.plan.regions:
                     process.call("munmap", address, size_bytes)
@@ -90,11 +89,8 @@ class Standing:
                     process.write(place, bytes(8))
         finally:
             process.close()
-            if worker in self.native:
-                ptrace.set_registers(worker, original)
-                ptrace.set_signal_mask(worker, mask)
-            elif is_last:
-                give_back(self.parked[worker])
+            if is_last or worker in self.native:
+                give_back(state)
         send_again(self._pid, [*held_signals, *process.held_signals])
 
     def _give_back_process(self, process: StoppedProcess) -> None:
@@ -108,11 +104,14 @@ class Standing:
             process.registers.rip, process.registers.rsp = self.labels["leave_pc"], self.plan.stack_end
             process.registers.eflags, process.registers.orig_rax = 0x202, ALL_SIGNALS
         run_until_parked(process, LEAVE_SECONDS)
+        # What is left is the action for SIGTRAP: into that call and out of it.
+        for _ in range(2):
+            process.run_to_syscall_stop()
         ptrace.set_extended_state(worker, extended_state)
 
     @contextlib.contextmanager
-    def _calling(self, thread: StoppedProcess, state: ThreadState | None) -> Iterator[None]:
-        """Calls are made with `thread`, which goes on with `state`, None: as it is, should this process be killed.
+    def _calling(self, thread: StoppedProcess, state: ThreadState) -> Iterator[None]:
+        """Calls are made with `thread`, which goes on with `state` should this process be killed.
 
         Under a filter of the program's they are made where it has no say, and the thread is not safe there.
         """
@@ -141,10 +140,10 @@ class Standing:
     def _restore_signal_stack(self, memory: StoppedProcess, tid: Tid) -> None:
         """A thread that was released has the runtime's alternate stack still."""
         thread = StoppedProcess(self._pid, tid=tid)
-        mask = ptrace.get_signal_mask(tid)
+        state = read_state(thread, tid)
         room = self.plan.scratch
         try:
-            with self._calling(thread, None):
+            with self._calling(thread, state):
                 thread.call("sigaltstack", 0, room)
                 address, _, _, _ = _STACK.unpack(memory.read(room, _STACK.size))
                 if self.plan.is_private(address):
@@ -158,8 +157,7 @@ class Standing:
         except RemoteCallError as error:
             raise AttachError(self._pid, error.message) from error
         finally:
-            ptrace.set_registers(tid, thread.registers)
-            ptrace.set_signal_mask(tid, mask)
+            give_back(state)
             thread.close()
 
 

@@ -176,7 +176,7 @@ def _abort_sequence(process: StoppedProcess, state: ThreadState) -> ThreadState:
     _, start, size_bytes, abort = struct.unpack("<QQQQ", content)
     if not 0 <= state.rip - start < size_bytes:
         return state
-    process.write(RemoteAddress(area + 8), bytes(8))
+    # What is announced stays: the kernel takes it back once the thread is elsewhere (kernel/rseq.c, rseq_ip_fixup).
     return replace(state, rip=abort)
 
 

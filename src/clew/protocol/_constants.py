@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("a550382e52f4c07922c0652d8d18974da882b7866eec50d83ec28b65eccd06d0")
+SCHEMA_HASH: Final = bytes.fromhex("7421aa61731603b20e28bb06ed5da7e6ddd7887fc0f4b2855fdf24c3e0ba4bbf")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -361,7 +361,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "tid_offset": (84, "<I"),
             "call_pc": (88, "<Q"),
             "trap_action": (96, "<Q"),
-            "reserved_more": (104, "<24s"),
+            "standing_pc": (104, "<Q"),
+            "reserved_more": (112, "<16s"),
         },
     ),
     "ThreadState": (

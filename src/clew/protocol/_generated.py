@@ -444,6 +444,7 @@ CONTROL_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "tid_offset",
             "call_pc",
             "trap_action",
+            "standing_pc",
             "reserved_more",
         ],
         "formats": [
@@ -463,9 +464,10 @@ CONTROL_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u8",
             "<u8",
-            ("<u1", (24,)),
+            "<u8",
+            ("<u1", (16,)),
         ],
-        "offsets": [0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 84, 88, 96, 104],
+        "offsets": [0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 84, 88, 96, 104, 112],
         "itemsize": 128,
     }
 )
