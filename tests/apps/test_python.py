@@ -51,7 +51,7 @@ def compare(folder: Path, module: str, words: list[str | Path]) -> None:
         pytest.skip("this Python was installed without its tests")
     report = folder / "report.xml"
     python = Path(sys.executable).resolve()
-    command: list[str | Path] = [python, "-m", "test", "--timeout", "6000", "--junit-xml", report, *words]
+    command: list[str | Path] = [python, "-m", "test", "--timeout", "1200", "--junit-xml", report, *words]
     runs.run(command, timeout_seconds=TIMEOUT_SECONDS, cwd=folder)
     native = results(report)
     assert len(native) > 3

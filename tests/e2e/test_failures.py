@@ -81,10 +81,12 @@ def test_a_disk_that_is_full_while_recording(tmp_path: Path) -> None:
         runs.read(small / "out.clew")
 
 
-def test_a_disk_that_is_too_small_for_any_trace(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["counts", "coverage"])
+def test_a_disk_that_is_too_small_for_any_trace(tmp_path: Path, mode: str) -> None:
     with small_disk(tmp_path / "small", 64 << 10) as small:
         trace = small / "out.clew"
-        recorded = runs.run(runs.clew_command("record", "-o", trace, "--", "sh", "-c", "echo output; exit 3"))
+        command = ["sh", "-c", "echo output; exit 3"]
+        recorded = runs.run(runs.clew_command("record", "--mode", mode, "-o", trace, "--", *command))
         assert (recorded.status, recorded.stdout) == (3, b"output\n")
         assert b"the disk is full" in recorded.stderr
         assert b"clew recover" in recorded.stderr.splitlines()[-1]
@@ -100,7 +102,8 @@ def test_a_disk_that_is_too_small_for_any_trace(tmp_path: Path) -> None:
         assert runs.run(runs.clew_command("recover", trace)).status == 0
         # The counters all found room, and not all of the code.
         assert Trace(trace).blocks.num_rows > 50
-        assert Trace(trace).manifest.losses["damaged_counters"] > 0
+        assert (Trace(trace).manifest.losses["damaged_counters"] > 0) == (mode == "counts")
+        assert Trace(trace).manifest.lost_records > 0
 
 
 def test_a_disk_that_is_full_already(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ its build-id, gives no lines.
 
 from __future__ import annotations
 
-import os
+import contextlib
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -92,11 +92,20 @@ def find_block_lines(arrays: TraceArrays, image: int, blocks: list[int]) -> dict
 
 
 def find_changed_images(arrays: TraceArrays) -> list[str]:
-    """Paths of the files that code ran from, and that are others by now: they give no lines."""
+    """Paths of the files that code ran from, and that are others by now, by their build-ids: they give no lines."""
     images = arrays.trace.images
     rows = find_rows(to_numpy(images["image_id"]), to_numpy(arrays.blocks["image_id"])[arrays.block_executions > 0])
     known = {(images["path"][row].as_py(), images["build_id"][row].as_py()) for row in np.unique(rows[rows >= 0])}
-    return sorted(path for path, build_id in known if os.path.exists(path) and not _is_same_file(Path(path), build_id))
+    return sorted(
+        path for path, build_id in known if None not in (build_id, now := _read_build_id(path)) and now != build_id
+    )
+
+
+def _read_build_id(path: str) -> str | None:
+    """None where there is none, or no ELF file that can be read."""
+    with contextlib.suppress(BinaryError), open_elf(Path(path)) as elf:
+        return elf.build_id
+    return None
 
 
 def _is_same_file(path: Path, build_id: str | None) -> bool:

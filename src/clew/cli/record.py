@@ -102,7 +102,7 @@ def print_result(
         for warning in result.warnings:
             say(warning)
     if result.failure is not None:
-        say(f"{result.failure.message}; what was recorded is kept: `clew recover {result.output}` makes a trace of it")
+        say(f"{result.failure.message}; what found room is kept: `clew recover {result.output}` makes a trace of it")
     elif not is_quiet and sys.stderr is not None:
         _print_summary(result)
     if with_statistics:

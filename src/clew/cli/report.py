@@ -40,7 +40,7 @@ def command(trace_path: Path, by: str, n_rows: int | None, pid: int | None, as_j
     if as_json and as_csv:
         raise UsageError("--json and --csv: choose one")
     trace = Trace(trace_path)
-    pids = trace.threads["pid"].unique().to_pylist()
+    pids = list(dict.fromkeys(process["pid"] for process in trace.manifest.processes))
     if pid is not None and pid not in pids:
         some = ", ".join(map(str, pids[:4])) + (", …" if len(pids) > 4 else "")
         raise UsageError(f"process {pid}: not in this trace, which is of {some}; see `clew info`")

@@ -62,6 +62,8 @@ class _Stream:
     tid: int = 0
     fallback_name: str = ""
     skipped_bytes: int = 0
+    kept_bytes: int = 0
+    """Records that the journal took, if only in memory."""
     warnings: list[str] = field(default_factory=list)
 
 
@@ -214,7 +216,9 @@ class Drain:
                 stream=stream.number,
                 slot=slot,
             )
-            if not was_written:
+            if was_written:
+                stream.kept_bytes += size_bytes
+            else:
                 stream.skipped_bytes += size_bytes
             self._set_tail(slot, head)
             self.drained_bytes += size_bytes
@@ -257,6 +261,7 @@ class Drain:
                 "end_tsc": int(row["end_tsc"]),
                 "end_kind": int(row["end_kind"]),
                 "lost_records": int(row["lost_records"]) + stream.skipped_bytes // RECORD_BYTES,
+                "records": stream.kept_bytes // RECORD_BYTES,
                 "has_ended": int(row["state"]) == SlotState.ENDED,
             },
             stream=stream.number,

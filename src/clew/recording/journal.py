@@ -80,7 +80,7 @@ class Frame:
 
 
 class JournalWriter:
-    """Writes a journal. A full disk does not raise: what follows is kept in memory, up to a limit, then counted."""
+    """Writes a journal. A full disk does not raise: what follows is kept in memory, up to a limit."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -159,6 +159,7 @@ class JournalWriter:
         frames = [*iter_frames(content), *self.overflow]
         self.size_bytes = 0
         self.overflow = sorted(frames, key=lambda frame: frame.kind == FrameKind.RECORDS)
+        self._overflow_bytes = sum(len(frame.payload) for frame in self.overflow)
         self.retry()
 
     def remove(self) -> None:
@@ -182,7 +183,8 @@ class JournalWriter:
             if frame.kind != FrameKind.RECORDS or fitting_bytes <= 0:
                 return 0
             part = memoryview(bytes(frame.payload) + bytes(second))[:fitting_bytes]
-            return fitting_bytes if self._append(replace(frame, payload=part)) is None else 0
+            written_bytes = self._append(replace(frame, payload=part))
+            return fitting_bytes if written_bytes is None else written_bytes
         self.size_bytes += _HEADER.size + size_bytes + -size_bytes % UNIT_BYTES
         return None
 

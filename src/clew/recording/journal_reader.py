@@ -51,6 +51,17 @@ class _Found:
         return ended
 
     @property
+    def n_missing_records(self) -> int:
+        """Records of threads that found no room in the journal after all."""
+        return sum(
+            max(
+                int(row.get("records", 0)) - sum(len(frame.payload) for frame in self.records[stream]) // RECORD_BYTES,
+                0,
+            )
+            for stream, row in self.threads.items()
+        )
+
+    @property
     def warnings(self) -> list[str]:
         """Lines for people."""
         return [CUT_OFF] if self.end is None else list(self.end["warnings"])
@@ -194,6 +205,7 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
         before = own[:0] if parent is None else parent.announced.find_before(fork_tsc)
         forked[number] = _Forked(images, Announced(np.concatenate([before, own])))
     end = found.end
+    found.status["lost_records"] += found.n_missing_records
     return RawProcess(
         pid=Pid(start["pid"]),
         parent_pid=Pid(start["parent_pid"]),

@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 
 __all__ = ["publish"]
 
-MAX_WITHDRAWN_BYTES: Final = 2 << 30
+MAX_WITHDRAWN_BYTES: Final = 512 << 20
 """How large a journal may be that is taken into memory to make room for the tables."""
 
 
 def publish(
-    journal: JournalWriter, reader: JournalReader, write: Callable[[Iterable[RawProcess]], None]
+    journal: JournalWriter,
+    reader: JournalReader,
+    write: Callable[[Iterable[RawProcess]], None],
+    make_room: Callable[[], None],
 ) -> OutputError | None:
     """Call `write` with the processes of `journal`, which `reader` reads, and remove the journal.
+
+    `make_room` removes what is of no use any more.
 
     `write` raises OutputError where it can't, and leaves nothing then. Why the journal is all that there is, or None.
     """
@@ -37,6 +42,7 @@ def publish(
         failure = error
     if failure is not None and failure.errno in (errno.ENOSPC, errno.EDQUOT):
         # The journal's room is worth more to the tables.
+        make_room()
         failure = _publish_from_memory(journal, write, failure)
     if failure is None:
         journal.remove()

@@ -12,7 +12,7 @@ from typing import Any
 
 from clew.errors import NotATraceError, OutputError, TraceDamagedError, TraceUnfinishedError
 from clew.protocol._constants import Mode
-from clew.recording.journal import CUT_OFF, JOURNAL_NAME
+from clew.recording.journal import JOURNAL_NAME
 from clew.recording.raw import SessionInfo
 from clew.recording.snapshot import SNAPSHOT_NAME, Snapshots
 from clew.store.manifest import MANIFEST_NAME
@@ -69,7 +69,7 @@ def _describe(path: Path, described: dict[str, Any], end_ns: int) -> SessionInfo
             machine=dict(described["machine"]),
             target_cpu_seconds=0.0,
             controller_cpu_seconds=0.0,
-            warnings=[CUT_OFF],
+            warnings=[],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TraceDamagedError(path, f"the journal's beginning says nonsense ({error})") from error

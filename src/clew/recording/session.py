@@ -166,7 +166,12 @@ class RecordingSession:
 
         reader = JournalReader(self._journal.path, self._journal.overflow)
         with self._journal:
-            failure = publish(self._journal, reader, lambda processes: self._assemble(processes, reader.end_ns))
+            failure = publish(
+                self._journal,
+                reader,
+                lambda processes: self._assemble(processes, reader.end_ns),
+                self._snapshots.remove,
+            )
         if failure is None:
             self._snapshots.remove()
         status = self._processes.exit_status.get(self.pid)

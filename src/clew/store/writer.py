@@ -83,7 +83,9 @@ class TraceWriter:
             file.write(text.encode())
 
     def discard(self) -> None:
-        """Remove the tables, as far as that is possible: they are not to become a trace."""
+        """Remove what was published, as far as that is possible: it is not to become a trace."""
+        with contextlib.suppress(OSError):
+            (self._directory / MANIFEST_NAME).unlink(missing_ok=True)
         for name in SCHEMAS:
             shutil.rmtree(self._directory / name, ignore_errors=True)
 
