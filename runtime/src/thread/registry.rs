@@ -6,6 +6,7 @@ use crate::arch::x86_64::context::{private_base, ThreadContext};
 use crate::buffer::{Patience, RingWriter, Shared};
 use crate::protocol::{record_kind, slot_state, EventRecord, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{futex_wait, rdtsc, syscall, thread_exists};
+use crate::sys::kernel::MADV_REMOVE;
 use crate::sys::lock::Lock;
 use crate::sys::number;
 use alloc::vec::Vec;
@@ -164,25 +165,38 @@ pub fn take_slot(shared: Shared) -> Option<&'static mut ThreadContext> {
         if let Some(context) = THREADS.lock().take(shared) {
             return Some(context);
         }
-        let state = find_ended(shared)?;
+        let (_, state) = find_ended(shared)?;
         if shared.is_controller_gone() || patience.is_over() {
-            // Nobody gives it back, and what is left of its thread's records nobody reads.
-            let (ended, free) = (slot_state::ENDED, slot_state::FREE);
-            if state.compare_exchange(ended, free, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                shared.add(crate::status_field!(lost_records), 1);
-            }
+            reuse_slot(shared);
             continue;
         }
         futex_wait(state.as_ptr(), slot_state::ENDED, 1_000_000, true);
     }
 }
 
-/// The state of a slot whose thread has ended.
-fn find_ended(shared: Shared) -> Option<&'static AtomicU32> {
+/// The number of a slot whose thread has ended, and its state.
+fn find_ended(shared: Shared) -> Option<(u32, &'static AtomicU32)> {
     (0..shared.header().max_threads)
         // SAFETY: the slot is mapped for the life of the runtime, the field aligned.
-        .map(|index| unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(index)).state) })
-        .find(|state| state.load(Ordering::Acquire) == slot_state::ENDED)
+        .map(|index| (index, unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(index)).state) }))
+        .find(|(_, state)| state.load(Ordering::Acquire) == slot_state::ENDED)
+}
+
+/// Makes a slot whose thread has ended free, where the controller does not. That thread is lost; whose the slot is next has
+/// none of its counts, should the controller come back.
+fn reuse_slot(shared: Shared) {
+    // Nobody takes it before it is as it should be.
+    let _threads = THREADS.lock();
+    let Some((slot, state)) = find_ended(shared) else {
+        return;
+    };
+    let (ended, free) = (slot_state::ENDED, slot_state::FREE);
+    if state.compare_exchange(ended, free, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        let arguments = [shared.counters(slot), shared.header().counter_bytes, u64::from(MADV_REMOVE), 0, 0, 0];
+        // SAFETY: the slot's counters, which no thread uses now, become zeros.
+        unsafe { syscall(number::MADVISE, arguments) };
+        shared.add(crate::status_field!(lost_records), 1);
+    }
 }
 
 /// The calling thread's ring.
