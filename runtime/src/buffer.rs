@@ -134,12 +134,17 @@ impl Shared {
 
     /// Whether the controller holds the process and waits for its threads to park.
     pub fn is_detaching(&self) -> bool {
-        self.detach_ticket().load(Ordering::Acquire) != 0
+        self.detaching() != 0
     }
 
-    /// Takes the controller's wish to detach for given up.
-    pub fn forget_detaching(&self) {
-        self.detach_ticket().store(0, Ordering::Release);
+    /// The number of the controller's wish to detach; 0: it has none.
+    pub fn detaching(&self) -> u32 {
+        self.detach_ticket().load(Ordering::Acquire)
+    }
+
+    /// Takes the controller's wish `ticket` to detach for given up. It may have another one by now.
+    pub fn forget_detaching(&self, ticket: u32) {
+        let _ = self.detach_ticket().compare_exchange(ticket, 0, Ordering::AcqRel, Ordering::Relaxed);
     }
 
     fn detach_ticket(&self) -> &AtomicU32 {

@@ -336,8 +336,8 @@ pub struct StatusPage {
     pub slabs: u64,
     /// while 1 the first thread waits (futex) before its first instruction (written by: controller:live)
     pub pause_ticket: u32,
-    /// while 1 threads that come to the dispatcher park for the controller, which holds them by ptrace (written by:
-    /// controller:live)
+    /// while not 0 threads that come to the dispatcher park for the controller, which holds them by ptrace; another
+    /// number each time: who goes on takes that one for given up (written by: controller:live)
     pub detach_ticket: u32,
     /// hot fragments that went out of use to be translated again (written by: runtime)
     pub relaid: u64,

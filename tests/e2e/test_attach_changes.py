@@ -10,11 +10,14 @@ import pytest
 
 import clew
 from clew.address import Pid
-from clew.errors import ClewError
+from clew.errors import AttachError, ClewError
 from clew.process.attach import attach as attach_runtime
+from clew.process.detach import detach
 from clew.process.runtime_image import load_runtime_image
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
+from clew.protocol._constants import Mode
 from tests.e2e import runs
-from tests.e2e.attaching import attach, attaching, end_attaching, start
+from tests.e2e.attaching import LIMIT_SECONDS, attach, attaching, end_attaching, start
 
 
 def test_a_process_that_starts_others(programs_to_attach: Path, tmp_path: Path) -> None:
@@ -120,6 +123,39 @@ def test_a_thread_that_can_not_leave(programs_to_attach: Path, tmp_path: Path) -
         assert (status, "the process goes on with clew's runtime in it" in said) == (0, True), said
         assert target.end(stdin=b"x") == (0, "ready\ngood\n")
     runs.read(tmp_path / "out.clew")
+
+
+def test_leaving_again_after_it_was_given_up(programs_to_attach: Path) -> None:
+    """Threads that had parked and go on take back the attempt that they parked for, not the next one."""
+    with start(programs_to_attach / "threads") as target:
+        settings = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
+        attachment = attach_runtime(
+            Pid(target.pid), load_runtime_image(), lambda fd, layout, _: SharedMemory(SharedFile(layout, fd), settings)
+        )
+
+        def give_up() -> None:
+            if attachment.shared.status_u32("detach_ticket"):
+                raise AttachError(attachment.pid, "not now")
+
+        for _ in range(20):
+            with pytest.raises(AttachError, match="not now"):
+                detach(attachment.pid, attachment.shared, attachment.plan, on_wait=give_up)
+        departure = detach(attachment.pid, attachment.shared, attachment.plan, patience_seconds=5)
+        assert departure.seconds < 2
+        assert not target.has_runtime()
+        assert target.end(number=signal.SIGTERM)[0] == 0
+
+
+def test_a_sequence_about_to_be_announced(programs_to_attach: Path, tmp_path: Path) -> None:
+    """Attached between the instruction that names the descriptor and the one that announces it."""
+    with start(programs_to_attach / "announcing", ready=b"\n") as target:
+        if b"no rseq" in target.output:
+            pytest.skip("the C library registers no area for restartable sequences")
+        with attaching(target.pid, tmp_path / "out.clew") as clew_process:
+            target.wait_for(target.is_attached)
+            assert target.end(number=signal.SIGUSR1) == (0, "ready\naborted\n")
+            _, said = clew_process.communicate(timeout=LIMIT_SECONDS)
+        assert clew_process.returncode == 0, said
 
 
 @pytest.mark.parametrize("name", ["sequences", "sequences.static"])

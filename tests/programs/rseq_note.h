@@ -18,7 +18,9 @@ static inline struct rseq *rseq_area(void)
 #define RSEQ_TABLE                                                                                                     \
     ".pushsection __rseq_cs, \"aw\"\n .balign 32\n 3: .long 0, 0\n .quad 1f, 2f - 1f, 4f\n .popsection\n"
 /* Announces it; offset 8 is rseq_cs. */
-#define RSEQ_ANNOUNCE(area) "lea 3b(%%rip), %%rax\n movq %%rax, 8(" area ")\n"
+#define RSEQ_NAME "lea 3b(%%rip), %%rax\n"
+#define RSEQ_ANNOUNCE_NAMED(area) "movq %%rax, 8(" area ")\n"
+#define RSEQ_ANNOUNCE(area) RSEQ_NAME RSEQ_ANNOUNCE_NAMED(area)
 /* Out of line, behind the signature. */
 #define RSEQ_ABORT(to)                                                                                                 \
     ".pushsection .text.unlikely\n .byte 0x0f, 0xb9, 0x3d\n .long 0x53053053\n 4: jmp " to "\n .popsection\n"

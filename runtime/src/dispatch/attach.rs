@@ -126,6 +126,9 @@ pub fn begin(context: &mut ThreadContext) {
     // return from a signal: the kernel would forget how long the thread has waited already (kernel/signal.c,
     // restart_syscall).
     set_signal_mask(mask);
+    if context.call_code == 0 {
+        sequences::learn_named(context);
+    }
 }
 
 /// The alternate stack that the kernel knows for this thread, as the program set it.

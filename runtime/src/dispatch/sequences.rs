@@ -11,7 +11,7 @@ use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
-use crate::instrument::sequences::read_descriptor;
+use crate::instrument::sequences::{may_be_descriptor, read_descriptor};
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::edge_kind;
 use crate::sys::calls::program_call;
@@ -72,6 +72,21 @@ pub fn learn_announced(engine: &mut Engine, writer: &RingWriter, context: &Threa
     if word != 0 && !engine.cache.slabs.contains(word) {
         engine.learn_sequence(writer, word, false);
     }
+}
+
+/// Before the first block of a thread that ran already: it may be about to announce a sequence that the code it comes to
+/// names no more, because a register does. Guarded copies may fault, and make a call that the kernel made a note for fail.
+pub fn learn_named(context: &mut ThreadContext) {
+    if !is_registered(context) {
+        return;
+    }
+    delivery::with_faults(context, |context| {
+        let mut engine = ENGINE.lock();
+        let writer = writer_of(context, engine.shared);
+        for address in context.registers.into_iter().filter(|value| may_be_descriptor(*value, context.rip)) {
+            engine.learn_sequence(&writer, address, false);
+        }
+    });
 }
 
 /// A thread came to a sequence's code, at the context's rip, and rseq_cs holds neither its descriptor nor the shadow.

@@ -171,8 +171,12 @@ fn named_address(instruction: &Instruction) -> Option<u64> {
         Code::Mov_rm64_imm32 => instruction.immediate32to64() as u64,
         _ => return None,
     };
-    let is_near = instruction.ip().abs_diff(address) < NEIGHBOURHOOD;
-    (is_near && address >= LOWEST && address.is_multiple_of(8)).then_some(address)
+    may_be_descriptor(address, instruction.ip()).then_some(address)
+}
+
+/// Whether `address` may be that of a descriptor which the code at `pc` announces.
+pub fn may_be_descriptor(address: u64, pc: u64) -> bool {
+    pc.abs_diff(address) < NEIGHBOURHOOD && address >= LOWEST && address.is_multiple_of(8)
 }
 
 /// What the program has at `address`, if it can be read.

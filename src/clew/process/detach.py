@@ -8,6 +8,8 @@ on recorded.
 from __future__ import annotations
 
 import errno
+import itertools
+import secrets
 import signal
 import struct
 import time
@@ -36,6 +38,8 @@ PATIENCE_SECONDS: Final = 10.0
 LOOK_AGAIN_SECONDS: Final = 0.02
 """What has not parked by then is stopped once more, and looked at where it is now."""
 
+_TICKETS: Final = itertools.count(1 + secrets.randbelow(1 << 31))
+"""A number for each attempt to leave, no other clew's: threads that go on take back the one that they parked for."""
 _PENDING_LEAVE: Final = 2
 _SIGINFO_BYTES: Final = 128
 _U64: Final = (1 << 64) - 1
@@ -130,7 +134,7 @@ class _Leaving:
         self._has_own_namespace = has_own_namespace(self._pid)
         self._memory = StoppedProcess(self._pid, tid=next(iter(self.held.threads)))
         self._labels = read_labels(self._memory, self.plan)
-        self.shared.set_status_ticket("detach_ticket", 1)
+        self.shared.set_status_ticket("detach_ticket", next(_TICKETS))
         try:
             for tid in list(self.held.threads):
                 self._send(tid)
