@@ -100,7 +100,6 @@ pub fn enter(context: &mut ThreadContext) {
     match what {
         Entry::Plain => context.sequence_plain = 1,
         Entry::Announced => {}
-        Entry::Watched(shadow) => context.sequence_left = shadow,
         Entry::Aborted(target) => abort(context, target),
     }
 }
@@ -111,8 +110,6 @@ enum Entry {
     Plain,
     /// Through the entry, with the program's descriptor in place.
     Announced,
-    /// Through the entry, with this shadow in place; if that is gone there, it was aborted.
-    Watched(u64),
     /// To this address.
     Aborted(u64),
 }
@@ -130,9 +127,10 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
         return Entry::Announced;
     }
     if word != 0 && engine.cache.sequences.is_shadow_of(word, index) {
-        // Of an enclosure that another one replaced.
-        write_word(context, enclosure.shadow);
-        return Entry::Watched(enclosure.shadow);
+        // Of an enclosure that another one replaced. The kernel may clear the word before the other shadow is there, so
+        // that would be lost; an abort is right at any time.
+        write_word(context, 0);
+        return Entry::Aborted(enclosure.descriptor.abort);
     }
     if word != 0 {
         // Another descriptor: of a sequence that shares code with this one, or of one that was left long ago.
