@@ -66,7 +66,7 @@ demo: build ## build, record a real program of this machine, print its report
 test: test-runtime test-python ## run the whole test suite (under 10 minutes)
 
 test-python: build
-	$(PYTHON) -m pytest -n $(JOBS) $(PYTEST)
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal $(PYTEST)
 
 test-runtime:
 	cd runtime && cargo test --locked --lib --quiet

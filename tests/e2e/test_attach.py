@@ -35,7 +35,7 @@ def test_one_thread(programs_to_attach: Path, tmp_path: Path, mode: str) -> None
 @pytest.mark.parametrize("name", ["threads", "threads.static"])
 def test_many_threads_again_and_again(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
     with start(programs_to_attach / name) as target:
-        for cycle in range(3):
+        for cycle in range(2):
             run = attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.2)
             assert run.status == 0, run.stderr
             assert not target.has_runtime()

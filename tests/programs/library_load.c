@@ -1,4 +1,4 @@
-/* what: dlopen and dlclose of a library, ten times; its constructor and destructor, calls into it and callbacks out of it
+/* what: dlopen and dlclose of a library, four times; its constructor and destructor, calls into it and callbacks out of it
  * build: -O1 -rdynamic
  * with: library_load_library.c
  * traits: oracle
@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     const char *slash = strrchr(argv[0], '/');
     snprintf(path, sizeof path, "%.*s/library_load_library.so", slash == NULL ? 1 : (int)(slash - argv[0]), slash == NULL ? "." : argv[0]);
     int sum = 0;
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 4; i++) {
         void *library = dlopen(path, i % 2 ? RTLD_NOW : RTLD_LAZY);
         if (library == NULL)
             return 1;
