@@ -85,9 +85,9 @@ def test_a_program_that_makes_threads(tmp_path: Path) -> None:
     program = tmp_path / "thread_after_thread"
     source = SOURCES / "load" / "thread_after_thread.c"
     subprocess.run(["gcc", "-O1", "-pthread", "-o", program, source], check=True)
-    command = runs.clew_command("record", "-o", tmp_path / "t", "--", program, 2 * SharedLayout().max_threads)
+    command = runs.clew_command("record", "-o", tmp_path / "t", "--", program, str(2 * SharedLayout().max_threads))
     with subprocess.Popen(
-        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=runs.environment()
+        [os.fspath(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=runs.environment()
     ) as recorder:
         assert recorder.stdout is not None
         assert recorder.stdout.readline() == b"ready\n"
