@@ -16,9 +16,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from clew.address import Pid
+from clew.process.attach import Attachment
+from clew.process.attach import attach as attach_runtime
+from clew.process.runtime_image import load_runtime_image
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
+from clew.protocol._constants import Mode
 from tests.e2e import runs
 
 LIMIT_SECONDS = 60.0
+_SETTINGS = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
 
 
 @dataclass(frozen=True)
@@ -171,3 +178,10 @@ def end_attaching(process: subprocess.Popen[bytes], number: int = signal.SIGINT)
     process.send_signal(number)
     _, said = process.communicate(timeout=LIMIT_SECONDS)
     return process.returncode, said.decode()
+
+
+def attach_here(pid: int) -> Attachment:
+    """Attach by this process itself, which drains nothing: what finds no room is dropped."""
+    return attach_runtime(
+        Pid(pid), load_runtime_image(), lambda fd, layout, _: SharedMemory(SharedFile(layout, fd), _SETTINGS)
+    )

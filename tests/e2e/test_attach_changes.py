@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from clew.errors import AttachError, ClewError
 from clew.process.attach import attach as attach_runtime
 from clew.process.detach import detach
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
-from clew.protocol._constants import Mode
 from tests.e2e import runs
-from tests.e2e.attaching import LIMIT_SECONDS, attach, attaching, end_attaching, start
+from tests.e2e.attaching import LIMIT_SECONDS, attach, attach_here, attaching, end_attaching, start
+
+CYCLES = int(os.environ.get("CLEW_CYCLES", "1000"))
+CYCLES_OF_ONE = 50
 
 
 def test_a_process_that_starts_others(programs_to_attach: Path, tmp_path: Path) -> None:
@@ -128,10 +130,7 @@ def test_a_thread_that_can_not_leave(programs_to_attach: Path, tmp_path: Path) -
 def test_leaving_again_after_it_was_given_up(programs_to_attach: Path) -> None:
     """Threads that had parked and go on take back the attempt that they parked for, not the next one."""
     with start(programs_to_attach / "threads") as target:
-        settings = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
-        attachment = attach_runtime(
-            Pid(target.pid), load_runtime_image(), lambda fd, layout, _: SharedMemory(SharedFile(layout, fd), settings)
-        )
+        attachment = attach_here(target.pid)
 
         def give_up() -> None:
             if attachment.shared.status_u32("detach_ticket"):
@@ -170,6 +169,23 @@ def test_restartable_sequences_under_way(programs_to_attach: Path, tmp_path: Pat
             assert not target.has_runtime()
         runs.read(tmp_path / "11.clew")
         assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", ["sequences", "sequences.static"])
+def test_restartable_sequences_over_and_over(programs_to_attach: Path, name: str) -> None:
+    """Attached to wherever a thread may be on its way into one and through it, CLEW_CYCLES times."""
+    for _ in range(0, CYCLES, CYCLES_OF_ONE):
+        with start(programs_to_attach / name) as target:
+            for cycle in range(CYCLES_OF_ONE):
+                attachment = attach_here(target.pid)
+                time.sleep(0.001 * (cycle % 8))
+                detach(attachment.pid, attachment.shared, attachment.plan)
+                attachment.shared.close()
+                # Until every thread has had a processor, and lost it somewhere.
+                time.sleep(0.02)
+            assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
 
 
 def test_a_trap_that_waits_blocked(programs_to_attach: Path, tmp_path: Path) -> None:

@@ -16,18 +16,13 @@ import pytest
 
 from clew.address import Pid
 from clew.process import ptrace
-from clew.process.attach import attach
 from clew.process.detach import detach
 from clew.process.leftover import take_out_leftover
-from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import Mode
-from tests.e2e.attaching import Target, has_shared_memory, start
+from tests.e2e.attaching import Target, attach_here, has_shared_memory, start
 
 STEP = int(os.environ.get("CLEW_STEP", "16"))
 RECORDED_SECONDS = 0.02
-SETTINGS = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
 
 
 class Steps:
@@ -71,9 +66,8 @@ def attach_and_leave(pid: Pid, last: int) -> int:
 
 
 def _attach_and_leave(pid: Pid, steps: Steps) -> int:
-    image = load_runtime_image()
     take_out_leftover(pid)
-    attachment = attach(pid, image, lambda fd, layout, _: SharedMemory(SharedFile(layout, fd), SETTINGS))
+    attachment = attach_here(pid)
     time.sleep(RECORDED_SECONDS)
     detach(pid, attachment.shared, attachment.plan)
     return steps.n_done

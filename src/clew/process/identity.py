@@ -23,6 +23,7 @@ __all__ = [
     "find_sharer_of_memory",
     "is_ending",
     "is_mapped",
+    "is_shared_memory",
     "is_traced_here",
     "iter_sharers",
     "maps_region",
@@ -33,6 +34,11 @@ __all__ = [
 ]
 
 _SIGKILL_BIT: Final = 1 << signal.SIGKILL - 1
+
+
+def is_shared_memory(mapping: Mapping) -> bool:
+    """Whether a mapping is one of the runtime's shared memory, by its name: any file may have that."""
+    return mapping.path.startswith(f"/memfd:{MEMFD_NAME} ")
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
@@ -51,7 +57,7 @@ def _maps(pid: Pid | Tid, inode: int, offset: int) -> bool:
             mapping.inode == inode
             and mapping.file_offset == offset
             and mapping.end - mapping.start > PAGE_BYTES
-            and _is_memfd(mapping)
+            and is_shared_memory(mapping)
             for mapping in read_maps(Pid(pid))
         )
     return False
@@ -63,15 +69,16 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
     Raises OSError if that can't be told.
     """
     inode = os.fstat(file.fd).st_ino
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and int(name) != os.getpid():
+    for pid in _iter_processes():
+        if pid != os.getpid():
             try:
-                text = Path(f"/proc/{name}/maps").read_bytes()
+                text = Path(f"/proc/{pid}/maps").read_bytes()
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
             # Most have none of ours, and need not be taken apart.
             if MEMFD_NAME.encode() in text and any(
-                one.inode == inode and _is_memfd(one) and offset in (None, one.file_offset) for one in parse_maps(text)
+                one.inode == inode and offset in (None, one.file_offset) and is_shared_memory(one)
+                for one in parse_maps(text)
             ):
                 return True
     return False
@@ -79,7 +86,7 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
 
 def find_holder(mappings: Sequence[Mapping]) -> Pid | None:
     """The process that has the shared memory open that is mapped: the clew that records. None if that was killed."""
-    ours = next(filter(_is_memfd, mappings), None)
+    ours = next(filter(is_shared_memory, mappings), None)
     if ours is None:
         return None
     for folder in Path("/proc").glob("[0-9]*/fd"):
@@ -95,19 +102,22 @@ def find_holder(mappings: Sequence[Mapping]) -> Pid | None:
 
 def iter_sharers(shared: SharedMemory) -> Iterator[Pid]:
     """The processes that map this very region, as they are found."""
-    numbers = (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
-    return (pid for pid in numbers if maps_region(pid, shared))
+    return (pid for pid in _iter_processes() if maps_region(pid, shared))
 
 
 def find_sharer_of_memory(pid: Pid, mapped_at: RemoteAddress) -> Pid | None:
     """Another process that maps the region which `pid` has mapped at an address, as a child of vfork does."""
-    ours = next((mapping for mapping in read_maps(pid) if mapping.start == mapped_at and _is_memfd(mapping)), None)
+    ours = next(
+        (mapping for mapping in read_maps(pid) if mapping.start == mapped_at and is_shared_memory(mapping)), None
+    )
     if ours is None:
         return None
-    numbers = (
-        Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal() and int(name) not in (pid, os.getpid())
-    )
-    return next((other for other in numbers if _maps(other, ours.inode, ours.file_offset)), None)
+    others = (other for other in _iter_processes() if other not in (pid, os.getpid()))
+    return next((other for other in others if _maps(other, ours.inode, ours.file_offset)), None)
+
+
+def _iter_processes() -> Iterator[Pid]:
+    return (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
 
 
 def find_ended_children() -> list[Pid]:
@@ -142,10 +152,6 @@ def is_traced_here(pid: Pid) -> bool:
 def read_group(tid: Tid) -> Pid:
     """The process of a thread. Raises OSError if it is gone."""
     return Pid(_read_number(tid, "Tgid"))
-
-
-def _is_memfd(mapping: Mapping) -> bool:
-    return mapping.path.startswith(f"/memfd:{MEMFD_NAME}")
 
 
 def read_status(pid: Pid | str) -> dict[str, str] | None:

@@ -13,9 +13,9 @@ from typing import Final
 from clew.address import Pid, RemoteAddress
 from clew.errors import AttachError
 from clew.process.detach import detach
+from clew.process.identity import is_shared_memory
 from clew.process.injection_plan import BASES, InjectionPlan
 from clew.process.maps import Mapping, read_maps
-from clew.process.shared_memory import MEMFD_NAME
 from clew.protocol._constants import (
     LAYOUTS,
     MAGIC,
@@ -38,7 +38,7 @@ def take_out_leftover(pid: Pid, *, is_given_up: Callable[[], bool] = lambda: Fal
     That clew is known to be gone. Raises AttachError if it can't be done.
     """
     mappings = read_maps(pid)
-    if not any(mapping.path.startswith(f"/memfd:{MEMFD_NAME} ") for mapping in mappings):
+    if not any(map(is_shared_memory, mappings)):
         return False
     with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
         page = _StatusPage(memory.fileno())
