@@ -17,7 +17,7 @@ static inline struct rseq *rseq_area(void)
 /* Label 3 is the descriptor, from 1 up to 2 it goes, 4 is where it is aborted to. */
 #define RSEQ_TABLE                                                                                                     \
     ".pushsection __rseq_cs, \"aw\"\n .balign 32\n 3: .long 0, 0\n .quad 1f, 2f - 1f, 4f\n .popsection\n"
-/* Announces it; offset 8 is rseq_cs. */
+/* Names it, and announces what was named; offset 8 is rseq_cs. */
 #define RSEQ_NAME "lea 3b(%%rip), %%rax\n"
 #define RSEQ_ANNOUNCE_NAMED(area) "movq %%rax, 8(" area ")\n"
 #define RSEQ_ANNOUNCE(area) RSEQ_NAME RSEQ_ANNOUNCE_NAMED(area)

@@ -61,7 +61,8 @@ pub fn is_asked(context: &ThreadContext) -> bool {
 pub fn park(context: &mut ThreadContext) {
     let mask = set_signal_mask(u64::MAX);
     // SAFETY: `shared` is set before any thread runs and never changes.
-    let ticket = unsafe { ENGINE.peek() }.shared.detaching();
+    let shared = unsafe { ENGINE.peek() }.shared;
+    let ticket = shared.detaching();
     if context.is_signal_waiting() {
         set_signal_mask(mask);
         return;
@@ -88,7 +89,7 @@ pub fn park(context: &mut ThreadContext) {
     stage::follow(context, mask, give_back);
     set_signal_stack(context);
     super::execute::begin_slot_again(context);
-    ENGINE.lock().shared.forget_detaching(ticket);
+    shared.forget_detaching(ticket);
     set_signal_mask(mask);
 }
 
