@@ -18,7 +18,7 @@ _GROUPS = {
     "Signals": "signal_* stop_and_continue default_actions",
     "Faults and ends": "fault_* fatal_* no_address exit_group_running exception_terminate",
     "Code that is made, changes and goes": (
-        "code_* library_* long_instruction versions_of_callee many_blocks large_code"
+        "code_* library_* unknown_instructions versions_of_callee many_blocks large_code"
     ),
     "Processes": (
         "fork_* vfork_* spawn* clone* exec_* daemon_* wait_* pipeline parent_death trace_child *rights "
@@ -85,7 +85,7 @@ SCENARIOS = {
     "code that changes itself": "code_rewritten code_rewritten_thread code_flags_rewritten code_patched_call",
     "mprotect back and forth, memory mapped anew": "code_toggled code_moved code_made code_mapped_twice library_reuse",
     "memory without code, or not executable": "code_faults code_unreadable no_address",
-    "invalid instructions": "fault_instructions fatal_ud2 long_instruction",
+    "invalid instructions": "fault_instructions fatal_ud2 unknown_instructions",
     "150,000 blocks": "many_blocks",
     "Go: stacks that move, preemption by signals": "go_program",
     "restartable sequences": "rseq_getcpu",

@@ -26,7 +26,7 @@ pub enum Ending {
     Syscall,
     /// xbegin: the abort path.
     TransactionBegin(u64),
-    /// An instruction that faults always (ud2), or that the decoder does not know.
+    /// An instruction that faults always (ud2).
     Fault,
     /// An instruction that this runtime hands back to native: far and 16-bit branches.
     Unsupported,
@@ -66,9 +66,14 @@ pub struct Block {
     buffer: Vec<u8>,
 }
 
-/// There is no whole instruction: this is the first address that can't be executed, or can't be read.
+/// Why there is nothing to translate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct NoCode(pub u64);
+pub enum NoCode {
+    /// There is no whole instruction: this is the first address that can't be executed, or can't be read.
+    Missing(u64),
+    /// The decoder does not know the instruction. The processor refuses it in its own way, or knows better.
+    Unknown,
+}
 
 impl Block {
     pub const fn new() -> Block {
@@ -141,7 +146,7 @@ fn decode_window(block: &mut Block, window: &mut CodeWindow) -> Result<Ending, N
                 return Ok(Ending::Limit);
             }
             if left == 0 {
-                return Err(NoCode(window.end()));
+                return Err(NoCode::Missing(window.end()));
             }
             if let Some(ending) = decode_one(block, window, &mut decoder, code)? {
                 return Ok(ending);
@@ -165,14 +170,8 @@ fn decode_one(
         if !is_first {
             return Ok(Some(Ending::Limit));
         }
-        if decoder.last_error() == iced_x86::DecoderError::NoMoreBytes {
-            return Err(NoCode(window.end()));
-        }
-        // What the decoder has read and does not know; the processor would refuse it too. All of it: the first byte alone
-        // may begin something else in another version of the code.
-        let length = (decoder.position() - start).max(1);
-        block.code.extend_from_slice(&code[start..start + length]);
-        return Ok(Some(Ending::Fault));
+        let is_cut = decoder.last_error() == iced_x86::DecoderError::NoMoreBytes;
+        return Err(if is_cut { NoCode::Missing(window.end()) } else { NoCode::Unknown });
     }
     let is_over_border = block.code.len() + instruction.len() > window.same_kind;
     if is_over_border && !is_first {
@@ -299,8 +298,8 @@ mod tests {
     }
 
     #[test]
-    fn unknown_bytes_fault_alone() {
-        assert_eq!(ending(&[0x06; 16]), (0, Ok(Ending::Fault)));
+    fn unknown_bytes_are_not_code() {
+        assert_eq!(ending(&[0x06; 16]), (0, Err(NoCode::Unknown)));
         assert_eq!(ending(&[0x90, 0x06]), (1, Ok(Ending::Limit)));
     }
 
@@ -333,6 +332,6 @@ mod tests {
     #[test]
     fn cut_instructions_are_not_code() {
         let code = [0xe8, 0];
-        assert_eq!(ending(&code), (0, Err(NoCode(code.as_ptr() as u64 + 2))));
+        assert_eq!(ending(&code), (0, Err(NoCode::Missing(code.as_ptr() as u64 + 2))));
     }
 }

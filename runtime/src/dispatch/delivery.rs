@@ -117,7 +117,7 @@ pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&ThreadCont
     result
 }
 
-/// Lets the processor execute at the context's rip, where it cannot: the fault comes from there. Comes back only if a
+/// Lets the processor execute at the context's rip, where it cannot, as far as is known: the fault comes from there. Comes back only if a
 /// signal goes before, or if code came or went since the ranges had changed `n_changes` times.
 pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     let mask = set_signal_mask(u64::MAX);

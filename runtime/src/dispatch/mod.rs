@@ -28,6 +28,7 @@ use crate::arch::x86_64::gate::{
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
 use crate::cache::{Fragment, NONE};
+use crate::decode::NoCode;
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, release_reason};
@@ -95,7 +96,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 
 /// Delivers what waits, then finds the fragment at the context's rip. `link` is the exit that may be linked to it.
 ///
-/// Never gives an address of the program's own: where it has no code, the fault comes by `fault_natively`.
+/// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
     if context.sequence_aborted != 0 {
@@ -131,13 +132,13 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         match delivery::with_faults(context, |context| find_to_resume(context, link, &mut n_changes)) {
             Ok(address) => return address,
             // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
-            Err(BuildError::NotExecutable(address)) if memory::learn_range(context, address) => {}
+            Err(BuildError::NoCode(NoCode::Missing(address))) if memory::learn_range(context, address) => {}
             // The trap behind the branch that led there comes first.
-            Err(BuildError::NotExecutable(_)) if context.is_step_due() => delivery::raise_step(context),
-            Err(BuildError::NotExecutable(address)) if hidden::is_hidden(address) => {
+            Err(BuildError::NoCode(_)) if context.is_step_due() => delivery::raise_step(context),
+            Err(BuildError::NoCode(NoCode::Missing(address))) if hidden::is_hidden(address) => {
                 delivery::raise_page_fault(context, address);
             }
-            Err(BuildError::NotExecutable(_)) => delivery::fault_natively(context, n_changes),
+            Err(BuildError::NoCode(_)) => delivery::fault_natively(context, n_changes),
             Err(BuildError::OutOfMemory) => delivery::release(context, release_reason::RUNTIME_ERROR),
         }
         link = NONE;

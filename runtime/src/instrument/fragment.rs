@@ -8,7 +8,7 @@ use super::{BuildError, Engine};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Fragment, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;
-use crate::decode::{decode_block, flags, Block, Ending, NoCode};
+use crate::decode::{decode_block, flags, Block, Ending};
 use crate::protocol::{error_code, exit_kind, record_kind, FragmentRecord};
 use crate::sys::calls::rdtsc;
 
@@ -62,7 +62,7 @@ impl Engine {
         let mut block = core::mem::take(&mut self.block);
         let result = match decode_block(&mut block, &self.ranges, pc) {
             Ok(ending) => self.build_around_sequences(writer, &mut block, ending),
-            Err(NoCode(address)) => Err(BuildError::NotExecutable(address)),
+            Err(reason) => Err(BuildError::NoCode(reason)),
         };
         self.block = block;
         result
@@ -133,10 +133,6 @@ impl Engine {
                 n_done = index;
                 break;
             }
-        }
-        if ending == Ending::Fault && block.instructions.is_empty() {
-            map.mark(emitter.position(), 0, SpillState::None);
-            emitter.bytes(&[0x0f, 0x0b]);
         }
         let last_offset = match block.instructions.get(n_done.min(block.instructions.len().saturating_sub(1))) {
             Some(instruction) => instruction.ip() - block.pc,

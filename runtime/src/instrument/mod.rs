@@ -17,7 +17,7 @@ pub mod way_out;
 extern crate alloc;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::{Cache, NONE};
-use crate::decode::{Block, Ranges};
+use crate::decode::{Block, NoCode, Ranges};
 use crate::protocol::{self, mode};
 use crate::sys::lock::Lock;
 use crate::translate::Mangler;
@@ -30,8 +30,8 @@ pub static ENGINE: Lock<Engine> = Lock::new(Engine::new());
 /// Why no fragment could be made.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub enum BuildError {
-    /// There is no instruction that could be executed: the first address that is not executable, or can't be read.
-    NotExecutable(u64),
+    /// There is no instruction that could be translated.
+    NoCode(NoCode),
     /// Memory of the runtime is used up; reported on the status page.
     OutOfMemory,
 }

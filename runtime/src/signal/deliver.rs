@@ -254,9 +254,9 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
     resume_natively(context, mask, crate::thread::block::signal_stack(context))
 }
 
-/// The thread executes natively at the context's rip, where nothing can be executed: the fault that comes has all that the
-/// processor and the kernel say of it. If something can be executed there after all, because another process just put it
-/// there, the trap behind it brings the thread back. All signals are blocked, and the engine's lock is held, which the
+/// The thread executes natively at the context's rip, where nothing is known that can be executed: the fault that comes has
+/// all that the processor and the kernel say of it. If something can be executed there after all, the trap behind it brings
+/// the thread back. All signals are blocked, and the engine's lock is held, which the
 /// signal handler gives up. Does not come back.
 pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
     context.is_stepping = if context.rflags & TRAP_FLAG == 0 { STEPPING } else { STEPPING_ALREADY };

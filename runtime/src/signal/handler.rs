@@ -223,8 +223,8 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
                 context.rflags &= !TRAP_FLAG;
             }
             if signal == SIGTRAP && info.code == TRAP_TRACE {
-                // It could be executed after all, because a file grew or another process had its hand in this: the thread
-                // comes back. The one instruction is not counted.
+                // It could be executed after all, because a file grew, another process had its hand in this or the decoder
+                // does not know it: the thread comes back. The one instruction is not counted.
                 redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
                 return;
             }
