@@ -1,6 +1,5 @@
-/* what: clone3 with sizes that are odd or larger than known, with zeros behind what is known
+/* what: clone3 with sizes that are odd, too large, or larger than known, with zeros or something else behind what is known
  * build: -O1 -fno-stack-protector
- * differs: the runtime copies the arguments, and refuses sizes that the kernel would take
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,11 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void try(size_t size)
+static void try(size_t size, char last)
 {
     static char large[8192];
     struct clone_args arguments = {.exit_signal = SIGCHLD};
+    memset(large, 0, sizeof large);
     memcpy(large, &arguments, sizeof arguments);
+    if (last)
+        large[size - 1] = last;
     fflush(stdout);
     long result = syscall(SYS_clone3, large, size);
     if (result == 0)
@@ -29,8 +31,11 @@ static void try(size_t size)
 
 int main(void)
 {
-    static const size_t sizes[] = {64, 68, 72, 80, 88, 96, 200, 4096};
+    static const size_t sizes[] = {0, 8, 63, 64, 65, 68, 72, 80, 87, 88, 89, 96, 200, 4095, 4096, 4097, 8192};
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        try(sizes[i]);
+        try(sizes[i], 0);
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] > sizeof(struct clone_args))
+            try(sizes[i], 1);
     return 0;
 }

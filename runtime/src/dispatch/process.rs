@@ -8,12 +8,12 @@ use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, error_code, event_kind, release_reason};
 use crate::signal::table::{copy_table, free_table, table_of};
-use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, EAGAIN, EFAULT, EINVAL};
+use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, E2BIG, EAGAIN, EFAULT, EINVAL};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
 use crate::sys::number;
 use crate::thread::block::{set_gs_base, set_signal_stack};
 use crate::thread::create::{
-    self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
+    self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_SIZES, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
 };
 use crate::thread::registry::{begin_slot, take_slot, write_event, writer_of};
 use crate::thread::THREADS;
@@ -83,29 +83,28 @@ fn start_task(
     start_sharing(context, stack, flags, &start)
 }
 
-/// clone3.
+/// clone3. As the kernel does, takes arguments larger than it knows if there are zeros behind what it knows.
 pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let [address, size, ..] = arguments;
     let mut words = [0u64; CLONE_ARGS_WORDS];
-    if size < 64 || size > 8 * CLONE_ARGS_WORDS as u64 || size % 8 != 0 {
-        // The kernel's own answer to sizes that it does not know: E2BIG or EINVAL, or it knows more than we do.
-        // SAFETY: cannot start anything, as that size is refused.
-        let result = unsafe { program_call(number::CLONE3, [address, size.min(8), 0, 0, 0, 0]) };
-        return if size >= 64 && result == -i64::from(EINVAL) { -7 } else { result };
-    }
-    if !is_readable(address, size) {
-        // SAFETY: cannot start anything: what it would read is not there.
+    let known_size = size.min(8 * CLONE_ARGS_WORDS as u64);
+    if !CLONE_ARGS_SIZES.contains(&size) || !is_readable(address, size) {
+        // SAFETY: cannot start anything: the kernel refuses such sizes, or what it would read is not there.
         return unsafe { program_call(number::CLONE3, arguments) };
     }
-    // SAFETY: readable, as was just found; `words` is large enough.
-    unsafe { core::ptr::copy_nonoverlapping(address as *const u8, words.as_mut_ptr() as *mut u8, size as usize) };
+    // SAFETY: readable, as was just found: no more than two pages; `words` is large enough.
+    unsafe { core::ptr::copy_nonoverlapping(address as *const u8, words.as_mut_ptr() as *mut u8, known_size as usize) };
+    // SAFETY: as above.
+    if (known_size..size).any(|at| unsafe { ((address + at) as *const u8).read() } != 0) {
+        return -i64::from(E2BIG);
+    }
     let flags = words[CLONE_ARGS_FLAGS];
     let (base, length) = (words[CLONE_ARGS_STACK], words[CLONE_ARGS_STACK_SIZE]);
     if (base == 0) != (length == 0) {
         return -i64::from(EINVAL);
     }
     let stack = base + length;
-    start_task(context, stack, flags, |child, top, entry| create::clone3(words, size, top, child, entry))
+    start_task(context, stack, flags, |child, top, entry| create::clone3(words, known_size, top, child, entry))
 }
 
 /// fork and vfork, as `call` says.

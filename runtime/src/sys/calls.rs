@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub struct Error(pub i32);
 
 pub const EINTR: i32 = 4;
+pub const E2BIG: i32 = 7;
 pub const EAGAIN: i32 = 11;
 pub const ENOMEM: i32 = 12;
 pub const EFAULT: i32 = 14;

@@ -7,6 +7,7 @@
 use crate::arch::x86_64::context::{ThreadContext, CHILD_STACK_BYTES, CHILD_STACK_OFFSET};
 use crate::sys::{filter, number};
 use core::arch::global_asm;
+use core::ops::RangeInclusive;
 
 global_asm!(
     ".pushsection .text.clew_clone,\"ax\",@progbits",
@@ -91,6 +92,8 @@ pub fn fork(call: u64, stack_top: u64, child: &ThreadContext, entry: ChildEntry)
 
 /// `struct clone_args` as large as any kernel knows it here.
 pub const CLONE_ARGS_WORDS: usize = 11;
+/// What the kernel takes (kernel/fork.c, copy_clone_args_from_user).
+pub const CLONE_ARGS_SIZES: RangeInclusive<u64> = 64..=4096;
 /// Index of `flags`, `stack` and `stack_size`.
 pub const CLONE_ARGS_FLAGS: usize = 0;
 pub const CLONE_ARGS_STACK: usize = 5;
