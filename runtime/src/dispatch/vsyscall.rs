@@ -6,7 +6,7 @@
 use super::{delivery, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
-use crate::sys::calls::program_call;
+use crate::sys::calls::{program_call, EFAULT};
 
 const PAGE: u64 = 0xffff_ffff_ff60_0000;
 
@@ -16,7 +16,7 @@ pub fn is_in_page(pc: u64) -> bool {
 }
 
 /// Does what the call at the context's rip does, and returns from it. Addresses that are no call fault natively. Without a
-/// stack to return from, a SIGSEGV waits to be delivered (emulate_vsyscall).
+/// stack to return from, and for a bad pointer, a SIGSEGV waits to be delivered (emulate_vsyscall).
 pub fn emulate(context: &mut ThreadContext) {
     // gettimeofday, time, getcpu
     let number = match context.rip - PAGE {
@@ -34,6 +34,10 @@ pub fn emulate(context: &mut ThreadContext) {
     }
     // SAFETY: the program's own call.
     let result = unsafe { program_call(number, [r[7], r[6], r[2], 0, 0, 0]) };
+    if result == -i64::from(EFAULT) && !syscalls::is_trapped(context) {
+        delivery::raise_forced(context);
+        return;
+    }
     // A call that a filter answers with a signal leaves its number (emulate_vsyscall).
     context.registers[0] = if syscalls::is_trapped(context) { number } else { result as u64 };
     context.rip = u64::from_le_bytes(slot);

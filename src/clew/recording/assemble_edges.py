@@ -139,6 +139,8 @@ class _EdgeBuilder:
         self._find_return_points()
         self._add_simple_returns()
         self.into_vsyscall = is_vsyscall(blocks.app_pc[self.target]) & (self.kind != EdgeKind.RETURN)
+        self.before_vsyscall = (self.source >= 0) & is_vsyscall(blocks.app_pc[self.source])
+        self.before_vsyscall &= (self.kind == EdgeKind.SIGNAL) | (self.kind == EdgeKind.FAULT)
 
     def build(self) -> Edges:
         threads = [self._count(thread) for thread in self.flow.threads]
@@ -219,13 +221,16 @@ class _EdgeBuilder:
             ),
         )
         within = self.blocks_by_path.find(thread.path)
-        # The kernel runs the vsyscall page's calls and returns: they ran as often as they were come to.
-        into_vsyscall = self.into_vsyscall[edge]
+        # The kernel runs the vsyscall page's calls and returns: they ran as often as they were come to, but for signals.
+        into_vsyscall, before_vsyscall = self.into_vsyscall[edge], self.before_vsyscall[edge]
         block, block_count = add_up(
-            np.concatenate([self.block_of_path[within[0]], self.target[edge[into_vsyscall]]]),
-            np.concatenate([thread.path_count[within[1]], edge_count[into_vsyscall]]),
+            np.concatenate(
+                [self.block_of_path[within[0]], self.target[edge[into_vsyscall]], self.source[edge[before_vsyscall]]]
+            ),
+            np.concatenate([thread.path_count[within[1]], edge_count[into_vsyscall], -edge_count[before_vsyscall]]),
         )
-        counts = ThreadCounts(block, block_count, edge, edge_count)
+        has_run = block_count > 0
+        counts = ThreadCounts(block[has_run], block_count[has_run], edge, edge_count)
         derived: dict[int, int] = {}
         missing = None
         shared = self.is_shared_row[thread.edge]
@@ -237,7 +242,7 @@ class _EdgeBuilder:
             np.concatenate([edge, np.array(list(derived), np.int64)]),
             np.concatenate([edge_count, np.array(list(derived.values()), np.int64)]),
         )
-        return ThreadCounts(block, block_count, edge, edge_count)
+        return ThreadCounts(counts.block, counts.block_count, edge, edge_count)
 
     def _count_missing(self, counts: ThreadCounts) -> Array:
         """How many executions of each block no plain edge leads to."""
