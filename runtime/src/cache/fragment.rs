@@ -167,6 +167,9 @@ pub enum ExitType {
     Taken,
     NotTaken,
     FallThrough,
+    /// As FallThrough, behind an instruction that stores where the last x87 instruction was. Its jump never leads past the
+    /// dispatcher, which corrects that.
+    FloatState,
     Call,
     Syscall,
     /// After a call's return: to the return address.

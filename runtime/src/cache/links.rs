@@ -52,7 +52,11 @@ impl Cache {
             return true;
         }
         let fragment = self.fragment(fragment_id);
-        let start = fragment.cache_start + if exit.is_inside { u64::from(fragment.inner_offset) } else { 0 };
+        let start = if exit.kind == ExitType::FloatState {
+            exit.stub
+        } else {
+            fragment.cache_start + if exit.is_inside { u64::from(fragment.inner_offset) } else { 0 }
+        };
         let distance = start.wrapping_sub(exit.patch + 4) as i64;
         if distance == i64::from(distance as i32) {
             set_displacement(exit.patch, start);

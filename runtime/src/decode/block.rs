@@ -1,6 +1,7 @@
 //! A straight run of application instructions, decoded.
 
 extern crate alloc;
+use super::float_state::stored_pointer;
 use super::ranges::Ranges;
 use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
 use crate::protocol::{MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
@@ -181,7 +182,8 @@ fn decode_one(
     block.offsets.push(decoder.get_constant_offsets(&instruction));
     block.instructions.push(instruction);
     block.code.extend_from_slice(&code[start..decoder.position()]);
-    let is_last = is_over_border || block.is_writable && may_write_memory(&instruction);
+    let is_last =
+        is_over_border || stored_pointer(&instruction).is_some() || block.is_writable && may_write_memory(&instruction);
     Ok(ending_of(&instruction).or(is_last.then_some(Ending::Limit)))
 }
 

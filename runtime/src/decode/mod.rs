@@ -4,6 +4,7 @@
 
 pub mod block;
 pub mod flags;
+pub mod float_state;
 pub mod ranges;
 pub mod window;
 

@@ -7,6 +7,7 @@ pub mod attach;
 pub mod delivery;
 pub mod detach;
 pub mod execute;
+pub mod float_state;
 pub mod fork;
 pub mod hidden;
 pub mod indirect;
@@ -200,8 +201,10 @@ fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, 
         return;
     }
     if exit.linked_to == id {
-        // Interrupted for a signal.
-        engine.cache.restore_exit(exit_id);
+        if exit.kind != ExitType::FloatState {
+            // Interrupted for a signal.
+            engine.cache.restore_exit(exit_id);
+        }
         return;
     }
     if exit.linked_to != NONE {
@@ -264,6 +267,12 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             context.undo_sequence();
             context.sequence_aborted = 1;
             NONE
+        }
+        ExitType::FloatState => {
+            let fragment = *engine.cache.fragment(exit.fragment);
+            drop(engine);
+            float_state::correct(context, &fragment);
+            exit_id
         }
         ExitType::Pad if engine.cache.pad(exit.pad).is_dead => {
             // Its target was replaced by other code: the branch is counted anew, to what is there now.

@@ -12,6 +12,7 @@ use crate::arch::x86_64::context::{
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, R11, RAX, RCX, RSP, TARGET};
 use crate::cache::fragment::{ExitType, SpillState, NONE};
+use crate::decode::float_state::stored_pointer;
 use crate::decode::{flags, Block, Ending};
 use iced_x86::ConditionCode;
 
@@ -54,7 +55,11 @@ impl WayOut<'_, '_> {
     pub fn emit(&mut self, ending: Ending) {
         let next = self.block.end();
         match ending {
-            Ending::Limit => self.exits.emit_jump(self.emitter, ExitType::FallThrough, next, self.counters.main),
+            Ending::Limit => {
+                let stores_pointer = self.block.instructions.last().is_some_and(|last| stored_pointer(last).is_some());
+                let kind = if stores_pointer { ExitType::FloatState } else { ExitType::FallThrough };
+                self.exits.emit_jump(self.emitter, kind, next, self.counters.main);
+            }
             Ending::Jump(target) => self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.counters.main),
             Ending::Conditional(target) => self.conditional(target, next),
             Ending::Call(target) => self.call(target, next),

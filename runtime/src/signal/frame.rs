@@ -1,7 +1,9 @@
 //! Signal frames as the kernel builds them, built by the runtime.
 
+use super::interrupt::app_pc_at;
 use crate::arch::x86_64::context::{ThreadContext, FRAME_BYTES, FRAME_OFFSET};
 use crate::arch::x86_64::{guarded, xsave};
+use crate::instrument::ENGINE;
 use crate::sys::kernel::{
     SigContext, SigFrame, SigInfo, SigStack, UContext, FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FX_SW_BYTES_OFFSET,
     UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
@@ -10,7 +12,8 @@ use crate::sys::kernel::{
 /// User code and stack selectors (arch/x86/include/asm/segment.h).
 const USER_CS: u16 = 0x33;
 const USER_SS: u16 = 0x2b;
-/// Offsets in the legacy area: MXCSR, xmm0; then the header's XSTATE_BV.
+/// Offsets in the legacy area: the last x87 instruction's address, MXCSR, xmm0; then the header's XSTATE_BV.
+const LAST_X87_OFFSET: usize = 8;
 const MXCSR_OFFSET: usize = 24;
 const XMM_OFFSET: usize = 160;
 const XSTATE_BV_OFFSET: usize = 512;
@@ -133,6 +136,11 @@ unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext) {
         xsave::save(area);
         area.add(MXCSR_OFFSET).cast::<u32>().write(context.mxcsr);
         area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().write(context.xmm);
+        let last_x87 = area.add(LAST_X87_OFFSET).cast::<u64>();
+        // Arenas are read without a lock, as by the signal handler.
+        if let Some(app_pc) = app_pc_at(&ENGINE.peek().cache, last_x87.read()) {
+            last_x87.write(app_pc);
+        }
         if !xsave::has_xsave() {
             return;
         }

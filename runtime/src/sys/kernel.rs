@@ -27,6 +27,7 @@ pub const CLONE_THREAD: u64 = 0x10000;
 pub const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
 pub const ARCH_SET_GS: u64 = 0x1001;
+pub const ARCH_GET_FS: u64 = 0x1003;
 pub const ARCH_GET_GS: u64 = 0x1004;
 
 pub const SIGILL: u32 = 4;

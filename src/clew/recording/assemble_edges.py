@@ -221,7 +221,7 @@ class _EdgeBuilder:
             ),
         )
         within = self.blocks_by_path.find(thread.path)
-        # The kernel runs the vsyscall page's calls and returns: they ran as often as they were come to, but for signals.
+        # The kernel runs the vsyscall page's calls and returns: as often as they were come to, but for signals.
         into_vsyscall, before_vsyscall = self.into_vsyscall[edge], self.before_vsyscall[edge]
         block, block_count = add_up(
             np.concatenate(
