@@ -66,6 +66,24 @@ def test_a_forks_child_counts_what_it_ran_itself(tmp_path: Path) -> None:
     assert 0 < ran[1] < ran[0] / 20
 
 
+CHAIN = """
+import os
+for _ in range(12):
+    child = os.fork()
+    if child:
+        print(os.getpid(), child, flush=True)
+        os._exit(0)
+"""
+
+
+def test_who_made_a_process_whose_parent_ended_at_once(tmp_path: Path) -> None:
+    run = runs.record([sys.executable, "-c", CHAIN], tmp_path / "t")
+    made_by = {int(child): int(parent) for parent, child in (line.split() for line in run.stdout.splitlines())}
+    processes = processes_of(runs.read(tmp_path / "t"))
+    assert len(made_by) == 12
+    assert {process["pid"]: process["parent_pid"] for process in processes if process["pid"] in made_by} == made_by
+
+
 def test_the_statistics_of_a_forks_child_are_its_own(tmp_path: Path) -> None:
     """What its parent used is counted once."""
     used = []

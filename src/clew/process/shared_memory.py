@@ -132,6 +132,7 @@ class SharedFile:
         self.layout = layout
         self.fd = fd
         self._taken: set[int] = set()
+        self._lowest = 0
         self.n_regions = MAX_REGIONS
         try:
             while True:
@@ -154,8 +155,12 @@ class SharedFile:
         return cls(layout, os.memfd_create(MEMFD_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING))
 
     def take_region(self) -> int | None:
-        """The lowest region that nobody uses; None if all are in use."""
-        for region in range(self.n_regions):
+        """The lowest region that nobody uses; None if all are in use. The first one is taken first, and never again.
+
+        A fork's child can't have that one: its number says that there is none (RequestKind.FORK).
+        """
+        lowest, self._lowest = self._lowest, 1
+        for region in range(lowest, self.n_regions):
             if region not in self._taken:
                 self._taken.add(region)
                 return region

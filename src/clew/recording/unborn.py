@@ -88,7 +88,7 @@ class Unborn:
             if pid is None:
                 return None
             pidfd = os.pidfd_open(pid)
-            process.identify(pid, read_parent(pid), pidfd)
+            process.identify(pid, self._find_maker(process, pid), pidfd)
             if not maps_region(pid, process.shared):
                 raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
         except OSError as error:
@@ -100,6 +100,14 @@ class Unborn:
             self.discard(process, is_unused=False)
             return None
         return self._children.pop(process.shared).parent
+
+    def _find_maker(self, process: FollowedProcess, pid: Pid) -> Pid:
+        """Who made `process`: its parent may have ended since, and then the kernel names who adopted it."""
+        parent = self._children[process.shared].parent
+        present = read_parent(pid)
+        # A task that shares the parent's memory, as a vfork's child, is no process of its own here.
+        is_maker = present and present != parent.pid and maps_region(present, parent.shared)
+        return present if is_maker else parent.pid
 
     def discard(self, process: FollowedProcess, *, is_unused: bool = True) -> None:
         """It will not come: its region is nobody's if it `is_unused`."""
