@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x74, 0x21, 0xaa, 0x61, 0x73, 0x16, 0x03, 0xb2, 0x0e, 0x28, 0xbb, 0x06, 0xed, 0x5d, 0xa7, 0xe6, 0xdd, 0xd7, 0x88,
-    0x7f, 0xc0, 0xf4, 0xb2, 0x85, 0x5f, 0xdf, 0x24, 0xc3, 0xe0, 0xba, 0x4b, 0xbf,
+    0xf3, 0x8e, 0x0c, 0xad, 0x55, 0x42, 0x4f, 0x08, 0x41, 0x8a, 0x45, 0x5b, 0xe4, 0x60, 0x3b, 0x34, 0x49, 0xf6, 0x3d,
+    0x0a, 0xfa, 0x5b, 0xfd, 0x61, 0xdf, 0xcc, 0x6f, 0xa5, 0xe5, 0x28, 0xc5, 0xd3,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -235,8 +235,11 @@ pub struct SessionHeader {
     pub follows: u32,
     /// which region of its file this is: it starts at region * total_bytes (written by: controller)
     pub region: u32,
+    /// who adopts orphans natively, where the controller does now: their parent as they are told; 0: tell the truth
+    /// (written by: controller)
+    pub reaper_pid: u32,
     /// zero (written by: controller)
-    pub reserved: [u8; 104],
+    pub reserved: [u8; 100],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -262,7 +265,8 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_calls) == 13
 const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_executions) == 140);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, follows) == 144);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, region) == 148);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 152);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reaper_pid) == 152);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 156);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]

@@ -21,7 +21,7 @@ _GROUPS = {
         "code_* library_* unknown_instructions versions_of_callee many_blocks large_code"
     ),
     "Processes": (
-        "fork_* vfork_* spawn* clone* exec_* daemon_* wait_* pipeline parent_death trace_child *rights "
+        "fork_* vfork_* spawn* clone* exec_* daemon_* orphan wait_* pipeline parent_death trace_child *rights "
         "namespaces descriptors_* root_* limit* seccomp_*"
     ),
     "Threads": "thread*",
@@ -71,7 +71,7 @@ SCENARIOS = {
     "flags across indirect branches": "flags_live",
     "stack overflow": "signal_stack signal_altstack_jump fatal_stack",
     "a program that steps through itself": "single_step_itself single_step_around",
-    "fork": "fork_wait pipeline daemon_pipe",
+    "fork": "fork_wait pipeline daemon_pipe orphan",
     "fork with threads": "fork_threads",
     "vfork, also inside vfork": "vfork_nested spawn spawn_attributes",
     "exec by the executed, and failing": "exec_chain exec_script exec_errors exec_from_thread",

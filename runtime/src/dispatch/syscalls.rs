@@ -15,7 +15,8 @@ use crate::sys::{filter, number};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 29] = [
+const HANDLED: [u64; 30] = [
+    number::GETPPID,
     number::OPEN,
     number::OPENAT,
     number::OPENAT2,
@@ -120,12 +121,26 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
             Some(result) => result,
             None => return Outcome::ByGate,
         },
+        number::GETPPID => parent(arguments),
         // SAFETY: the program's own call.
         number::SHMDT => unsafe { program_call(call, arguments) },
         _ => return Outcome::ByGate,
     };
     finish(context, result);
     Outcome::Done
+}
+
+/// getppid. An orphan's parent is not the controller, which would not be there natively.
+fn parent(arguments: [u64; 6]) -> i64 {
+    let shared = ENGINE.lock().shared;
+    let (controller, reaper) = (shared.header().controller_pid, shared.header().reaper_pid);
+    // SAFETY: no memory.
+    let result = unsafe { program_call(number::GETPPID, arguments) };
+    if reaper != 0 && result == i64::from(controller) {
+        i64::from(reaper)
+    } else {
+        result
+    }
 }
 
 /// The call is done. One that a filter answered with a signal leaves its number where it was.

@@ -16,6 +16,7 @@ pub const MREMAP: u64 = 25;
 pub const MADVISE: u64 = 28;
 pub const SHMAT: u64 = 30;
 pub const GETPID: u64 = 39;
+pub const GETPPID: u64 = 110;
 pub const CLONE: u64 = 56;
 pub const FORK: u64 = 57;
 pub const VFORK: u64 = 58;

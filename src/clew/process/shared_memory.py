@@ -13,7 +13,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from clew.errors import ClewError, UsageError
@@ -118,6 +118,10 @@ class HeaderSettings:
     filters_active: bool = False
     default_included: bool = True
     follows: bool = False
+    reaper_pid: int = 0
+    """Who adopts orphans where the controller does not; 0: the controller does not, or that is not known."""
+    is_own_child: bool = False
+    """The process is a child of the controller, not one that it adopted."""
 
 
 class SharedFile:
@@ -223,6 +227,7 @@ class SharedMemory:
             relayout_executions=settings.relayout.executions,
             follows=settings.follows,
             region=region,
+            reaper_pid=0 if settings.is_own_child else settings.reaper_pid,
         )
         self._filters: list[FilterRow] = []
         self.set_status_ticket("pause_ticket", int(is_paused))
@@ -234,7 +239,7 @@ class SharedMemory:
 
     def fork(self) -> SharedMemory:
         """A region of the same file for a child of the process: with its settings and filters. Raises ClewError."""
-        child = SharedMemory(self.file, self.settings)
+        child = SharedMemory(self.file, replace(self.settings, is_own_child=False))
         child.append_filters(self._filters)
         return child
 

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("7421aa61731603b20e28bb06ed5da7e6ddd7887fc0f4b2855fdf24c3e0ba4bbf")
+SCHEMA_HASH: Final = bytes.fromhex("f38e0cad55424f08418a455be4603b3449f63d0afa5bfd61dfcc6fa5e528c5d3")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -249,7 +249,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "relayout_executions": (140, "<I"),
             "follows": (144, "<I"),
             "region": (148, "<I"),
-            "reserved": (152, "<104s"),
+            "reaper_pid": (152, "<I"),
+            "reserved": (156, "<100s"),
         },
     ),
     "FilterRange": (

@@ -147,6 +147,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "relayout_executions",
             "follows",
             "region",
+            "reaper_pid",
             "reserved",
         ],
         "formats": [
@@ -173,7 +174,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            ("<u1", (104,)),
+            "<u4",
+            ("<u1", (100,)),
         ],
         "offsets": [
             0,
@@ -200,6 +202,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             144,
             148,
             152,
+            156,
         ],
         "itemsize": 256,
     }

@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid
@@ -225,7 +226,8 @@ class Processes:
     ) -> int:
         start_ns = time.time_ns()
         mappings = [mapping for mapping in read_maps(process.pid) if mapping.protection & PROT_EXEC]
-        shared, plan = inject(process, self._image, layout, heap_bytes, self._settings, is_paused=is_paused)
+        settings = replace(self._settings, is_own_child=parent_pid == os.getpid())
+        shared, plan = inject(process, self._image, layout, heap_bytes, settings, is_paused=is_paused)
         try:
             followed = self._roster.meet(shared, plan)
             followed.identify(process.pid, parent_pid, pidfd)

@@ -23,6 +23,7 @@ from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped
 from clew.process.linux import become_subreaper
 from clew.process.program import find_program
+from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, Relayout, SharedLayout
 from clew.protocol._constants import Mode
@@ -117,6 +118,7 @@ class RecordingSession:
         self._alone_since: float | None = None
         self._interrupts = 0
         self._is_alone_told = self._is_full_told = False
+        self._reaper = Pid(0)
 
     def start(self) -> Pid:
         """Start the target under the runtime; its process id. Raises ClewError."""
@@ -124,6 +126,9 @@ class RecordingSession:
         program = find_program(options.command[0])
         image = load_runtime_image()
         layout, heap_bytes = layout_for_limits(SharedLayout())
+        if options.adopts_orphans:
+            self._reaper = find_reaper(Pid(os.getpid()))
+            become_subreaper()
         settings = self._header_settings()
         environment = options.environment
         if environment is None:
@@ -135,8 +140,6 @@ class RecordingSession:
             undo.callback(self._journal.close)
             self._snapshots = Snapshots(options.output)
             self._processes = Processes(self._journal, image, settings, self._filters)
-            if options.adopts_orphans:
-                become_subreaper()
             self._start_ns = time.time_ns()
             self._write_session()
             arguments = [os.fsencode(word) for word in options.command]
@@ -290,6 +293,7 @@ class RecordingSession:
             filters_active=self._filters.is_active,
             default_included=self._filters.is_included_by_default,
             follows=options.follow,
+            reaper_pid=self._reaper,
         )
 
     def _note_losses(self) -> None:
