@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xf3, 0x8e, 0x0c, 0xad, 0x55, 0x42, 0x4f, 0x08, 0x41, 0x8a, 0x45, 0x5b, 0xe4, 0x60, 0x3b, 0x34, 0x49, 0xf6, 0x3d,
-    0x0a, 0xfa, 0x5b, 0xfd, 0x61, 0xdf, 0xcc, 0x6f, 0xa5, 0xe5, 0x28, 0xc5, 0xd3,
+    0x15, 0x2d, 0x43, 0xcc, 0x98, 0x09, 0xb5, 0x8c, 0x06, 0x95, 0x19, 0x23, 0xb2, 0x03, 0x24, 0x05, 0x7e, 0x2f, 0xb7,
+    0x2b, 0x88, 0xa1, 0x58, 0x2c, 0xc4, 0x6e, 0x6d, 0x23, 0x8a, 0x1e, 0x8b, 0x60,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -353,8 +353,10 @@ pub struct StatusPage {
     /// requests that got no answer in time: a child, a program or an image that may not be followed (written by:
     /// runtime)
     pub unanswered: u64,
+    /// slots from this one on were never used: nobody looks at them, so they take no memory (written by: runtime)
+    pub slots_used: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3848],
+    pub reserved: [u8; 3840],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -388,7 +390,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, relaid) == 224);
 const _: () = assert!(core::mem::offset_of!(StatusPage, doorbell) == 232);
 const _: () = assert!(core::mem::offset_of!(StatusPage, heartbeat) == 236);
 const _: () = assert!(core::mem::offset_of!(StatusPage, unanswered) == 240);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 248);
+const _: () = assert!(core::mem::offset_of!(StatusPage, slots_used) == 248);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 256);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -65,10 +65,10 @@ def test_several_hundred_threads(programs_to_attach: Path, tmp_path: Path) -> No
 
 
 def test_too_many_threads(programs_to_attach: Path, tmp_path: Path) -> None:
-    with start(programs_to_attach / "many", "1100") as target:
+    with start(programs_to_attach / "many", "4200") as target:
         before = target.look()
         run = attach(target.pid, tmp_path / "out.clew")
-        assert (run.status, b"has 1101 threads; clew follows up to 1024" in run.stderr) == (1, True)
+        assert (run.status, b"has 4201 threads; clew follows up to 4096" in run.stderr) == (1, True)
         assert target.look() == before
         assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
 

@@ -55,6 +55,7 @@ impl Threads {
             unsafe { (&raw mut (*shared.slot(index)).tid).write_volatile(0) };
             if self.places.len() <= index as usize {
                 self.places.resize(index as usize + 1, Place { is_used: false, is_mapped: false, tid: 0 });
+                self.tell_used(shared);
             }
             let is_mapped = self.places[index as usize].is_mapped;
             let address = private_base() + u64::from(index) * THREAD_STRIDE_BYTES;
@@ -63,6 +64,10 @@ impl Threads {
             return Some(context);
         }
         None
+    }
+
+    fn tell_used(&self, shared: Shared) {
+        shared.set(crate::status_field!(slots_used), self.places.len() as u64);
     }
 
     /// Gives a slot back that no thread came to use.
@@ -84,6 +89,7 @@ impl Threads {
             }
         }
         self.places[context.slot as usize].tid = context.tid;
+        self.tell_used(shared);
         // SAFETY: the slot is mapped, the field aligned.
         unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(context.slot)).state) }
             .store(slot_state::RUNNING, Ordering::Release);

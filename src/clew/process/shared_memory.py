@@ -57,7 +57,7 @@ FilterRow = tuple[int, int, bool]
 class SharedLayout:
     """Sizes of the shared memory. All of it is sparse: what is not touched costs nothing."""
 
-    max_threads: int = 1024
+    max_threads: int = 4096
     ring_bytes: int = 1 << 20
     counter_bytes: int = 32 << 20
 

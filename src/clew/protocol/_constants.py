@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("f38e0cad55424f08418a455be4603b3449f63d0afa5bfd61dfcc6fa5e528c5d3")
+SCHEMA_HASH: Final = bytes.fromhex("152d43cc9809b58c06951923b20324057e2fb72b88a1582cc46e6d238a1e8b60")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -295,7 +295,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "doorbell": (232, "<I"),
             "heartbeat": (236, "<I"),
             "unanswered": (240, "<Q"),
-            "reserved": (248, "<3848s"),
+            "slots_used": (248, "<Q"),
+            "reserved": (256, "<3840s"),
         },
     ),
     "ThreadSlot": (

@@ -255,6 +255,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "doorbell",
             "heartbeat",
             "unanswered",
+            "slots_used",
             "reserved",
         ],
         "formats": [
@@ -289,7 +290,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u8",
-            ("<u1", (3848,)),
+            "<u8",
+            ("<u1", (3840,)),
         ],
         "offsets": [
             0,
@@ -324,6 +326,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             236,
             240,
             248,
+            256,
         ],
         "itemsize": 4096,
     }

@@ -98,6 +98,9 @@ class Drain:
         self._waiters: npt.NDArray[np.uint32] = self._slots["ring_waiters"]
         self._requests: npt.NDArray[np.uint32] = self._slots["request_kind"]
         self._tails = np.zeros(layout.max_threads, np.uint64)
+        status_offset = layout.status_offset + field_offset("StatusPage", "slots_used")
+        self._slots_used: npt.NDArray[np.uint64] = np.frombuffer(shared.map, np.uint64, 1, status_offset)
+        self._most_used = 0
         self._view = memoryview(shared.map)
         self._base_address = ctypes.addressof(ctypes.c_char.from_buffer(shared.map))
         self._streams: dict[int, _Stream] = {}
@@ -112,7 +115,9 @@ class Drain:
 
     def finish(self) -> None:
         """Take everything, the counters too. The target has ended."""
-        for slot in np.flatnonzero((self._states != SlotState.FREE) | (self._heads != self._tails)).tolist():
+        n = self._count_used()
+        in_use = (self._states[:n] != SlotState.FREE) | (self._heads[:n] != self._tails[:n])
+        for slot in np.flatnonzero(in_use).tolist():
             stream = self._stream_of(slot)
             self._drain_ring(stream)
             self._refresh_name(stream)
@@ -152,7 +157,8 @@ class Drain:
 
     def find_running(self) -> list[int]:
         """Ids of the threads that did not end, as the target tells them."""
-        rows: list[int] = self._slots["tid"][self._states == SlotState.RUNNING].tolist()
+        n = self._count_used()
+        rows: list[int] = self._slots["tid"][:n][self._states[:n] == SlotState.RUNNING].tolist()
         return rows
 
     def tell_process(self, pid: Pid, name: str) -> None:
@@ -163,16 +169,23 @@ class Drain:
         """Let go of the shared memory, so that it can be closed."""
         empty = np.zeros(0, np.uint32)
         self._slots = np.zeros(0, THREAD_SLOT)
-        self._states, self._heads, self._waiters, self._requests = empty, np.zeros(0, np.uint64), empty, empty
+        self._states, self._waiters, self._requests = empty, empty, empty
+        self._heads = self._slots_used = np.zeros(0, np.uint64)
         self._view.release()
 
     def _find_busy_slots(self) -> list[int]:
-        states = self._states.copy()
+        n = self._count_used()
+        states = self._states[:n].copy()
         in_use = states != SlotState.FREE
-        busy = in_use & ((self._heads != self._tails) | (states == SlotState.ENDED) | (self._waiters != 0))
-        busy |= in_use & (self._requests != RequestKind.NONE)
+        busy = in_use & ((self._heads[:n] != self._tails[:n]) | (states == SlotState.ENDED) | (self._waiters[:n] != 0))
+        busy |= in_use & (self._requests[:n] != RequestKind.NONE)
         busy_slots: list[int] = np.flatnonzero(busy).tolist()
         return busy_slots
+
+    def _count_used(self) -> int:
+        """How many slots were ever used: the first ones. It does not shrink, whatever the target says."""
+        self._most_used = max(self._most_used, min(int(self._slots_used[0]), self._layout.max_threads))
+        return self._most_used
 
     def _poll_slot(self, slot: int) -> int:
         # The state first: what is in the ring when it says `ended` is all there will be.

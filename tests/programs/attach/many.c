@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t is_over;
+static long n = 100;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
 
@@ -24,7 +25,8 @@ static void *run(void *number)
         while (!is_over) {
             for (int i = 0; i < 1000; i++)
                 value = value * 3 + 1;
-            usleep(10000);
+            /* However many they are, they keep no processor busy together. */
+            usleep((useconds_t)(n * 100));
         }
     } else {
         pthread_mutex_lock(&mutex);
@@ -37,8 +39,10 @@ static void *run(void *number)
 
 int main(int argc, char **argv)
 {
-    static pthread_t threads[2000];
-    long n = argc > 1 ? atol(argv[1]) : 100, n_bad = 0;
+    static pthread_t threads[5000];
+    long n_bad = 0;
+    if (argc > 1)
+        n = atol(argv[1]);
     signal(SIGTERM, end);
     for (long i = 0; i < n; i++)
         if (pthread_create(&threads[i], NULL, run, (void *)(i + 1)))

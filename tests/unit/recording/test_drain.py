@@ -42,6 +42,7 @@ class Target:
     def start(self, slot: int, tid: int) -> None:
         self.slots["tid"][slot] = tid
         self.slots["state"][slot] = SlotState.RUNNING
+        self.status["slots_used"] = max(slot + 1, int(self.status["slots_used"][0]))
 
     def write(self, slot: int, numbers: list[int]) -> None:
         for number in numbers:
