@@ -123,7 +123,6 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     let Some(child) = take_slot(shared) else {
         set_signal_mask(mask);
         shared.add(crate::status_field!(lost_threads), 1);
-        shared.report_error(error_code::THREADS_FULL, [0; 4]);
         return -i64::from(EAGAIN);
     };
     child.registers = context.registers;

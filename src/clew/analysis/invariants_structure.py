@@ -215,13 +215,18 @@ def check_instructions(arrays: TraceArrays) -> list[str]:
 
 def check_times(arrays: TraceArrays) -> list[str]:
     trace = arrays.trace
-    found = []
-    for row in trace.processes.to_pylist():
-        if row["start_ns"] > row["end_ns"]:
-            found.append(f"process {row['pid']}: it ends before it starts")
-        inside = arrays.block_process == row["process_id"]
-        first = to_numpy(arrays.blocks["first_ns"])
-        late = inside & ((first < row["start_ns"]) | (first > row["end_ns"]))
+    processes = trace.processes
+    found = [
+        f"process {row['pid']}: it ends before it starts"
+        for row in processes.to_pylist()
+        if row["start_ns"] > row["end_ns"]
+    ]
+    process = find_rows(to_numpy(processes["process_id"]), arrays.block_process)
+    if (process >= 0).any():
+        first, start, end = (
+            to_numpy(column) for column in (arrays.blocks["first_ns"], processes["start_ns"], processes["end_ns"])
+        )
+        late = (process >= 0) & ((first < start[process]) | (first > end[process]))
         found += _blocks(arrays, late, "first seen outside of its process's life")
     found += [f"thread {row['tid']}: it ends before it starts" for row in trace.threads.to_pylist()
               if row["start_ns"] > row["end_ns"]]  # fmt: skip

@@ -182,7 +182,10 @@ class FollowedProcess:
         elif state == RuntimeState.INJECTED and not goes_on and self._signal in _OWN_ENDS:
             self.warnings.append(f"process {self.pid} ended before the runtime began; nothing of it was recorded")
         if lost_threads:
-            self.warnings.append(f"{lost_threads} threads could not be created (EAGAIN): no slot was free")
+            self.warnings.append(
+                f"{lost_threads} threads could not be made (EAGAIN): a process that is recorded has at most "
+                f"{self.shared.layout.max_threads} at a time"
+            )
         if unanswered:
             self.warnings.append(
                 f"process {self.pid} went on without an answer {unanswered} times, because clew had no time for it: "
