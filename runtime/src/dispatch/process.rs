@@ -6,7 +6,7 @@ use crate::buffer::Shared;
 use crate::dispatch::{seccomp, syscalls};
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
-use crate::protocol::{edge_kind, error_code, event_kind, release_reason};
+use crate::protocol::{edge_kind, event_kind, release_reason};
 use crate::signal::table::{copy_table, free_table, table_of};
 use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, E2BIG, EAGAIN, EFAULT, EINVAL};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
