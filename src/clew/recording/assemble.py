@@ -12,7 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from clew.protocol._generated import Mode
+import numpy as np
+
+from clew.protocol._generated import EventKind, Mode
 from clew.recording.assemble_edges import build_edges
 from clew.recording.assemble_flow import compute_flow, compute_seen_flow
 from clew.recording.assemble_images import ImageFiles, build_image_map
@@ -50,6 +52,7 @@ def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: Sessio
             "damaged_counters",
             "lost_threads",
             "lost_processes",
+            "unfollowed_children",
             "uncounted_fragments",
         ),
         0,
@@ -57,7 +60,7 @@ def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: Sessio
     warnings = list(session.warnings)
     ends: list[dict[str, Any]] = []
     for process in processes:
-        end = _assemble_process(process, writer, first, files, losses, warnings)
+        end = _assemble_process(process, writer, first, files, losses, warnings, follow=session.follow)
         ends.append(end)
     writer.finish(
         Manifest(
@@ -87,6 +90,8 @@ def _assemble_process(
     files: ImageFiles,
     losses: dict[str, int],
     warnings: list[str],
+    *,
+    follow: bool,
 ) -> dict[str, Any]:
     # One more than the last that counted: a fragment may have two of which the first is that one.
     n_counters = max((thread.counters.last for thread in process.threads), default=-1) + 2
@@ -109,6 +114,8 @@ def _assemble_process(
     losses["damaged_counters"] += flow.damaged_counters
     losses["lost_threads"] += int(status["lost_threads"])
     losses["lost_processes"] += process.is_lost
+    is_fork = parsed.events["event_kind"] == EventKind.FORK
+    losses["unfollowed_children"] += follow and int(np.count_nonzero(is_fork & (parsed.events["b"] != 1)))
     losses["uncounted_fragments"] += int(status["uncounted_fragments"])
     warnings += process.warnings
     if not images.is_complete:

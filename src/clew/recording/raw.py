@@ -121,7 +121,8 @@ class SessionInfo:
 
     `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `machine` holds facts for the manifest, such as
     `architecture`, `kernel`, `cpu`. `target_cpu_seconds` is user and system time of the target's processes,
-    `controller_cpu_seconds` of clew until the trace is assembled. `warnings` are lines for people.
+    `controller_cpu_seconds` of clew until the trace is assembled. `warnings` are lines for people. With `follow`
+    children are followed.
     """
 
     command: list[str]
@@ -135,3 +136,4 @@ class SessionInfo:
     target_cpu_seconds: float
     controller_cpu_seconds: float
     warnings: list[str] = field(default_factory=list)
+    follow: bool = True

@@ -70,6 +70,7 @@ def _describe(path: Path, described: dict[str, Any], end_ns: int) -> SessionInfo
             target_cpu_seconds=0.0,
             controller_cpu_seconds=0.0,
             warnings=[],
+            follow=bool(described.get("follow", True)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise TraceDamagedError(path, f"the journal's beginning says nonsense ({error})") from error

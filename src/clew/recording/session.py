@@ -276,6 +276,7 @@ class RecordingSession:
             "mode": int(options.mode),
             "include": list(options.include),
             "exclude": list(options.exclude),
+            "follow": options.follow,
             "start_ns": self._start_ns,
             "clew_version": __version__,
             "machine": machine_facts(),

@@ -59,6 +59,7 @@ void start(u64 block)
         system_call(24, 0, 0, 0);
     AT(slot, SLOT_TID, u32) = tid;
     AT(slot, SLOT_STATE, u32) = 1;
+    AT(status, STATUS_SLOTS_USED, u64) = 1;
     put_event(ring, slot, EVENT_THREAD_START, 0, tid);
     for (u32 i = 0; i < MANY; i++) {
         while (AT(slot, SLOT_RING_HEAD, u64) - AT(slot, SLOT_RING_TAIL, volatile u64) >= RING_BYTES)

@@ -34,7 +34,7 @@ def build_fake_runtime(
     }
     for prefix, struct, fields in (
         ("HEADER", "SessionHeader", ("status_offset", "slots_offset", "rings_offset", "counters_offset")),
-        ("STATUS", "StatusPage", ("state", "error", "counters_used", "pause_ticket")),
+        ("STATUS", "StatusPage", ("state", "error", "counters_used", "slots_used", "pause_ticket")),
         ("SLOT", "ThreadSlot", ("state", "tid", "ring_head", "ring_tail")),
     ):
         definitions |= {f"{prefix}_{field.upper()}": field_offset(struct, field) for field in fields}
