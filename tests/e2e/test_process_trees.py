@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -21,27 +22,35 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def compare(tree: Path, seed: int, depth: int, trace: Path) -> None:
-    run = runs.record([tree, str(seed), str(depth)], trace)
+def compare(tree: Path, seed: int, depth: int, trace: Path, *, kills: bool = False) -> None:
+    environ = runs.environment() | ({"TREE_KILLS": "1"} if kills else {})
+    run = runs.record([tree, str(seed), str(depth)], trace, environ=environ)
     recorded = runs.read(trace)
     made: dict[int, tuple[int, int | None]] = {}
     for row in recorded.summary["processes"]:
         first = made.get(row["pid"])
-        made[row["pid"]] = (row["parent_pid"] if first is None else first[0], row["exit"].get("code"))
-    told: dict[int, tuple[int, int]] = {}
-    for line in run.stdout.splitlines():
-        pid, maker, code = map(int, line.split())
-        told[pid] = (maker or made[pid][0], code)
-    assert made == told, f"tree {seed} of depth {depth}"
+        code = -row["exit"]["signal"] if "signal" in row["exit"] else row["exit"]["code"]
+        made[row["pid"]] = (row["parent_pid"] if first is None else first[0], code)
+    lines = [line.split() for line in run.stdout.splitlines()]
+    killed = {int(words[0]) for words in lines if words[1] == b"killed"}
+    told = {int(words[0]): (int(words[1]), int(words[2])) for words in lines if words[1] != b"killed"}
+    for pid, (maker, code) in told.items():
+        ends = {code, -signal.SIGKILL} if pid in killed else {code}
+        assert made[pid][1] in ends, f"tree {seed}: process {pid}"
+        assert maker in (0, made[pid][0]), f"tree {seed}: process {pid}"
+    # Who was killed may not have come to say anything.
+    assert made.keys() - told.keys() <= killed, f"tree {seed}"
 
 
+@pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_each_process_of_a_tree(tree: Path, tmp_path: Path, seed: int) -> None:
-    compare(tree, seed, 4, tmp_path / "t")
+def test_each_process_of_a_tree(tree: Path, tmp_path: Path, seed: int, *, kills: bool) -> None:
+    compare(tree, seed, 4, tmp_path / "t", kills=kills)
 
 
 @pytest.mark.stress
 @pytest.mark.timeout(0)
-def test_each_process_of_many_trees(tree: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [False, True])
+def test_each_process_of_many_trees(tree: Path, tmp_path: Path, *, kills: bool) -> None:
     for seed in range(1, TREES + 1):
-        compare(tree, seed, 3 + seed % 3, tmp_path / str(seed))
+        compare(tree, seed, 3 + seed % 3, tmp_path / str(seed), kills=kills)

@@ -1,8 +1,10 @@
 /* A tree of processes made in every way, at random; each says who it is, who made it and how it will end. Parents wait for
- * their children, or for none, or end at once. Arguments: a number to begin with, how deep the tree is, who made this one.
+ * their children, or for none, or end at once. Arguments: a number to begin with, how deep the tree is, who made this one;
+ * with TREE_KILLS in the environment some are killed by who made them.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 extern char **environ;
 
 static unsigned long state;
-static int depth;
+static int depth, kills;
 
 static unsigned int draw(unsigned int limit)
 {
@@ -22,33 +24,33 @@ static unsigned int draw(unsigned int limit)
 
 static void be(unsigned long seed, int levels, pid_t maker) __attribute__((noreturn));
 
-static void *fork_here(void *unused)
+static void *fork_here(void *child)
 {
     unsigned long seed = state * 31 + 1;
     pid_t self = getpid();
-    if (fork() == 0)
+    if ((*(pid_t *)child = fork()) == 0)
         be(seed, depth - 1, self);
-    return unused;
+    return NULL;
 }
 
 static void make_child(void)
 {
     char *arguments[] = {"tree", NULL, NULL, NULL, NULL};
-    pid_t child, self = getpid();
+    pid_t child = 0, self = getpid();
     pthread_t thread;
     if (asprintf(&arguments[1], "%lu", state * 31 + 1) < 0 || asprintf(&arguments[2], "%d", depth - 1) < 0 ||
         asprintf(&arguments[3], "%d", self) < 0)
         _exit(99);
     switch (draw(6)) {
     case 0:
-        fork_here(NULL);
+        fork_here(&child);
         break;
     case 1:
-        if (pthread_create(&thread, NULL, fork_here, NULL) || pthread_join(thread, NULL))
+        if (pthread_create(&thread, NULL, fork_here, &child) || pthread_join(thread, NULL))
             _exit(99);
         break;
     case 2:
-        if (vfork() == 0) {
+        if ((child = vfork()) == 0) {
             execv("/proc/self/exe", arguments);
             _exit(99);
         }
@@ -67,7 +69,7 @@ static void make_child(void)
         }
         break;
     case 5: /* The same one goes on as another program. */
-        if (fork() == 0) {
+        if ((child = fork()) == 0) {
             execv("/proc/self/exe", arguments);
             _exit(99);
         }
@@ -75,6 +77,11 @@ static void make_child(void)
     }
     for (int i = 1; i < 4; i++)
         free(arguments[i]);
+    if (kills && child > 0 && draw(3) == 0) {
+        usleep(draw(8000));
+        dprintf(1, "%d killed\n", child);
+        kill(child, SIGKILL);
+    }
 }
 
 static void be(unsigned long seed, int levels, pid_t maker)
@@ -102,5 +109,6 @@ static void be(unsigned long seed, int levels, pid_t maker)
 
 int main(int argc, char **argv)
 {
+    kills = getenv("TREE_KILLS") != NULL;
     be(strtoul(argv[1], NULL, 10), atoi(argv[2]), argc > 3 ? atoi(argv[3]) : 0);
 }
