@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from clew.errors import ClewError
+    from clew.recording.arguments import Text
     from clew.store.trace import Trace
 
 __all__ = ["ClewError", "Trace", "__version__", "attach", "record"]
@@ -26,38 +27,37 @@ __version__ = "0.1.0"
 
 
 def record(
-    command: Sequence[str | os.PathLike[str]],
+    command: Sequence[Text],
     *,
     mode: str = "counts",
     output: str | os.PathLike[str] | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, Text] | Mapping[bytes, Text] | None = None,
     follow: bool = True,
     quiet: bool = False,
 ) -> Trace:
-    """Run `command`, record it until it ends, and open its trace.
+    """Run `command`, a program and its arguments, record it until it ends, and open its trace.
 
+    Words of the command, and what is in `environment`, may be bytes and paths as well, as `subprocess` has them.
     `mode` is `counts` or `coverage`. `output` is the directory to make; by default PROGRAM.clew in the working
     directory, with a number if that is taken. `include` and `exclude` take image globs (`libc.so*`), symbols
     (`libc.so.6!malloc`) and address ranges (`0x1000-0x2000`). `environment` replaces the command's environment.
     With `follow` child processes are recorded, too, and the programs that processes go on with. How the command ended
     is in the trace, not raised. What went wrong short of failure becomes a warning, unless `quiet`. Raises ClewError.
     """
-    import os
     import warnings
     from pathlib import Path
 
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
+    from clew.recording.arguments import parse_command, parse_environment
     from clew.recording.interrupts import InterruptGuard
     from clew.recording.output import default_output
     from clew.recording.session import RecordingSession, RecordOptions
     from clew.store.trace import Trace
 
-    words = [os.fspath(word) for word in command]
-    if not words:
-        raise UsageError("empty command: give a program to record")
+    words = parse_command(command)
     if mode.upper() not in Mode.__members__:
         raise UsageError(f"mode {mode!r}: no such mode; choose counts or coverage")
     options = RecordOptions(
@@ -67,7 +67,7 @@ def record(
         include=include,
         exclude=exclude,
         follow=follow,
-        environment=None if environment is None else [os.fsencode(f"{k}={v}") for k, v in environment.items()],
+        environment=None if environment is None else parse_environment(environment),
     )
     with InterruptGuard().held() as guard:
         session = RecordingSession(options, guard)

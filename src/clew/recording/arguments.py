@@ -1,0 +1,51 @@
+"""What Python code asks of a recording, made what a session takes: commands and environments.
+
+Runs in the controller. The kernel's strings end at a NUL: what has one in it is refused, not cut short there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from clew.errors import UsageError
+
+__all__ = ["Text", "parse_command", "parse_environment"]
+
+Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+"""What `subprocess` takes for a word of a command, too."""
+
+
+def parse_command(command: Sequence[Text]) -> list[str]:
+    """The words of a command, as `os.fsdecode` makes them. Raises UsageError if it can't be executed as it is."""
+    if isinstance(command, str | bytes | os.PathLike):
+        # Of a string the words would be its characters, and the first of them the program.
+        raise UsageError(f"command {command!r}: not a list; give the program and its arguments, such as ['ls', '-l']")
+    words = [_parse_text(word, f"argument {index} of the command") for index, word in enumerate(command)]
+    if not words:
+        raise UsageError("empty command: give a program to record")
+    return words
+
+
+def parse_environment(environment: Mapping[str, Text] | Mapping[bytes, Text]) -> list[bytes]:
+    """`NAME=value`, for each. Raises UsageError if one can't be given to a program."""
+    entries = []
+    for given_name, given_value in environment.items():
+        name = _parse_text(given_name, "environment")
+        if not name or "=" in name:
+            raise UsageError(f"environment {name!r}: no name of a variable; it may not be empty, nor have a = in it")
+        entries.append(os.fsencode(f"{name}={_parse_text(given_value, f'environment {name!r}')}"))
+    return entries
+
+
+def _parse_text(given: Text, what: str) -> str:
+    try:
+        text = os.fsdecode(given)
+        encoded = os.fsencode(text)
+    except TypeError as error:
+        raise UsageError(f"{what}, {given!r}: not text; give str, bytes or a path") from error
+    except UnicodeError as error:
+        raise UsageError(f"{what}, {given!r}: can't be encoded ({error})") from error
+    if b"\0" in encoded:
+        raise UsageError(f"{what}, {text!r}: has a NUL in it, at which programs would take it to end")
+    return text

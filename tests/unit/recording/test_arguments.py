@@ -1,0 +1,64 @@
+"""What Python code may ask of a recording, and what it is told where that can't be meant."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clew
+from clew.errors import UsageError
+from clew.recording.arguments import Text, parse_command, parse_environment
+
+
+def test_words_are_text_bytes_and_paths() -> None:
+    words = parse_command([b"ls", "-l", Path("/tmp"), b"\xff", ""])
+    assert words == ["ls", "-l", "/tmp", "\udcff", ""]
+    assert os.fsencode(words[3]) == b"\xff"
+    mixed: dict[str, Text] = {"A": "b=c", "B": Path("/tmp")}
+    assert parse_environment(mixed) == [b"A=b=c", b"B=/tmp"]
+    assert parse_environment({b"A": b"\xff"}) == [b"A=\xff"]
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (["sh", "-c", "x", "a\0b"], "argument 3 of the command, 'a\\x00b': has a NUL in it"),
+        ([b"s\0h"], "argument 0 of the command, 's\\x00h': has a NUL in it"),
+        (["sleep", 5], "argument 1 of the command, 5: not text"),
+        (["echo", "\ud800"], "argument 1 of the command, '\\ud800': can't be encoded"),
+        ("ls -l", "command 'ls -l': not a list"),
+        (b"ls", "command b'ls': not a list"),
+        (Path("ls"), "command PosixPath('ls'): not a list"),
+        ([], "empty command"),
+    ],
+)
+def test_commands_that_can_not_be_meant(
+    command: Any, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        clew.record(command)
+    assert caught.value.message.startswith(told)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"A": "x\0y"}, "environment 'A', 'x\\x00y': has a NUL in it"),
+        ({"A": 5}, "environment 'A', 5: not text"),
+        ({"A=B": "x"}, "environment 'A=B': no name"),
+        ({"": "x"}, "environment '': no name"),
+    ],
+)
+def test_environments_that_can_not_be_meant(
+    environment: Any, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        clew.record(["true"], environment=environment)
+    assert caught.value.message.startswith(told)
+    assert not list(tmp_path.iterdir())
