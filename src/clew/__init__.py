@@ -14,7 +14,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from clew.errors import ClewError
@@ -31,8 +31,8 @@ def record(
     *,
     mode: str = "counts",
     output: str | os.PathLike[str] | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
     environment: Mapping[str, Text] | Mapping[bytes, Text] | None = None,
     follow: bool = True,
     quiet: bool = False,
@@ -41,17 +41,18 @@ def record(
 
     Words of the command, and what is in `environment`, may be bytes and paths as well, as `subprocess` has them.
     `mode` is `counts` or `coverage`. `output` is the directory to make; by default PROGRAM.clew in the working
-    directory, with a number if that is taken. `include` and `exclude` take image globs (`libc.so*`), symbols
-    (`libc.so.6!malloc`) and address ranges (`0x1000-0x2000`). `environment` replaces the command's environment.
-    With `follow` child processes are recorded, too, and the programs that processes go on with. How the command ended
-    is in the trace, not raised. What went wrong short of failure becomes a warning, unless `quiet`. Raises ClewError.
+    directory, with a number if that is taken. `include` and `exclude` take one or several of: image globs
+    (`libc.so*`), symbols (`libc.so.6!malloc`), address ranges (`0x1000-0x2000`). `environment` replaces the command's
+    environment. With `follow` child processes are recorded, too, and the programs that processes go on with. How the
+    command ended is in the trace, not raised. What went wrong short of failure becomes a warning, unless `quiet`.
+    Raises ClewError.
     """
     import warnings
     from pathlib import Path
 
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
-    from clew.recording.arguments import parse_command, parse_environment
+    from clew.recording.arguments import parse_command, parse_environment, parse_patterns
     from clew.recording.interrupts import InterruptGuard
     from clew.recording.output import default_output
     from clew.recording.session import RecordingSession, RecordOptions
@@ -64,8 +65,8 @@ def record(
         command=words,
         output=default_output(words[0]) if output is None else Path(output),
         mode=Mode[mode.upper()],
-        include=include,
-        exclude=exclude,
+        include=parse_patterns(include),
+        exclude=parse_patterns(exclude),
         follow=follow,
         environment=None if environment is None else parse_environment(environment),
     )
@@ -88,8 +89,8 @@ def attach(
     duration: float | None = None,
     mode: str = "counts",
     output: str | os.PathLike[str] | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
     follow: bool = True,
     quiet: bool = False,
 ) -> Trace:
@@ -105,6 +106,7 @@ def attach(
     from clew.address import Pid
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
+    from clew.recording.arguments import parse_patterns
     from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
     from clew.recording.output import default_output
     from clew.recording.session import RecordOptions
@@ -117,8 +119,8 @@ def attach(
         command=command_of(target),
         output=default_output(name_of(target).replace("/", "_")) if output is None else Path(output),
         mode=Mode[mode.upper()],
-        include=include,
-        exclude=exclude,
+        include=parse_patterns(include),
+        exclude=parse_patterns(exclude),
         follow=follow,
     )
     guard = LeaveGuard()

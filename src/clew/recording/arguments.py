@@ -1,4 +1,4 @@
-"""What Python code asks of a recording, made what a session takes: commands and environments.
+"""What Python code asks of a recording, made what a session takes: commands, environments, patterns.
 
 Runs in the controller. The kernel's strings end at a NUL: what has one in it is refused, not cut short there.
 """
@@ -6,11 +6,11 @@ Runs in the controller. The kernel's strings end at a NUL: what has one in it is
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from clew.errors import UsageError
 
-__all__ = ["Text", "parse_command", "parse_environment"]
+__all__ = ["Text", "parse_command", "parse_environment", "parse_patterns"]
 
 Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 """What `subprocess` takes for a word of a command, too."""
@@ -36,6 +36,11 @@ def parse_environment(environment: Mapping[str, Text] | Mapping[bytes, Text]) ->
             raise UsageError(f"environment {name!r}: no name of a variable; it may not be empty, nor have a = in it")
         entries.append(os.fsencode(f"{name}={_parse_text(given_value, f'environment {name!r}')}"))
     return entries
+
+
+def parse_patterns(given: str | Iterable[str]) -> tuple[str, ...]:
+    """What to include or exclude: one string is one pattern. What patterns mean is not known here."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _parse_text(given: Text, what: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import clew
 from clew.errors import UsageError
-from clew.recording.arguments import Text, parse_command, parse_environment
+from clew.recording.arguments import Text, parse_command, parse_environment, parse_patterns
 
 
 def test_words_are_text_bytes_and_paths() -> None:
@@ -61,4 +61,21 @@ def test_environments_that_can_not_be_meant(
     with pytest.raises(UsageError) as caught:
         clew.record(["true"], environment=environment)
     assert caught.value.message.startswith(told)
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_string_is_one_pattern() -> None:
+    assert parse_patterns("libc.so*") == ("libc.so*",)
+    assert parse_patterns(["a", "b!c"]) == ("a", "b!c")
+    assert parse_patterns(pattern for pattern in "ab") == ("a", "b")
+
+
+def test_a_pattern_that_means_nothing_is_told_whole(tmp_path: Path) -> None:
+    output, told = tmp_path / "t.clew", "filter '!malloc': a symbol is written IMAGE!SYMBOL"
+    with pytest.raises(UsageError, match=told):
+        clew.record(["true"], output=output, include="!malloc")
+    with pytest.raises(UsageError, match=told):
+        clew.record(["true"], output=output, exclude="!malloc")
+    with pytest.raises(UsageError, match=told):
+        clew.attach(os.getpid(), output=output, include="!malloc")
     assert not list(tmp_path.iterdir())
