@@ -165,8 +165,30 @@ def test_descriptors_of_many_processes(tmp_path: Path, limits: str, is_enough: b
 def test_no_follow(tmp_path: Path, mode: str) -> None:
     script = "/bin/echo a; (echo b); exec /bin/echo c"
     _, recorded = record(["sh", "-c", script], tmp_path / "t", "--no-follow", "--mode", mode)
-    assert len(processes_of(recorded)) == 1
+    (process,) = processes_of(recorded)
     assert not any("true" in row["details"] for row in events_of(recorded, "fork") + events_of(recorded, "execve"))
+    # How the last program ended is not how this one did, which ended before it.
+    assert (process["exit"], process["went_on_unfollowed"]) == ({"code": None}, True)
+    assert process["end_ns"] < recorded.summary["end_ns"]
+    info = runs.run(runs.clew_command("info", tmp_path / "t"))
+    assert b"went on as another program, unfollowed" in info.stdout
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize(("name", "went_on"), [("exec_from_thread", True), ("spawn", False), ("vfork_nested", False)])
+def test_who_went_on_unfollowed(tmp_path: Path, name: str, went_on: bool) -> None:
+    _, recorded = record([BIN / name], tmp_path / "t", "--no-follow")
+    process = processes_of(recorded)[0]
+    assert (process["exit"], process["went_on_unfollowed"]) == ({"code": None if went_on else 0}, went_on)
+    if went_on:
+        assert sorted(thread["end"] for thread in process["threads"]) == ["detached", "killed", "killed"]
+
+
+def test_an_execution_that_failed_is_no_new_program(tmp_path: Path) -> None:
+    script = "exec 2>&-; exec /bin/nothing; :"
+    _, recorded = record(["bash", "-c", f"shopt -s execfail; {script}; exit 4"], tmp_path / "t", "--no-follow")
+    (process,) = processes_of(recorded)
+    assert (process["exit"], process["went_on_unfollowed"]) == ({"code": 4}, False)
 
 
 def test_programs_executed_in_a_pid_namespace(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ def summarize_trace(trace: Trace) -> dict[str, Any]:
     arrays = TraceArrays(trace)
     manifest = trace.manifest
     images = _summarize_images(arrays)
+    unfollowed = {index for index, row in enumerate(manifest.processes) if row.get("went_on_unfollowed")}
     threads: dict[int, list[dict[str, Any]]] = {}
     for row in trace.threads.to_pylist():
         threads.setdefault(row["process_id"], []).append(
@@ -59,6 +60,7 @@ def summarize_trace(trace: Trace) -> dict[str, Any]:
             "start_ns": row["start_ns"],
             "end_ns": row["end_ns"],
             "exit": _describe_exit(row),
+            "went_on_unfollowed": row["process_id"] in unfollowed,
             "threads": threads.get(row["process_id"], []),
             "images": images.get(row["process_id"], []),
         }

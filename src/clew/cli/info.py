@@ -47,7 +47,7 @@ def command(trace_path: Path, as_json: bool) -> None:
     for process, follower in zip(processes, reversed(followers), strict=True):
         origin = f" (child of {process['parent_pid']})" if process["parent_pid"] in pids else ""
         title = f"process {process['pid']}{origin}  {process['executable']}  "
-        _print_process(console, process, title + _format_exit(process["exit"], follower), summary["mode"])
+        _print_process(console, process, title + _format_exit(process, follower), summary["mode"])
     console.print()
     for warning in summary["warnings"]:
         console.print(escaped(f"note: {warning}"))
@@ -133,8 +133,9 @@ def _print_process(console: Console, process: dict[str, Any], title: str, mode: 
     print_table(console, columns, rows)
 
 
-def _format_exit(exit_: dict[str, int | None], follower: str | None) -> str:
-    """How a process ended; `follower` is the program that it went on as, if it did."""
+def _format_exit(process: dict[str, Any], follower: str | None) -> str:
+    """How a process ended; `follower` is the program that it went on as, followed, if it did."""
+    exit_ = process["exit"]
     number = exit_.get("signal")
     if number is not None:
         try:
@@ -143,6 +144,8 @@ def _format_exit(exit_: dict[str, int | None], follower: str | None) -> str:
             return f"killed by signal {number}"
     if exit_.get("code") is not None:
         return f"exit status {exit_['code']}"
+    if process["went_on_unfollowed"]:
+        return "went on as another program, unfollowed"
     return "still running when recording ended" if follower is None else f"went on as {follower}"
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from clew.protocol._generated import EventKind, Mode
 from clew.recording.assemble_edges import build_edges
+from clew.recording.assemble_ends import end_at_execution
 from clew.recording.assemble_flow import compute_flow, compute_seen_flow
 from clew.recording.assemble_images import ImageFiles, build_image_map
 from clew.recording.assemble_records import ParsedRecords, parse_records
@@ -96,6 +97,7 @@ def _assemble_process(
     # One more than the last that counted: a fragment may have two of which the first is that one.
     n_counters = max((thread.counters.last for thread in process.threads), default=-1) + 2
     parsed = parse_records(process.records, n_counters)
+    process = end_at_execution(process, parsed.events)
     ends = find_ends(parsed.fragments, parsed.invalidates)
     space = KeySpace(_find_highest_pc(parsed))
     versions = assign_versions(parsed.fragments, ends, space.max_versions)
@@ -128,6 +130,8 @@ def _assemble_process(
         end["signal"] = process.signal
     else:
         end["code"] = process.exit_code
+    if process.went_on_unfollowed:
+        end["went_on_unfollowed"] = True
     return end
 
 

@@ -167,7 +167,8 @@ def _end_of_thread(process: RawProcess, end_kind: int) -> str:
         return "exit"
     if end_kind in (EndKind.RELEASED, EndKind.EXECVE):
         return "detached"
-    if not process.is_lost and (process.signal is not None or process.exit_code is not None):
+    is_over = process.signal is not None or process.exit_code is not None or process.went_on_unfollowed
+    if is_over and not process.is_lost:
         return "killed"
     return "lost"
 

@@ -95,7 +95,7 @@ class RawProcess:
     its continuations stay together; those of a fork begin with what it inherited. `status` is the last StatusPage, a
     scalar of dtype STATUS_PAGE; its start_tsc, start_ns, last_tsc, last_ns (CLOCK_MONOTONIC) turn time stamps into
     time: start_tsc is at `start_ns` of the process. `threads` may hold one slot several times: threads that used it one
-    after another. `is_lost`: it could not be followed to its end.
+    after another. `is_lost`: it could not be followed to its end. `went_on_unfollowed`: as another program.
     """
 
     pid: Pid
@@ -112,6 +112,7 @@ class RawProcess:
     threads: list[RawThread]
     status: np.void
     is_lost: bool = False
+    went_on_unfollowed: bool = False
     warnings: list[str] = field(default_factory=list)
 
 

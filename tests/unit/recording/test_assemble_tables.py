@@ -79,6 +79,34 @@ def test_ends_of_threads(process: RawProcess, tmp_path: Path, end_kind: int, fie
     assert set(trace.threads["end"].to_pylist()) == {end}
 
 
+@pytest.mark.parametrize(
+    ("events", "end_tsc", "went_on"),
+    [
+        ([event(EventKind.EXECVE, PID, tsc=1300)], 0, True),
+        ([event(EventKind.EXECVE, PID, tsc=1200, a=1), event(EventKind.EXECVE, PID, tsc=1300)], 0, True),
+        # Nothing is known of the call.
+        ([], 0, True),
+        # It is followed, so the session knows: it was killed on the way.
+        ([event(EventKind.EXECVE, PID, tsc=1300, a=1)], 0, False),
+        # A child that vfork made, and that its parent saw to an end; or did not, as it was killed.
+        ([event(EventKind.EXECVE, PID, tsc=1300)], 1400, False),
+        ([event(EventKind.EXECVE, PID, tsc=1300), event(EventKind.FORK, 5, tsc=1300, a=PID, b=1)], 0, False),
+    ],
+)
+def test_how_an_unfollowed_program_ended_is_not_told(
+    process: RawProcess, tmp_path: Path, events: list[bytes], end_tsc: int, went_on: bool
+) -> None:
+    threads = [dataclasses.replace(process.threads[0], end_kind=EndKind.EXECVE, end_tsc=end_tsc)]
+    executed = dataclasses.replace(process, threads=threads, exit_code=7)
+    trace = assemble_process(add_events(executed, *events) if events else executed, tmp_path)
+    (row,) = trace.processes.to_pylist()
+    assert (row["exit_code"], row["signal"]) == (None if went_on else 7, None)
+    assert (row["end_ns"] < process.end_ns) == (went_on and bool(events))
+    (end,) = trace.manifest.processes
+    assert end == {"pid": PID, "code": None, "went_on_unfollowed": True} if went_on else {"pid": PID, "code": 7}
+    assert trace.threads["end"].to_pylist() == ["detached"]
+
+
 def test_threads_that_had_one_number_are_added_up(process: RawProcess, tmp_path: Path) -> None:
     before = assemble_process(process, tmp_path)
     twice = dataclasses.replace(process, threads=[*process.threads, *process.threads])
