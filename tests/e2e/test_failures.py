@@ -99,7 +99,10 @@ def test_a_disk_that_is_too_small_for_any_trace(tmp_path: Path, mode: str) -> No
         assert [path.name for path in trace.iterdir()] == [JOURNAL_NAME]
 
         subprocess.run(["mount", "-o", "remount,size=1m", small], check=True)
-        assert runs.run(runs.clew_command("recover", trace)).status == 0
+        recovered = runs.run(runs.clew_command("recover", trace))
+        assert recovered.status == 0 and is_one_line(recovered.stderr)
+        info = runs.run(runs.clew_command("info", trace)).stdout
+        assert b"lost: " in info and info.splitlines()[-1] in recovered.stderr
         # The counters all found room, and not all of the code.
         assert Trace(trace).blocks.num_rows > 50
         assert (Trace(trace).manifest.losses["damaged_counters"] > 0) == (mode == "counts")

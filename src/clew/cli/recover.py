@@ -25,7 +25,17 @@ def command(trace_path: Path, quiet: bool) -> int:
     from clew.recording.recover import recover
 
     was_recovered = recover(trace_path)
-    if not (quiet or is_quiet()):
-        name = escape_control(str(trace_path))
-        say(f"{name}: recovered; look at it with `clew info {name}`" if was_recovered else f"{name}: is whole already")
+    if quiet or is_quiet():
+        return 0
+    name = escape_control(str(trace_path))
+    if not was_recovered:
+        say(f"{name}: is whole already")
+        return 0
+    from clew.cli.summary import losses_text
+    from clew.store.trace import Trace
+
+    trace = Trace(trace_path)
+    # What came after the cut nobody counted: that nothing was lost is not known.
+    lost = f"{losses_text(trace)}; " if any(trace.manifest.losses.values()) else ""
+    say(f"{name}: recovered; {lost}look at it with `clew info {name}`")
     return 0

@@ -39,5 +39,8 @@ def command(trace_path: Path, as_json: bool, quiet: bool) -> int:
         if any(trace.manifest.losses.values()):
             click.echo("records were lost, so counts may not balance; see `clew info`")
     elif not quiet:
-        click.echo(f"{escape_control(str(trace_path))}: well-formed; {len(list_invariants())} invariants hold")
+        from clew.cli.summary import losses_text
+
+        lost = f"; {losses_text(trace)}" if any(trace.manifest.losses.values()) else ""
+        click.echo(f"{escape_control(str(trace_path))}: well-formed; {len(list_invariants())} invariants hold{lost}")
     return 1 if findings else 0

@@ -154,7 +154,7 @@ def test_json_or_csv(capsys: Captured, trace: str) -> None:
 def test_verify(capsys: Captured, trace: str) -> None:
     status, out, _ = run(capsys, "verify", trace)
     assert status == 0
-    assert "well-formed" in out
+    assert "well-formed" in out and "lost" not in out
     assert run(capsys, "verify", "-q", trace) == (0, "", "")
     assert run_json(capsys, "verify", "--json", trace) == {"well_formed": True, "findings": []}
 
@@ -177,6 +177,12 @@ def test_verify_tells_that_records_were_lost(capsys: Captured, make_trace: MakeT
     status, out, _ = run(capsys, "verify", str(make_trace(rows, losses={"dropped_records": 1}).path))
     assert status == 1
     assert "records were lost" in out
+
+
+def test_verify_tells_what_is_missing_where_all_holds(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
+    status, out, _ = run(capsys, "verify", str(make_trace(rows, losses={"dropped_records": 1200}).path))
+    assert status == 0
+    assert out.endswith(" invariants hold; lost: 1,200 dropped records\n")
 
 
 def test_export(capsys: Captured, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
