@@ -1,4 +1,4 @@
-"""Names of code: symbol tables, and where functions start in files that have none.
+"""Names of code, by symbol tables.
 
 Runs in the controller. Works on whole tables at once; a name becomes a Python string only when it is asked for. Names
 stay as the compiler made them: `clew.binary.demangle` makes them readable.
@@ -6,7 +6,6 @@ stay as the compiler made them: `clew.binary.demangle` makes them readable.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,9 +13,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew.address import FileOffset, ImageOffset
-from clew.binary.elf import PT_GNU_EH_FRAME, SHF_EXECINSTR, ElfFile, open_elf
+from clew.address import ImageOffset
+from clew.binary.elf import SHF_EXECINSTR, ElfFile, open_elf
 from clew.binary.plt import SUFFIX, find_stubs
+from clew.binary.unwind import read_function_starts
 from clew.errors import BinaryError
 
 __all__ = ["SymbolTable", "load_symbols", "read_symbols"]
@@ -139,7 +139,7 @@ def read_symbols(elf: ElfFile) -> SymbolTable:
                         rows = np.concatenate([rows, more])
             except BinaryError:
                 pass  # A damaged debug file takes nothing from the names that the program itself has.
-    return _build_table(rows, names, _read_function_starts(elf), elf.lowest_address)
+    return _build_table(rows, names, read_function_starts(elf), elf.lowest_address)
 
 
 def _read_tables(elf: ElfFile, names: bytes) -> tuple[Array, bytes]:
@@ -226,19 +226,3 @@ def _build_table(rows: Array, names: bytes, function_addresses: Array, lowest_ad
         function_offsets=function_addresses[function_addresses >= lowest] - lowest,
         _aliases=(offsets, rows["size"], rows["name"].astype(np.int64)),
     )
-
-
-def _read_function_starts(elf: ElfFile) -> Array:
-    """Link addresses at which functions start, sorted: the search table of .eh_frame_hdr."""
-    none = np.zeros(0, np.uint64)
-    header = next((segment for segment in elf.segments if segment.kind == PT_GNU_EH_FRAME), None)
-    if header is None:
-        return none
-    data = elf.read(FileOffset(header.file_offset), min(header.file_bytes, 1 << 28))
-    # Version 1; a pointer, 4 signed bytes from here; a count, 4 bytes; pairs of 4 signed bytes from the header.
-    if len(data) < 12 or data[:4] != b"\x01\x1b\x03\x3b":
-        return none
-    count = min(struct.unpack_from("<I", data, 8)[0], (len(data) - 12) // 8)
-    pairs = np.frombuffer(data, "<i4", count * 2, 12).reshape(-1, 2)
-    starts = pairs[:, 0].astype(np.int64) + np.int64(header.address)
-    return np.sort(starts[starts > 0], kind="stable").astype(np.uint64)
