@@ -13,7 +13,6 @@ from __future__ import annotations
 # Not from `typing`: an interrupt while that is imported could not be told in one line yet.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
@@ -30,7 +29,7 @@ def record(
     command: Sequence[Text],
     *,
     mode: str = "counts",
-    output: str | os.PathLike[str] | None = None,
+    output: Text | None = None,
     include: str | Iterable[str] = (),
     exclude: str | Iterable[str] = (),
     environment: Mapping[str, Text] | Mapping[bytes, Text] | None = None,
@@ -48,11 +47,10 @@ def record(
     Raises ClewError.
     """
     import warnings
-    from pathlib import Path
 
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
-    from clew.recording.arguments import parse_command, parse_environment, parse_patterns
+    from clew.recording.arguments import parse_command, parse_environment, parse_output, parse_patterns
     from clew.recording.interrupts import InterruptGuard
     from clew.recording.output import default_output
     from clew.recording.session import RecordingSession, RecordOptions
@@ -63,7 +61,7 @@ def record(
         raise UsageError(f"mode {mode!r}: no such mode; choose counts or coverage")
     options = RecordOptions(
         command=words,
-        output=default_output(words[0]) if output is None else Path(output),
+        output=default_output(words[0]) if output is None else parse_output(output),
         mode=Mode[mode.upper()],
         include=parse_patterns(include),
         exclude=parse_patterns(exclude),
@@ -88,7 +86,7 @@ def attach(
     *,
     duration: float | None = None,
     mode: str = "counts",
-    output: str | os.PathLike[str] | None = None,
+    output: Text | None = None,
     include: str | Iterable[str] = (),
     exclude: str | Iterable[str] = (),
     follow: bool = True,
@@ -101,12 +99,11 @@ def attach(
     default the directory is named after the program. Raises ClewError.
     """
     import warnings
-    from pathlib import Path
 
     from clew.address import Pid
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
-    from clew.recording.arguments import parse_patterns
+    from clew.recording.arguments import parse_output, parse_patterns
     from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
     from clew.recording.output import default_output
     from clew.recording.session import RecordOptions
@@ -117,7 +114,7 @@ def attach(
     target = Pid(pid)
     options = RecordOptions(
         command=command_of(target),
-        output=default_output(name_of(target).replace("/", "_")) if output is None else Path(output),
+        output=default_output(name_of(target).replace("/", "_")) if output is None else parse_output(output),
         mode=Mode[mode.upper()],
         include=parse_patterns(include),
         exclude=parse_patterns(exclude),

@@ -15,14 +15,14 @@ from typing import BinaryIO
 
 import click
 
+from clew.cli.options import output_option
+
 __all__ = ["command"]
 
 
 @click.command(name="export")
 @click.option("--to", "format_name", required=True, metavar="FORMAT", help="The format: drcov.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, allow_dash=True), help="The file to write, - for stdout."
-)
+@output_option("The file to write, - for stdout.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
 def command(trace_path: Path, format_name: str, output: Path | None, quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""Options that `clew record` and `clew attach` share.
+"""Options that several subcommands share.
 
 Runs in the controller.
 """
@@ -11,9 +11,20 @@ from typing import Any
 
 import click
 
-__all__ = ["what_is_said", "what_to_record"]
+from clew.recording.arguments import parse_output
+
+__all__ = ["output_option", "what_is_said", "what_to_record"]
 
 Command = Callable[..., Any]
+
+
+def output_option(help_text: str) -> Callable[[Command], Command]:
+    """The option that names what is to be written, a Path or None."""
+
+    def convert(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Path | None:
+        return None if value is None else parse_output(value)
+
+    return click.option("-o", "--output", metavar="PATH", callback=convert, help=help_text)
 
 
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -26,7 +37,7 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
 
 
 what_to_record = _together(
-    click.option("-o", "--output", type=click.Path(path_type=Path), help="The trace to write; default PROGRAM.clew."),
+    output_option("The trace to write; default PROGRAM.clew."),
     click.option(
         "--mode",
         type=click.Choice(["coverage", "counts"]),

@@ -1,16 +1,18 @@
-"""What Python code asks of a recording, made what a session takes: commands, environments, patterns.
+"""What is asked of a recording, made what a session takes: commands, environments, patterns, names.
 
-Runs in the controller. The kernel's strings end at a NUL: what has one in it is refused, not cut short there.
+Runs in the controller; most of it comes from Python code, as it may. The kernel's strings end at a NUL: what has one in
+it is refused, not cut short there.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from clew.errors import UsageError
 
-__all__ = ["Text", "parse_command", "parse_environment", "parse_patterns"]
+__all__ = ["Text", "parse_command", "parse_environment", "parse_output", "parse_patterns"]
 
 Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 """What `subprocess` takes for a word of a command, too."""
@@ -41,6 +43,15 @@ def parse_environment(environment: Mapping[str, Text] | Mapping[bytes, Text]) ->
 def parse_patterns(given: str | Iterable[str]) -> tuple[str, ...]:
     """What to include or exclude: one string is one pattern. What patterns mean is not known here."""
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def parse_output(given: Text) -> Path:
+    """Where to write. Raises UsageError if that is no name of anything."""
+    text = _parse_text(given, "output")
+    if not text:
+        # To a path it would mean the working directory.
+        raise UsageError("output '': the name is empty; give one, or none at all for the default")
+    return Path(text)
 
 
 def _parse_text(given: Text, what: str) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import clew
+from clew.cli.main import main
 from clew.errors import UsageError
-from clew.recording.arguments import Text, parse_command, parse_environment, parse_patterns
+from clew.recording.arguments import Text, parse_command, parse_environment, parse_output, parse_patterns
 
 
 def test_words_are_text_bytes_and_paths() -> None:
@@ -79,3 +80,22 @@ def test_a_pattern_that_means_nothing_is_told_whole(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=told):
         clew.attach(os.getpid(), output=output, include="!malloc")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_name_of_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_output(b"a/\xff") == Path("a/\udcff")
+    assert parse_output(".") == Path(".")
+    for given, told in (("", "output '': the name is empty"), ("a\0b", "output, 'a\\x00b': has a NUL in it")):
+        with pytest.raises(UsageError) as caught:
+            clew.record(["true"], output=given)
+        assert caught.value.message.startswith(told)
+        with pytest.raises(UsageError):
+            clew.attach(os.getpid(), output=given)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("words", [["record", "true"], ["attach", "1"], ["export", "--to", "drcov", "t.clew"]])
+def test_an_empty_name_on_the_command_line(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert main([words[0], "-o", "", *words[1:]]) == 2
+    assert capsys.readouterr() == ("", "clew: output '': the name is empty; give one, or none at all for the default\n")
