@@ -18,7 +18,7 @@ __all__ = ["command"]
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
 def command(trace_path: Path, quiet: bool) -> int:
-    """Make TRACE whole, after `clew record` was killed: up to a second before that.
+    """Make TRACE whole, after `clew record` or `clew attach` was killed: up to a second before that.
 
     Of threads that ran then, counts of code are as they were while it ran on, so they need not add up.
     """

@@ -1,4 +1,4 @@
-"""What `clew record` says when it is done: the hottest functions, totals, losses.
+"""What `clew record` and `clew attach` say when they are done: the hottest functions, totals, losses.
 
 Runs in the controller. Goes to stderr, as everything that clew says beside a recorded program.
 """

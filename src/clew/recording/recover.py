@@ -46,7 +46,9 @@ def recover(directory: Path) -> bool:
             )
             assemble(processes, directory, session)
     except BlockingIOError as error:
-        raise TraceUnfinishedError(directory, "is being recorded; end `clew record` first") from error
+        raise TraceUnfinishedError(
+            directory, "is being recorded; end that `clew record` or `clew attach` first"
+        ) from error
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NotATraceError(directory, "nothing of a recording is there") from error
     except OSError as error:

@@ -87,8 +87,8 @@ def read_manifest(directory: Path) -> Manifest:
     except FileNotFoundError:
         if (directory / JOURNAL_NAME).exists():
             reason = (
-                "this trace is being written, or its recording was cut off; wait for `clew record` to end, "
-                "or finish it with `clew recover`"
+                "this trace is being written, or its recording was cut off; wait for the `clew record` or "
+                "`clew attach` that writes it to end, or finish it with `clew recover`"
             )
             raise TraceUnfinishedError(directory, reason) from None
         raise NotATraceError(directory, f"not a trace: it has no {MANIFEST_NAME}") from None

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clew.cli.main import main
+from clew.recording.journal import JournalWriter
 from clew.store.manifest import JOURNAL_NAME, MANIFEST_NAME
 from tests.unit.small_trace import MakeTrace, Rows, small_trace
 
@@ -218,7 +219,17 @@ def test_trace_being_written(capsys: Captured, words: list[str], tmp_path: Path)
     status, _, err = run(capsys, *words, str(tmp_path))
     assert status == 1
     assert "being written" in err
+    assert "`clew record` or `clew attach`" in err
     assert err.count("\n") == 1
+
+
+def test_a_recording_that_goes_on_can_not_be_recovered(capsys: Captured, tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path / JOURNAL_NAME)
+    status, _, err = run(capsys, "recover", str(tmp_path))
+    assert status == 1
+    assert err == f"clew: {tmp_path}: is being recorded; end that `clew record` or `clew attach` first\n"
+    journal.close()
+    assert "after `clew record` or `clew attach` was" in " ".join(run(capsys, "recover", "--help")[1].split())
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
