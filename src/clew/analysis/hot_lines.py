@@ -7,9 +7,10 @@ its build-id, gives no lines.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +20,10 @@ from clew.binary.elf import open_elf
 from clew.binary.lines import SourceLine, find_lines
 from clew.errors import BinaryError
 
-__all__ = ["find_block_lines", "find_changed_images", "rank_lines"]
+__all__ = ["find_block_lines", "find_lost_images", "rank_lines"]
+
+Loss = Literal["changed", "gone", "unreadable"]
+"""Why a file gives no lines: by its build-id it is another by now, or there is none, or it may not be read."""
 
 _MAX_BLOCKS = 50_000
 """Blocks of an image, the hottest first, whose instructions are looked up."""
@@ -91,14 +95,26 @@ def find_block_lines(arrays: TraceArrays, image: int, blocks: list[int]) -> dict
     return found
 
 
-def find_changed_images(arrays: TraceArrays) -> list[str]:
-    """Paths of the files that code ran from, and that are others by now, by their build-ids: they give no lines."""
+def find_lost_images(arrays: TraceArrays) -> list[tuple[str, Loss]]:
+    """Paths of the files that code ran from, and that give no lines because they are not what they were, and why."""
     images = arrays.trace.images
     rows = find_rows(to_numpy(images["image_id"]), to_numpy(arrays.blocks["image_id"])[arrays.block_executions > 0])
     known = {(images["path"][row].as_py(), images["build_id"][row].as_py()) for row in np.unique(rows[rows >= 0])}
-    return sorted(
-        path for path, build_id in known if None not in (build_id, now := _read_build_id(path)) and now != build_id
-    )
+    lost = {(path, _find_loss(path, build_id)) for path, build_id in known if _is_file_name(path)}
+    return sorted((path, loss) for path, loss in lost if loss is not None)
+
+
+def _is_file_name(path: str) -> bool:
+    # Not what the kernel maps by itself, nor memory that has no name in any folder.
+    return path.startswith("/") and not path.startswith("/memfd:")
+
+
+def _find_loss(path: str, build_id: str | None) -> Loss | None:
+    if not os.path.exists(path):
+        return "gone"
+    if not os.access(path, os.R_OK):
+        return "unreadable"
+    return "changed" if build_id not in (None, _read_build_id(path)) else None
 
 
 def _read_build_id(path: str) -> str | None:

@@ -18,6 +18,7 @@ from clew.cli.console import escape_control, say
 __all__ = ["command"]
 
 _SUBJECTS = ["function", "block", "edge", "line", "image", "thread"]
+_LOSSES = {"changed": "is not what it was when it ran", "gone": "is gone", "unreadable": "can't be read"}
 
 
 @click.command(name="report")
@@ -32,7 +33,7 @@ _SUBJECTS = ["function", "block", "edge", "line", "image", "thread"]
 def command(trace_path: Path, by: str, n_rows: int | None, pid: int | None, as_json: bool, as_csv: bool) -> None:
     """Show what in TRACE ran the most instructions. In mode coverage, where nothing is counted, what has most."""
     from clew.analysis.arrays import TraceArrays
-    from clew.analysis.hot_lines import find_changed_images
+    from clew.analysis.hot_lines import find_lost_images
     from clew.analysis.hottest import RANKINGS
     from clew.errors import UsageError
     from clew.store.trace import Trace
@@ -55,8 +56,8 @@ def command(trace_path: Path, by: str, n_rows: int | None, pid: int | None, as_j
 
         print_report(arrays, by, rows)
     if by in ("line", "block"):
-        for path in find_changed_images(arrays):
-            say(escape_control(f"note: {path} is not what it was when it ran, so its lines are not known"))
+        for path, loss in find_lost_images(arrays):
+            say(escape_control(f"note: {path} {_LOSSES[loss]}, so its lines are not known"))
 
 
 def _print_csv(rows: list[dict[str, Any]]) -> None:
