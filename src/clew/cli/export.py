@@ -49,7 +49,9 @@ def command(trace_path: Path, format_name: str, output: Path | None, quiet: bool
     except OSError as error:
         raise OutputError.from_os_error(path, error) from error
     if not (quiet or is_quiet()):
-        say(f"wrote {path}: {n:,} blocks")
+        from clew.cli.tables import format_counted
+
+        say(f"wrote {path}: {format_counted(n, 'blocks')}")
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ def command(trace_path: Path, as_json: bool) -> None:
         click.echo(json.dumps(summary, indent=1))
         return
     from clew.cli.summary import losses_text
-    from clew.cli.tables import escaped, make_console
+    from clew.cli.tables import make_console, print_line
 
     console = make_console()
     _print_totals(console, summary)
@@ -50,8 +50,8 @@ def command(trace_path: Path, as_json: bool) -> None:
         _print_process(console, process, title + _format_exit(process, follower), summary["mode"])
     console.print()
     for warning in summary["warnings"]:
-        console.print(escaped(f"note: {warning}"))
-    console.print(escaped(losses_text(trace)))
+        print_line(console, f"note: {warning}")
+    print_line(console, losses_text(trace))
 
 
 def _print_totals(console: Console, summary: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from clew.cli.tables import (
     Column,
     escaped,
     format_count,
+    format_counted,
     format_share,
     function_name,
     image_name,
@@ -172,10 +173,10 @@ def _print_blocks(console: Console, arrays: TraceArrays, rows: list[Row], *, has
         if has_processes:
             header.append(f"  process {row['pid']}", style="dim")
         if arrays.trace.mode == "coverage":
-            header.append(f"  {row['n_instructions']} instructions")
+            header.append(f"  {format_counted(row['n_instructions'], 'instructions')}")
         else:
             header.append(
-                f"  {format_count(row['executions'])} × {row['n_instructions']} instructions = "
+                f"  {format_count(row['executions'])} × {format_counted(row['n_instructions'], 'instructions')} = "
                 f"{format_count(row['instructions'])}"
             )
         console.print(header, no_wrap=True, overflow="ellipsis")

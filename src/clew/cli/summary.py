@@ -12,12 +12,13 @@ from clew.analysis.hottest import rank_functions
 from clew.analysis.totals import summarize_totals
 from clew.cli.tables import (
     Column,
-    escaped,
     format_count,
+    format_counted,
     format_share,
     function_name,
     image_name,
     make_console,
+    print_line,
     print_table,
 )
 from clew.store.trace import Trace
@@ -55,17 +56,16 @@ def print_summary(trace: Trace) -> None:
             console.print()
             print_table(console, columns, rows)
             console.print()
-    n_threads = trace.threads.num_rows
-    line = f"{format_count(totals['blocks'])} blocks, {format_count(totals['edges'])} edges"
+    line = f"{format_counted(totals['blocks'], 'blocks')}, {format_counted(totals['edges'], 'edges')}"
     if is_counted:
         line = (
-            f"{format_count(totals['instructions'])} instructions, "
-            f"{format_count(totals['block_executions'])} block executions; {line}"
+            f"{format_counted(totals['instructions'], 'instructions')}, "
+            f"{format_counted(totals['block_executions'], 'block executions')}; {line}"
         )
-    console.print(escaped(f"{line}; {n_threads} thread{'s' * (n_threads != 1)}; {losses_text(trace)}"))
+    print_line(console, f"{line}; {format_counted(trace.threads.num_rows, 'threads')}; {losses_text(trace)}")
 
 
 def losses_text(trace: Trace) -> str:
     """What was lost, in words."""
-    lost = [f"{format_count(n)} {name.replace('_', ' ')}" for name, n in trace.manifest.losses.items() if n]
+    lost = [format_counted(n, name.replace("_", " ")) for name, n in trace.manifest.losses.items() if n]
     return "lost: " + ", ".join(lost) if lost else "nothing lost"

@@ -22,10 +22,12 @@ __all__ = [
     "Column",
     "escaped",
     "format_count",
+    "format_counted",
     "format_share",
     "function_name",
     "image_name",
     "make_console",
+    "print_line",
     "print_table",
 ]
 
@@ -48,6 +50,11 @@ def make_console(file: IO[str] | None = None) -> Console:
     file = file or sys.stdout
     width = None if file.isatty() else int(os.environ.get("COLUMNS", WIDTH_WITHOUT_TERMINAL))
     return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def print_line(console: Console, text: str) -> None:
+    """Print a line for people; on a terminal it is broken between words, elsewhere it stays one, for who searches."""
+    console.print(escaped(text), soft_wrap=not console.file.isatty())
 
 
 def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
@@ -89,6 +96,12 @@ def escaped(text: str, style: str = "") -> Text:
 def format_count(count: int) -> str:
     """A count with its thousands apart."""
     return f"{count:,}"
+
+
+def format_counted(count: int, things: str) -> str:
+    """A count with what is counted, of one in the singular; `things` is the plural."""
+    thing = things.removesuffix("es") if things.endswith("sses") else things.removesuffix("s")
+    return f"{format_count(count)} {thing if count == 1 else things}"
 
 
 def format_share(share: float) -> str:

@@ -32,8 +32,10 @@ def command(trace_path: Path, as_json: bool, quiet: bool) -> int:
         ]
         click.echo(json.dumps({"well_formed": not findings, "findings": rows}, indent=1))
     elif findings:
+        from clew.cli.tables import format_counted
+
         for finding in findings:
-            click.echo(f"does not hold: {finding.invariant} ({finding.n_places} places)")
+            click.echo(f"does not hold: {finding.invariant} ({format_counted(finding.n_places, 'places')})")
             for example in finding.examples:
                 click.echo(f"  {escape_control(example)}")
         if any(trace.manifest.losses.values()):

@@ -183,13 +183,13 @@ class FollowedProcess:
             self.warnings.append(f"process {self.pid} ended before the runtime began; nothing of it was recorded")
         if lost_threads:
             self.warnings.append(
-                f"{lost_threads} threads could not be made (EAGAIN): a process that is recorded has at most "
-                f"{self.shared.layout.max_threads} at a time"
+                f"{lost_threads} thread{'s' * (lost_threads != 1)} could not be made (EAGAIN): a process that is "
+                f"recorded has at most {self.shared.layout.max_threads} at a time"
             )
         if unanswered:
             self.warnings.append(
-                f"process {self.pid} went on without an answer {unanswered} times, because clew had no time for it: "
-                "what it started then may be missing"
+                f"process {self.pid} went on without an answer {unanswered} time{'s' * (unanswered != 1)}, because "
+                "clew had no time for it: what it started then may be missing"
             )
 
 

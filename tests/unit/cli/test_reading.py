@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,29 @@ def test_names_cannot_drive_the_terminal(
         assert status == 0
         assert not any(character in out for character in "\x1b\x07\r\u202e")
         assert "[bold]" in out or words[-1] == "line"
+
+
+def test_one_of_a_thing(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
+    from clew.cli.summary import print_summary
+
+    one = {"dropped_records": 1, "lost_processes": 1, "damaged_counters": 2}
+    rows["edges"], rows["counts"] = rows["edges"][:1], []
+    print_summary(make_trace(rows, mode="coverage", losses=one))
+    told = capsys.readouterr().err
+    assert "4 blocks, 1 edge; 1 thread; lost: 1 dropped record, 1 lost process, 2 damaged counters" in told
+
+
+def test_a_long_note_is_one_line_where_nobody_looks(
+    capsys: Captured, make_trace: MakeTrace, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = "the disk was full for a while " * 20 + "in the end"
+    path = str(make_trace(rows, warnings=[note]).path)
+    assert f"\nnote: {note}\n" in run(capsys, "info", path)[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")  # of 80 columns, and without colours
+    lines = run(capsys, "info", path)[1].splitlines()
+    assert max(map(len, lines)) <= 80
+    assert f"note: {note}" in " ".join(map(str.rstrip, lines))
 
 
 def test_summary(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
