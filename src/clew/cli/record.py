@@ -102,7 +102,8 @@ def print_result(
         for warning in result.warnings:
             say(warning)
     if result.failure is not None:
-        say(f"{result.failure.message}; what found room is kept: `clew recover {result.output}` makes a trace of it")
+        kept = f"; what found room is kept: `clew recover {result.kept}` makes a trace of it" if result.kept else ""
+        say(f"{result.failure.message}{kept}")
     elif not is_quiet and sys.stderr is not None:
         _print_summary(result)
     if with_statistics:

@@ -12,6 +12,7 @@ Whatever follows the first frame that is cut off or damaged is not read. What re
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import mmap
@@ -161,6 +162,15 @@ class JournalWriter:
         self.overflow = sorted(frames, key=lambda frame: frame.kind == FrameKind.RECORDS)
         self._overflow_bytes = sum(len(frame.payload) for frame in self.overflow)
         self.retry()
+
+    def find(self) -> Path | None:
+        """Where the file is now: at `path`, unless somebody moved it; None if it was removed."""
+        for place in (self.path, Path(f"/proc/self/fd/{self._fd}")):
+            with contextlib.suppress(OSError):
+                found = place if place == self.path else place.readlink()
+                if os.path.samestat(found.stat(), os.fstat(self._fd)):
+                    return found
+        return None
 
     def remove(self) -> None:
         """The trace is whole without it."""

@@ -7,6 +7,7 @@ journal, for `clew recover`.
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -17,10 +18,21 @@ from clew.recording.journal_reader import JournalReader
 if TYPE_CHECKING:
     from clew.recording.raw import RawProcess
 
-__all__ = ["publish"]
+__all__ = ["explain_absence", "publish"]
 
 MAX_WITHDRAWN_BYTES: Final = 512 << 20
 """How large a journal may be that is taken into memory to make room for the tables."""
+
+
+def explain_absence(journal: JournalWriter) -> OutputError | None:
+    """Why there can be no trace: the journal is not where it was made. None: it is there."""
+    place, folder = journal.find(), journal.path.parent
+    if place == journal.path:
+        return None
+    what = f"its {journal.path.name}" if os.path.isdir(folder) else "the folder"
+    if place is None:
+        return OutputError(folder, f"{what} was removed meanwhile; all that was recorded is lost")
+    return OutputError(folder, f"{what} was moved meanwhile, to {place.parent}; no trace was made of it")
 
 
 def publish(

@@ -81,7 +81,7 @@ class RecordResult:
     """How it went. `exit_code` or `signal` tells how the target ended; both None: it goes on without clew.
 
     `statistics` are the runtimes' own numbers, added up. `warnings` are lines for people. `failure` is why there is no
-    trace, or None: what was recorded is kept for `clew recover` then.
+    trace, or None; `kept` then is the folder in which what was recorded waits for `clew recover`, or None: it is lost.
     """
 
     output: Path
@@ -91,6 +91,7 @@ class RecordResult:
     statistics: dict[str, int]
     warnings: list[str] = field(default_factory=list)
     failure: OutputError | None = None
+    kept: Path | None = None
 
     @property
     def exit_status(self) -> int:
@@ -164,19 +165,16 @@ class RecordingSession:
 
     def finish(self) -> RecordResult:
         """Write the trace's tables. What can't be written is told in the result."""
-        from clew.recording.journal_reader import JournalReader
-        from clew.recording.publish import publish
+        from clew.recording.publish import explain_absence
 
-        reader = JournalReader(self._journal.path, self._journal.overflow)
         with self._journal:
-            failure = publish(
-                self._journal,
-                reader,
-                lambda processes: self._assemble(processes, reader.end_ns),
-                self._snapshots.remove,
-            )
-        if failure is None:
-            self._snapshots.remove()
+            failure = explain_absence(self._journal)
+            if failure is None:
+                failure = self._publish()
+                if failure is not None:
+                    # It may have gone only now.
+                    failure = explain_absence(self._journal) or failure
+            place = None if failure is None else self._journal.find()
         status = self._processes.exit_status.get(self.pid)
         is_killed = status is not None and os.WIFSIGNALED(status)
         return RecordResult(
@@ -185,9 +183,27 @@ class RecordingSession:
             None if status is None or is_killed else os.WEXITSTATUS(status),
             os.WTERMSIG(status) if status is not None and is_killed else None,
             self._processes.statistics.totals,
-            list(dict.fromkeys([*self._warnings, *reader.warnings])),
+            list(dict.fromkeys(self._warnings)),
             failure,
+            None if place is None else place.parent,
         )
+
+    def _publish(self) -> OutputError | None:
+        """Make the trace of the journal; why there is none, or None."""
+        from clew.recording.journal_reader import JournalReader
+        from clew.recording.publish import publish
+
+        reader = JournalReader(self._journal.path, self._journal.overflow)
+        failure = publish(
+            self._journal,
+            reader,
+            lambda processes: self._assemble(processes, reader.end_ns),
+            self._snapshots.remove,
+        )
+        if failure is None:
+            self._snapshots.remove()
+        self._warnings += reader.warnings
+        return failure
 
     def _follow_all(self) -> None:
         max_delay = MAX_DELAY_WITH_REQUESTS_SECONDS if self._filters.is_active else MAX_DELAY_SECONDS

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from clew.recording.journal import JOURNAL_NAME
 from tests.unit.process.fake_runtime import build_fake_runtime
 from tests.unit.recording.driver import STAGES
 
@@ -349,6 +350,31 @@ def test_full_disk(start: Start, tmp_path: Path) -> None:
         assert not (small / "out.clew").exists()
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+def test_the_folder_is_removed_meanwhile(start: Start, tmp_path: Path) -> None:
+    script = "echo ready; while test ! -e stop; do sleep 0.01; done; exit 5"
+    for what, told in (("out.clew", "the folder"), (f"out.clew/{JOURNAL_NAME}", f"its {JOURNAL_NAME}")):
+        process = start("sh", "-c", script)
+        wait_for_target(process)
+        subprocess.run(["rm", "-r", tmp_path / what], check=True)
+        (tmp_path / "stop").touch()
+        status, _, errors = finish(process)
+        assert status == 5
+        assert errors == f"clew: out.clew: {told} was removed meanwhile; all that was recorded is lost\n"
+        (tmp_path / "stop").unlink()
+
+
+def test_the_folder_is_moved_meanwhile(start: Start, tmp_path: Path) -> None:
+    process = start("-q", "sh", "-c", "echo ready; while test ! -e stop; do sleep 0.01; done; exit 5")
+    wait_for_target(process)
+    (tmp_path / "out.clew").rename(tmp_path / "moved.clew")
+    (tmp_path / "stop").touch()
+    status, _, errors = finish(process)
+    assert status == 5
+    assert f"out.clew: the folder was moved meanwhile, to {tmp_path / 'moved.clew'}; no trace" in errors
+    assert f"`clew recover {tmp_path / 'moved.clew'}` makes a trace of it" in errors
+    assert (tmp_path / "moved.clew" / JOURNAL_NAME).stat().st_size > 0
 
 
 def test_the_default_name_is_the_programs(runtimes: Path, tmp_path: Path) -> None:
