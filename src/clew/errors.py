@@ -6,7 +6,7 @@ Runs in the controller. Knows no terminal: only `clew.cli` prints errors and exi
     ├── UsageError                 what was asked for cannot be meant (exit status 2)
     │   ├── CommandNotFoundError   no such command
     │   ├── NotExecutableError     the command may not be executed, or is not a program of this machine
-    │   ├── OutputExistsError      the trace to be written is there already
+    │   ├── OutputExistsError      what is to be written is there already
     │   └── FilterError            an --include or --exclude that means nothing
     ├── OutputError                a file could not be written: disk full, no permission
     ├── TargetError                something in or about the target failed
@@ -99,10 +99,10 @@ class NotExecutableError(UsageError):
 
 
 class OutputExistsError(UsageError):
-    """The trace at `path` is there already."""
+    """What is to be written to `path` is there already; `way_out` begins with a verb."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path}: exists already; remove it, or choose another name with -o")
+    def __init__(self, path: Path, way_out: str = "remove it, or choose another name with -o") -> None:
+        super().__init__(f"{path}: exists already; {way_out}")
         self.path = path
 
 

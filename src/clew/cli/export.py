@@ -22,16 +22,17 @@ __all__ = ["command"]
 
 @click.command(name="export")
 @click.option("--to", "format_name", required=True, metavar="FORMAT", help="The format: drcov.")
-@output_option("The file to write, - for stdout.")
+@output_option("The file to write, - for stdout; default NAME.drcov.log in the working directory, of NAME.clew.")
+@click.option("--force", is_flag=True, help="Replace the file if it is there already.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
-def command(trace_path: Path, format_name: str, output: Path | None, quiet: bool) -> None:
+def command(trace_path: Path, format_name: str, output: Path | None, force: bool, quiet: bool) -> None:
     """Write TRACE in another tool's FORMAT.
 
-    drcov is what coverage viewers such as Lighthouse load. Without -o the file is named after the trace.
+    drcov is what coverage viewers such as Lighthouse load. A file that is there already is left as it is.
     """
     from clew.cli.console import is_quiet, say
-    from clew.errors import OutputError, UsageError
+    from clew.errors import OutputError, OutputExistsError, UsageError
     from clew.export.formats import EXPORTERS
     from clew.store.trace import Trace
 
@@ -43,6 +44,9 @@ def command(trace_path: Path, format_name: str, output: Path | None, quiet: bool
         exporter.export(trace, sys.stdout.buffer)
         return
     path = output or Path(trace_path.resolve().name.removesuffix(".clew") + exporter.suffix)
+    # A device or a pipe is there to be written to.
+    if path.is_file() and not force:
+        raise OutputExistsError(path, "choose another name with -o, or replace it with --force")
     try:
         with _open_output(path) as file:
             n = exporter.export(trace, file)

@@ -220,6 +220,24 @@ def test_export(capsys: Captured, trace: str, tmp_path: Path, monkeypatch: pytes
     assert "4 blocks" in err
 
 
+def test_export_leaves_a_file_that_is_there(
+    capsys: Captured, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").write_text("mine")
+    Path("link").symlink_to("mine")
+    Path("t.drcov.log").symlink_to("mine")
+    for name, words in (("mine", ["-o", "mine"]), ("link", ["-o", "link"]), ("t.drcov.log", [])):
+        status, _, err = run(capsys, "export", "--to", "drcov", *words, trace)
+        told = f"clew: {name}: exists already; choose another name with -o, or replace it with --force\n"
+        assert (status, err) == (2, told)
+        assert Path("mine").read_text() == "mine"
+    assert run(capsys, "export", "--to", "drcov", "--force", trace)[0] == 0
+    assert Path("mine").read_bytes().startswith(b"DRCOV VERSION: 2\n")
+    assert Path("t.drcov.log").is_symlink()
+    assert "default NAME.drcov.log" in " ".join(run(capsys, "export", "--help")[1].split())
+
+
 def test_export_failures(capsys: Captured, trace: str, tmp_path: Path) -> None:
     status, _, err = run(capsys, "export", "--to", "paper", trace)
     assert status == 2
