@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from clew.address import Pid
 from clew.process.attach import Attachment
@@ -156,13 +157,14 @@ def attach(pid: int, trace: Path, *options: str, seconds: float | None = 0.3) ->
 
 
 @contextmanager
-def attaching(pid: int, trace: Path, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+def attaching(pid: int, trace: Path, *options: str, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
     """`clew attach` at work; it is killed in the end if it has not ended."""
     process = subprocess.Popen(
         [os.fspath(word) for word in runs.clew_command("attach", "-o", trace, *options, str(pid))],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=runs.environment(),
+        **how,
     )
     try:
         yield process

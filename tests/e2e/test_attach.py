@@ -125,7 +125,25 @@ def test_told_to_leave(programs_to_attach: Path, tmp_path: Path, number: int) ->
             target.wait_for(target.is_attached)
             status, said = end_attaching(clew, number)
         assert status == 0, said
+        assert f"recording until Ctrl-C or SIGTERM to clew (kill {clew.pid})\n" in said
         assert target.look() == before
+        assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+    runs.read(tmp_path / "out.clew")
+
+
+def test_told_to_leave_in_the_background(programs_to_attach: Path, tmp_path: Path) -> None:
+    """A shell that runs a script starts its background jobs with SIGINT ignored: Ctrl-C is no way out."""
+
+    def ignore() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    with start(programs_to_attach / "busy") as target:
+        with attaching(target.pid, tmp_path / "out.clew", preexec_fn=ignore) as clew:
+            target.wait_for(target.is_attached)
+            clew.send_signal(signal.SIGINT)
+            status, said = end_attaching(clew, signal.SIGTERM)
+        assert status == 0, said
+        assert f"recording until SIGTERM to clew (kill {clew.pid})\n" in said
         assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
     runs.read(tmp_path / "out.clew")
 

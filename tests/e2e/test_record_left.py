@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def recording(trace: Path, *command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+def recording(trace: Path, *command: str | Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
     """`clew record` at work; whatever is left of it and its targets in the end is killed."""
     words = runs.clew_command("record", "-o", trace, "--", *command)
     # A process group of its own: targets outlive their parents.
@@ -37,6 +38,7 @@ def recording(trace: Path, *command: str | Path) -> Iterator[subprocess.Popen[by
         stderr=subprocess.PIPE,
         env=runs.environment(),
         start_new_session=True,
+        **how,
     )
     try:
         yield process
@@ -95,8 +97,9 @@ def test_a_program_recorded_from_its_start(programs_to_attach: Path, tmp_path: P
     assert "detached" in {thread["end"] for thread in threads if thread["pid"] == pid}
 
 
-def test_descendants_that_run_on_at_an_interrupt(programs_to_attach: Path, tmp_path: Path) -> None:
-    """The program itself has ended: Ctrl-C ends the recording of those that still run."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_descendants_that_run_on_at_a_signal(programs_to_attach: Path, tmp_path: Path, number: int) -> None:
+    """The program itself has ended: Ctrl-C, or one SIGTERM, ends the recording of those that still run."""
     out = tmp_path / "out"
     script = f"{programs_to_attach / 'busy'} > {out} & exit 5"
     with recording(tmp_path / "t", "setsid", "--wait", "sh", "-c", script) as process:
@@ -104,11 +107,27 @@ def test_descendants_that_run_on_at_an_interrupt(programs_to_attach: Path, tmp_p
         wait_for(lambda: len(find_descendants(process.pid)) == 1)
         (child,) = find_descendants(process.pid)
         time.sleep(0.2)
-        status, said = tell_to_leave(process, signal.SIGINT)
+        status, said = tell_to_leave(process, number)
         assert (status, IN_IT in said) == (5, False), said
         assert not has_shared_memory(child)
         os.kill(child, signal.SIGTERM)
         wait_for(lambda: out.read_bytes() == b"ready\ngood\n")
+    runs.read(tmp_path / "t")
+
+
+@pytest.mark.parametrize("is_background", [False, True])
+def test_the_way_to_leave_descendants_is_told(tmp_path: Path, is_background: bool) -> None:
+    """A shell that runs a script starts its background jobs with SIGINT ignored."""
+    how = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)} if is_background else {}
+    with recording(tmp_path / "t", "sh", "-c", "sleep 100 & exit 5", **how) as process:
+        assert process.stderr is not None
+        told = process.stderr.readline().decode()
+        way = f"SIGTERM to clew (kill {process.pid})"
+        assert f"are recorded, until {way if is_background else f'Ctrl-C or {way}; Ctrl-C reaches'}" in told
+        assert is_background != ("Ctrl-C" in told)
+        if is_background:
+            process.send_signal(signal.SIGINT)
+        assert tell_to_leave(process, signal.SIGTERM)[0] == 5
     runs.read(tmp_path / "t")
 
 

@@ -33,7 +33,7 @@ _MAX_PID = 1 << 22
     "--duration",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="Detach after so long; otherwise at Ctrl-C, or when the process ends.",
+    help="Detach after so long; otherwise at Ctrl-C or SIGTERM, or when the process ends.",
 )
 @what_is_said
 @click.argument("pid", metavar="PID")
@@ -49,7 +49,7 @@ def command(
     stats: bool,
     quiet: bool,
 ) -> int:
-    """Record the running process PID, all its threads, until Ctrl-C; then leave it as it was.
+    """Record the running process PID, all its threads, until Ctrl-C or SIGTERM; then leave it as it was.
 
     The children that it makes from now on are recorded with it, and left with it.
     The exit status is 0 when the trace was written, whatever became of the process.
@@ -74,7 +74,7 @@ def command(
         session = AttachSession(target, options, guard, duration)
         session.start()
         if not quiet:
-            until = f"for {duration:g} s" if duration is not None else "until Ctrl-C"
+            until = f"until {' or '.join(guard.ways_out) or 'it ends'}" if duration is None else f"for {duration:g} s"
             say(f"attached to process {pid} ({options.command[0]}); recording {until}")
         started = time.monotonic()
         session.wait()

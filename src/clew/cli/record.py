@@ -59,8 +59,9 @@ def command(
     """Run CMD and record every basic block, edge and call that it runs.
 
     CMD's input, output, terminal and exit status are its own; killed by signal N, the status is 128+N.
-    Child processes are recorded with it, and waited for; once CMD has ended, SIGINT to clew leaves those that still
-    run, which go on natively (Ctrl-C reaches those of the terminal, too). So does everything at a second SIGTERM.
+    Child processes are recorded with it, and waited for; once CMD has ended, SIGTERM or SIGINT to clew leaves those
+    that still run, which go on natively (Ctrl-C reaches those of the terminal, too). Before that, SIGTERM is passed on
+    to CMD, and a second one leaves everything.
     """
     quiet = quiet or is_quiet()
     options = RecordOptions(

@@ -2,6 +2,7 @@
 
 Runs in the controller's main thread. A terminal sends SIGINT, SIGQUIT and SIGHUP to the target too, which decides for
 itself; clew goes on until the target has ended and the trace is whole. SIGTERM reaches clew alone: it is handed on.
+What any of them means when the target has ended, and its descendants have not, is the session's to say.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class InterruptGuard:
         self.target_pidfd: int | None = None
         self.set_aside: set[signal.Signals] = set()
         """Signals that are ignored natively, and not here while the guard is held."""
+        self._taken: set[signal.Signals] = set()
 
     @property
     def n_wishes(self) -> int:
@@ -43,6 +45,12 @@ class InterruptGuard:
     @property
     def wants_to_leave(self) -> bool:
         return self.terminations > 1
+
+    @property
+    def ways_out(self) -> list[str]:
+        """What people can do to have clew told: a shell starts its background jobs with SIGINT ignored."""
+        ways = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: f"SIGTERM to clew (kill {os.getpid()})"}
+        return [way for number, way in ways.items() if number in self._taken]
 
     def commit(self) -> None:
         """The target is about to be: from now on signals are its business."""
@@ -76,9 +84,11 @@ class InterruptGuard:
             # Ignored from the start (nohup, a shell's background job) stays ignored, in the target too.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 replaced[number] = signal.signal(number, self._on_signal)
+                self._taken.add(number)
         try:
             yield self
         finally:
+            self._taken.clear()
             for number, handler in replaced.items():
                 signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 

@@ -117,7 +117,7 @@ class RecordingSession:
         self._warnings: list[str] = []
         self._start_ns = 0
         self._alone_since: float | None = None
-        self._interrupts = 0
+        self._n_wishes = 0
         self._is_alone_told = self._is_full_told = False
         self._reaper = Pid(0)
 
@@ -258,21 +258,21 @@ class RecordingSession:
         return left
 
     def _is_interrupted_alone(self, now: float) -> bool:
-        """Whether the terminal interrupted clew when the program itself had ended, and only descendants still ran."""
+        """Whether a signal came when the program itself had ended, and only descendants still ran."""
         self._tell_once_alone(now)
-        return self._alone_since is not None and self._guard.interrupts > self._interrupts
+        return self._alone_since is not None and self._guard.n_wishes > self._n_wishes
 
     def _tell_once_alone(self, now: float) -> None:
         """Tell people, some time after the program itself ended, that its descendants are recorded still."""
         if self._processes.is_running(self.pid) or not len(self._processes):
             return
         if self._alone_since is None:
-            self._alone_since, self._interrupts = now, self._guard.interrupts
+            self._alone_since, self._n_wishes = now, self._guard.n_wishes
         elif now - self._alone_since > TELL_AFTER_SECONDS and not self._is_alone_told:
-            self._tell_people(
-                "the program has ended; descendants of it still run and are recorded; SIGINT to clew ends that "
-                "(Ctrl-C reaches those of the terminal, too)"
-            )
+            ways = self._guard.ways_out
+            until = f", until {' or '.join(ways)}" if ways else ""
+            beside = "; Ctrl-C reaches those of the terminal, too" if "Ctrl-C" in ways else ""
+            self._tell_people(f"the program has ended; descendants of it still run and are recorded{until}{beside}")
             self._is_alone_told = True
 
     def end_pause(self) -> None:
