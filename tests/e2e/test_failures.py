@@ -261,7 +261,7 @@ def test_a_set_uid_program(tmp_path: Path) -> None:
         pytest.skip("needs root to become somebody else, and a set-uid program")
     # All that is imported comes first: it may lie where only root can read.
     script = (
-        "import difflib, os, sys\n"
+        "import difflib, locale, os, sys\n"
         "import clew.cli.main, clew.cli.record\n"
         "os.setgroups([]), os.setgid(65534), os.setuid(65534)\n"
         "sys.exit(clew.cli.main.main(sys.argv[1:]))\n"
