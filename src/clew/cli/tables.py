@@ -33,6 +33,8 @@ __all__ = [
 
 WIDTH_WITHOUT_TERMINAL: Final = 120
 _GAP: Final = 2
+_SINGULARS: Final = (("children", "child"), ("sses", "ss"), ("s", ""))
+"""Ends of plurals, and what they are of one."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,8 @@ def format_count(count: int) -> str:
 
 def format_counted(count: int, things: str) -> str:
     """A count with what is counted, of one in the singular; `things` is the plural."""
-    thing = things.removesuffix("es") if things.endswith("sses") else things.removesuffix("s")
-    return f"{format_count(count)} {thing if count == 1 else things}"
+    ways = (things.removesuffix(plural) + singular for plural, singular in _SINGULARS if things.endswith(plural))
+    return f"{format_count(count)} {next(ways, things) if count == 1 else things}"
 
 
 def format_share(share: float) -> str:

@@ -332,11 +332,11 @@ def test_names_cannot_drive_the_terminal(
 def test_one_of_a_thing(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
     from clew.cli.summary import print_summary
 
-    one = {"dropped_records": 1, "lost_processes": 1, "damaged_counters": 2}
+    one = {"dropped_records": 1, "lost_processes": 1, "unfollowed_children": 1, "damaged_counters": 2}
     rows["edges"], rows["counts"] = rows["edges"][:1], []
     print_summary(make_trace(rows, mode="coverage", losses=one))
     told = capsys.readouterr().err
-    assert "4 blocks, 1 edge; 1 thread; lost: 1 dropped record, 1 lost process, 2 damaged counters" in told
+    assert "4 blocks, 1 edge; 1 thread; lost: 1 dropped record, 1 lost process, 1 unfollowed child, 2 damaged" in told
 
 
 def test_a_long_note_is_one_line_where_nobody_looks(
