@@ -1,11 +1,12 @@
 """Names of code, by symbol tables.
 
 Runs in the controller. Works on whole tables at once; a name becomes a Python string only when it is asked for. Names
-stay as the compiler made them: `clew.binary.demangle` makes them readable.
+stay as the compiler made them: `clew.binary.demangle` makes them readable, for who looks for such a name.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.address import ImageOffset
+from clew.binary.demangle import demangle
 from clew.binary.elf import SHF_EXECINSTR, ElfFile, open_elf
 from clew.binary.plt import SUFFIX, find_stubs
 from clew.binary.unwind import read_function_starts
@@ -28,6 +30,8 @@ MAX_STUB_NAMES_BYTES: Final = 1 << 24
 _SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _STT_NOTYPE, _STT_FUNC, _STT_GNU_IFUNC = 0, 2, 10
 _STB_LOCAL, _STB_WEAK = 0, 2
+_IS_READABLE: Final = re.compile(r"[( :<]")
+"""What names have only after they were made readable."""
 _DEPTH: Final = 8
 """How many symbols back one is looked for that still covers an offset, past smaller ones inside it."""
 
@@ -93,7 +97,12 @@ class SymbolTable:
         return [self.name(index) if index >= 0 else None for index in self.find(offsets).tolist()]
 
     def find_by_name(self, name: str) -> list[tuple[ImageOffset, int]]:
-        """Image offset and size in bytes of each place that is called `name`, aliases included."""
+        """Image offset and size in bytes of each place that is called `name`, aliases included.
+
+        What is no name in any file, such as `thr(int)`, is looked for among the names made readable.
+        """
+        if _IS_READABLE.search(name):
+            return self._find_readable(name)
         wanted = name.encode("utf-8", "surrogateescape")
         offsets, sizes, places = self._aliases
         found: dict[int, int] = {}
@@ -105,6 +114,16 @@ class SymbolTable:
                     found[int(offsets[index])] = int(sizes[index])
             at = self.names.find(wanted, at + 1)
         return [(ImageOffset(offset), size) for offset, size in sorted(found.items())]
+
+    def _find_readable(self, name: str) -> list[tuple[ImageOffset, int]]:
+        offsets, sizes, places = self._aliases
+        return sorted(
+            {
+                (ImageOffset(offset), size)
+                for offset, size, place in zip(offsets.tolist(), sizes.tolist(), places.tolist(), strict=True)
+                if demangle(self._name_at(place)) == name
+            }
+        )
 
     def _name_at(self, place: int) -> str:
         end = self.names.find(b"\0", place, place + MAX_NAME_BYTES)

@@ -1,6 +1,6 @@
 """What --include and --exclude mean, and which addresses of a loaded image they hold.
 
-Runs in the controller. Three forms: an image by name or path (`libc.so*`, `/opt/app/*`), a symbol of an image
+Runs in the controller. Three forms: an image by name or path (`libc.so*`, `/opt/app/*`, `./tool`), a symbol of an image
 (`libc.so.6!malloc`), a range of addresses (`0x401000-0x402000`). Of several filters that hold an address an exclude
 beats an include. How the runtime uses the ranges is not known here.
 """
@@ -8,6 +8,7 @@ beats an include. How the runtime uses the ranges is not known here.
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -144,6 +145,8 @@ def parse_filter(text: str) -> Filter:
     image, separator, symbol = text.partition("!")
     if separator and not (image and symbol):
         raise FilterError(text, "a symbol is written IMAGE!SYMBOL, for example libc.so.6!malloc")
+    if "/" in image and not image.startswith(("/", "*")):
+        image = os.path.abspath(image)
     return Filter(text, image=image, symbol=symbol or None)
 
 

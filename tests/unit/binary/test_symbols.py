@@ -34,6 +34,15 @@ def test_aliases(program: Path) -> None:
     assert table.names_at(np.array([square[0]]))[0] in ("square", "twin")
 
 
+def test_readable_names(tmp_path: Path) -> None:
+    source = 'int one(int n) __asm__("_Z3thri"); int one(int n) { return n; } int main(void) { return one(0); }'
+    program = tmp_path / "mangled"
+    subprocess.run(["gcc", "-x", "c", "-O1", "-fno-inline", "-o", program, "-"], input=source.encode(), check=True)
+    table = load_symbols(program)
+    assert table.find_by_name("thr(int)") == table.find_by_name("_Z3thri") == [addresses(program)["_Z3thri"]]
+    assert table.find_by_name("thr(long)") == table.find_by_name("thr") == []
+
+
 def test_offsets_count_from_the_lowest_page(program: Path) -> None:
     no_pie = program.with_name("no-pie")
     address, size = addresses(no_pie)["main"]

@@ -59,6 +59,13 @@ def test_images_match_by_name_or_path(glob: str, path: str, matches: bool) -> No
     assert parse_filter(glob).matches_image(path) is matches
 
 
+def test_a_path_may_be_relative(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_filter("./tool").matches_image(f"{tmp_path}/tool")
+    assert parse_filter("lib/*.so!run").matches_image(f"{tmp_path}/lib/x.so")
+    assert not parse_filter("./tool").matches_image("/usr/bin/tool")
+
+
 def test_excludes_come_last_so_that_they_win() -> None:
     filters = FilterSet(["libc*", "0x11000-0x12000"], ["libc*", "0x11800-0x99999"])
     rows = filters.rows_for(mapping("/lib/libc.so.6"))
