@@ -49,8 +49,8 @@ what_to_record = _together(
         "--include",
         multiple=True,
         metavar="WHAT",
-        help="Record only this: an image by name or path (libc.so*, ./tool), a symbol (libc.so.6!malloc, tool!run(int)) "
-        "or addresses (0x1000-0x2000).",
+        help="Record only this: an image by name or path (libc.so*, ./tool), a symbol (libc.so.6!malloc, "
+        "tool!run(int)) or addresses (0x1000-0x2000).",
     ),
     click.option("--exclude", multiple=True, metavar="WHAT", help="Follow this, but don't record it."),
     click.option("--no-follow", is_flag=True, help="Don't follow child processes, nor programs that are executed."),
