@@ -20,6 +20,8 @@ pytestmark = [pytest.mark.stress, pytest.mark.timeout(0)]
 
 REPEATS = int(os.environ.get("CLEW_PYTHON_REPEATS", "1"))
 TIMEOUT_SECONDS = 7200.0
+FILE_SECONDS = 6000
+"""How long a file of tests may take; the limits within them are shares of it."""
 PARTS = (
     "test_signal",
     "test_threading",
@@ -41,23 +43,22 @@ METHODS = ("fork", "spawn", "forkserver")
 
 READ = "import sys; from pathlib import Path; from tests.e2e import runs; runs.read(Path(sys.argv[1]))"
 
+# A pool of threads whose first task begins before it is told to end sleeps for LONG_TIMEOUT, recorded or not.
 MULTIPROCESSING = """
+import test.support
 import test._test_multiprocessing
+test.support.LONG_TIMEOUT = 300.0
 test._test_multiprocessing.install_tests_in_module_dict(globals(), "{}")
 """
 
 
-def compare(folder: Path, module: str, words: list[str | Path], *, patience_seconds: int = 6000) -> None:
-    """Run tests natively once and recorded over and over, in `folder`: each ends the same way every time.
-
-    `patience_seconds` is for each test; the limits within them are shares of it.
-    """
+def compare(folder: Path, module: str, words: list[str | Path]) -> None:
+    """Run tests natively once and recorded over and over, in `folder`: each ends the same way every time."""
     if importlib.util.find_spec(f"test.{module}") is None:
         pytest.skip("this Python was installed without its tests")
     report = folder / "report.xml"
     python = Path(sys.executable).resolve()
-    limits = ["--timeout", str(patience_seconds)]
-    command: list[str | Path] = [python, "-m", "test", *limits, "--junit-xml", report, *words]
+    command: list[str | Path] = [python, "-m", "test", "--timeout", str(FILE_SECONDS), "--junit-xml", report, *words]
     runs.run(command, timeout_seconds=TIMEOUT_SECONDS, cwd=folder)
     native = results(report)
     assert len(native) > 3
@@ -80,6 +81,5 @@ def test_python_tests_itself(part: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_python_tests_multiprocessing(method: str, tmp_path: Path) -> None:
     (tmp_path / f"test_{method}_method.py").write_text(MULTIPROCESSING.format(method))
-    # A pool of threads whose first task begins before it is told to end waits for a quarter of that, recorded or not.
     words: list[str | Path] = ["--testdir", tmp_path, f"test_{method}_method"]
-    compare(tmp_path, "_test_multiprocessing", words, patience_seconds=1200)
+    compare(tmp_path, "_test_multiprocessing", words)
