@@ -11,8 +11,8 @@ The head of a source is a comment with lines `key: value`:
     with     other files of this folder compiled into a shared library beside the program, NAME.so
     status   exit status, or the name of the signal that ends it (default 0)
     differs  why it is known to behave differently when recorded, for now
-    needs    processor features, as /proc/cpuinfo names them, or `root`; without them the tests skip the program,
-             and say so
+    needs    processor features, as /proc/cpuinfo names them, `root`, or `adopter`: orphans go to the first process or
+             to systemd; without them the tests skip the program, and say so
     traits   words the tests select by; WORD:NAME means it only for the build called SOURCE.NAME:
                oracle       one thread, the same instructions every time: is compared with single-stepping
                oracle-long  the same, but over 300,000 instructions
@@ -71,6 +71,8 @@ class Program:
     def missing(self) -> list[str]:
         """What it needs and this machine lacks: processor features, rights, its compiler."""
         rights = {"root"} if os.geteuid() == 0 else set()
+        if "adopter" in self.needs and is_adopter_known():
+            rights.add("adopter")
         compilers = set() if shutil.which(self.compiler) else {self.compiler}
         return sorted((self.needs - processor_features() - rights) | compilers)
 
@@ -82,6 +84,29 @@ def processor_features() -> frozenset[str]:
         if line.startswith("flags"):
             return frozenset(line.partition(":")[2].split())
     return frozenset()
+
+
+_ORPHAN = """
+import os, time
+parent = os.getpid()
+if os.fork() == 0:
+    while os.getppid() == parent:
+        time.sleep(0.001)
+    print(os.getppid(), flush=True)
+os._exit(0)
+"""
+
+
+@cache
+def find_adopter() -> int:
+    """The process that orphans get for a parent here."""
+    return int(subprocess.run([sys.executable, "-c", _ORPHAN], stdout=subprocess.PIPE, check=True).stdout)
+
+
+def is_adopter_known() -> bool:
+    """Whether orphans go to the first process or to systemd, which is all that can be told from outside."""
+    adopter = find_adopter()
+    return adopter == 1 or Path(f"/proc/{adopter}/comm").read_text() == "systemd\n"
 
 
 def parse_status(text: str) -> int:

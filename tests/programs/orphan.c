@@ -1,5 +1,6 @@
 /* what: an orphan, the orphan's child, and what it goes on with, each ask who their parent is
  * build: -O1
+ * needs: adopter
  */
 #define _GNU_SOURCE
 #include <stdio.h>
