@@ -2,8 +2,8 @@
 
 use iced_x86::{Code, Instruction};
 
-/// A stored instruction pointer: where it is in what is stored, and its size, in bytes. The last one's lower half is the
-/// selector's where the size is 4.
+/// A stored instruction pointer: where it is in what is stored, and its size, in bytes. Of one of 4 bytes the upper half of
+/// the address is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StoredPointer {
     pub offset: u64,

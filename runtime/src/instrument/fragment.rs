@@ -134,10 +134,8 @@ impl Engine {
                 break;
             }
         }
-        let last_offset = match block.instructions.get(n_done.min(block.instructions.len().saturating_sub(1))) {
-            Some(instruction) => instruction.ip() - block.pc,
-            None => 0,
-        };
+        let last = block.instructions.get(n_done).or(block.instructions.last());
+        let last_offset = last.map_or(0, |instruction| instruction.ip() - block.pc);
         if let Some(place) = place.filter(|place| place.before == n_copied && !is_unsupported) {
             place.emit(&mut emitter, body_counter);
         }
@@ -192,7 +190,7 @@ impl Engine {
             cache_size: size as u32,
             exit_offset: exit_offset as u32,
             app_size: block.size_bytes() as u16,
-            n_instructions: block.instructions.len().max(1) as u16,
+            n_instructions: block.instructions.len() as u16,
             last_offset: last_offset as u16,
             exit_kind: kind,
             is_valid: true,
@@ -250,7 +248,7 @@ impl Engine {
         if site != NONE {
             self.cache.sites.insert(u64::from(site), id);
         }
-        self.instructions_translated += block.instructions.len().max(1) as u64;
+        self.instructions_translated += block.instructions.len() as u64;
         self.shared.set(crate::status_field!(fragments), u64::from(id) + 1);
         self.shared.set(crate::status_field!(instructions_translated), self.instructions_translated);
         let target_pc = match ending {
@@ -262,7 +260,6 @@ impl Engine {
             [0u8; (crate::protocol::MAX_FRAGMENT_BYTES + crate::protocol::MAX_FRAGMENT_BYTES / 8 + 16) as usize];
         let n = block.code.len();
         payload[..n].copy_from_slice(&block.code);
-        payload[n] |= u8::from(block.instructions.is_empty());
         for instruction in &block.instructions {
             let offset = (instruction.ip() - block.pc) as usize;
             payload[n + offset / 8] |= 1 << (offset % 8);
@@ -279,7 +276,7 @@ impl Engine {
             counter_index: counters.first,
             code_version: self.cache.fragment(id).code_version,
             size_bytes: n as u16,
-            n_instructions: block.instructions.len().max(1) as u16,
+            n_instructions: block.instructions.len() as u16,
             exit_kind: kind,
             flags: counters.flags,
             reserved: [0; 14],

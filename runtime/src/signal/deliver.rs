@@ -256,8 +256,8 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
 
 /// The thread executes natively at the context's rip, where nothing is known that can be executed: the fault that comes has
 /// all that the processor and the kernel say of it. If something can be executed there after all, the trap behind it brings
-/// the thread back. All signals are blocked, and the engine's lock is held, which the
-/// signal handler gives up. Does not come back.
+/// the thread back. All signals are blocked, and the engine's lock is held, which the signal handler gives up. Does not come
+/// back.
 pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
     context.is_stepping = if context.rflags & TRAP_FLAG == 0 { STEPPING } else { STEPPING_ALREADY };
     context.rflags |= TRAP_FLAG;

@@ -66,6 +66,7 @@ impl Threads {
         None
     }
 
+    /// Says how many slots were ever used: others are looked at by nobody.
     fn tell_used(&self, shared: Shared) {
         shared.set(crate::status_field!(slots_used), self.places.len() as u64);
     }
