@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_records import Fragments, ParsedRecords
-from clew.recording.assemble_ways import DIRECT_EDGES, FragmentEdges, FragmentPaths, collect_ways, find_fragments
+from clew.recording.assemble_ways import DIRECT_EDGES, FragmentEdges, FragmentPaths, collect_ways
 from clew.recording.blocks_keys import sorted_unique
 from clew.recording.raw import Counters, RawThread
-from clew.recording.rows import Rows, add_up, is_in
+from clew.recording.rows import NumberSet, Rows, add_up, find_places
 
 __all__ = ["ProcessFlow", "ThreadFlow", "compute_flow", "compute_seen_flow"]
 
@@ -85,9 +85,10 @@ def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> Process
         counters.append(separation.apply(Counters(thread.counters.index[sound], thread.counters.value[sound])))
     used = sorted_unique(np.zeros(0, np.int64), *(one.index for one in counters))
     # What counted, but was never announced: those records were lost.
-    damaged_counters += int(np.count_nonzero(~is_in(used, sorted_unique(edges.counter, paths.counter))))
-    edges = edges.take(np.flatnonzero(is_in(edges.counter, used)))
-    paths = paths.take(np.flatnonzero(is_in(paths.counter, used)))
+    damaged_counters += int(np.count_nonzero(~NumberSet(edges.counter, paths.counter).holds(used)))
+    has_counted = NumberSet(used)
+    edges = edges.take(np.flatnonzero(has_counted.holds(edges.counter)))
+    paths = paths.take(np.flatnonzero(has_counted.holds(paths.counter)))
 
     accounting = _Accounting(fragments, edges, paths)
     flows = [accounting.follow(values) for values in counters]
@@ -124,7 +125,8 @@ def compute_seen_flow(parsed: ParsedRecords) -> ProcessFlow:
     is_dynamic |= (possible.kind == EdgeKind.SYSCALL) & np.isin(possible.target_pc, interrupted)
     dynamic = possible.take(np.flatnonzero(is_dynamic))
     links = parsed.links
-    source = find_fragments(fragments, links["source_fragment_id"])
+    by_number = Rows(fragments.fragment_id)
+    source = by_number.find_first(links["source_fragment_id"])
     linked = np.flatnonzero((source >= 0) & ~np.isin(links["edge_kind"], [EdgeKind.RETURN, EdgeKind.PARTIAL]))
     edges = FragmentEdges(
         source=np.concatenate([source[linked], dynamic.source]),
@@ -132,7 +134,7 @@ def compute_seen_flow(parsed: ParsedRecords) -> ProcessFlow:
         target_pc=np.concatenate([links["target_pc"][linked].astype(np.uint64), dynamic.target_pc]),
         kind=np.concatenate([links["edge_kind"][linked], dynamic.kind]),
         counter=np.full(len(linked) + len(dynamic), -1),
-        target=np.concatenate([find_fragments(fragments, links["target_fragment_id"][linked]), dynamic.target]),
+        target=np.concatenate([by_number.find_first(links["target_fragment_id"][linked]), dynamic.target]),
         tsc=np.concatenate([links["tsc"][linked].astype(np.uint64), dynamic.tsc]),
     )
     # A fragment that was left in its middle, or in front of which a signal or fault came, and by none of its exits, ran
@@ -229,7 +231,7 @@ class _Accounting:
             ),
             np.concatenate([path_count, edge_count[waits], -edge_count, -path_count[stops]]),
         )
-        target = np.searchsorted(place, self.edge_place[edge])
+        target = find_places(place, self.edge_place[edge])
         last = self._find_last_syscall(edge, edge_count, missing[target])
         if last is not None:
             edge_count[last] -= 1
@@ -271,12 +273,15 @@ class _Separation:
         first = fragments.counter_index[fragments.first_is_both & has_counter]
         second = fragments.counter_index[fragments.second_is_both & has_counter] + 1
         # Counters with both ways, and how far from each the other one's is.
-        self._shared = (sorted_unique(first), 1), (sorted_unique(second), -1)
+        self._shared = (NumberSet(first), 1), (NumberSet(second), -1)
 
     def apply(self, counters: Counters) -> Counters:
-        value = counters.value.copy()
+        index, value = counters.index, counters.value.copy()
         for both, step in self._shared:
-            shared = is_in(counters.index, both)
-            value[shared] -= np.minimum(counters.value[shared], counters.at(counters.index[shared] + step))
+            # Counters rise, so the other one's is the next one or the one before, if it counted at all.
+            shared = np.flatnonzero(both.holds(index))
+            beside = np.clip(shared + step, 0, len(index) - 1)
+            other = np.where(index[beside] == index[shared] + step, counters.value[beside], np.uint64(0))
+            value[shared] -= np.minimum(counters.value[shared], other)
         left = value > 0
-        return Counters(counters.index[left], value[left])
+        return Counters(index[left], value[left])

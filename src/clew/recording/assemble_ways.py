@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.protocol._generated import EdgeKind, ExitKind
-from clew.recording.assemble_records import NO_INDEX, Fragments, ParsedRecords
+from clew.recording.assemble_records import NO_INDEX, ParsedRecords
+from clew.recording.rows import Rows
 
-__all__ = ["DIRECT_EDGES", "FragmentEdges", "FragmentPaths", "collect_ways", "find_fragments"]
+__all__ = ["DIRECT_EDGES", "FragmentEdges", "FragmentPaths", "collect_ways"]
 
 Array = npt.NDArray[Any]
 
@@ -100,7 +101,8 @@ def collect_ways(parsed: ParsedRecords) -> tuple[FragmentEdges, FragmentPaths]:
     paths.append((both, fragments.end_pc[both], np.where(has_counter[both], fragments.counter_index[both] + 1, -1)))
 
     rows = parsed.dynamic_edges
-    source = find_fragments(fragments, rows["source_fragment_id"])
+    by_number = Rows(fragments.fragment_id)
+    source = by_number.find_first(rows["source_fragment_id"])
     counter = rows["counter_index"].astype(np.int64)
     counter[counter == NO_INDEX] = -1
     kind = rows["edge_kind"].copy()
@@ -122,22 +124,10 @@ def collect_ways(parsed: ParsedRecords) -> tuple[FragmentEdges, FragmentPaths]:
     needs_source = (kind != EdgeKind.START) & (kind != EdgeKind.SIGNAL) & (kind != EdgeKind.FAULT)
     usable = np.flatnonzero(~is_partial & ((source >= 0) | ~needs_source))
     # What the dispatcher counts goes on counting when code at the target changes: the first target says nothing.
-    target = np.where(
-        needs_source & (kind != EdgeKind.SIGRETURN), find_fragments(fragments, rows["target_fragment_id"]), -1
-    )
+    target = np.where(needs_source & (kind != EdgeKind.SIGRETURN), by_number.find_first(rows["target_fragment_id"]), -1)
     columns = (source, source_pc, target_pc, kind, counter, target, rows["tsc"].astype(np.uint64))
     edges.append(tuple(column[usable] for column in columns))
     return (
         FragmentEdges(*(np.concatenate(column) for column in zip(*edges, strict=True))),
         FragmentPaths(*(np.concatenate(column) for column in zip(*paths, strict=True))),
     )
-
-
-def find_fragments(fragments: Fragments, fragment_id: Array) -> Array:
-    """Indices of the fragments of these numbers; -1 for a number nobody has."""
-    if not len(fragments):
-        return np.full(len(fragment_id), -1)
-    order = np.argsort(fragments.fragment_id)
-    ids = fragments.fragment_id[order]
-    at = np.minimum(np.searchsorted(ids, fragment_id), len(ids) - 1)
-    return np.where(ids[at] == fragment_id, order[at], -1)

@@ -21,6 +21,7 @@ from clew.protocol._generated import (
     Mode,
     RecordKind,
 )
+from clew.recording.assemble_records import NO_INDEX
 from clew.recording.blocks_keys import sorted_unique, spans
 from clew.recording.mapped import MappedSpans
 from clew.recording.raw import Counters
@@ -50,8 +51,8 @@ class Announced:
         fragments = records[self._fragment_at].reshape(-1).view(FRAGMENT_RECORD)
         edges = records[self._edge_at].reshape(-1).view(DYNAMIC_EDGE_RECORD)
         invalidates = records[self._invalidate_at].reshape(-1).view(INVALIDATE_RECORD)
-        self._by_counter = Rows(fragments["counter_index"].astype(np.int64))
-        self._edges_by_counter = Rows(edges["counter_index"].astype(np.int64))
+        self._by_counter = Rows(_read_counters(fragments))
+        self._edges_by_counter = Rows(_read_counters(edges))
         self._app_pc = fragments["app_pc"].copy()
         calls = np.isin(fragments["exit_kind"], (ExitKind.CALL, ExitKind.INDIRECT_CALL))
         self._call = np.flatnonzero(calls)
@@ -135,3 +136,10 @@ class Announced:
         invalidate = self._invalidates_by_fragment.find(fragment)[0]
         at = self._edge_at[edge], self._fragment_at[fragment], self._invalidate_at[invalidate]
         return [one[self._tsc[one] < before_tsc] for one in at]
+
+
+def _read_counters(rows: Array) -> Array:
+    """The numbers of their counters, i64; -1 for none."""
+    counters: Array = rows["counter_index"].astype(np.int64)
+    counters[counters == NO_INDEX] = -1
+    return counters

@@ -8,24 +8,36 @@ from hypothesis import strategies as st
 
 from clew.recording.mapped import MappedSpans
 from clew.recording.raw import Counters
-from clew.recording.rows import Rows, add_up, is_in
+from clew.recording.rows import NumberSet, Rows, add_up, find_places, is_in
 
-NUMBERS = st.lists(st.integers(-2, 12), max_size=30)
+# Close together, and now and then far apart: these are looked up in another way.
+NUMBER = st.integers(-2, 12) | st.sampled_from([10_000, 1 << 31, 1 << 40])
+NUMBERS = st.lists(st.integers(-2, 12), max_size=30) | st.lists(NUMBER, max_size=30)
 
 
 @given(NUMBERS, NUMBERS)
 def test_rows_are_found(numbers: list[int], wanted: list[int]) -> None:
     rows = Rows(np.array(numbers, np.int64))
     found, which = rows.find(np.array(wanted, np.int64))
-    expected = [(at, index) for index, one in enumerate(wanted) for at, number in enumerate(numbers) if number == one]
+    there = [(at, number) for at, number in enumerate(numbers) if number >= 0]
+    expected = [(at, index) for index, one in enumerate(wanted) for at, number in there if number == one]
     assert list(zip(found.tolist(), which.tolist(), strict=True)) == expected
     first = rows.find_first(np.array(wanted, np.int64)).tolist()
-    assert first == [numbers.index(one) if one in numbers else -1 for one in wanted]
+    assert first == [numbers.index(one) if one >= 0 and one in numbers else -1 for one in wanted]
     among = is_in(np.array(wanted, np.int64), np.unique(np.array(numbers, np.int64)))
     assert among.tolist() == [one in numbers for one in wanted]
+    held = NumberSet(np.array(numbers[:5], np.int64), np.array(numbers[5:], np.int64)).holds(np.array(wanted, np.int64))
+    assert held.tolist() == [one >= 0 and one in numbers for one in wanted]
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(-5, 5)), max_size=30))
+@given(st.sets(NUMBER.filter(lambda number: number >= 0), min_size=1), st.data())
+def test_places_are_found(numbers: set[int], data: st.DataObject) -> None:
+    wanted = data.draw(st.lists(st.sampled_from(sorted(numbers)), max_size=30))
+    places = find_places(np.array(sorted(numbers), np.int64), np.array(wanted, np.int64))
+    assert places.tolist() == [sorted(numbers).index(one) for one in wanted]
+
+
+@given(st.lists(st.tuples(NUMBER.filter(lambda number: number >= 0), st.integers(-5, 5)), max_size=30))
 def test_counts_are_added_up(counts: list[tuple[int, int]]) -> None:
     totals: dict[int, int] = {}
     for number, count in counts:
