@@ -26,10 +26,11 @@ __all__ = ["SymbolTable", "load_symbols", "read_symbols"]
 DEBUG_DIRECTORY: Final = Path("/usr/lib/debug/.build-id")
 MAX_SYMBOLS: Final = 1 << 24
 MAX_NAME_BYTES: Final = 1 << 16
-MAX_STUB_NAMES_BYTES: Final = 1 << 24
 _SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _STT_NOTYPE, _STT_FUNC, _STT_GNU_IFUNC = 0, 2, 10
 _STB_LOCAL, _STB_WEAK = 0, 2
+_STUB = 1 << 32
+"""Added to the place of a name: the stub that leads to what is called so."""
 _IS_READABLE: Final = re.compile(r"[( :<]")
 """What names have only after they were made readable."""
 _DEPTH: Final = 8
@@ -47,7 +48,8 @@ class SymbolTable:
     """Symbols of code, sorted by offset; of several at one offset, the one that tells most.
 
     `offsets` and `sizes_bytes` are u64, image offsets and bytes; a size of 0 was made to reach to the next symbol.
-    `names_at` are places in `names`, the bytes of the tables of names. `function_offsets` are image offsets, sorted, at
+    `name_places` are places in `names`, the bytes of the tables of names; a stub's is that of the name it leads to, and
+    2^32. `function_offsets` are image offsets, sorted, at
     which functions start, from the unwind table, which stripped files keep.
     """
 
@@ -103,14 +105,14 @@ class SymbolTable:
         """
         if _IS_READABLE.search(name):
             return self._find_readable(name)
-        wanted = name.encode("utf-8", "surrogateescape")
+        wanted = name.removesuffix(SUFFIX).encode("utf-8", "surrogateescape")
+        stub = _STUB if name.endswith(SUFFIX) else 0
         offsets, sizes, places = self._aliases
         found: dict[int, int] = {}
         at = self.names.find(wanted)
         while wanted and at >= 0:
-            following = self.names[at + len(wanted) : at + len(wanted) + 5]
-            if following[:1] in (b"\0", b"@", b"") and following != b"@plt\0":
-                for index in np.flatnonzero(places == at).tolist():
+            if self.names[at + len(wanted) : at + len(wanted) + 1] in (b"\0", b"@", b""):
+                for index in np.flatnonzero(places == at + stub).tolist():
                     found[int(offsets[index])] = int(sizes[index])
             at = self.names.find(wanted, at + 1)
         return [(ImageOffset(offset), size) for offset, size in sorted(found.items())]
@@ -126,11 +128,12 @@ class SymbolTable:
         )
 
     def _name_at(self, place: int) -> str:
+        place, suffix = place % _STUB, SUFFIX if place >= _STUB else ""
         end = self.names.find(b"\0", place, place + MAX_NAME_BYTES)
         name = self.names[place : end if end >= 0 else place + MAX_NAME_BYTES]
-        stem, _, version = name.partition(b"@")
-        # A version after @ or @@ is no part of the name; @plt marks a stub.
-        return (name if not stem or version == b"plt" else stem).decode("utf-8", "backslashreplace")
+        # A version after @ or @@ is no part of the name.
+        stem = name.partition(b"@")[0] or name
+        return stem.decode("utf-8", "backslashreplace") + suffix
 
 
 def load_symbols(path: str | Path) -> SymbolTable:
@@ -144,9 +147,9 @@ def load_symbols(path: str | Path) -> SymbolTable:
 
 def read_symbols(elf: ElfFile) -> SymbolTable:
     """Symbols of an open ELF file, as `load_symbols` gives them."""
-    rows, names = _read_tables(elf, b"")
-    stubs, names = _name_stubs(elf, names)
-    rows = np.concatenate([rows, stubs])
+    found = _Found()
+    found.add_tables(elf)
+    found.add_stubs(elf)
     build_id = elf.build_id
     if build_id and len(build_id) > 2 and not any(section.kind == _SHT_SYMTAB for section in elf.sections):
         debug_path = DEBUG_DIRECTORY / build_id[:2] / f"{build_id[2:]}.debug"
@@ -154,94 +157,90 @@ def read_symbols(elf: ElfFile) -> SymbolTable:
             try:
                 with open_elf(debug_path) as debug:
                     if debug.build_id == build_id:
-                        more, names = _read_tables(debug, names)
-                        rows = np.concatenate([rows, more])
+                        found.add_tables(debug)
             except BinaryError:
                 pass  # A damaged debug file takes nothing from the names that the program itself has.
-    return _build_table(rows, names, read_function_starts(elf), elf.lowest_address)
+    return found.build(read_function_starts(elf), elf.lowest_address)
 
 
-def _read_tables(elf: ElfFile, names: bytes) -> tuple[Array, bytes]:
-    """Symbols of code in every table of `elf`, with their names appended to `names`."""
-    found = [np.zeros(0, _SYMBOL)]
-    is_code = np.array([bool(section.flags & SHF_EXECINSTR) for section in elf.sections] or [False])
-    for section in elf.sections:
-        if section.kind not in (_SHT_SYMTAB, _SHT_DYNSYM) or section.link >= len(elf.sections):
-            continue
-        data = elf.read(section.file_offset, min(section.size_bytes, MAX_SYMBOLS * _SYMBOL.itemsize))
-        rows = np.frombuffer(data[: len(data) // _SYMBOL.itemsize * _SYMBOL.itemsize], _SYMBOL)
-        strings = elf.sections[section.link]
-        text = elf.read(strings.file_offset, strings.size_bytes)
-        if len(names) + len(text) >= 1 << 32:
-            continue
+class _Found:
+    """Symbols of code as they are found in tables: rows of these, and the place of each one's name in `names`."""
+
+    def __init__(self) -> None:
+        self._rows = [np.zeros(0, _SYMBOL)]
+        self._places = [np.zeros(0, np.int64)]
+        self._names: list[bytes] = []
+        self._n_bytes = 0
+        self._dynamic = np.zeros(0, np.int64)
+        """Of each dynamic symbol of the first file, the place of its name; -1: it has none."""
+
+    def add_tables(self, elf: ElfFile) -> None:
+        """Add what every table of `elf` has."""
+        is_code = np.array([bool(section.flags & SHF_EXECINSTR) for section in elf.sections] or [False])
+        for section in elf.sections:
+            if section.kind not in (_SHT_SYMTAB, _SHT_DYNSYM) or section.link >= len(elf.sections):
+                continue
+            data = elf.read(section.file_offset, min(section.size_bytes, MAX_SYMBOLS * _SYMBOL.itemsize))
+            rows = np.frombuffer(data[: len(data) // _SYMBOL.itemsize * _SYMBOL.itemsize], _SYMBOL)
+            strings = elf.sections[section.link]
+            text = elf.read(strings.file_offset, strings.size_bytes)
+            if self._n_bytes + len(text) >= _STUB:
+                continue
+            has_name = rows["name"] < len(text)
+            places = rows["name"].astype(np.int64) + self._n_bytes
+            if section.kind == _SHT_DYNSYM and not len(self._dynamic):
+                self._dynamic = np.where(has_name & (rows["name"] > 0), places, -1)
+            kind, binding = rows["info"] & 15, rows["info"] >> 4
+            in_code = (rows["section"] > 0) & (rows["section"] < len(is_code))
+            in_code &= is_code[np.where(in_code, rows["section"], 0)]
+            is_function = (kind == _STT_FUNC) | (kind == _STT_GNU_IFUNC)
+            is_function |= (kind == _STT_NOTYPE) & in_code & ((binding != _STB_LOCAL) | (rows["size"] > 0))
+            chosen = np.flatnonzero(is_function & (rows["section"] != 0) & has_name & (rows["value"] != 0))
+            self._rows.append(rows[chosen])
+            self._places.append(places[chosen])
+            self._names += [text, b"\0"]
+            self._n_bytes += len(text) + 1
+
+    def add_stubs(self, elf: ElfFile) -> None:
+        """Add the stubs, each called like the function that it leads to."""
+        addresses, sizes, indices = find_stubs(elf)
+        known = np.flatnonzero((indices > 0) & (indices < len(self._dynamic)))
+        known = known[self._dynamic[indices[known]] >= 0]
+        rows = np.zeros(len(known), _SYMBOL)
+        rows["info"], rows["value"], rows["size"] = _STT_FUNC, addresses[known], sizes[known]
+        self._rows.append(rows)
+        self._places.append(self._dynamic[indices[known]] + _STUB)
+
+    def build(self, function_addresses: Array, lowest_address: int) -> SymbolTable:
+        """The table of all of them; addresses are counted from `lowest_address`."""
+        lowest = np.uint64(lowest_address)
+        rows, places, names = np.concatenate(self._rows), np.concatenate(self._places), b"".join(self._names)
+        inside = rows["value"] >= lowest
+        rows, places = rows[inside], places[inside]
+        text = np.frombuffer(names + bytes(4), np.uint8)
         kind, binding = rows["info"] & 15, rows["info"] >> 4
-        in_code = (rows["section"] > 0) & (rows["section"] < len(is_code))
-        in_code &= is_code[np.where(in_code, rows["section"], 0)]
-        is_function = (kind == _STT_FUNC) | (kind == _STT_GNU_IFUNC)
-        is_function |= (kind == _STT_NOTYPE) & in_code & ((binding != _STB_LOCAL) | (rows["size"] > 0))
-        rows = rows[is_function & (rows["section"] != 0) & (rows["name"] < len(text)) & (rows["value"] != 0)].copy()
-        rows["name"] += np.uint32(len(names))
-        names += text + b"\0"
-        found.append(rows)
-    return np.concatenate(found), names
-
-
-def _name_stubs(elf: ElfFile, names: bytes) -> tuple[Array, bytes]:
-    """Stubs as symbols that are called like the function with @plt, the names appended to `names`."""
-    addresses, sizes, indices = find_stubs(elf)
-    dynsym = next((section for section in elf.sections if section.kind == _SHT_DYNSYM), None)
-    if not len(addresses) or dynsym is None or dynsym.link >= len(elf.sections):
-        return np.zeros(0, _SYMBOL), names
-    data = elf.read(dynsym.file_offset, min(dynsym.size_bytes, MAX_SYMBOLS * _SYMBOL.itemsize))
-    table = np.frombuffer(data[: len(data) // _SYMBOL.itemsize * _SYMBOL.itemsize], _SYMBOL)
-    text = elf.read(elf.sections[dynsym.link].file_offset, elf.sections[dynsym.link].size_bytes)
-    parts, places, kept = [names], [], []
-    at = len(names)
-    for position, index in enumerate(indices.tolist()):
-        if not 0 < index < len(table) or at - len(names) > MAX_STUB_NAMES_BYTES:
-            continue
-        place = int(table["name"][index])
-        end = text.find(b"\0", place, place + MAX_NAME_BYTES)
-        if end <= place:
-            continue
-        part = text[place:end] + SUFFIX.encode() + b"\0"
-        parts.append(part)
-        places.append(at)
-        kept.append(position)
-        at += len(part)
-    rows = np.zeros(len(kept), _SYMBOL)
-    rows["name"], rows["info"] = places, _STT_FUNC
-    rows["value"], rows["size"] = addresses[kept], sizes[kept]
-    return rows, b"".join(parts)
-
-
-def _build_table(rows: Array, names: bytes, function_addresses: Array, lowest_address: int) -> SymbolTable:
-    lowest = np.uint64(lowest_address)
-    rows = rows[rows["value"] >= lowest]
-    text = np.frombuffer(names + bytes(4), np.uint8)
-    kind, binding = rows["info"] & 15, rows["info"] >> 4
-    underscores = (text[rows["name"]] == ord("_")).astype(np.int8)
-    second = rows["name"] + 1
-    underscores += (underscores > 0) & (text[second] == ord("_"))
-    # The C library calls its own functions by other names, __GI_ and the name.
-    underscores += (underscores == 2) & (text[second + 1] == ord("G")) & (text[second + 2] == ord("I"))
-    # Of several names: a function before a label, one with a size, global before weak before local, the plainest.
-    weight = np.where(binding == _STB_LOCAL, 2, np.where(binding == _STB_WEAK, 1, 0))
-    order = np.lexsort((rows["name"], underscores, weight, rows["size"] == 0, kind == _STT_NOTYPE, rows["value"]))
-    rows = rows[order]
-    offsets = rows["value"] - lowest
-    first = np.ones(len(rows), bool)
-    first[1:] = offsets[1:] != offsets[:-1]
-    kept = offsets[first]
-    sizes = rows["size"][first].copy()
-    unsized = np.flatnonzero(sizes == 0)
-    following = np.append(kept[1:], kept[-1:] + np.uint64(4096))
-    sizes[unsized] = following[unsized] - kept[unsized]
-    return SymbolTable(
-        offsets=kept,
-        sizes_bytes=sizes,
-        name_places=rows["name"][first].astype(np.int64),
-        names=names,
-        function_offsets=function_addresses[function_addresses >= lowest] - lowest,
-        _aliases=(offsets, rows["size"], rows["name"].astype(np.int64)),
-    )
+        first_byte = places % _STUB
+        underscores = (text[first_byte] == ord("_")).astype(np.int8)
+        underscores += (underscores > 0) & (text[first_byte + 1] == ord("_"))
+        # The C library calls its own functions by other names, __GI_ and the name.
+        underscores += (underscores == 2) & (text[first_byte + 2] == ord("G")) & (text[first_byte + 3] == ord("I"))
+        # Of several names: a function before a label, one with a size, global before weak before local, the plainest.
+        weight = np.where(binding == _STB_LOCAL, 2, np.where(binding == _STB_WEAK, 1, 0))
+        order = np.lexsort((places, underscores, weight, rows["size"] == 0, kind == _STT_NOTYPE, rows["value"]))
+        rows, places = rows[order], places[order]
+        offsets = rows["value"] - lowest
+        first = np.ones(len(rows), bool)
+        first[1:] = offsets[1:] != offsets[:-1]
+        kept = offsets[first]
+        sizes = rows["size"][first].copy()
+        unsized = np.flatnonzero(sizes == 0)
+        following = np.append(kept[1:], kept[-1:] + np.uint64(4096))
+        sizes[unsized] = following[unsized] - kept[unsized]
+        return SymbolTable(
+            offsets=kept,
+            sizes_bytes=sizes,
+            name_places=places[first],
+            names=names,
+            function_offsets=function_addresses[function_addresses >= lowest] - lowest,
+            _aliases=(offsets, rows["size"], places),
+        )

@@ -33,6 +33,7 @@ __all__ = [
     "execve",
     "file_system_type",
     "futex_wake",
+    "keep_freed_memory",
     "punch_hole",
     "queue_signal",
     "string_array",
@@ -140,3 +141,16 @@ def execve(
     libc.execve(path, ctypes.addressof(arguments), ctypes.addressof(environment))
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number))
+
+
+def keep_freed_memory() -> None:
+    """Have the C library reuse what this process frees, up to 64 MiB a piece, instead of giving it back to the kernel.
+
+    Whole arrays that come and go would be mapped, cleared and faulted in each time: a fifth of what it takes to make
+    the tables of a short program.
+    """
+    mmap_threshold, trim_threshold = -3, -1  # malloc.h: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
+    mallopt = getattr(libc, "mallopt", None)  # musl has none
+    if mallopt is not None:
+        mallopt(mmap_threshold, 64 << 20)
+        mallopt(trim_threshold, 256 << 20)

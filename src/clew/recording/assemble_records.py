@@ -32,6 +32,7 @@ from clew.protocol._generated import (
     RecordKind,
 )
 from clew.recording.blocks_keys import VSYSCALL_END, VSYSCALL_START, spans
+from clew.recording.rows import Rows
 
 __all__ = ["NO_INDEX", "Fragments", "ImageMapping", "ParsedRecords", "parse_records"]
 
@@ -213,36 +214,38 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
     sound &= (stream.announced[at] == needed) & (stream.received[at] == needed)
     sound &= (rows["app_pc"] < _ADDRESS_LIMIT) & is_address(rows["target_pc"])
     sound &= rows["fragment_id"] != NO_INDEX
-    first = np.unique(rows["fragment_id"], return_index=True)[1]
-    is_first = np.zeros(len(rows), bool)
-    is_first[first] = True
-    sound &= is_first
-    rows, at, size, bitmap_bytes = rows[sound], at[sound], size[sound], bitmap_bytes[sound]
+    first = Rows(rows["fragment_id"].astype(np.int64)).find_first(rows["fragment_id"].astype(np.int64))
+    sound &= first == np.arange(len(rows))
 
-    code_at = stream.payload_at[at]
+    kept = np.flatnonzero(sound)
+    size, bitmap_bytes, code_at = size[kept], bitmap_bytes[kept], stream.payload_at[at[kept]]
     bits = np.unpackbits(stream.payload[spans(code_at + size, bitmap_bytes)], bitorder="little")
     starts_before = np.zeros(len(bits) + 1, np.uint32)
     np.cumsum(bits, out=starts_before[1:], dtype=np.uint32)
     bit_at = (np.cumsum(bitmap_bytes) - bitmap_bytes) * 8
     counted = starts_before[bit_at + size] - starts_before[bit_at]
-    consistent = (counted == rows["n_instructions"]) & (starts_before[bit_at + 1] != starts_before[bit_at])
+    consistent = (counted == rows["n_instructions"][kept]) & (starts_before[bit_at + 1] != starts_before[bit_at])
+    order = np.lexsort((rows["fragment_id"][kept], rows["code_version"][kept], rows["app_pc"][kept]))
+    order = order[consistent[order]]
+    chosen = kept[order]
 
-    width = np.where(rows["exit_kind"] == ExitKind.CONDITIONAL, 2, 1)
-    counter_index = rows["counter_index"].astype(np.int64)
+    exit_kind = rows["exit_kind"][chosen]
+    width = np.where(exit_kind == ExitKind.CONDITIONAL, 2, 1)
+    counter_index = rows["counter_index"][chosen].astype(np.int64)
     counter_index[counter_index + width > n_counters] = -1
-    flags = rows["flags"]
-    app_pc = rows["app_pc"].astype(np.uint64)
+    flags = rows["flags"][chosen]
+    app_pc = rows["app_pc"][chosen].astype(np.uint64)
     fragments = Fragments(
-        fragment_id=rows["fragment_id"].astype(np.int64),
+        fragment_id=rows["fragment_id"][chosen].astype(np.int64),
         app_pc=app_pc,
-        end_pc=app_pc + size.astype(np.uint64),
-        target_pc=rows["target_pc"].astype(np.uint64),
-        tsc=rows["tsc"].astype(np.uint64),
-        tid=rows["tid"].astype(np.int64),
-        code_version=rows["code_version"].astype(np.int64),
+        end_pc=app_pc + size[order].astype(np.uint64),
+        target_pc=rows["target_pc"][chosen].astype(np.uint64),
+        tsc=rows["tsc"][chosen].astype(np.uint64),
+        tid=rows["tid"][chosen].astype(np.int64),
+        code_version=rows["code_version"][chosen].astype(np.int64),
         counter_index=counter_index,
-        exit_kind=rows["exit_kind"].copy(),
-        n_instructions=rows["n_instructions"].astype(np.int64),
+        exit_kind=exit_kind,
+        n_instructions=rows["n_instructions"][chosen].astype(np.int64),
         is_excluded=(flags & _FLAG_EXCLUDED) != 0,
         is_limited=(flags & _FLAG_LIMITED) != 0,
         counts_first=(flags & _FLAG_COUNTS_FIRST) != 0,
@@ -250,14 +253,11 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         first_is_both=((flags & _FLAG_FIRST_IS_BOTH) != 0) & (width == 2),
         second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (width == 2),
         code=stream.payload,
-        code_at=code_at,
+        code_at=code_at[order],
         starts_before=starts_before,
-        bit_at=bit_at,
+        bit_at=bit_at[order],
     )
-    order = np.lexsort((fragments.fragment_id, fragments.code_version, fragments.app_pc))
-    chosen = order[consistent[order]]
-    damaged = int(np.count_nonzero(~sound) + np.count_nonzero(~consistent))
-    return fragments.take(chosen), damaged
+    return fragments, len(rows) - len(chosen)
 
 
 def _parse_mappings(stream: _RecordStream) -> tuple[list[ImageMapping], int]:

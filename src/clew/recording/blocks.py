@@ -105,7 +105,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
 
     n_blocks = len(order)
     members = segments[np.lexsort((space.pc(code.cuts[segments]), block_of_segment[segments]))]
-    part_first = np.searchsorted(block_of_segment[members], np.arange(n_blocks + 1))
+    part_first = np.concatenate([[0], np.cumsum(np.bincount(block_of_segment[members], minlength=n_blocks))])
     parts = code.copy[members]
     has_code = part_first[1:] > part_first[:-1]
     last_part = parts[part_first[1:][has_code] - 1]
@@ -131,10 +131,11 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     piece_block = np.where(code.is_alive, block_of_segment[code.segment], NO_BLOCK)
     blocks_key = key[order]
     by_key = np.argsort(blocks_key, kind="stable")
+    sorted_key = blocks_key[by_key]
 
     def find(wanted: Array) -> Array:
-        at = by_key[np.minimum(np.searchsorted(blocks_key, wanted, sorter=by_key), n_blocks - 1)]
-        found: Array = np.where(blocks_key[at] == wanted, at, INSIDE_BLOCK)
+        at = np.minimum(np.searchsorted(sorted_key, wanted), n_blocks - 1)
+        found: Array = np.where(sorted_key[at] == wanted, by_key[at], INSIDE_BLOCK)
         return found
 
     edge_target = find(entries.target_key) if n_blocks else np.zeros(0, np.int64)

@@ -53,6 +53,7 @@ class _Starts:
 
     def __init__(self, pc: Array, version: Array, space: KeySpace) -> None:
         self._space = space
+        self._is_of_one_version = not version.any()
         key = sorted_unique(space.key(version, pc))
         starts = space.pc(key)
         order = np.argsort(starts, kind="stable")
@@ -68,6 +69,8 @@ class _Starts:
 
         Where nothing starts, `version` says which one is meant.
         """
+        if self._is_of_one_version and not version.any():
+            return self._space.key(version, pc), np.zeros(len(pc), bool)
         first, last = np.searchsorted(self._pc, pc), np.searchsorted(self._pc, pc, "right")
         starts = last > first
         key = self._space.key(version, pc)
