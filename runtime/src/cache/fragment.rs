@@ -10,8 +10,15 @@ pub const COUNTED_AT_EXITS: u16 = u16::MAX;
 #[derive(Clone, Copy)]
 pub struct Fragment {
     pub app_pc: u64,
-    /// Where it is entered.
+    /// Where its code begins: cache offsets are counted from there.
     pub cache_start: u64,
+    /// Where it is entered with all registers in place.
+    pub plain_entry: u64,
+    /// Where it is entered with r10 and r11 lent (see decode/scratch.rs); 0: not made yet.
+    pub lending_entry: u64,
+    /// Where it is entered by the processor's call, r10 and r11 lent, r11 with the return address for the return slot; 0: not
+    /// made yet.
+    pub call_entry: u64,
     pub cache_size: u32,
     /// Cache offset at which the last instruction's own code ends and the way out begins.
     pub exit_offset: u32,
@@ -55,6 +62,8 @@ pub struct Fragment {
     pub is_mostly_taken: bool,
     /// In a restartable sequence: where it is entered from inside, counted from `cache_start`; 0 elsewhere.
     pub inner_offset: u16,
+    /// Its code runs with r10 and r11 lent.
+    pub is_lending: bool,
     pub code_hash: u64,
 }
 
@@ -154,9 +163,23 @@ pub struct Exit {
     pub kind: ExitType,
     /// From inside a restartable sequence to its inside.
     pub is_inside: bool,
+    /// By which of its entries the jump enters what it is linked to.
+    pub entry: Entry,
     /// The pad it belongs to.
     pub pad: u32,
     pub counter: u32,
+}
+
+/// How a fragment is entered.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// All registers are in place.
+    Plain,
+    /// r10 and r11 are lent.
+    Lending,
+    /// By the processor's call, r10 and r11 lent, r11 with the return address for the return slot.
+    Call,
 }
 
 /// What an exit stands for.

@@ -3,17 +3,18 @@
 //! A link is one aligned store over a jump, which other threads see at once or a little later;
 //! either way is right, because the stub leads to the same place through the dispatcher.
 
-use super::fragment::{ExitType, NONE};
+use super::fragment::{Entry, ExitType, NONE};
 use super::slab::Unit;
 use super::Cache;
+use crate::arch::x86_64::emit::Emitter;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Signals that threads have taken and not yet delivered. While there are any, no exit is made to lead past the
 /// dispatcher: a thread may be on its way out of a fragment that others run, too.
 pub static UNDELIVERED: AtomicU32 = AtomicU32::new(0);
 
-/// Makes the linkable jump or conditional branch with its displacement at `patch` lead to `target`; a jump to what follows
-/// it becomes a no-op.
+/// Makes the linkable jump, call or conditional branch with its displacement at `patch` lead to `target`; a jump to what
+/// follows it becomes a no-op.
 fn set_displacement(patch: u64, target: u64) {
     let word = (patch - 4) as *mut u64;
     // SAFETY: the jump is the end of an aligned word of the cache (Emitter::jump_linkable), which the runtime may write;
@@ -21,8 +22,8 @@ fn set_displacement(patch: u64, target: u64) {
     let word = unsafe { AtomicU64::from_ptr(word) };
     let distance = target.wrapping_sub(patch + 4) as u32;
     let mut bytes = word.load(Ordering::Relaxed).to_le_bytes();
-    if bytes[3] & 0xf0 == 0x80 {
-        // A conditional branch: 0f 8x.
+    if bytes[3] & 0xf0 == 0x80 || bytes[3] == 0xe8 {
+        // A conditional branch, 0f 8x, or a call.
         bytes[4..].copy_from_slice(&distance.to_le_bytes());
     } else if distance == 0 {
         bytes[3..].copy_from_slice(&[0x0f, 0x1f, 0x44, 0x00, 0x00]);
@@ -51,17 +52,19 @@ impl Cache {
         {
             return true;
         }
-        let fragment = self.fragment(fragment_id);
-        let start = if exit.kind == ExitType::FloatState {
-            exit.stub
-        } else {
-            fragment.cache_start + if exit.is_inside { u64::from(fragment.inner_offset) } else { 0 }
+        let start = match exit.kind {
+            ExitType::FloatState => Some(exit.stub),
+            _ => self.entry(fragment_id, exit.entry),
+        };
+        let inner_offset = if exit.is_inside { self.fragment(fragment_id).inner_offset } else { 0 };
+        let Some(start) = start.map(|start| start + u64::from(inner_offset)) else {
+            return false;
         };
         let distance = start.wrapping_sub(exit.patch + 4) as i64;
         if distance == i64::from(distance as i32) {
             set_displacement(exit.patch, start);
         } else {
-            let Some(thunk) = self.make_thunk(exit.patch, fragment_id) else {
+            let Some(thunk) = self.make_far_jump(exit.patch, fragment_id, start) else {
                 return false;
             };
             set_displacement(exit.patch, thunk);
@@ -79,14 +82,44 @@ impl Cache {
         true
     }
 
-    /// A far jump to a fragment, near `address`: jmp [rip]; the fragment's address.
-    fn make_thunk(&mut self, address: u64, fragment_id: u32) -> Option<u64> {
+    /// Where a fragment is entered so, made now if it is not there yet. `None`: that needed memory and there was none.
+    fn entry(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
+        let fragment = *self.fragment(fragment_id);
+        match entry {
+            Entry::Plain => Some(fragment.plain_entry),
+            Entry::Lending if fragment.lending_entry != 0 => Some(fragment.lending_entry),
+            Entry::Lending => {
+                let address = self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
+                    emitter.take_back_lent();
+                    emitter.jump_anywhere(fragment.plain_entry);
+                })?;
+                self.fragment_mut(fragment_id).lending_entry = address;
+                Some(address)
+            }
+            Entry::Call if fragment.call_entry != 0 => Some(fragment.call_entry),
+            Entry::Call => {
+                let further = self.entry(fragment_id, Entry::Lending)?;
+                let address = self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
+                    emitter.fill_return_slot();
+                    emitter.jump_anywhere(further);
+                })?;
+                self.fragment_mut(fragment_id).call_entry = address;
+                Some(address)
+            }
+        }
+    }
+
+    /// A jump to a fragment's entry `target`, near `address`.
+    fn make_far_jump(&mut self, address: u64, fragment_id: u32, target: u64) -> Option<u64> {
+        self.make_thunk(address, fragment_id, |emitter| emitter.jump_anywhere(target))
+    }
+
+    /// Code that leads to a fragment, near `address`. Returns where it is.
+    fn make_thunk(&mut self, address: u64, fragment_id: u32, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
         let room = self.slabs.room_near(address)?;
-        let target = self.fragment(fragment_id).cache_start;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
-        emitter.bytes(&[0xff, 0x25, 2, 0, 0, 0, 0xcc, 0xcc]);
-        emitter.qword(target);
+        emit(&mut emitter);
         self.slabs.commit(room, emitter.position() as u64, 0, Unit::Thunk(fragment_id));
         Some(room.hot)
     }

@@ -10,7 +10,7 @@ pub mod sequences;
 pub mod slab;
 pub mod table;
 
-pub use fragment::{Exit, Fragment, Pad, COUNTED_AT_EXITS, NONE};
+pub use fragment::{Entry, Exit, Fragment, Pad, COUNTED_AT_EXITS, NONE};
 pub use slab::{Slabs, Unit};
 
 use crate::sys::heap::Arena;

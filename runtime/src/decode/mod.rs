@@ -6,6 +6,7 @@ pub mod block;
 pub mod flags;
 pub mod float_state;
 pub mod ranges;
+pub mod scratch;
 pub mod window;
 
 pub use block::{decode_block, Block, Ending, NoCode};

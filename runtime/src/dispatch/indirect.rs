@@ -210,6 +210,25 @@ fn landing_address(engine: &Engine, caller: u32) -> u64 {
     landing.map_or(0, |entry| fragment.cache_start + u64::from(entry.cache_offset))
 }
 
+/// Makes returns to what follows the call at the end of fragment `id` come to its landing, not to that of another fragment
+/// with the same call.
+///
+/// The processor predicts that they come to where it called from. Of several fragments with a call, the first ones are what
+/// led into a loop, and the last is the loop.
+pub fn lead_returns_to(engine: &mut Engine, id: u32) {
+    let fragment = *engine.cache.fragment(id);
+    if !matches!(fragment.exit_kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) {
+        return;
+    }
+    let target = fragment.end();
+    let address = landing_address(engine, id);
+    if let Some(before) = engine.cache.pairs.find(0, target).filter(|entry| entry.pad != 0 && address != 0) {
+        // Replacing an entry never moves the table.
+        engine.cache.pairs.insert(0, target, address, NONE);
+        THREADS.lock().change_branch(0, target, before.pad, address);
+    }
+}
+
 /// Puts a way into the pair table and this thread's branch table.
 fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u32) {
     if address == 0 || target == 0 {

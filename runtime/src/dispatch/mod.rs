@@ -154,6 +154,7 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
     if engine.cache.by_pc.find(context.rip).is_none() {
         sequences::learn_announced(&mut engine, &writer, context);
     }
+    engine.is_called = link != NONE && engine.cache.exit(link).kind == ExitType::Call;
     let id = find_or_build(&mut engine, &writer, context.rip)?;
     if link != NONE {
         link_exit(&mut engine, &writer, context, link, id);
@@ -161,7 +162,7 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
     }
     let fragment = engine.cache.fragment(id);
     let is_plain = context.sequence_plain != 0;
-    Ok(fragment.cache_start + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
+    Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
@@ -192,6 +193,7 @@ fn find_or_build(engine: &mut Engine, writer: &RingWriter, pc: u64) -> Result<u3
     if site != NONE {
         THREADS.lock().reach_site(site);
     }
+    indirect::lead_returns_to(engine, id);
     Ok(id)
 }
 

@@ -12,14 +12,18 @@ use crate::decode::flags::{flag_use, INC_FLAGS};
 use crate::decode::Block;
 use iced_x86::{Code, Instruction, OpKind, Register};
 
-/// Emits `counter += 1`; nothing for `NONE`.
-pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool) {
+/// Emits `counter += 1`; nothing for `NONE`. Where r10 and r11 are lent, r10 is free.
+pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_lending: bool) {
     if counter == NONE {
         return;
     }
     let displacement = gs_counter(counter);
     if are_flags_dead {
         emitter.increment_gs(displacement);
+        return;
+    }
+    if is_lending {
+        emit_count_through_index(emitter, counter);
         return;
     }
     emitter.store_gs(GS_SPILL_INDEX, INDEX);
@@ -111,11 +115,11 @@ impl CountPlace {
         (!has_trap(block, n)).then_some(CountPlace { before, way: CountWay::Flags })
     }
 
-    pub fn emit(&self, emitter: &mut Emitter, counter: u32) {
+    pub fn emit(&self, emitter: &mut Emitter, counter: u32, is_lending: bool) {
         match self.way {
-            CountWay::Flags => emit_count(emitter, counter, true),
+            CountWay::Flags => emit_count(emitter, counter, true, is_lending),
             CountWay::Register(register) => emit_count_through(emitter, counter, register),
-            CountWay::Spill => emit_count(emitter, counter, false),
+            CountWay::Spill => emit_count(emitter, counter, false, is_lending),
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use crate::arch::x86_64::context::{GS_CALLS_LEFT, GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
-use crate::cache::fragment::{Exit, ExitType, NONE};
+use crate::cache::fragment::{Entry, Exit, ExitType, NONE};
 
 /// Exits of a fragment or pad under construction: at most four (code that may be written, a call through a register).
 pub struct ExitList {
     /// Number that the first one will have.
     first: u32,
+    /// How jumps leave from now on.
+    pub entry: Entry,
     exits: [Exit; 4],
     length: usize,
 }
@@ -24,13 +26,14 @@ pub const BLANK: Exit = Exit {
     next_incoming: NONE,
     kind: ExitType::Jump,
     is_inside: false,
+    entry: Entry::Plain,
     pad: NONE,
     counter: NONE,
 };
 
 impl ExitList {
     pub fn new(first: usize) -> ExitList {
-        ExitList { first: first as u32, exits: [BLANK; 4], length: 0 }
+        ExitList { first: first as u32, entry: Entry::Plain, exits: [BLANK; 4], length: 0 }
     }
 
     pub fn as_slice(&self) -> &[Exit] {
@@ -45,6 +48,13 @@ impl ExitList {
     pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: u32) {
         let patch = emitter.jump_linkable();
         self.add(Exit { target, patch, kind, counter, ..BLANK });
+    }
+
+    /// Emits a linkable call of `target`; r11 has the return address for its slot.
+    pub fn emit_call(&mut self, emitter: &mut Emitter, target: u64, counter: u32) {
+        let patch = emitter.call_linkable();
+        self.add(Exit { target, patch, kind: ExitType::Call, counter, ..BLANK });
+        self.exits[self.length - 1].entry = Entry::Call;
     }
 
     /// Emits a linkable conditional branch to `target`.
@@ -79,7 +89,7 @@ impl ExitList {
     }
 
     fn add(&mut self, exit: Exit) {
-        self.exits[self.length] = exit;
+        self.exits[self.length] = Exit { entry: self.entry, ..exit };
         self.length += 1;
     }
 
@@ -113,6 +123,12 @@ impl ExitList {
             exit.stub = emitter.address();
             if exit.patch != 0 {
                 emitter.bind(exit.patch);
+            }
+            if exit.entry == Entry::Call {
+                emitter.fill_return_slot();
+            }
+            if exit.entry != Entry::Plain {
+                emitter.take_back_lent();
             }
             Self::emit_stub_jump(emitter, self.first + index as u32);
         }

@@ -6,9 +6,9 @@ use super::staleness::emit_check;
 use super::way_out::WayOut;
 use super::{BuildError, Engine};
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{ExitType, Fragment, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
+use crate::cache::fragment::{Entry, ExitType, Fragment, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;
-use crate::decode::{decode_block, flags, Block, Ending};
+use crate::decode::{decode_block, flags, scratch, Block, Ending};
 use crate::protocol::{error_code, exit_kind, record_kind, FragmentRecord};
 use crate::sys::calls::rdtsc;
 
@@ -23,10 +23,14 @@ const FLAG_SECOND_COUNTS_BOTH: u8 = 32;
 /// Where the instructions went, while they are emitted.
 pub struct MapBuilder {
     pub entries: alloc::vec::Vec<MapEntry>,
+    /// r10 and r11 are in their slots even where nothing is under way.
+    pub is_lending: bool,
 }
 
 impl MapBuilder {
     pub fn mark(&mut self, position: usize, app_offset: u64, state: SpillState) {
+        let is_idle = self.is_lending && state == SpillState::None;
+        let state = if is_idle { SpillState::Both } else { state };
         self.entries.push(MapEntry {
             cache_offset: position as u16,
             app_offset: app_offset as u16,
@@ -69,7 +73,7 @@ impl Engine {
     }
 
     /// Translates a decoded block.
-    pub fn build_block(&mut self, writer: &RingWriter, block: &Block, ending: Ending) -> Result<u32, BuildError> {
+    pub fn build_block(&mut self, writer: &RingWriter, block: &mut Block, ending: Ending) -> Result<u32, BuildError> {
         let Some(room) = self.cache.slabs.room_near(block.pc) else {
             self.shared.report_error(error_code::NO_SLAB, [block.pc, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
@@ -78,14 +82,33 @@ impl Engine {
         let mut emitter = unsafe { room.emitter() };
         let start = room.hot;
         let id = self.cache.fragments.len() as u32;
-        let kind = kind_of(ending, self.has_rtm);
         let code_hash = hash(&block.code);
         let is_mostly_taken = self.find_hot(writer, block.pc, code_hash);
         let is_hot = is_mostly_taken.is_some();
+        let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
+        let block = &*block;
+        let kind = kind_of(ending, self.has_rtm);
+        let is_lending = is_hot && self.lends(block, ending);
         let is_taken_straight = is_taken_straight(block, is_mostly_taken);
         let mut counters = self.plan_counters(block, ending, kind);
         let mut exits = ExitList::new(self.cache.exits.len());
-        let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8) };
+        let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending };
+        let (mut plain_entry, mut lending_entry, mut call_entry) = (start, 0, 0);
+        if is_lending {
+            exits.entry = Entry::Lending;
+            if self.is_called {
+                call_entry = emitter.address();
+                map.mark(emitter.position(), 0, SpillState::None);
+                emitter.fill_return_slot();
+            }
+            lending_entry = emitter.address();
+            map.mark(emitter.position(), 0, SpillState::None);
+            emitter.set_cold(true);
+            plain_entry = emitter.address();
+            emitter.lend();
+            emitter.jump_to(lending_entry);
+            emitter.set_cold(false);
+        }
 
         let n_copied = match ending {
             Ending::Limit | Ending::Fault => block.instructions.len(),
@@ -118,7 +141,7 @@ impl Engine {
         let mut n_done = n_copied;
         for index in 0..n_copied {
             if let Some(place) = place.filter(|place| place.before == index) {
-                place.emit(&mut emitter, body_counter);
+                place.emit(&mut emitter, body_counter, is_lending);
             }
             let instruction = &block.instructions[index];
             let app_offset = instruction.ip() - block.pc;
@@ -126,6 +149,7 @@ impl Engine {
             let Some(mangler) = self.mangler.as_mut() else {
                 return Err(BuildError::OutOfMemory);
             };
+            mangler.is_lending = is_lending;
             let offsets = &block.offsets[index];
             let mut mark = |position: usize, state: SpillState| map.mark(position, app_offset, state);
             if mangler.emit(&mut emitter, instruction, block.bytes_of(index), offsets, &mut mark).is_err() {
@@ -137,7 +161,7 @@ impl Engine {
         let last = block.instructions.get(n_done).or(block.instructions.last());
         let last_offset = last.map_or(0, |instruction| instruction.ip() - block.pc);
         if let Some(place) = place.filter(|place| place.before == n_copied && !is_unsupported) {
-            place.emit(&mut emitter, body_counter);
+            place.emit(&mut emitter, body_counter, is_lending);
         }
         let exit_offset = emitter.position();
         let has_exit_instruction = n_done < block.instructions.len();
@@ -158,6 +182,8 @@ impl Engine {
             site: NONE,
             first_try: NONE,
             fragment: id,
+            is_lending,
+            is_hot,
         };
         if is_unsupported {
             builder.release(last_offset);
@@ -187,6 +213,9 @@ impl Engine {
         let fragment = Fragment {
             app_pc: block.pc,
             cache_start: start,
+            plain_entry,
+            lending_entry,
+            call_entry,
             cache_size: size as u32,
             exit_offset: exit_offset as u32,
             app_size: block.size_bytes() as u16,
@@ -214,6 +243,7 @@ impl Engine {
             is_hot,
             is_mostly_taken: is_mostly_taken == Some(true),
             inner_offset: 0,
+            is_lending,
             code_hash,
         };
         if map_start.is_none() || first_exit.is_none() || self.cache.fragments.push(fragment).is_none() {
@@ -224,6 +254,16 @@ impl Engine {
         self.cache.slabs.commit(room, size, cold_size, Unit::Fragment(id));
         self.publish(writer, block, id, kind, ending, &counters);
         Ok(id)
+    }
+
+    /// Whether r10 and r11 are to be lent in a hot block.
+    fn lends(&self, block: &Block, ending: Ending) -> bool {
+        let is_plain_way =
+            !matches!(ending, Ending::Syscall | Ending::TransactionBegin(_) | Ending::Fault | Ending::Unsupported);
+        is_plain_way
+            && !block.is_writable
+            && !block.instructions.iter().any(scratch::names_lent_register)
+            && scratch::lends_at(&self.ranges, block.pc)
     }
 
     /// Makes a finished fragment known: to the lookups, the slab's index and the controller.

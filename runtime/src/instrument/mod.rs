@@ -45,6 +45,8 @@ pub struct Engine {
     pub shared: Shared,
     pub mangler: Option<Mangler>,
     block: Block,
+    /// What is translated next is come to by a call.
+    pub is_called: bool,
     /// Counters of edges that the dispatcher counts itself.
     edges: BTreeMap<DynamicEdge, u32>,
     counters_used: u32,
@@ -64,6 +66,7 @@ impl Engine {
             shared: Shared::NONE,
             mangler: None,
             block: Block::new(),
+            is_called: false,
             edges: BTreeMap::new(),
             counters_used: 0,
             instructions_translated: 0,

@@ -4,12 +4,11 @@ use super::counting::{emit_count, emit_count_through_index};
 use super::exits::ExitList;
 use super::verification::{emit_other_way, emit_question};
 use super::{BuildError, Engine};
-use crate::arch::x86_64::context::{ThreadContext, GS_SPILL_INDEX, GS_SPILL_TARGET};
-use crate::arch::x86_64::{INDEX, TARGET};
+use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{ExitType, Pad, NONE};
+use crate::cache::fragment::{Entry, ExitType, Pad, NONE};
 use crate::cache::Unit;
-use crate::decode::flags;
+use crate::decode::{flags, scratch};
 use crate::protocol::{edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord};
 use crate::sys::calls::rdtsc;
 
@@ -58,12 +57,16 @@ impl Engine {
             emitter.bind_short_to(miss, other_way);
         }
         if counter != NONE && flags::dead_at(&self.ranges, target) {
-            emit_count(&mut emitter, counter, true);
+            emit_count(&mut emitter, counter, true, true);
         } else if counter != NONE {
             emit_count_through_index(&mut emitter, counter);
         }
-        emitter.load_gs(INDEX, GS_SPILL_INDEX);
-        emitter.load_gs(TARGET, GS_SPILL_TARGET);
+        // The registers are lent already; hot code may go on so.
+        if fragment.is_hot && scratch::lends_at(&self.ranges, target) {
+            exits.entry = Entry::Lending;
+        } else {
+            emitter.take_back_lent();
+        }
         let exit_id = exits.next_id();
         exits.emit_jump(&mut emitter, ExitType::Pad, target, counter);
         exits.emit_stubs(&mut emitter);

@@ -13,8 +13,9 @@ use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, COUNTED_AT_EXITS, NONE};
 use crate::cache::Fragment;
-use crate::decode::Block;
+use crate::decode::{Block, Ending};
 use crate::protocol::exit_kind;
+use iced_x86::Instruction;
 
 /// For so many fragments a thread makes twice as many calls before all of them are looked at, which then costs little.
 const FRAGMENTS_LOOKED_AT: u64 = 1 << 16;
@@ -43,6 +44,29 @@ impl Engine {
             return None;
         }
         last.is_hot.then_some(last.is_mostly_taken)
+    }
+
+    /// Cuts a hot block where a hot fragment starts that ends with the same call. Returns how it ends now.
+    ///
+    /// The processor predicts that a function returns to the copy of the call that it was called from, but returns all
+    /// come to one of them: a hot call must have one copy.
+    pub fn leave_call_to_others(&self, block: &mut Block, ending: Ending) -> Ending {
+        if !matches!(ending, Ending::Call(_) | Ending::IndirectCall) {
+            return ending;
+        }
+        let end = block.end();
+        let is_start = |instruction: &Instruction| {
+            let pc = instruction.ip();
+            let known = self.cache.by_pc.find(pc).or(self.cache.versions.find(pc));
+            known.is_some_and(|id| self.cache.fragment(id).is_hot && self.cache.fragment(id).end() == end)
+        };
+        match block.instructions.iter().skip(1).position(is_start) {
+            Some(before) => {
+                block.truncate(before + 1);
+                Ending::Limit
+            }
+            None => ending,
+        }
     }
 
     /// How many calls the thread makes until hot code is looked for again.

@@ -45,7 +45,7 @@ impl Engine {
     pub fn build_in_sequence(
         &mut self,
         writer: &RingWriter,
-        block: &Block,
+        block: &mut Block,
         ending: Ending,
         is_last: bool,
     ) -> Result<u32, BuildError> {
@@ -83,7 +83,8 @@ impl Engine {
         self.find_hot(writer, block.pc, code_hash);
         let counters = self.plan_counters(block, ending, kind);
         let mut exits = ExitList::new(self.cache.exits.len());
-        let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8) };
+        let mut map =
+            MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending: false };
 
         emitter.set_cold(true);
         let entry = emitter.address();
@@ -145,6 +146,9 @@ impl Engine {
         let fragment = Fragment {
             app_pc: block.pc,
             cache_start: entry,
+            plain_entry: entry,
+            lending_entry: 0,
+            call_entry: 0,
             cache_size: (emitter.address() - entry) as u32,
             exit_offset,
             app_size: block.size_bytes() as u16,
@@ -173,6 +177,7 @@ impl Engine {
             is_hot: true,
             is_mostly_taken: false,
             inner_offset: (inner - entry) as u16,
+            is_lending: false,
             code_hash,
         };
         let is_kept = map_start.is_some() && first_exit.is_some() && self.cache.fragments.push(fragment).is_some();
@@ -198,6 +203,7 @@ impl Engine {
     ) -> Result<(), Failure> {
         let mangler = self.mangler.as_mut().ok_or(Failure::Impossible)?;
         mangler.is_in_sequence = true;
+        mangler.is_lending = false;
         let mut is_done = true;
         for (index, instruction) in block.instructions[..n].iter().enumerate() {
             let app_offset = instruction.ip() - block.pc;

@@ -11,9 +11,9 @@ use crate::arch::x86_64::context::{
 };
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, R11, RAX, RCX, RSP, TARGET};
-use crate::cache::fragment::{ExitType, SpillState, NONE};
+use crate::cache::fragment::{Entry, ExitType, SpillState, NONE};
 use crate::decode::float_state::stored_pointer;
-use crate::decode::{flags, Block, Ending};
+use crate::decode::{flags, scratch, Block, Ending};
 use iced_x86::ConditionCode;
 
 /// Emits the way out of a fragment.
@@ -36,6 +36,10 @@ pub struct WayOut<'a, 'b> {
     /// The exit to the pad that is tried first.
     pub first_try: u32,
     pub fragment: u32,
+    /// r10 and r11 are lent from the fragment's start on.
+    pub is_lending: bool,
+    /// The fragment was found to be hot: what comes after a call is as well.
+    pub is_hot: bool,
 }
 
 /// One of the two ways of a conditional branch: what counts it, and whether it may change flags for that.
@@ -124,7 +128,7 @@ impl WayOut<'_, '_> {
     }
 
     fn edge(&mut self, way: Way) {
-        emit_count(self.emitter, way.counter, way.are_flags_dead);
+        emit_count(self.emitter, way.counter, way.are_flags_dead, self.is_lending);
         self.exits.emit_jump(self.emitter, way.kind, way.target, way.counter);
     }
 
@@ -133,9 +137,15 @@ impl WayOut<'_, '_> {
         let miss = emit_question(self.emitter, self.engine.has_fast_loop, return_pc, None);
         // The application sees the return address below its stack pointer, as after a real return.
         self.emitter.bytes(&[0x4c, 0x89, 0x5c, 0x24, 0xf8]); // mov [rsp - 8], r11
-        self.emitter.load_gs(INDEX, GS_SPILL_INDEX);
-        self.emitter.load_gs(TARGET, GS_SPILL_TARGET);
+        let entry = self.exits.entry;
+        if self.is_hot && scratch::lends_at(&self.engine.ranges, return_pc) {
+            self.exits.entry = Entry::Lending;
+        } else {
+            self.exits.entry = Entry::Plain;
+            self.emitter.take_back_lent();
+        }
         self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
+        self.exits.entry = entry;
         if let Some(miss) = miss {
             self.is_broken |= !self.emitter.bind_short(miss);
             emit_other_way(self.emitter, None);
@@ -155,6 +165,14 @@ impl WayOut<'_, '_> {
 
     fn call(&mut self, target: u64, next: u64) {
         let offset = self.last_pc_offset();
+        if self.is_lending {
+            // What is called fills the return slot.
+            self.emitter.load_address(TARGET, next);
+            self.exits.emit_call(self.emitter, target, self.counters.main);
+            self.map.mark(self.emitter.position(), offset, SpillState::Landing);
+            self.landing(next);
+            return;
+        }
         let to_body = self.emitter.call();
         self.map.mark(self.emitter.position(), offset, SpillState::Landing);
         self.landing(next);
@@ -167,12 +185,25 @@ impl WayOut<'_, '_> {
         }
     }
 
-    /// The start of an indirect exit: aligned so that it can be interrupted by one store.
+    /// The start of an indirect exit: aligned so that it can be interrupted by one store, which no instruction but the first
+    /// may notice.
     fn begin_indirect(&mut self) {
         self.emitter.align(8, 0);
         self.interrupt_at = Some(self.emitter.position());
+        if self.is_lending {
+            self.emitter.nops(8);
+            return;
+        }
         self.emitter.store_gs(GS_SPILL_TARGET, TARGET);
         self.map.mark(self.emitter.position(), self.last_pc_offset(), SpillState::Target);
+    }
+
+    /// r11 has the target: r10 goes to its slot as well.
+    fn spill_index(&mut self) {
+        if !self.is_lending {
+            self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
+            self.map.mark(self.emitter.position(), self.last_pc_offset(), SpillState::Both);
+        }
     }
 
     /// Emits r11 = target; `false` if the operand can't be had: the thread is released there.
@@ -235,8 +266,7 @@ impl WayOut<'_, '_> {
         if !self.load_target() {
             return;
         }
-        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
-        self.map.mark(self.emitter.position(), offset, SpillState::Both);
+        self.spill_index();
         let site = self.take_site();
         self.jump_through_table(site);
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
@@ -248,8 +278,7 @@ impl WayOut<'_, '_> {
         if !self.load_target() {
             return;
         }
-        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
-        self.map.mark(self.emitter.position(), offset, SpillState::Both);
+        self.spill_index();
         let to_body = self.emitter.call();
         self.map.mark(self.emitter.position(), offset, SpillState::Landing);
         self.landing(next);
@@ -276,13 +305,22 @@ impl WayOut<'_, '_> {
     /// A return through the processor's predictor: the return slot gets the landing's cache address for an instant.
     fn paired_return(&mut self) {
         let offset = self.last_pc_offset();
-        self.begin_indirect();
-        self.emitter.load_target_from_stack();
-        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
-        self.map.mark(self.emitter.position(), offset, SpillState::Both);
+        if self.is_lending {
+            // The store is long enough to be interrupted itself.
+            self.emitter.align(8, 0);
+            self.interrupt_at = Some(self.emitter.position());
+            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.fragment);
+            self.emitter.load_target_from_stack();
+        } else {
+            self.begin_indirect();
+            self.emitter.load_target_from_stack();
+            self.spill_index();
+        }
         self.emitter.index_from_target();
         self.emitter.load_index_gs_table(gs_branch_table(0));
-        self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.fragment);
+        if !self.is_lending {
+            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.fragment);
+        }
         self.emitter.bytes(&[0x4c, 0x89, 0x14, 0x24]); // mov [rsp], r10
         self.map.mark(self.emitter.position(), offset, SpillState::BothReturning);
         self.emitter.bytes(&[0xc3]);
@@ -294,8 +332,7 @@ impl WayOut<'_, '_> {
         let offset = self.last_pc_offset();
         self.begin_indirect();
         self.emitter.load_target_from_stack();
-        self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
-        self.map.mark(self.emitter.position(), offset, SpillState::Both);
+        self.spill_index();
         let site = self.take_site();
         match site {
             Some(site) => {

@@ -31,7 +31,11 @@ pub fn is_instruction_done(cache: &Cache, context: &mut ThreadContext, pc: u64) 
 /// Whether the code of an instruction starts at a cache offset: at its first entry in the instruction map. What stands in
 /// front of the first instruction belongs to that.
 fn starts_instruction(cache: &Cache, fragment: &Fragment, offset: u64) -> bool {
-    if offset == 0 {
+    let (first, in_place) = match fragment.is_lending {
+        true => (fragment.lending_entry - fragment.cache_start, SpillState::Both),
+        false => (0, SpillState::None),
+    };
+    if offset == first {
         return true;
     }
     let start = fragment.map_start as usize;
@@ -41,7 +45,7 @@ fn starts_instruction(cache: &Cache, fragment: &Fragment, offset: u64) -> bool {
     let mut last = 0;
     for entry in entries {
         let is_first = entry.app_offset != last && entry.app_offset < fragment.app_size;
-        if u64::from(entry.cache_offset) == offset && is_first && entry.state == SpillState::None {
+        if u64::from(entry.cache_offset) == offset && is_first && entry.state == in_place {
             return true;
         }
         last = entry.app_offset;

@@ -152,6 +152,19 @@ impl Threads {
         self.branch_table_filled = needed;
     }
 
+    /// Makes what leads from a site to `address` lead to `new` instead, in all branch tables.
+    pub fn change_branch(&mut self, site: u32, target: u64, address: u64, new: u64) {
+        for context in self.contexts() {
+            // SAFETY: as above; other threads read the entry as a whole, and either value is right.
+            unsafe {
+                let entry = (*context).branch_entry(site, target);
+                if entry.read_volatile() == address {
+                    entry.write_volatile(new);
+                }
+            }
+        }
+    }
+
     /// Tells all threads where the pair table is now. The table is stored before the mask: see cache/pairs.
     pub fn set_pair_table(&mut self, table: u64, mask: u64) {
         for context in self.contexts() {

@@ -9,7 +9,7 @@ use crate::arch::x86_64::context::{
     GS_APP_GS_BASE, GS_SEQUENCE_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER, UNDO_ADDRESS_SHIFT, UNDO_OTHER_SHIFT,
 };
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::{Gpr, TARGET};
+use crate::arch::x86_64::{Gpr, INDEX, TARGET};
 use crate::cache::fragment::SpillState;
 use iced_x86::{
     Code, ConstantOffsets, Encoder, Instruction, InstructionInfoFactory, InstructionInfoOptions, MemoryOperand, OpKind,
@@ -28,11 +28,19 @@ pub struct Mangler {
     has_fsgsbase: bool,
     /// What is emitted may be aborted between any two instructions: it says which registers are in slots.
     pub is_in_sequence: bool,
+    /// r10 and r11 are lent: they are free, and the instructions name neither.
+    pub is_lending: bool,
 }
 
 impl Mangler {
     pub fn new(has_fsgsbase: bool) -> Mangler {
-        Mangler { encoder: Encoder::new(64), info: InstructionInfoFactory::new(), has_fsgsbase, is_in_sequence: false }
+        Mangler {
+            encoder: Encoder::new(64),
+            info: InstructionInfoFactory::new(),
+            has_fsgsbase,
+            is_in_sequence: false,
+            is_lending: false,
+        }
     }
 
     /// Emits what does the same as `instruction`. `mark` is called before each emitted instruction that may fault and
@@ -155,6 +163,10 @@ impl Mangler {
             emitter.load_immediate(Gpr(instruction.op0_register().number() as u8), value);
             return Ok(());
         }
+        if self.is_lending {
+            emitter.load_immediate(INDEX, target);
+            return self.emit_through(emitter, instruction, INDEX);
+        }
         let scratch = self.unused_register(instruction)?;
         emitter.store_gs(GS_SPILL_ADDRESS, scratch);
         self.note_spilled(emitter, Some(scratch), None);
@@ -177,6 +189,10 @@ impl Mangler {
         let is_vector_index = instruction.memory_index().is_vector_register();
         if !has_memory || is_vector_index {
             return Err(Unsupported);
+        }
+        if self.is_lending {
+            self.emit_address(emitter, instruction, INDEX)?;
+            return self.emit_through(emitter, instruction, INDEX);
         }
         let scratch = self.unused_register(instruction)?;
         emitter.store_gs(GS_SPILL_ADDRESS, scratch);
@@ -228,6 +244,11 @@ impl Mangler {
         }
         // scratch += gs base without touching flags: needs a second register unless done by halves; push and pop would
         // use the application's stack, so the base goes through another spilled register.
+        if self.is_lending && scratch != TARGET {
+            emitter.load_gs(TARGET, GS_APP_GS_BASE);
+            emitter.add_registers(scratch, scratch, Some(TARGET), 1, 0);
+            return Ok(());
+        }
         let other = if scratch == Gpr(0) { Gpr(2) } else { Gpr(0) };
         emitter.store_gs(GS_SPILL_OTHER, other);
         self.note_spilled(emitter, Some(scratch), Some(other));

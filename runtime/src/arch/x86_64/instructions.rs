@@ -2,8 +2,9 @@
 //!
 //! None of them but `inc` and `cmp` touches the flags.
 
+use super::context::{GS_SPILL_INDEX, GS_SPILL_TARGET};
 use super::emit::Emitter;
-use super::Gpr;
+use super::{Gpr, INDEX, TARGET};
 
 impl Emitter<'_> {
     /// The displacement of an operand `gs:[eip + x]` at the end of an instruction but for `behind` bytes.
@@ -80,6 +81,35 @@ impl Emitter<'_> {
         }
     }
 
+    /// Loads an address in the shortest form; changes no flags.
+    pub fn load_address(&mut self, register: Gpr, value: u64) {
+        let distance = value.wrapping_sub(self.address() + 7) as i64;
+        if value > u64::from(u32::MAX) && distance == i64::from(distance as i32) {
+            // lea register, [rip + distance]
+            self.bytes(&[0x48 | ((register.0 >> 3) << 2), 0x8d, 0x05 | ((register.0 & 7) << 3)]);
+            self.dword(distance as u32);
+        } else {
+            self.load_immediate(register, value);
+        }
+    }
+
+    /// Puts the program's r10 and r11 into their slots.
+    pub fn lend(&mut self) {
+        self.store_gs(GS_SPILL_INDEX, INDEX);
+        self.store_gs(GS_SPILL_TARGET, TARGET);
+    }
+
+    /// Takes the program's r10 and r11 out of their slots.
+    pub fn take_back_lent(&mut self) {
+        self.load_gs(INDEX, GS_SPILL_INDEX);
+        self.load_gs(TARGET, GS_SPILL_TARGET);
+    }
+
+    /// mov [rsp], r11: the application's return address, where the processor's call put that of the cache.
+    pub fn fill_return_slot(&mut self) {
+        self.bytes(&[0x4c, 0x89, 0x1c, 0x24]);
+    }
+
     /// lea register, [register + displacement]
     pub fn add_immediate(&mut self, register: Gpr, displacement: i32) {
         self.add_registers(register, register, None, 1, displacement);
@@ -150,6 +180,13 @@ impl Emitter<'_> {
         place
     }
 
+    /// call rel32 that can be changed by one store: the last five bytes of an aligned eight. Returns the displacement's
+    /// address.
+    pub fn call_linkable(&mut self) -> u64 {
+        self.align(8, 5);
+        self.call()
+    }
+
     /// jcc rel32 that can be changed by one store: the last six bytes of an aligned eight. Returns the displacement's
     /// address.
     pub fn jump_condition_linkable(&mut self, condition: u8) -> u64 {
@@ -177,6 +214,18 @@ impl Emitter<'_> {
     pub fn jump_to(&mut self, target: u64) {
         let place = self.jump();
         self.patch(place, &(target.wrapping_sub(place + 4) as u32).to_le_bytes());
+    }
+
+    /// A jump to `target`, however far it is.
+    pub fn jump_anywhere(&mut self, target: u64) {
+        let distance = target.wrapping_sub(self.address() + 5) as i64;
+        if distance == i64::from(distance as i32) {
+            self.jump_to(target);
+        } else {
+            // jmp [rip]; the address
+            self.bytes(&[0xff, 0x25, 0, 0, 0, 0]);
+            self.qword(target);
+        }
     }
 
     /// call rel32; returns the displacement's address for `bind`.

@@ -1,0 +1,170 @@
+//! Where the program does without the two registers that the runtime needs for indirect branches.
+//!
+//! Hot code *lends* them: they stay in their slots from one call, return or indirect branch to the next, instead of going there
+//! and back at each. That pays where the program names neither of them on the way.
+
+use super::block::decoder_options;
+use super::ranges::Ranges;
+use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
+use crate::arch::x86_64::{INDEX, TARGET};
+use iced_x86::{Code, Decoder, FlowControl, Instruction, OpKind, Register};
+
+/// Instructions looked at from one place, and straight runs that they are in, at most.
+const MAX_INSTRUCTIONS: usize = 64;
+const MAX_RUNS: usize = 8;
+
+fn is_lent(register: Register) -> bool {
+    let full = register.full_register();
+    full.is_gpr64() && (full.number() == TARGET.0 as usize || full.number() == INDEX.0 as usize)
+}
+
+/// Whether an instruction names one of the two registers, or changes one without naming it.
+pub fn names_lent_register(instruction: &Instruction) -> bool {
+    if matches!(instruction.code(), Code::Syscall) {
+        // It leaves the flags in r11 (Intel SDM, SYSCALL).
+        return true;
+    }
+    (0..instruction.op_count()).any(|operand| match instruction.op_kind(operand) {
+        OpKind::Register => is_lent(instruction.op_register(operand)),
+        OpKind::Memory => is_lent(instruction.memory_base()) || is_lent(instruction.memory_index()),
+        _ => false,
+    })
+}
+
+/// What a straight run of code leads to.
+enum Outlook {
+    /// The registers are named, or nobody knows.
+    Named,
+    /// A call, a return or an indirect branch, which would put them into their slots.
+    Needed,
+    /// It was looked at already.
+    Known,
+}
+
+/// The straight runs that are known or still to be looked at.
+struct Runs {
+    starts: [u64; MAX_RUNS],
+    n: usize,
+}
+
+impl Runs {
+    /// `false` if there are too many.
+    fn add(&mut self, pc: u64) -> bool {
+        if self.starts[..self.n].contains(&pc) {
+            return true;
+        }
+        if self.n == MAX_RUNS {
+            return false;
+        }
+        self.starts[self.n] = pc;
+        self.n += 1;
+        true
+    }
+}
+
+/// Whether code at `pc` is to lend the registers: all ways on from there come to where they are needed, or back to where they
+/// began, before the program names them. Code that the program may write is not looked at.
+pub fn lends_at(ranges: &Ranges, pc: u64) -> bool {
+    let mut runs = Runs { starts: [pc; MAX_RUNS], n: 1 };
+    let (mut next, mut left, mut is_needed) = (0, MAX_INSTRUCTIONS, false);
+    while next < runs.n {
+        match look(ranges, &mut runs, next, &mut left) {
+            Outlook::Named => return false,
+            Outlook::Needed => is_needed = true,
+            Outlook::Known => {}
+        }
+        next += 1;
+    }
+    is_needed
+}
+
+fn look(ranges: &Ranges, runs: &mut Runs, run: usize, left: &mut usize) -> Outlook {
+    let pc = runs.starts[run];
+    let mut buffer = [0; 256];
+    let mut window = CodeWindow::open(&mut buffer, ranges, pc);
+    window.keep_to_kind();
+    if window.is_writable {
+        return Outlook::Named;
+    }
+    let mut start = 0;
+    let mut instruction = Instruction::default();
+    loop {
+        window.extend();
+        let code = &window.bytes()[start..];
+        let mut decoder = Decoder::with_ip(64, code, pc + start as u64, decoder_options());
+        loop {
+            let cut = code.len() - decoder.position() < MAX_INSTRUCTION_BYTES;
+            if cut && window.is_open() {
+                start += decoder.position();
+                break;
+            }
+            if *left == 0 || !decoder.can_decode() {
+                return Outlook::Named;
+            }
+            *left -= 1;
+            decoder.decode_out(&mut instruction);
+            if instruction.code() == Code::INVALID || names_lent_register(&instruction) {
+                return Outlook::Named;
+            }
+            let is_added = match instruction.flow_control() {
+                FlowControl::Next => {
+                    // A run that goes on into another one need not be looked at twice.
+                    if runs.starts[..runs.n].contains(&instruction.next_ip()) {
+                        return Outlook::Known;
+                    }
+                    true
+                }
+                FlowControl::UnconditionalBranch => {
+                    return match runs.add(instruction.near_branch_target()) {
+                        true => Outlook::Known,
+                        false => Outlook::Named,
+                    };
+                }
+                FlowControl::ConditionalBranch => runs.add(instruction.near_branch_target()),
+                FlowControl::Call if instruction.is_call_near() => return Outlook::Needed,
+                FlowControl::IndirectCall | FlowControl::IndirectBranch | FlowControl::Return => {
+                    return Outlook::Needed
+                }
+                _ => false,
+            };
+            if !is_added {
+                return Outlook::Named;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::kernel::{PROT_EXEC, PROT_READ};
+
+    fn is_lending(code: &[u8]) -> bool {
+        let mut ranges = Ranges::new();
+        let start = code.as_ptr() as u64;
+        ranges.insert(start, start + code.len() as u64, PROT_READ | PROT_EXEC, true);
+        lends_at(&ranges, start)
+    }
+
+    #[test]
+    fn code_that_comes_to_a_call_or_return_lends() {
+        assert!(is_lending(&[0x48, 0x89, 0xc7, 0xc3]), "mov rdi, rax; ret");
+        assert!(is_lending(&[0x85, 0xc0, 0x74, 0x01, 0xc3, 0xff, 0xe0]), "test eax, eax; je; ret; jmp rax");
+        assert!(is_lending(&[0xff, 0xc8, 0x75, 0xfc, 0xc3]), "dec eax; jne back; ret");
+    }
+
+    #[test]
+    fn code_that_names_them_does_not() {
+        assert!(!is_lending(&[0x4d, 0x89, 0xd3, 0xc3]), "mov r11, r10; ret");
+        assert!(!is_lending(&[0x43, 0x8b, 0x04, 0x13, 0xc3]), "mov eax, [r11 + r10]; ret");
+        assert!(!is_lending(&[0x85, 0xc0, 0x74, 0x01, 0xc3, 0x41, 0x52, 0xc3]), "test; je; ret; push r10; ret");
+        assert!(!is_lending(&[0x41, 0xff, 0xe3]), "jmp r11");
+        assert!(!is_lending(&[0x0f, 0x05, 0xc3]), "syscall; ret");
+    }
+
+    #[test]
+    fn a_loop_that_needs_them_nowhere_keeps_them() {
+        assert!(!is_lending(&[0xff, 0xc0, 0xeb, 0xfc]), "inc eax; jmp back");
+        assert!(!is_lending(&[0x90; 80]), "too far to see");
+    }
+}
