@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x15, 0x2d, 0x43, 0xcc, 0x98, 0x09, 0xb5, 0x8c, 0x06, 0x95, 0x19, 0x23, 0xb2, 0x03, 0x24, 0x05, 0x7e, 0x2f, 0xb7,
-    0x2b, 0x88, 0xa1, 0x58, 0x2c, 0xc4, 0x6e, 0x6d, 0x23, 0x8a, 0x1e, 0x8b, 0x60,
+    0x84, 0x7f, 0xdb, 0xe3, 0xcf, 0xff, 0x17, 0xf3, 0x42, 0xe4, 0x30, 0x6e, 0xb9, 0x36, 0xf9, 0xbe, 0x09, 0x3f, 0x42,
+    0x63, 0x4e, 0xf8, 0x65, 0xcc, 0x67, 0x5f, 0x2f, 0xe2, 0xda, 0x4d, 0x53, 0xab,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -226,10 +226,8 @@ pub struct SessionHeader {
     pub default_included: u32,
     /// how many filter ranges are valid; grows only (written by: controller:live)
     pub filter_count: u32,
-    /// calls that a thread makes from code not laid out anew before its hot code is; at least 1 (written by:
+    /// executions by one thread that make code hot, which is laid out anew then; below 65,536; 0: never (written by:
     /// controller)
-    pub relayout_calls: u32,
-    /// executions that make a block hot (written by: controller)
     pub relayout_executions: u32,
     /// 1: child processes and the programs that processes go on with are followed (written by: controller)
     pub follows: u32,
@@ -239,7 +237,7 @@ pub struct SessionHeader {
     /// (written by: controller)
     pub reaper_pid: u32,
     /// zero (written by: controller)
-    pub reserved: [u8; 100],
+    pub reserved: [u8; 104],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -261,12 +259,11 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, controller_pid) == 12
 const _: () = assert!(core::mem::offset_of!(SessionHeader, filters_active) == 124);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, default_included) == 128);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, filter_count) == 132);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_calls) == 136);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_executions) == 140);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, follows) == 144);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, region) == 148);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reaper_pid) == 152);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 156);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_executions) == 136);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, follows) == 140);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, region) == 144);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reaper_pid) == 148);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 152);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]

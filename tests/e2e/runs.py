@@ -45,7 +45,7 @@ def environment() -> dict[str, str]:
     Code counts as hot after very few executions, so that short programs are laid out anew, too.
     """
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "CLEW_RUNTIME") if name in os.environ}
-    relayout = os.environ.get("CLEW_RELAYOUT", "64,4")
+    relayout = os.environ.get("CLEW_RELAYOUT", "4")
     return {
         **inherited,
         "CLEW_RELAYOUT": relayout,

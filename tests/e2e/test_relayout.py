@@ -13,9 +13,9 @@ from tests.e2e import runs
 from tests.programs.build import find
 
 # Equally long: the dynamic linker reads the environment, byte by byte.
-NEVER = "2147483647,2147483647"
-ALWAYS = "0000000001,0000000001"
-OFTEN = "0000001000,0000000040"
+NEVER = "00000"
+ALWAYS = "00001"
+OFTEN = "00040"
 PROGRAMS = ("calls", "virtual_calls", "tail_calls", "coroutines", "versions_of_callee")
 
 
@@ -56,8 +56,8 @@ def test_counts_stay_the_same(program: str, relayout: str, tmp_path: Path) -> No
     assert counts_of(tmp_path / "relaid.clew") == counts_of(tmp_path / "never.clew")
 
 
-@pytest.mark.parametrize("text", ["", "1", "1,2,3", "0,1", "1,-1", "1,2147483648", "one,two"])
-def test_what_is_not_two_numbers_is_refused(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["", "1,2", "-1", "65536", "one", "1.5"])
+def test_what_is_no_number_of_executions_is_refused(text: str, tmp_path: Path) -> None:
     environ = runs.environment() | {"CLEW_RELAYOUT": text}
     run = runs.record(["true"], tmp_path / "trace.clew", environ=environ)
     assert run.status == 2

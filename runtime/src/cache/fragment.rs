@@ -56,7 +56,9 @@ pub struct Fragment {
     pub first_pad: u32,
     /// Targets that were tried first so far.
     pub n_tries: u32,
-    /// It was hot, or stands for one that was: see instrument/relayout.
+    /// It counts how often it runs, or is not to be found hot at all: see instrument/relayout.
+    pub counts_heat: bool,
+    /// It was hot, or stands for one that was.
     pub is_hot: bool,
     /// Its conditional branch was taken more often than not while it was found to be hot.
     pub is_mostly_taken: bool,

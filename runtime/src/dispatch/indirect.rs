@@ -137,7 +137,7 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
         let is_first_try = is_tried_first(&mut engine, source, target);
         if let Ok(pad_id) = engine.build_pad(&writer, source, target, is_first_try) {
             // The target comes right behind the pad if it is new, so that the pad runs straight into it.
-            if let Ok(id) = find_or_build(&mut engine, &writer, target) {
+            if let Ok(id) = find_or_build(&mut engine, &writer, context, target) {
                 let exit = engine.cache.pad(pad_id).exit;
                 engine.cache.link(exit, id);
             }

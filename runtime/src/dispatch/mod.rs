@@ -155,7 +155,7 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
         sequences::learn_announced(&mut engine, &writer, context);
     }
     engine.is_called = link != NONE && engine.cache.exit(link).kind == ExitType::Call;
-    let id = find_or_build(&mut engine, &writer, context.rip)?;
+    let id = find_or_build(&mut engine, &writer, context, context.rip)?;
     if link != NONE {
         link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);
@@ -178,13 +178,18 @@ fn note_exit(context: &ThreadContext, link: u32) {
         return;
     }
     let writer = writer_of(context, engine.shared);
-    if let Ok(id) = find_or_build(&mut engine, &writer, context.rip) {
+    if let Ok(id) = find_or_build(&mut engine, &writer, context, context.rip) {
         link_exit(&mut engine, &writer, context, link, id);
     }
 }
 
 /// The fragment at `pc`, its site known to all threads' branch tables.
-fn find_or_build(engine: &mut Engine, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
+fn find_or_build(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &ThreadContext,
+    pc: u64,
+) -> Result<u32, BuildError> {
     if let Some(id) = engine.cache.by_pc.find(pc) {
         return Ok(id);
     }
@@ -193,6 +198,7 @@ fn find_or_build(engine: &mut Engine, writer: &RingWriter, pc: u64) -> Result<u3
     if site != NONE {
         THREADS.lock().reach_site(site);
     }
+    engine.begin_heat(context, id);
     indirect::lead_returns_to(engine, id);
     Ok(id)
 }
@@ -254,8 +260,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
         ExitType::Relayout => {
             let writer = writer_of(context, engine.shared);
             context.note_step();
-            context.calls_left = engine.calls_to_relayout();
-            engine.retire_hot(&writer, context);
+            engine.retire_hot(&writer, context, exit.fragment);
             NONE
         }
         ExitType::SequenceEntry => {

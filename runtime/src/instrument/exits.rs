@@ -1,6 +1,6 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
-use crate::arch::x86_64::context::{GS_CALLS_LEFT, GS_EXIT_ID, GS_GATE_EXIT};
+use crate::arch::x86_64::context::{gs_heat, GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
 use crate::cache::fragment::{Entry, Exit, ExitType, NONE};
 
@@ -14,8 +14,8 @@ pub struct ExitList {
     length: usize,
 }
 
-/// Condition code of `js`.
-const SIGN: u8 = 8;
+/// Condition code of `jz`.
+const ZERO: u8 = 4;
 
 pub const BLANK: Exit = Exit {
     target: 0,
@@ -71,10 +71,10 @@ impl ExitList {
         self.first + self.length as u32 - 1
     }
 
-    /// Emits what counts the thread's calls down, and leaves in front of `pc` when there is none left. Changes flags.
-    pub fn emit_countdown(&mut self, emitter: &mut Emitter, pc: u64) {
-        emitter.decrement_gs32(GS_CALLS_LEFT);
-        self.emit_condition(emitter, SIGN, ExitType::Relayout, pc);
+    /// Emits what counts how often the fragment runs, and leaves in front of `pc` when it is hot. Changes flags.
+    pub fn emit_heat(&mut self, emitter: &mut Emitter, fragment: u32, pc: u64) {
+        emitter.increment_gs16(gs_heat(fragment));
+        self.emit_condition(emitter, ZERO, ExitType::Relayout, pc);
     }
 
     /// Adds an exit without a jump of its own: it is entered at its stub only. Returns its number.

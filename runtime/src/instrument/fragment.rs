@@ -133,9 +133,10 @@ impl Engine {
             // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/handler.rs).
             map.mark(failed, 0, SpillState::None);
         }
-        if !is_hot && self.counts_calls_down(block, kind, are_dead_at_end) {
+        let counts_heat = !is_hot && self.counts_heat(block, are_dead_at_end);
+        if counts_heat {
             map.mark(emitter.position(), 0, SpillState::None);
-            exits.emit_countdown(&mut emitter, block.pc);
+            exits.emit_heat(&mut emitter, id, block.pc);
         }
         let mut is_unsupported = ending == Ending::Unsupported;
         let mut n_done = n_copied;
@@ -241,6 +242,7 @@ impl Engine {
             first_pad: NONE,
             n_tries: 0,
             is_hot,
+            counts_heat,
             is_mostly_taken: is_mostly_taken == Some(true),
             inner_offset: 0,
             is_lending,

@@ -1,32 +1,28 @@
 //! Laying hot code out anew.
 //!
 //! Code is translated when it runs for the first time, so what runs all the time lies scattered among what ran once, and
-//! the processor's caches for instructions hold little of it. So blocks that end with a call count the thread's calls down.
-//! When none is left, the fragments that the thread ran often go out of use; they are translated again as they
-//! run, hence close together and in the order in which they run. These count no calls down, so it costs nothing for long,
-//! and comes again only when other code has become hot.
+//! the processor's caches for instructions hold little of it. So a fragment counts how often a thread runs it. When that is
+//! enough it goes out of use, and is translated once more as it runs: next to what became hot just before, straight along the
+//! way that is taken most, and counting its heat no more.
 
-extern crate alloc;
 use super::counting::{are_flags_dead_at_start, has_trap};
 use super::Engine;
-use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::context::{ThreadContext, HEAT_CELLS};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, COUNTED_AT_EXITS, NONE};
 use crate::cache::Fragment;
 use crate::decode::{Block, Ending};
-use crate::protocol::exit_kind;
 use iced_x86::Instruction;
 
-/// For so many fragments a thread makes twice as many calls before all of them are looked at, which then costs little.
-const FRAGMENTS_LOOKED_AT: u64 = 1 << 16;
+/// What ran so many times less often than it takes to be hot is on the way to be.
+const WARM_SHARE: u32 = 8;
+/// So many fragments that follow each other are found to be hot with the one in front of them, at most.
+const MAX_FOLLOWERS: usize = 8;
 
 impl Engine {
-    /// Whether a fragment of `block` is to count calls down: where flags are dead at its start.
-    pub fn counts_calls_down(&self, block: &Block, kind: u8, are_dead_at_end: bool) -> bool {
-        let is_call = matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL);
-        is_call
-            && self.is_counting()
-            && self.shared.is_included(block.pc)
+    /// Whether a fragment of `block` is to count how often it runs: where flags are dead at its start.
+    pub fn counts_heat(&self, block: &Block, are_dead_at_end: bool) -> bool {
+        self.shared.header().relayout_executions != 0
             && !block.is_writable
             && !has_trap(block, block.instructions.len())
             && are_flags_dead_at_start(block, are_dead_at_end)
@@ -69,39 +65,82 @@ impl Engine {
         }
     }
 
-    /// How many calls the thread makes until hot code is looked for again.
-    pub fn calls_to_relayout(&self) -> u32 {
-        let calls = u64::from(self.shared.header().relayout_calls);
-        let more = calls * self.cache.fragments.len() as u64 / FRAGMENTS_LOOKED_AT;
-        (calls + more).min(i32::MAX as u64) as u32
+    /// Says that the calling thread has not run a new fragment yet.
+    pub fn begin_heat(&self, context: &ThreadContext, id: u32) {
+        let executions = self.shared.header().relayout_executions.clamp(1, u32::from(u16::MAX)) as u16;
+        // SAFETY: the cell is in the thread's own block.
+        unsafe { context.heat(id).write_volatile(executions.wrapping_neg()) };
     }
 
-    /// Takes the fragments that the calling thread ran often out of use, so that they are translated again.
-    pub fn retire_hot(&mut self, writer: &RingWriter, context: &ThreadContext) {
-        let limit = u64::from(self.shared.header().relayout_executions);
-        let mut executions = alloc::vec![0u64; self.cache.fragments.len()];
-        for pad in self.cache.pads.as_slice() {
-            executions[pad.source_fragment as usize] += executions_of(context, pad.counter);
+    /// Takes fragment `hot`, which the calling thread found to be hot, out of use, so that it is translated again, and with it
+    /// those that are on the way to be hot: what runs together is to lie together.
+    pub fn retire_hot(&mut self, writer: &RingWriter, context: &ThreadContext, hot: u32) {
+        let limit = (self.shared.header().relayout_executions / WARM_SHARE).max(1);
+        let ids = 0..self.cache.fragments.len() as u32;
+        for id in ids.rev().take(HEAT_CELLS as usize) {
+            if id == hot || (self.cache.fragment(id).counts_heat && heat(self, context, id) >= limit) {
+                self.retire_with_followers(writer, context, id);
+            }
         }
-        for (id, from_pads) in (0u32..).zip(&executions) {
-            let fragment = *self.cache.fragment(id);
+    }
+
+    /// Takes a fragment out of use, and those behind it that can't tell by themselves.
+    fn retire_with_followers(&mut self, writer: &RingWriter, context: &ThreadContext, id: u32) {
+        let mut waiting = [id; MAX_FOLLOWERS];
+        let (mut n, mut next) = (1, 0);
+        while next < n {
+            let fragment = *self.cache.fragment(waiting[next]);
+            next += 1;
             if !fragment.is_valid || fragment.is_hot {
                 continue;
             }
-            let executed = from_pads + self.executions_of_fragment(context, &fragment);
-            if executed >= limit {
-                let is_mostly_taken = self.taken(context, &fragment, executed) * 2 > executed;
-                let fragment = self.cache.fragment_mut(id);
-                fragment.is_hot = true;
-                fragment.is_mostly_taken = is_mostly_taken;
-                self.shared.add(crate::status_field!(relaid), 1);
-                self.retire(writer, id);
-                self.cache.bypass(id);
+            for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+                let follower = self.cache.exit(exit_id).linked_to;
+                let is_silent = follower != NONE && !self.cache.fragment(follower).counts_heat;
+                if is_silent && n < MAX_FOLLOWERS && !waiting[..n].contains(&follower) {
+                    waiting[n] = follower;
+                    n += 1;
+                }
             }
+            let is_mostly_taken = self.is_mostly_taken(context, &fragment);
+            let id = waiting[next - 1];
+            let hot = self.cache.fragment_mut(id);
+            hot.is_hot = true;
+            hot.is_mostly_taken = is_mostly_taken;
+            self.shared.add(crate::status_field!(relaid), 1);
+            self.retire(writer, id);
+            self.cache.bypass(id);
         }
     }
 
-    /// How often the thread ran a fragment, but for indirect branches, which their pads count.
+    /// Whether the thread took a fragment's conditional branch more often than not.
+    fn is_mostly_taken(&self, context: &ThreadContext, fragment: &Fragment) -> bool {
+        if self.is_counting() && fragment.is_included {
+            let executed = self.executions_of_fragment(context, fragment);
+            return self.taken(context, fragment, executed) * 2 > executed;
+        }
+        let (mut taken, mut not_taken) = (0, 0);
+        for id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+            let exit = self.cache.exit(id);
+            match exit.kind {
+                ExitType::Taken => taken = self.heat_of(context, exit.linked_to),
+                ExitType::NotTaken => not_taken = self.heat_of(context, exit.linked_to),
+                _ => {}
+            }
+        }
+        taken > not_taken
+    }
+
+    /// How often the thread ran what an exit leads to, as far as it is known: 0 for what it never led to.
+    fn heat_of(&self, context: &ThreadContext, id: u32) -> u32 {
+        match id {
+            NONE => 0,
+            _ if self.cache.fragment(id).is_hot => u32::MAX,
+            _ => 1 + heat(self, context, id),
+        }
+    }
+
+    /// How often the thread ran a fragment.
     fn executions_of_fragment(&self, context: &ThreadContext, fragment: &Fragment) -> u64 {
         if fragment.count_before != COUNTED_AT_EXITS {
             return executions_of(context, fragment.counter);
@@ -138,4 +177,12 @@ fn executions_of(context: &ThreadContext, counter: u32) -> u64 {
     }
     // SAFETY: counters that were given out are inside the thread's mapped window.
     unsafe { context.counter(counter).read_volatile() }
+}
+
+/// How often the thread ran a fragment since that was made: 0 for what another thread made, until it ran that very often.
+fn heat(engine: &Engine, context: &ThreadContext, id: u32) -> u32 {
+    let executions = engine.shared.header().relayout_executions.min(u32::from(u16::MAX));
+    // SAFETY: the cell is in the thread's own block.
+    let cell = unsafe { context.heat(id).read_volatile() };
+    (u32::from(cell) + executions).saturating_sub(1 << 16)
 }

@@ -174,6 +174,7 @@ impl Engine {
             first_pad: NONE,
             n_tries: 0,
             // Never laid out anew: it lies with the rest of its sequence.
+            counts_heat: true,
             is_hot: true,
             is_mostly_taken: false,
             inner_offset: (inner - entry) as u16,

@@ -47,7 +47,6 @@ pub fn make(
     context.unlinked_fragment = NONE;
     context.slot = slot;
     context.sequence_word = &raw const context.no_sequence as u64;
-    context.calls_left = shared.header().relayout_calls;
     fill_branch_table(context, 0, branch_table_filled);
     Some(context)
 }

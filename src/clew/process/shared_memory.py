@@ -36,15 +36,18 @@ __all__ = [
     "PAGE_BYTES",
     "FilterRow",
     "HeaderSettings",
-    "Relayout",
     "SharedFile",
     "SharedLayout",
     "SharedMemory",
+    "read_relayout_executions",
 ]
 
 MEMFD_NAME: Final = "clew"
 MAX_REGIONS: Final = 4096
 """Processes that a process and its forks' children can be at one time."""
+
+RELAYOUT_EXECUTIONS: Final = 8192
+MAX_RELAYOUT_EXECUTIONS: Final = 65535
 
 PAGE_BYTES: Final = 4096
 _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1, 2, 4
@@ -86,26 +89,15 @@ class SharedLayout:
         return self.counters_offset + self.max_threads * self.counter_bytes
 
 
-@dataclass(frozen=True)
-class Relayout:
-    """When the runtime lays a thread's hot code out anew: after `calls` calls, what was executed `executions` times."""
+def read_relayout_executions() -> int:
+    """How often a thread runs code before it is laid out anew, as CLEW_RELAYOUT says; 0: it never is.
 
-    calls: int = 1 << 22
-    executions: int = 1 << 15
-
-    @classmethod
-    def from_environment(cls) -> Relayout:
-        """As CLEW_RELAYOUT says, `CALLS,EXECUTIONS`; tests set it so that short programs are laid out anew, too.
-
-        Raises UsageError.
-        """
-        text = os.environ.get("CLEW_RELAYOUT")
-        if text is None:
-            return cls()
-        words = text.split(",")
-        if len(words) != 2 or not all(word.isdecimal() and 0 < int(word) < 1 << 31 for word in words):
-            raise UsageError(f"CLEW_RELAYOUT={text}: not two numbers above 0, as in CLEW_RELAYOUT=1000,100")
-        return cls(int(words[0]), int(words[1]))
+    Tests set it so that short programs are laid out anew, too. Raises UsageError.
+    """
+    text = os.environ.get("CLEW_RELAYOUT", str(RELAYOUT_EXECUTIONS))
+    if not text.isdecimal() or int(text) > MAX_RELAYOUT_EXECUTIONS:
+        raise UsageError(f"CLEW_RELAYOUT={text}: not a number up to {MAX_RELAYOUT_EXECUTIONS}")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -113,7 +105,7 @@ class HeaderSettings:
     """What the runtime is told in the header of a region."""
 
     mode: Mode
-    relayout: Relayout = Relayout()
+    relayout_executions: int = RELAYOUT_EXECUTIONS
     drop_on_full: bool = False
     filters_active: bool = False
     default_included: bool = True
@@ -223,8 +215,7 @@ class SharedMemory:
             controller_pid=os.getpid(),
             filters_active=settings.filters_active,
             default_included=settings.default_included,
-            relayout_calls=settings.relayout.calls,
-            relayout_executions=settings.relayout.executions,
+            relayout_executions=settings.relayout_executions,
             follows=settings.follows,
             region=region,
             reaper_pid=0 if settings.is_own_child else settings.reaper_pid,

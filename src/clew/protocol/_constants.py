@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("152d43cc9809b58c06951923b20324057e2fb72b88a1582cc46e6d238a1e8b60")
+SCHEMA_HASH: Final = bytes.fromhex("847fdbe3cfff17f342e4306eb936f9be093f42634ef865cc675f2fe2da4d53ab")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -245,12 +245,11 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "filters_active": (124, "<I"),
             "default_included": (128, "<I"),
             "filter_count": (132, "<I"),
-            "relayout_calls": (136, "<I"),
-            "relayout_executions": (140, "<I"),
-            "follows": (144, "<I"),
-            "region": (148, "<I"),
-            "reaper_pid": (152, "<I"),
-            "reserved": (156, "<100s"),
+            "relayout_executions": (136, "<I"),
+            "follows": (140, "<I"),
+            "region": (144, "<I"),
+            "reaper_pid": (148, "<I"),
+            "reserved": (152, "<104s"),
         },
     ),
     "FilterRange": (

@@ -143,7 +143,6 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "filters_active",
             "default_included",
             "filter_count",
-            "relayout_calls",
             "relayout_executions",
             "follows",
             "region",
@@ -174,8 +173,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            "<u4",
-            ("<u1", (100,)),
+            ("<u1", (104,)),
         ],
         "offsets": [
             0,
@@ -202,7 +200,6 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             144,
             148,
             152,
-            156,
         ],
         "itemsize": 256,
     }

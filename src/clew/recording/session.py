@@ -25,7 +25,7 @@ from clew.process.linux import become_subreaper
 from clew.process.program import find_program
 from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import HeaderSettings, Relayout, SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedLayout, read_relayout_executions
 from clew.protocol._constants import Mode
 from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
@@ -305,7 +305,7 @@ class RecordingSession:
         options = self.options
         return HeaderSettings(
             mode=options.mode,
-            relayout=Relayout.from_environment(),
+            relayout_executions=read_relayout_executions(),
             drop_on_full=options.drop_on_full,
             filters_active=self._filters.is_active,
             default_included=self._filters.is_included_by_default,

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | 0 | `ThreadContext` |
 //! | `BRANCH_TABLE_OFFSET` | the branch table: for (site index + low 16 bits of the target), where to jump |
+//! | `HEAT_OFFSET` | how often fragments ran that may be found to be hot, 16 bits each |
 //! | `STACK_OFFSET` | the runtime's stack for this thread, growing down |
 //! | `CHILD_STACK_OFFSET` | the stack on which a new process starts (see thread/clone) |
 //! | `SIGNAL_STACK_OFFSET` | the kernel's alternate signal stack |
@@ -22,6 +23,9 @@ pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
 /// Site indices given out, at most; the branch table is that much longer than 65,536 entries.
 pub const MAX_SITES: u32 = 196_608;
 pub const BRANCH_TABLE_ENTRIES: u64 = MAX_SITES as u64 + 0x1_0000;
+pub const HEAT_OFFSET: u64 = 0x21_0000;
+/// Fragments whose numbers differ by this share a cell.
+pub const HEAT_CELLS: u32 = 1 << 18;
 pub const STACK_OFFSET: u64 = 0x30_0000;
 pub const STACK_BYTES: u64 = 0x4_0000;
 pub const CHILD_STACK_OFFSET: u64 = 0x38_0000;
@@ -157,8 +161,6 @@ pub struct ThreadContext {
     pub blocks_faults: u32,
     /// The processor was sent to where nothing could be executed, with the trap flag set.
     pub is_stepping: u32,
-    /// Calls that the thread is still to make from code that was not laid out anew, until some of that is (instrument/relayout).
-    pub calls_left: u32,
     /// The program goes on with the trap flag set, and the instruction it comes to is not done yet (signal/stepping.rs).
     pub is_step_fresh: u32,
     /// The table of signal actions that the thread's are in; 0: the process's own (signal/table.rs).
@@ -239,7 +241,8 @@ pub fn context_at(address: u64) -> Option<*mut ThreadContext> {
 const _: () = assert!(size_of::<ThreadContext>() <= 4096);
 const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());
 const _: () = assert!(PRIVATE_BYTES <= protocol::THREAD_COUNTERS_OFFSET);
-const _: () = assert!(BRANCH_TABLE_OFFSET + BRANCH_TABLE_ENTRIES * 8 <= STACK_OFFSET);
+const _: () = assert!(BRANCH_TABLE_OFFSET + BRANCH_TABLE_ENTRIES * 8 <= HEAT_OFFSET);
+const _: () = assert!(HEAT_OFFSET + HEAT_CELLS as u64 * 2 <= STACK_OFFSET);
 
 /// gs displacement of a context field.
 macro_rules! gs_offset {
@@ -260,13 +263,17 @@ pub const GS_GATE_EXIT: u32 = gs_offset!(gate_exit);
 pub const GS_GATE_INDIRECT: u32 = gs_offset!(gate_indirect);
 pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate_syscall);
 pub const GS_APP_GS_BASE: u32 = gs_offset!(app_gs_base);
-pub const GS_CALLS_LEFT: u32 = gs_offset!(calls_left);
 pub const GS_SPILL_RAX: u32 = gs_offset!(spill_rax);
 pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence_word);
 pub const GS_SEQUENCE_LEFT: u32 = gs_offset!(sequence_left);
 pub const GS_SEQUENCE_COUNT: u32 = gs_offset!(sequence_count);
 pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence_state);
 pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence_undo);
+
+/// gs displacement of the cell that tells how hot a fragment is.
+pub fn gs_heat(fragment: u32) -> u32 {
+    HEAT_OFFSET as u32 + fragment % HEAT_CELLS * 2
+}
 
 /// gs displacement of counter `index`.
 pub fn gs_counter(index: u32) -> u32 {
@@ -335,6 +342,11 @@ impl ThreadContext {
     /// The counter's address in this thread's window.
     pub fn counter(&self, index: u32) -> *mut u64 {
         (self.self_address + gs_counter(index) as u64) as *mut u64
+    }
+
+    /// The cell that tells how hot a fragment is: it comes to zero when that is enough.
+    pub fn heat(&self, fragment: u32) -> *mut u16 {
+        (self.self_address + u64::from(gs_heat(fragment))) as *mut u16
     }
 
     /// The branch table entry of a target at a site.

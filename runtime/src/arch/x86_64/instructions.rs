@@ -56,9 +56,9 @@ impl Emitter<'_> {
         self.gs_displacement(displacement, 0);
     }
 
-    /// dec dword gs:[displacement]: all arithmetic flags but carry change
-    pub fn decrement_gs32(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x67, 0xff, 0x0d]);
+    /// inc word gs:[displacement]: all arithmetic flags but carry change
+    pub fn increment_gs16(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x67, 0x66, 0xff, 0x05]);
         self.gs_displacement(displacement, 0);
     }
 
