@@ -7,6 +7,7 @@ pub mod exits;
 pub mod fragment;
 pub mod invalidate;
 pub mod pads;
+pub mod publish;
 pub mod relayout;
 pub mod sequence_code;
 pub mod sequences;

@@ -1,0 +1,71 @@
+//! A finished fragment is made known: to the lookups, the slab's index and the controller.
+//!
+//! Runs under the runtime's lock, on the runtime's stack.
+
+use super::fragment::Counters;
+use super::Engine;
+use crate::buffer::RingWriter;
+use crate::cache::NONE;
+use crate::decode::{Block, Ending};
+use crate::protocol::{exit_kind, record_kind, FragmentRecord};
+use crate::sys::calls::rdtsc;
+
+impl Engine {
+    /// Makes a finished fragment known: to the lookups, the slab's index and the controller.
+    pub fn publish(
+        &mut self,
+        writer: &RingWriter,
+        block: &Block,
+        id: u32,
+        kind: u8,
+        ending: Ending,
+        counters: &Counters,
+    ) {
+        self.cache.by_pc.insert(block.pc, id);
+        let page = block.pc >> 12;
+        let next = self.cache.by_page.find(page).unwrap_or(NONE);
+        self.cache.fragment_mut(id).next_in_page = next;
+        self.cache.by_page.insert(page, id);
+        if matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) {
+            self.cache.landings.insert(block.end(), id);
+        }
+        let site = self.cache.fragment(id).site;
+        if site != NONE {
+            self.cache.sites.insert(u64::from(site), id);
+        }
+        self.instructions_translated += block.instructions.len() as u64;
+        self.shared.set(crate::status_field!(fragments), u64::from(id) + 1);
+        self.shared.set(crate::status_field!(instructions_translated), self.instructions_translated);
+        let target_pc = match ending {
+            Ending::Jump(target) | Ending::Conditional(target) | Ending::Call(target) => target,
+            Ending::TransactionBegin(target) if kind == exit_kind::JUMP => target,
+            _ => 0,
+        };
+        let mut payload =
+            [0u8; (crate::protocol::MAX_FRAGMENT_BYTES + crate::protocol::MAX_FRAGMENT_BYTES / 8 + 16) as usize];
+        let n = block.code.len();
+        payload[..n].copy_from_slice(&block.code);
+        for instruction in &block.instructions {
+            let offset = (instruction.ip() - block.pc) as usize;
+            payload[n + offset / 8] |= 1 << (offset % 8);
+        }
+        let payload = &payload[..n + n.div_ceil(8)];
+        let record = FragmentRecord {
+            kind: record_kind::FRAGMENT,
+            continuations: payload.len().div_ceil(60) as u16,
+            tid: writer.tid,
+            app_pc: block.pc,
+            target_pc,
+            tsc: rdtsc(),
+            fragment_id: id,
+            counter_index: counters.first,
+            code_version: self.cache.fragment(id).code_version,
+            size_bytes: n as u16,
+            n_instructions: block.instructions.len() as u16,
+            exit_kind: kind,
+            flags: counters.flags,
+            reserved: [0; 14],
+        };
+        writer.write(&record, payload);
+    }
+}
