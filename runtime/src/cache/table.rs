@@ -17,9 +17,17 @@ impl PcTable {
         PcTable { entries: Vec::new(), used: 0 }
     }
 
+    /// Where a key belongs. Those of 256 bytes of code are neighbours: what runs soon after is found in lines that are near.
+    fn home_of(&self, key: u64) -> usize {
+        const NEIGHBOURS: u64 = 32;
+        let group = (key >> 8).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let member = (key ^ key >> 3) % NEIGHBOURS;
+        (group * NEIGHBOURS + member) as usize & (self.entries.len() - 1)
+    }
+
     fn place_of(&self, key: u64) -> usize {
         let mask = self.entries.len() - 1;
-        let mut index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        let mut index = self.home_of(key);
         while self.entries[index].0 != key && self.entries[index].0 != EMPTY {
             index = (index + 1) & mask;
         }
@@ -67,7 +75,7 @@ impl PcTable {
                 if entry.0 == EMPTY {
                     return;
                 }
-                let home = (entry.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+                let home = self.home_of(entry.0);
                 if (index.wrapping_sub(home) & mask) >= (index.wrapping_sub(hole) & mask) {
                     self.entries[hole] = entry;
                     hole = index;

@@ -75,10 +75,12 @@ impl Engine {
     /// Takes fragment `hot`, which the calling thread found to be hot, out of use, so that it is translated again, and with it
     /// those that are on the way to be hot: what runs together is to lie together.
     pub fn retire_hot(&mut self, writer: &RingWriter, context: &ThreadContext, hot: u32) {
+        self.retire_with_followers(writer, context, hot);
         let limit = (self.shared.header().relayout_executions / WARM_SHARE).max(1);
-        let ids = 0..self.cache.fragments.len() as u32;
-        for id in ids.rev().take(HEAT_CELLS as usize) {
-            if id == hot || (self.cache.fragment(id).counts_heat && heat(self, context, id) >= limit) {
+        let n = self.cache.fragments.len() as u32;
+        for id in n.saturating_sub(HEAT_CELLS)..n {
+            // Cells lie together, so most fragments need not be looked at.
+            if heat(self, context, id) >= limit && self.cache.fragment(id).counts_heat {
                 self.retire_with_followers(writer, context, id);
             }
         }
