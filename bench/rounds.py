@@ -1,0 +1,109 @@
+"""Rounds of runs: in each, every program runs natively and then under each tool, so that noise hits all alike.
+
+Runs on the machine that measures. Decides how long a run may take and which runs are spared; knows no statistics but
+medians.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bench.measure import Measurement, measure
+from bench.tools import NATIVE_NAME, Tool
+from bench.workloads import Workload
+
+_NATIVE_LIMIT_SECONDS = 600.0
+_START_LIMIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often, and how long at most. `limit_ratio`: a run that needs that much more than native is cut off."""
+
+    rounds: int
+    peer_rounds: dict[str, int]  # by size; peers that follow slowly would make long rounds endless
+    limit_ratio: float = 60.0
+
+
+@dataclass
+class Runs:
+    """Every measurement by (workload's key, tool's name); and what was not run at all, with the reason."""
+
+    measured: dict[tuple[str, str], list[Measurement]] = field(default_factory=lambda: defaultdict(list))
+    spared: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+def run_once(workload: Workload, tool: Tool, folder: Path, limit_seconds: float | None = None) -> Measurement:
+    """One run under a tool, in a folder of its own that is removed."""
+    own = folder / "run"
+    own.mkdir()
+    try:
+        environment = {**tool.environment, "TMPDIR": str(own)}
+        measured = measure(tool.wrap(workload.command, own), environment, workload.stdin, limit_seconds)
+        # A run that went wrong may have left nothing, or half of it.
+        with suppress(OSError, ValueError, KeyError):
+            measured = replace(measured, counted=tool.read_counted(own))
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+    return measured
+
+
+def run_rounds(base: Workload, workloads: Sequence[Workload], tools: Sequence[Tool], plan: Plan, folder: Path) -> Runs:
+    """All rounds. `base` is the program that does nothing; `tools` begin with the native one."""
+    runs = Runs()
+    # `base` comes often: its median is taken off everything else, so its noise would be in every ratio.
+    turns = [turn for index, other in enumerate(workloads) for turn in ((base, other) if index % 3 == 0 else (other,))]
+    for round_index in range(plan.rounds):
+        for workload in turns or [base]:
+            for tool in tools:
+                if tool.is_peer and (round_index >= _peer_rounds(workload, plan) or _is_spared(workload, tool, runs)):
+                    continue
+                _tell(f"round {round_index + 1}/{plan.rounds} {workload.key} {tool.name}")
+                limit_seconds = find_limit(workload, tool, base, runs, plan)
+                measured = run_once(workload, tool, folder, limit_seconds)
+                runs.measured[workload.key, tool.name].append(measured)
+    _tell("")
+    return runs
+
+
+def find_limit(workload: Workload, tool: Tool, base: Workload, runs: Runs, plan: Plan) -> float:
+    """Seconds of wall time that a run may take.
+
+    A quarter more than the limit's CPU time and some seconds, so that on a busy machine what is cut off is too slow
+    and not unlucky.
+    """
+    if tool.name == NATIVE_NAME:
+        return _NATIVE_LIMIT_SECONDS
+    starts = runs.measured.get((base.key, tool.name))
+    if workload.key == base.key or not starts:
+        return _START_LIMIT_SECONDS
+    native = statistics.median(run.cpu_seconds for run in runs.measured[workload.key, NATIVE_NAME])
+    start = statistics.median(run.wall_seconds for run in starts)
+    return plan.limit_ratio * native * 1.25 + 3 * start + 2
+
+
+def _peer_rounds(workload: Workload, plan: Plan) -> int:
+    return plan.peer_rounds.get(workload.size, plan.rounds)
+
+
+def _is_spared(workload: Workload, tool: Tool, runs: Runs) -> bool:
+    """Whether a peer was cut off already: by this program, which tells all, or by the same one when short."""
+    if any(run.was_cut for run in runs.measured.get((workload.key, tool.name), ())):
+        return True
+    short = runs.measured.get((f"{workload.name}-short", tool.name), ())
+    if workload.size == "long" and any(run.was_cut for run in short):
+        runs.spared[workload.key, tool.name] = "cut off when short"
+        return True
+    return False
+
+
+def _tell(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
