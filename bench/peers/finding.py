@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from bench.measure import measure
 from bench.peers import frida_stalker, qbdi_preload, valgrind
 from bench.tools import Tool
 
-FAMILIES: dict[str, Callable[[], list[Tool]]] = {
-    "frida": frida_stalker.make_tools,
-    "qbdi": qbdi_preload.make_tools,
-    "valgrind": valgrind.make_tools,
-}
+FAMILIES: dict[str, ModuleType] = {"frida": frida_stalker, "qbdi": qbdi_preload, "valgrind": valgrind}
 _TRIAL_SECONDS = 60.0
 
 
@@ -27,27 +24,28 @@ def find_peers(names: Sequence[str], trial: Sequence[str]) -> list[Tool]:
 
     A peer that is missing or cannot is left out, and stderr says why. SystemExit for a name that is none.
     """
+    known = {*FAMILIES, *(name for module in FAMILIES.values() for name in module.NAMES)}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(f"no such peer: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     found = []
-    known = set(FAMILIES)
-    for family, make_tools in FAMILIES.items():
-        try:
-            tools = make_tools()
-        except FileNotFoundError as error:
-            print(f"{family}: {error}; left out", file=sys.stderr)
-            known.update(name for name in names if name.startswith(family) or name == "callgrind")
+    for family, module in FAMILIES.items():
+        wanted = [name for name in module.NAMES if not names or name in names or family in names]
+        if not wanted:
             continue
-        known.update(tool.name for tool in tools)
+        try:
+            tools: list[Tool] = module.make_tools()
+        except FileNotFoundError as error:
+            print(f"{', '.join(wanted)}: {error}; left out", file=sys.stderr)
+            continue
         for tool in tools:
-            if names and tool.name not in names and family not in names:
+            if tool.name not in wanted:
                 continue
             reason = _try(tool, trial)
             if reason:
                 print(f"{tool.name}: {reason}; left out", file=sys.stderr)
             else:
                 found.append(tool)
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise SystemExit(f"no such peer: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     return found
 
 

@@ -21,6 +21,7 @@ _KINDS = {
     "counts": (BLOCKS, "frida Stalker, a counter in the code of each block: exact counts of blocks"),
     "calls": (CALLS, "frida Stalker, call summary: counts calls, and loses those its queue has no room for"),
 }
+NAMES = tuple(f"frida-{kind}" for kind in _KINDS)
 
 
 def make_tools() -> list[Tool]:

@@ -19,6 +19,7 @@ _KINDS = {
     "follow": ("", "QBDI, no callbacks: follows the main thread outside of libc, counts nothing"),
     "counts": (BLOCKS, "PyQBDI, a callback for each block: exact counts of the same code"),
 }
+NAMES = tuple(f"qbdi-{kind}" for kind in _KINDS)
 
 
 def make_tools() -> list[Tool]:

@@ -14,6 +14,8 @@ from pathlib import Path
 from bench.counted import INSTRUCTIONS, Counted
 from bench.tools import Tool, make_environment
 
+NAMES = ("valgrind-none", "callgrind")
+
 _TOTALS = re.compile(rb"^totals: (\d+)", re.MULTILINE)
 
 
