@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import statistics
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -61,6 +62,7 @@ def run_rounds(base: Workload, workloads: Sequence[Workload], tools: Sequence[To
     # `base` comes often: its median is taken off everything else, so its noise would be in every ratio.
     turns = [turn for index, other in enumerate(workloads) for turn in ((base, other) if index % 3 == 0 else (other,))]
     for round_index in range(plan.rounds):
+        start = time.monotonic()
         for workload in turns or [base]:
             for tool in tools:
                 if tool.is_peer and (round_index >= _peer_rounds(workload, plan) or _is_spared(workload, tool, runs)):
@@ -69,14 +71,16 @@ def run_rounds(base: Workload, workloads: Sequence[Workload], tools: Sequence[To
                 limit_seconds = find_limit(workload, tool, base, runs, plan)
                 measured = run_once(workload, tool, folder, limit_seconds)
                 runs.measured[workload.key, tool.name].append(measured)
-    _tell("")
+        _tell("")
+        seconds = time.monotonic() - start
+        print(f"round {round_index + 1} of {plan.rounds} took {seconds:.0f} s", file=sys.stderr, flush=True)
     return runs
 
 
 def find_limit(workload: Workload, tool: Tool, base: Workload, runs: Runs, plan: Plan) -> float:
     """Seconds of wall time that a run may take.
 
-    A quarter more than the limit's CPU time and some seconds, so that on a busy machine what is cut off is too slow
+    Half more than the limit's CPU time and some seconds, so that on a busy machine what is cut off is too slow
     and not unlucky.
     """
     if tool.name == NATIVE_NAME:
@@ -86,7 +90,7 @@ def find_limit(workload: Workload, tool: Tool, base: Workload, runs: Runs, plan:
         return _START_LIMIT_SECONDS
     native = statistics.median(run.cpu_seconds for run in runs.measured[workload.key, NATIVE_NAME])
     start = statistics.median(run.wall_seconds for run in starts)
-    return plan.limit_ratio * native * 1.25 + 3 * start + 2
+    return plan.limit_ratio * native * 1.5 + 3 * start + 2
 
 
 def _peer_rounds(workload: Workload, plan: Plan) -> int:

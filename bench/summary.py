@@ -20,7 +20,8 @@ from bench.workloads import Workload
 
 SIZES = ("start", "short", "long")
 # A peer that counted less than this share of what clew did has not done the same work: its ratio is out of its mean.
-LEAST_SHARE = 0.75
+# Well below one, as peers end their blocks elsewhere, and most come in at main() only.
+LEAST_SHARE = 0.5
 
 
 def summarize(

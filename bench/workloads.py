@@ -85,9 +85,9 @@ def compile_wide() -> str:
 
 
 def compile_java(name: str) -> str | None:
-    """The folder of a compiled Java program; None without Java here."""
+    """The folder of a compiled Java program; None without a compiler here."""
     compiler = shutil.which("javac")
-    if compiler is None or shutil.which("java") is None:
+    if compiler is None:
         return None
     BIN.mkdir(exist_ok=True)
     source, compiled = PROGRAMS / f"{name}.java", BIN / f"{name}.class"
@@ -130,8 +130,8 @@ def _python(script: str, argument: int) -> Callable[[], tuple[str, ...]]:
 
 def _java(name: str, argument: int) -> Callable[[], tuple[str, ...] | None]:
     def find() -> tuple[str, ...] | None:
-        folder = compile_java(name)
-        return None if folder is None else ("java", "-cp", folder, name, str(argument))
+        program, folder = shutil.which("java"), compile_java(name)
+        return None if program is None or folder is None else (program, "-cp", folder, name, str(argument))
 
     return find
 
