@@ -35,7 +35,7 @@ class Plan:
 
 @dataclass
 class Runs:
-    """Every measurement by (workload's key, tool's name); and what was not run at all, with the reason."""
+    """Every measurement by (workload's key, tool's name); what was not run at all, with the key of what tells why."""
 
     measured: dict[tuple[str, str], list[Measurement]] = field(default_factory=lambda: defaultdict(list))
     spared: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -101,9 +101,10 @@ def _is_spared(workload: Workload, tool: Tool, runs: Runs) -> bool:
     """Whether a peer was cut off already: by this program, which tells all, or by the same one when short."""
     if any(run.was_cut for run in runs.measured.get((workload.key, tool.name), ())):
         return True
-    short = runs.measured.get((f"{workload.name}-short", tool.name), ())
+    short_key = f"{workload.name}-short"
+    short = runs.measured.get((short_key, tool.name), ())
     if workload.size == "long" and any(run.was_cut for run in short):
-        runs.spared[workload.key, tool.name] = "cut off when short"
+        runs.spared[workload.key, tool.name] = short_key
         return True
     return False
 

@@ -68,8 +68,7 @@ def _summarize_tool(base: Workload, workload: Workload, tool: Tool, runs: Runs, 
     """Seconds, ratio, failure of one tool with one program; nothing but the failure where it was not run."""
     measured = runs.measured.get((workload.key, tool.name), [])
     if not measured:
-        reason = runs.spared.get((workload.key, tool.name), "not run")
-        return {"output_right": False, "failure": f"> {limit_ratio:g} ({reason})", "at_least": limit_ratio}
+        return _summarize_spared(base, workload, tool, runs, limit_ratio)
     native = runs.measured[workload.key, NATIVE_NAME]
     seconds = [run.cpu_seconds for run in measured]
     found = {
@@ -82,10 +81,7 @@ def _summarize_tool(base: Workload, workload: Workload, tool: Tool, runs: Runs, 
     counted = [run.counted for run in measured if run.counted]
     if counted:
         found["counted"] = {unit: int(statistics.median(run[unit] for run in counted)) for unit in counted[0]}
-    found_ratios = []
-    if workload.key != base.key:
-        base_seconds = statistics.median(_cpu_seconds(runs, base, tool.name))
-        found_ratios = ratios(seconds, [run.cpu_seconds for run in native], base_seconds)
+    found_ratios = _find_ratios(base, workload.key, tool, runs) if workload.key != base.key else []
     cut = [ratio for ratio, run in zip(found_ratios, measured, strict=False) if run.was_cut]
     failure = describe_cut(max(cut), limit_ratio) if cut else describe_wrong(measured, native)
     if cut:
@@ -95,6 +91,23 @@ def _summarize_tool(base: Workload, workload: Workload, tool: Tool, runs: Runs, 
     elif found_ratios:
         found["ratio"] = spread(found_ratios).to_json()
     return found
+
+
+def _find_ratios(base: Workload, key: str, tool: Tool, runs: Runs) -> list[float]:
+    """Of each run of the workload of that key, in order."""
+    seconds = [run.cpu_seconds for run in runs.measured[key, tool.name]]
+    native_seconds = [run.cpu_seconds for run in runs.measured[key, NATIVE_NAME]]
+    return ratios(seconds, native_seconds, statistics.median(_cpu_seconds(runs, base, tool.name)))
+
+
+def _summarize_spared(base: Workload, workload: Workload, tool: Tool, runs: Runs, limit_ratio: float) -> dict[str, Any]:
+    """Of what was not run because a shorter run was cut off: what that one came to."""
+    key = runs.spared.get((workload.key, tool.name))
+    if key is None:
+        return {"output_right": False, "failure": "not run"}
+    at_least = max(_find_ratios(base, key, tool, runs))
+    failure = f"{describe_cut(at_least, limit_ratio)} when short"
+    return {"output_right": False, "failure": failure, "at_least": round(at_least, 4)}
 
 
 def describe_cut(at_least: float, limit_ratio: float) -> str:

@@ -80,11 +80,12 @@ def test_what_was_cut_off_with_little_cpu_time_hangs() -> None:
     assert [describe_cut(ratio, 60) for ratio in (61, 45, 2)] == ["> 60", "> 45", "hangs"]
 
 
-def test_what_was_not_run_after_a_cut_is_no_hole() -> None:
-    runs = make_runs()
+def test_what_was_not_run_after_a_cut_says_what_the_shorter_run_came_to() -> None:
+    runs = make_runs(perl=[run(7.2, was_cut=True, status=137)])
     del runs.measured[GZIP.key, "peer"]
-    runs.spared[GZIP.key, "peer"] = "cut off when short"
-    assert summarize_peer(runs)["peer"]["failure"] == "> 60 (cut off when short)"
+    runs.spared[GZIP.key, "peer"] = PERL.key
+    found = summarize_peer(runs)["peer"]
+    assert (found["failure"], found["at_least"]) == ("> 60 when short", pytest.approx(70.0))
 
 
 def test_who_counts_a_part_of_it_is_not_in_the_mean_and_who_follows_the_same_code_neither() -> None:
