@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.counted import read_target_seconds
-from bench.measure import measure
+from bench.measure import Limit, measure
 from bench.ratios import spread
 from bench.tools import Tool, make_native, make_recorder
 from bench.workloads import Workload, compile_program, make_translation_workloads, make_true
 
 _LIMIT_SECONDS = 120.0
+_LIMIT = Limit(_LIMIT_SECONDS, _LIMIT_SECONDS)
 _TRANSLATED = re.compile(r"instructions_translated (\d+)")
 
 
@@ -45,7 +46,7 @@ def measure_starts(times: int) -> dict[str, dict[str, dict[str, float]]]:
                 folder = Path(name, f"{tool.name}-{index}-true")
                 folder.mkdir()
                 command = tool.wrap(make_true().command, folder)
-                measured = measure(command, tool.environment, limit_seconds=_LIMIT_SECONDS)
+                measured = measure(command, tool.environment, limit=_LIMIT)
                 wall[tool.name].append(measured.wall_seconds * 1000)
                 cpu[tool.name].append(measured.cpu_seconds * 1000)
     return {
@@ -80,7 +81,7 @@ def measure_translation(times: int) -> list[dict[str, Any]]:
         recorded: list[tuple[int, float]] = []
         with tempfile.TemporaryDirectory(prefix="clew-bench-") as name:
             for index in range(times):
-                measured = measure(workload.command, native.environment, limit_seconds=_LIMIT_SECONDS)
+                measured = measure(workload.command, native.environment, limit=_LIMIT)
                 native_seconds.append(measured.cpu_seconds)
                 recorded.append(_record_translating(workload, Path(name, f"{index}.clew")))
         median = statistics.median(native_seconds)

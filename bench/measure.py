@@ -21,6 +21,15 @@ from typing import BinaryIO
 
 _PR_SET_CHILD_SUBREAPER = 36
 _SAID_BYTES = 400
+_LEAST_WAIT_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Where a run is cut off: CPU seconds of it and all its descendants, and of wall time for what only waits."""
+
+    cpu_seconds: float
+    wall_seconds: float
 
 
 @dataclass(frozen=True)
@@ -51,9 +60,9 @@ def measure(
     command: Sequence[str],
     environment: dict[str, str],
     stdin: Path | None = None,
-    limit_seconds: float | None = None,
+    limit: Limit | None = None,
 ) -> Measurement:
-    """Run a command to its end, or for `limit_seconds` of wall time. Its stdout goes to a file and is digested.
+    """Run a command to its end, or to the limit. Its stdout goes to a file and is digested.
 
     What outlives the command is killed. The caller may have no other children. OSError when it cannot be started.
     """
@@ -76,7 +85,7 @@ def measure(
         finally:
             os.close(source)
         try:
-            was_cut = not _wait_until_ended(pid, limit_seconds)
+            was_cut = not _wait_until_ended(pid, start, limit)
         finally:
             # Also when the wait is interrupted: a group of its own hears no Ctrl-C.
             with suppress(ProcessLookupError):
@@ -99,15 +108,37 @@ def measure(
     )
 
 
-def _wait_until_ended(pid: int, limit_seconds: float | None) -> bool:
-    """Whether the child ended within the limit; it stays unwaited for."""
+def _wait_until_ended(pid: int, start: float, limit: Limit | None) -> bool:
+    """Whether the child ended within the limit, from `start` on (time.monotonic()); it stays unwaited for."""
     descriptor = os.pidfd_open(pid)
     try:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(None if limit_seconds is None else limit_seconds * 1000))
+        if limit is None:
+            return bool(poll.poll())
+        processors = os.cpu_count() or 1
+        left_cpu = limit.cpu_seconds
+        while (left_wall := start + limit.wall_seconds - time.monotonic()) > 0 and left_cpu > 0:
+            # Not even on all processors is what is left used up sooner, so what is fast is not disturbed by looking.
+            seconds = min(max(left_cpu / processors, _LEAST_WAIT_SECONDS), left_wall)
+            if poll.poll(seconds * 1000):
+                return True
+            left_cpu = limit.cpu_seconds - _read_descendants_seconds()
+        return False
     finally:
         os.close(descriptor)
+
+
+def _read_descendants_seconds() -> float:
+    """CPU seconds so far of all descendants, and of those that they waited for."""
+    stats = _read_stats()
+    found = {os.getpid()}
+    ticks = 0
+    # A child may have a lower number than its parent, so until there are no more.
+    while more := [stat for stat in stats if stat.parent_pid in found and stat.pid not in found]:
+        found.update(stat.pid for stat in more)
+        ticks += sum(stat.cpu_ticks for stat in more)
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _end_orphans() -> float:
@@ -127,15 +158,26 @@ def _end_orphans() -> float:
 def _find_children() -> list[int]:
     """Process ids of this process's children, ended ones that were not waited for among them."""
     own = os.getpid()
-    found = []
+    return [stat.pid for stat in _read_stats() if stat.parent_pid == own]
+
+
+@dataclass(frozen=True)
+class _Stat:
+    pid: int
+    parent_pid: int
+    cpu_ticks: int  # of it, and of children that it waited for
+
+
+def _read_stats() -> list[_Stat]:
+    """Of all processes that there are; those that end meanwhile may be missing."""
+    stats = []
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
             with suppress(OSError):
-                # The name, in parentheses, may hold anything; the parent is the second word behind it.
+                # The name, in parentheses, may hold anything; the state comes first behind it.
                 words = Path("/proc", entry, "stat").read_text(errors="replace").rpartition(")")[2].split()
-                if int(words[1]) == own:
-                    found.append(int(entry))
-    return found
+                stats.append(_Stat(int(entry), int(words[1]), sum(int(word) for word in words[11:15])))
+    return stats
 
 
 def _read_last_line(file: BinaryIO) -> str:

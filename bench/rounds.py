@@ -16,12 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from bench.measure import Measurement, measure
+from bench.measure import Limit, Measurement, measure
 from bench.tools import NATIVE_NAME, Tool
 from bench.workloads import Workload
 
-_NATIVE_LIMIT_SECONDS = 600.0
-_START_LIMIT_SECONDS = 60.0
+_NATIVE_LIMIT = Limit(600.0, 600.0)
+_START_LIMIT = Limit(60.0, 120.0)
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Runs:
     spared: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
-def run_once(workload: Workload, tool: Tool, folder: Path, limit_seconds: float | None = None) -> Measurement:
+def run_once(workload: Workload, tool: Tool, folder: Path, limit: Limit | None = None) -> Measurement:
     """One run under a tool, in a folder of its own that is removed."""
     own = folder / "run"
     own.mkdir()
     try:
         environment = {**tool.environment, "TMPDIR": str(own)}
-        measured = measure(tool.wrap(workload.command, own), environment, workload.stdin, limit_seconds)
+        measured = measure(tool.wrap(workload.command, own), environment, workload.stdin, limit)
         # A run that went wrong may have left nothing, or half of it.
         with suppress(OSError, ValueError, KeyError):
             measured = replace(measured, counted=tool.read_counted(own))
@@ -68,8 +68,7 @@ def run_rounds(base: Workload, workloads: Sequence[Workload], tools: Sequence[To
                 if tool.is_peer and (round_index >= _peer_rounds(workload, plan) or _is_spared(workload, tool, runs)):
                     continue
                 _tell(f"round {round_index + 1}/{plan.rounds} {workload.key} {tool.name}")
-                limit_seconds = find_limit(workload, tool, base, runs, plan)
-                measured = run_once(workload, tool, folder, limit_seconds)
+                measured = run_once(workload, tool, folder, find_limit(workload, tool, base, runs, plan))
                 runs.measured[workload.key, tool.name].append(measured)
         _tell("")
         seconds = time.monotonic() - start
@@ -77,20 +76,18 @@ def run_rounds(base: Workload, workloads: Sequence[Workload], tools: Sequence[To
     return runs
 
 
-def find_limit(workload: Workload, tool: Tool, base: Workload, runs: Runs, plan: Plan) -> float:
-    """Seconds of wall time that a run may take.
-
-    Half more than the limit's CPU time and some seconds, so that on a busy machine what is cut off is too slow
-    and not unlucky.
-    """
+def find_limit(workload: Workload, tool: Tool, base: Workload, runs: Runs, plan: Plan) -> Limit:
+    """Where a run is cut off: just past the plan's ratio, and long past it for what does nothing."""
     if tool.name == NATIVE_NAME:
-        return _NATIVE_LIMIT_SECONDS
+        return _NATIVE_LIMIT
     starts = runs.measured.get((base.key, tool.name))
     if workload.key == base.key or not starts:
-        return _START_LIMIT_SECONDS
+        return _START_LIMIT
     native = statistics.median(run.cpu_seconds for run in runs.measured[workload.key, NATIVE_NAME])
-    start = statistics.median(run.wall_seconds for run in starts)
-    return plan.limit_ratio * native * 1.5 + 3 * start + 2
+    start = statistics.median(run.cpu_seconds for run in starts)
+    # A little more, as the native runs yet to come may be slower.
+    cpu_seconds = plan.limit_ratio * native * 1.05 + start
+    return Limit(cpu_seconds, wall_seconds=4 * cpu_seconds + 30)
 
 
 def _peer_rounds(workload: Workload, plan: Plan) -> int:

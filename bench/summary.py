@@ -22,6 +22,7 @@ SIZES = ("start", "short", "long")
 # A peer that counted less than this share of what clew did has not done the same work: its ratio is out of its mean.
 # Well below one, as peers end their blocks elsewhere, and most come in at main() only.
 LEAST_SHARE = 0.5
+_WAITING_SHARE = 0.05  # of wall time in CPU time: who needs less until it is cut off waits for something
 
 
 def summarize(
@@ -82,10 +83,11 @@ def _summarize_tool(base: Workload, workload: Workload, tool: Tool, runs: Runs, 
     if counted:
         found["counted"] = {unit: int(statistics.median(run[unit] for run in counted)) for unit in counted[0]}
     found_ratios = _find_ratios(base, workload.key, tool, runs) if workload.key != base.key else []
-    cut = [ratio for ratio, run in zip(found_ratios, measured, strict=False) if run.was_cut]
-    failure = describe_cut(max(cut), limit_ratio) if cut else describe_wrong(measured, native)
+    failure = describe_wrong(measured, native)
+    cut = find_cut(found_ratios, measured)
     if cut:
-        found["at_least"] = round(max(cut), 4)
+        failure = describe_cut(cut[0], limit_ratio, cut[1])
+        found["at_least"] = round(cut[0], 4)
     if failure:
         found.update(failure=failure, said=next((run.said for run in measured if run.said), ""))
     elif found_ratios:
@@ -105,17 +107,24 @@ def _summarize_spared(base: Workload, workload: Workload, tool: Tool, runs: Runs
     key = runs.spared.get((workload.key, tool.name))
     if key is None:
         return {"output_right": False, "failure": "not run"}
-    at_least = max(_find_ratios(base, key, tool, runs))
-    failure = f"{describe_cut(at_least, limit_ratio)} when short"
-    return {"output_right": False, "failure": failure, "at_least": round(at_least, 4)}
+    cut = find_cut(_find_ratios(base, key, tool, runs), runs.measured[key, tool.name])
+    if cut is None:
+        return {"output_right": False, "failure": "not run"}
+    failure = f"{describe_cut(cut[0], limit_ratio, cut[1])} when short"
+    return {"output_right": False, "failure": failure, "at_least": round(cut[0], 4)}
 
 
-def describe_cut(at_least: float, limit_ratio: float) -> str:
+def find_cut(found_ratios: Sequence[float], measured: Sequence[Measurement]) -> tuple[float, Measurement] | None:
+    """The run that was cut off latest, with its ratio until then; `found_ratios` may be empty."""
+    cut = [(ratio, run) for ratio, run in zip(found_ratios, measured, strict=False) if run.was_cut]
+    return max(cut, key=lambda pair: pair[0], default=None)
+
+
+def describe_cut(at_least: float, limit_ratio: float, run: Measurement) -> str:
     """What to say of a run that was cut off when its ratio had come to `at_least`."""
-    if at_least >= limit_ratio:
-        return f"> {limit_ratio:g}"
-    # Cut by the clock: much less CPU time than that means that it waited for something.
-    return f"> {at_least:.0f}" if at_least >= limit_ratio / 2 else "hangs"
+    if run.cpu_seconds < run.wall_seconds * _WAITING_SHARE:
+        return "hangs"
+    return f"> {min(at_least, limit_ratio):.0f}"
 
 
 def describe_wrong(measured: Sequence[Measurement], native: Sequence[Measurement]) -> str:

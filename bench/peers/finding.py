@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from bench.measure import measure
+from bench.measure import Limit, measure
 from bench.peers import frida_stalker, qbdi_preload, valgrind
 from bench.tools import Tool
 
 FAMILIES: dict[str, ModuleType] = {"frida": frida_stalker, "qbdi": qbdi_preload, "valgrind": valgrind}
-_TRIAL_SECONDS = 60.0
+_TRIAL_LIMIT = Limit(cpu_seconds=60.0, wall_seconds=120.0)
 
 
 def find_peers(names: Sequence[str], trial: Sequence[str]) -> list[Tool]:
@@ -53,7 +53,7 @@ def _try(tool: Tool, trial: Sequence[str]) -> str:
     """Why the tool cannot run the command; empty when it can."""
     with tempfile.TemporaryDirectory(prefix="clew-bench-") as name:
         environment = {**tool.environment, "TMPDIR": name}
-        measured = measure(tool.wrap(trial, Path(name)), environment, limit_seconds=_TRIAL_SECONDS)
+        measured = measure(tool.wrap(trial, Path(name)), environment, limit=_TRIAL_LIMIT)
     if measured.was_cut:
         return f"hangs on `{Path(trial[0]).name}`"
     if measured.status:
