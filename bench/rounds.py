@@ -22,6 +22,7 @@ from bench.workloads import Workload
 
 _NATIVE_LIMIT = Limit(600.0, 600.0)
 _START_LIMIT = Limit(60.0, 120.0)
+_LEAST_LIMIT_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def find_limit(workload: Workload, tool: Tool, base: Workload, runs: Runs, plan:
         return _START_LIMIT
     native = statistics.median(run.cpu_seconds for run in runs.measured[workload.key, NATIVE_NAME])
     start = statistics.median(run.cpu_seconds for run in starts)
-    # A little more, as the native runs yet to come may be slower.
-    cpu_seconds = plan.limit_ratio * native * 1.05 + start
+    # A little more, as the native runs yet to come may be slower; and what only starts may take its time.
+    cpu_seconds = max(plan.limit_ratio * native * 1.15, _LEAST_LIMIT_SECONDS) + start
     return Limit(cpu_seconds, wall_seconds=4 * cpu_seconds + 30)
 
 
