@@ -17,9 +17,12 @@ DEMO := build/demo
 # Files whose times say what is up to date.
 REQUIREMENTS := $(VENV)/.requirements
 INSTALLED := $(VENV)/.installed
+PEERS_VENV := build/peers-venv
+PEERS := $(PEERS_VENV)/.installed
 
 .PHONY: help demo test test-python test-runtime check check-python check-types check-floors check-rust check-generated \
-        check-image check-sources generate build wheel bench bench-quick bench-compare stress fuzz clean
+        check-image check-sources generate build wheel bench bench-quick bench-peers bench-compare \
+        bench-baseline stress fuzz clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,14 +115,24 @@ check-sources: $(REQUIREMENTS)
 
 # ---------------------------------------------------------------------------------------------------------- benchmarks
 
-bench: build ## all benchmarks: ratios to native, into bench/results/
+bench: build ## all benchmarks and the peers that are here: ratios to native, into bench/results/
 	$(PYTHON) -m bench.run
 
-bench-quick: build ## the short benchmarks, few rounds
+bench-quick: build ## the short benchmarks, few rounds, no peers
 	$(PYTHON) -m bench.run --quick
 
-bench-compare: build ## the two latest results side by side
+bench-peers: $(PEERS) ## install the peers out of PyPI (frida, PyQBDI), apart from clew
+
+bench-compare: build ## bench/baseline.json and the latest result side by side
 	$(PYTHON) -m bench.compare
+
+bench-baseline: build ## make the latest result bench/baseline.json
+	$(PYTHON) -m bench.baseline
+
+$(PEERS): bench/peers/requirements.txt
+	@test -x $(PEERS_VENV)/bin/python || ./checks/make_venv $(PEERS_VENV)
+	$(PEERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r bench/peers/requirements.txt
+	@touch $@
 
 # ------------------------------------------------------------------------------------------------------------ clean up
 

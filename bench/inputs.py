@@ -89,6 +89,67 @@ def _function(index: int, chooser: random.Random) -> list[str]:
     return [*lines, "  return x + y;", "}"]
 
 
+def make_wide_source(functions: int) -> Path:
+    """A C file of functions `f0`... of about thirty blocks each, none of which loops or calls.
+
+    Each takes a number and a table of 64, and returns a number: `unsigned f0(unsigned, unsigned *)`.
+    """
+
+    def write(path: Path) -> None:
+        chooser = random.Random(functions)
+        lines = []
+        for index in range(functions):
+            lines += [f"unsigned f{index}(unsigned x, unsigned *t) {{", f"  unsigned y = x * {2 * index + 3}u;"]
+            for _ in range(chooser.randrange(4, 18)):
+                lines += _branching_statement(chooser)
+            lines += ["  return x + y;", "}"]
+        path.write_text("\n".join(lines) + "\n")
+
+    return _make(f"wide-{functions}.c", write)
+
+
+def _branching_statement(chooser: random.Random) -> list[str]:
+    a, b, c = (chooser.randrange(1, 1000) for _ in range(3))
+    match chooser.randrange(5):
+        case 0:
+            return [f"  if (y & {1 << a % 12}) x += t[{b % 64}] ^ {c}u; else x = (x << {a % 13 + 1}) - y;"]
+        case 1:
+            return [f"  if (x % {a + 2}u > {b % a}u) {{ t[{c % 64}] += x; y ^= x >> {b % 9}; }}"]
+        case 2:
+            cases = [f"    case {case}: y += x * {c + case}u; break;" for case in range(4)]
+            return [f"  switch ((x ^ y) % {b % 5 + 5}u) {{", *cases, f"    default: x ^= {c}u; }}"]
+        case 3:
+            return [f"  y = x > y && (t[{a % 64}] & {b}u) ? y * {c}u : y + x;"]
+        case _:
+            return [f"  x = (x >> {a % 17 + 1} | x << {b % 15 + 1}) + (y & {c}u) * {a}u;"]
+
+
+def make_wide_main(parts: int, functions: int, called: int) -> Path:
+    """A C file whose main calls the first N of `called` functions out of `parts` copies of a wide source, once each.
+
+    N is its argument; copy 7's functions are named `part7_f0`... They are called in an order that goes through all
+    copies in turn, so that what runs is scattered over the whole program.
+    """
+
+    def write(path: Path) -> None:
+        # Copies in turn; within one, in steps that are prime to their number.
+        names = [f"part{turn % parts}_f{turn // parts * 7919 % functions}" for turn in range(called)]
+        lines = ["#include <stdio.h>", "#include <stdlib.h>", "typedef unsigned function(unsigned, unsigned *);"]
+        lines += [f"extern function {name};" for name in names]
+        lines += ["static function *const called[] = {", *[f"  {name}," for name in names], "};"]
+        lines += [
+            "int main(int argc, char **argv) {",
+            "  unsigned table[64] = {1}, x = 1;",
+            "  int count = argc > 1 ? atoi(argv[1]) : 0;",
+            f"  for (int i = 0; i < count && i < {called}; i++) x ^= called[i](x + i, table);",
+            '  printf("%u\\n", x);',
+            "}",
+        ]
+        path.write_text("\n".join(lines) + "\n")
+
+    return _make(f"wide-main-{parts}-{functions}-{called}.c", write)
+
+
 def make_sql(rows: int) -> Path:
     """A script that fills tables, joins, groups, updates and deletes."""
 

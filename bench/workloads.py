@@ -8,12 +8,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from bench.inputs import MEGABYTE, make_c_source, make_sql, make_text
+from bench.inputs import MEGABYTE, make_c_source, make_sql, make_text, make_wide_main, make_wide_source
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 BIN = Path(__file__).resolve().parent / "bin"
@@ -27,7 +28,13 @@ COMPILER_FLAGS = {
     "switch": ["-O2"],
     "qsort": ["-O2"],
     "threads": ["-O2", "-pthread"],
+    "first_instruction": ["-O1", "-static", "-nostdlib", "-fno-stack-protector"],
 }
+
+
+_WIDE_PARTS = 63
+_WIDE_FUNCTIONS = 2000
+_WIDE_CALLED = 11_000  # 200,000 blocks
 
 
 @dataclass(frozen=True)
@@ -56,10 +63,31 @@ def compile_program(name: str) -> str:
     return str(program)
 
 
+def compile_wide() -> str:
+    """Path of a program of 100 MB of code and 126,000 functions, whose argument says how many of them it calls.
+
+    One part is compiled, and copied under other names: so many functions would take the compiler a quarter of an hour.
+    """
+    BIN.mkdir(exist_ok=True)
+    part, main = make_wide_source(_WIDE_FUNCTIONS), make_wide_main(_WIDE_PARTS, _WIDE_FUNCTIONS, _WIDE_CALLED)
+    program = BIN / f"wide-{main.stem}-{part.stem}"
+    if not program.exists():
+        with tempfile.TemporaryDirectory(dir=BIN) as folder:
+            compiled = Path(folder, "part.o")
+            subprocess.run(["gcc", "-O0", "-fPIE", "-c", "-o", compiled, part], check=True)
+            copies = [Path(folder, f"part{index}.o") for index in range(_WIDE_PARTS)]
+            for copy in copies:
+                subprocess.run(["objcopy", f"--prefix-symbols={copy.stem}_", compiled, copy], check=True)
+            linked = Path(folder, "linked")
+            subprocess.run(["gcc", "-O1", "-pie", "-fPIE", "-o", linked, main, *copies], check=True)
+            linked.replace(program)
+    return str(program)
+
+
 def compile_java(name: str) -> str | None:
-    """The folder of a compiled Java program; None without Java here."""
+    """The folder of a compiled Java program; None without a compiler here."""
     compiler = shutil.which("javac")
-    if compiler is None or shutil.which("java") is None:
+    if compiler is None:
         return None
     BIN.mkdir(exist_ok=True)
     source, compiled = PROGRAMS / f"{name}.java", BIN / f"{name}.class"
@@ -102,8 +130,8 @@ def _python(script: str, argument: int) -> Callable[[], tuple[str, ...]]:
 
 def _java(name: str, argument: int) -> Callable[[], tuple[str, ...] | None]:
     def find() -> tuple[str, ...] | None:
-        folder = compile_java(name)
-        return None if folder is None else ("java", "-cp", folder, name, str(argument))
+        program, folder = shutil.which("java"), compile_java(name)
+        return None if program is None or folder is None else (program, "-cp", folder, name, str(argument))
 
     return find
 
@@ -169,7 +197,18 @@ def load_workloads(sizes: list[str], names: list[str]) -> list[Workload]:
             workloads.append(Workload(name, size, command))
     if "start" in sizes and (not names or "py_start" in names):
         workloads.append(Workload("py_start", "start", (sys.executable, "-I", "-S", "-c", "pass")))
+    if "start" in sizes and (not names or "big_start" in names):
+        workloads.append(Workload("big_start", "start", (compile_wide(), "300")))
     return workloads
+
+
+def make_translation_workloads() -> list[Workload]:
+    """Programs with very much code that runs once or rarely: what is spent on them is spent on translating."""
+    compiler = _compiler(22)()
+    return [
+        Workload("once", "short", (compile_wide(), str(_WIDE_CALLED))),
+        *([Workload("cc1", "short", compiler)] if compiler else []),
+    ]
 
 
 def make_true() -> Workload:
