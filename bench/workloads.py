@@ -177,9 +177,9 @@ _SIZES: dict[str, tuple[Callable[[], tuple[str, ...] | None], Callable[[], tuple
     "cc1": (_compiler(350), _compiler(22)),
     "node": (
         _tool("node", str(PROGRAMS / "jit.js"), "400"),
-        _tool("node", str(PROGRAMS / "jit.js"), "1"),
+        _tool("node", str(PROGRAMS / "jit.js"), "5"),
     ),
-    "java": (_java("Merge", 2500), _java("Merge", 1)),
+    "java": (_java("Merge", 2500), _java("Merge", 20)),
 }
 
 

@@ -27,6 +27,9 @@ READERS = (
     ("export", "--to", "drcov", "-o", "-"),
 )
 
+NEVER_LAID_OUT_ANEW = {"CLEW_RELAYOUT": "0"}
+"""How much is recorded of a program is then what a small disk was made for."""
+
 
 @pytest.fixture(scope="module")
 def trace(programs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -59,7 +62,8 @@ def recording_of_a_copy(trace: Path, *, quiet: bool = True) -> Iterator[subproce
         for word in runs.clew_command("record", *(["-q"] if quiet else []), "-o", trace, "--", "sed", "-u", "p")
     ]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=runs.environment()) as process:
+    environ = runs.environment() | NEVER_LAID_OUT_ANEW
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environ) as process:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
@@ -86,7 +90,8 @@ def test_a_disk_that_is_too_small_for_any_trace(tmp_path: Path, mode: str) -> No
     with small_disk(tmp_path / "small", 64 << 10) as small:
         trace = small / "out.clew"
         command = ["sh", "-c", "echo output; exit 3"]
-        recorded = runs.run(runs.clew_command("record", "--mode", mode, "-o", trace, "--", *command))
+        environ = runs.environment() | NEVER_LAID_OUT_ANEW
+        recorded = runs.run(runs.clew_command("record", "--mode", mode, "-o", trace, "--", *command), environ=environ)
         assert (recorded.status, recorded.stdout) == (3, b"output\n")
         assert b"the disk is full" in recorded.stderr
         assert b"clew recover" in recorded.stderr.splitlines()[-1]

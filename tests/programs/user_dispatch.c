@@ -48,11 +48,17 @@ static long blocked(long call, long a, long b, long c, long d)
     return result;
 }
 
+static volatile int other_may_call, other_has_called;
+
+/* Meanwhile the first thread must make no calls: they would be trapped. */
 static void *other(void *unused)
 {
+    while (!other_may_call)
+        ;
     selector = 1;
     long pid = raw(SYS_getppid, 0, 0, 0, 0);
     selector = 0;
+    other_has_called = 1;
     note("other thread is not asked", pid > 0);
     return unused;
 }
@@ -103,6 +109,9 @@ int main(void)
     setitimer(ITIMER_REAL, &never, NULL);
     note("wrong", wrong);
     pthread_create(&thread, NULL, other, NULL);
+    other_may_call = 1;
+    while (!other_has_called)
+        ;
     pthread_join(thread, NULL);
     pid_t child = fork();
     if (child == 0) {
