@@ -48,6 +48,8 @@ pub struct Engine {
     block: Block,
     /// What is translated next is come to by a call.
     pub is_called: bool,
+    /// Fragments that may be looked at to find warm ones (instrument/relayout.rs).
+    looks_saved: u32,
     /// Counters of edges that the dispatcher counts itself.
     edges: BTreeMap<DynamicEdge, u32>,
     counters_used: u32,
@@ -68,6 +70,7 @@ impl Engine {
             mangler: None,
             block: Block::new(),
             is_called: false,
+            looks_saved: 0,
             edges: BTreeMap::new(),
             counters_used: 0,
             instructions_translated: 0,

@@ -16,6 +16,8 @@ use iced_x86::Instruction;
 
 /// What ran so many times less often than it takes to be hot is on the way to be.
 const WARM_SHARE: u32 = 8;
+/// So many fragments may be looked at for each that was found to be hot.
+const LOOKS_EACH_TIME: u32 = 512;
 /// So many fragments that follow each other are found to be hot with the one in front of them, at most.
 const MAX_FOLLOWERS: usize = 8;
 
@@ -76,8 +78,14 @@ impl Engine {
     /// those that are on the way to be hot: what runs together is to lie together.
     pub fn retire_hot(&mut self, writer: &RingWriter, context: &ThreadContext, hot: u32) {
         self.retire_with_followers(writer, context, hot);
-        let limit = (self.shared.header().relayout_executions / WARM_SHARE).max(1);
+        // In a large program looking for the warm ones each time would cost more than it gains.
         let n = self.cache.fragments.len() as u32;
+        self.looks_saved = self.looks_saved.saturating_add(LOOKS_EACH_TIME);
+        if self.looks_saved < n {
+            return;
+        }
+        self.looks_saved = 0;
+        let limit = (self.shared.header().relayout_executions / WARM_SHARE).max(1);
         for id in n.saturating_sub(HEAT_CELLS)..n {
             // Cells lie together, so most fragments need not be looked at.
             if heat(self, context, id) >= limit && self.cache.fragment(id).counts_heat {

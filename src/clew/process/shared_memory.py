@@ -46,7 +46,7 @@ MEMFD_NAME: Final = "clew"
 MAX_REGIONS: Final = 4096
 """Processes that a process and its forks' children can be at one time."""
 
-RELAYOUT_EXECUTIONS: Final = 8192
+RELAYOUT_EXECUTIONS: Final = 16384
 MAX_RELAYOUT_EXECUTIONS: Final = 65535
 
 PAGE_BYTES: Final = 4096
