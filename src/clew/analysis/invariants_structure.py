@@ -14,6 +14,7 @@ import numpy as np
 from clew.analysis.arrays import Array, TraceArrays, byte_lengths, find_rows, to_numpy
 from clew.analysis.broken_places import Places, places_of_blocks, places_of_edges, places_of_rows
 from clew.binary.disassembly import instruction_starts
+from clew.store.columns import distinct
 from clew.store.trace import Trace
 
 __all__ = ["STRUCTURE_INVARIANTS", "check_coverage", "check_manifest"]
@@ -72,7 +73,7 @@ def check_processes(arrays: TraceArrays) -> Iterator[Places]:
     known = arrays.numbers("processes", "process_id")
     for table in ("threads", "images", "blocks", "edges", "counts", "events"):
         process = arrays.numbers(table, "process_id")
-        used = np.unique(process[np.append([True], process[1:] != process[:-1])[: len(process)]])
+        used = distinct(process[np.append([True], process[1:] != process[:-1])[: len(process)]])
         unknown = used[~np.isin(used, known)].tolist()
         yield Places.of([((number,), f"{table}: no process {number}") for number in unknown])
 
@@ -173,10 +174,11 @@ def check_edge_places(arrays: TraceArrays) -> Iterator[Places]:
     straight &= arrays.app_pc[target] != end[source]
     yield places_of_edges(arrays, straight, "it does not lead to where its block ends")
     called = known & arrays.is_kind("call", "indirect_call")
-    calls = source[called].astype(np.int64) << 32 | target[called]
+    calls = np.append(distinct(source[called].astype(np.int64) << 32 | target[called]), -1)
     returns = known & (arrays.callee >= 0)
     unknown = np.zeros(arrays.n_edges, bool)
-    unknown[returns] = ~np.isin(source[returns].astype(np.int64) << 32 | arrays.callee[returns], calls)
+    returned = source[returns].astype(np.int64) << 32 | arrays.callee[returns]
+    unknown[returns] = calls[np.searchsorted(calls[:-1], returned)] != returned
     yield places_of_edges(arrays, unknown, "a return from a callee that was never called from there")
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from clew.store.columns import Array, to_numpy
+from clew.store.columns import Array, distinct, to_numpy
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
 
@@ -131,8 +131,8 @@ def _link_references(links: _Links, ids: Array, starts: Array, owners: Array, ra
     )
     stops = np.append(starts[1:], len(ids))
     for run in np.flatnonzero(~is_own).tolist():
-        named = np.unique(ids[starts[run] : stops[run]])
-        for other in np.unique(ranges.find_owner(named[named >= 0])).tolist():
+        named = distinct(ids[starts[run] : stops[run]])
+        for other in distinct(ranges.find_owner(named[named >= 0])).tolist():
             if other >= 0:
                 links.join(int(owners[run]), other)
 

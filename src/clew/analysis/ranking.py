@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from clew.analysis.arrays import Array, TraceArrays
+from clew.store.columns import distinct
 from clew.store.trace import Trace
 
 __all__ = ["Ranking", "Row"]
@@ -70,7 +71,7 @@ class Ranking(ABC):
 
     def note_images(self, arrays: TraceArrays) -> None:
         """Take note of the images that code of a piece ran in."""
-        images = np.unique(arrays.block_image[arrays.block_executions > 0])
+        images = distinct(arrays.block_image[arrays.block_executions > 0])
         self.image_rows.update(arrays.trace.whole_rows("images", images[images >= 0]).tolist())
 
     @abstractmethod

@@ -14,6 +14,7 @@ from clew.analysis.arrays import Array, TraceArrays
 from clew.analysis.functions import FunctionTable, name_function
 from clew.analysis.places import describe_blocks, find_blocks, place_of
 from clew.analysis.ranking import Ranking, Row
+from clew.store.columns import distinct
 from clew.store.trace import Trace
 
 __all__ = ["BlockRanking", "EdgeRanking", "FunctionRanking", "ImageRanking", "ThreadRanking"]
@@ -135,7 +136,7 @@ class ImageRanking(Ranking):
     def collect(self, arrays: TraceArrays) -> dict[str, Array]:
         arrays.load("blocks", "block_id", "pid", "image_id", "n_instructions")
         arrays.load("images", "image_id", "pid")
-        n_images, pids = arrays.trace.n_rows("images"), np.unique(arrays.block_pid)
+        n_images, pids = arrays.trace.n_rows("images"), distinct(arrays.block_pid)
         # One more row for each process: what lies in no image.
         group = np.where(
             arrays.block_image >= 0, arrays.block_image, n_images + np.searchsorted(pids, arrays.block_pid)

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from clew.analysis.linked import Runs, find_linked, find_runs
-from clew.store.columns import Array
+from clew.store.columns import Array, distinct
 from clew.store.excerpt import Excerpt
 from clew.store.rows import RowRanges
 from clew.store.schema import SCHEMAS
@@ -29,7 +29,7 @@ def iter_by_pid(trace: Trace, piece_rows: int = PIECE_ROWS) -> Iterator[Trace]:
         yield trace
         return
     runs = {table: find_runs(trace, table, "pid") for table in SCHEMAS}
-    pids = np.unique(np.concatenate([of_table.owner for of_table in runs.values()]))
+    pids = distinct(np.concatenate([of_table.owner for of_table in runs.values()]))
     yield from _iter_pieces(trace, runs, {pid: pid for pid in pids.tolist()}, piece_rows)
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "binaries",
     "booleans",
     "byte_lengths",
+    "distinct",
     "numbers",
     "optional_numbers",
     "text_lists",
@@ -104,6 +105,15 @@ def to_words(column: pa.ChunkedArray, known: Sequence[str]) -> Array:
     index = {word: index for index, word in enumerate(known)}
     lookup = np.array([index.get(word, -1) for word in array.dictionary.to_pylist()] + [-1])
     found: Array = lookup[to_numpy(array.indices)]
+    return found
+
+
+def distinct(values: Array) -> Array:
+    """The different numbers among some, sorted; numpy's own function loads masked arrays, and takes longer."""
+    rising = np.sort(values)
+    is_first = np.ones(len(rising), bool)
+    is_first[1:] = rising[1:] != rising[:-1]
+    found: Array = rising[is_first]
     return found
 
 

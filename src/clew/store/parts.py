@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clew.errors import TraceDamagedError
-from clew.store.columns import Array, to_numpy
+from clew.store.columns import Array, distinct, to_numpy
 from clew.store.rows import RowRanges
 from clew.store.schema import SCHEMAS
 
@@ -108,7 +108,7 @@ class TableParts:
     def find_first(self, column: str, values: Iterable[int]) -> dict[int, int]:
         """By value, of a few in a column of integers, the first row that has it; those that no row has are left out."""
         rows: dict[int, int] = {}
-        wanted = np.unique(np.array(list(values), np.int64))
+        wanted = distinct(np.array(list(values), np.int64))
         for group in self.groups:
             wanted = wanted[[value not in rows for value in wanted.tolist()]]
             if len(wanted) and self._may_hold(group, column, int(wanted[0]), int(wanted[-1])):
