@@ -15,7 +15,7 @@ from clew.analysis.arrays import TraceArrays
 from clew.analysis.broken_places import Places, PlacesSoFar
 from clew.analysis.invariants_flow import FLOW_INVARIANTS
 from clew.analysis.invariants_structure import STRUCTURE_INVARIANTS, check_coverage, check_manifest
-from clew.analysis.split import PIECE_ROWS, iter_closed
+from clew.analysis.split import iter_closed
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
 
@@ -54,7 +54,7 @@ def list_invariants() -> list[Invariant]:
     return [Invariant(name, check, _OF_WHOLE.get(name)) for name, check in [*STRUCTURE_INVARIANTS, *FLOW_INVARIANTS]]
 
 
-def check_invariants(trace: Trace, *, max_examples: int = 5, piece_rows: int = PIECE_ROWS) -> list[Finding]:
+def check_invariants(trace: Trace, *, max_examples: int = 5, piece_rows: int | None = None) -> list[Finding]:
     """What does not hold in `trace`; empty for a good one. Raises TraceDamagedError if a table can't be read.
 
     What is found does not depend on `piece_rows`, how many rows of several processes are looked at together.

@@ -6,7 +6,6 @@ Runs in the controller. So what a question costs in memory is bounded by the lar
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import numpy as np
 
@@ -19,12 +18,13 @@ from clew.store.trace import Trace
 
 __all__ = ["iter_by_pid", "iter_closed"]
 
-PIECE_ROWS: Final = 1 << 20
+PIECE_ROWS = 1 << 20
 """Rows of all tables that are looked at together, if several processes have them; one that has more is alone."""
 
 
-def iter_by_pid(trace: Trace, piece_rows: int = PIECE_ROWS) -> Iterator[Trace]:
+def iter_by_pid(trace: Trace, piece_rows: int | None = None) -> Iterator[Trace]:
     """Pieces of `trace` that together are all of it, each with everything about some process ids."""
+    piece_rows = PIECE_ROWS if piece_rows is None else piece_rows
     if _is_one_piece(trace, piece_rows):
         yield trace
         return
@@ -33,11 +33,12 @@ def iter_by_pid(trace: Trace, piece_rows: int = PIECE_ROWS) -> Iterator[Trace]:
     yield from _iter_pieces(trace, runs, {pid: pid for pid in pids.tolist()}, piece_rows)
 
 
-def iter_closed(trace: Trace, piece_rows: int = PIECE_ROWS) -> Iterator[Trace]:
+def iter_closed(trace: Trace, piece_rows: int | None = None) -> Iterator[Trace]:
     """Pieces of `trace` that together are all of it, each with everything about some rows of `processes`.
 
     No row names a row of another piece, and no id is in two of them, be the trace damaged as it may.
     """
+    piece_rows = PIECE_ROWS if piece_rows is None else piece_rows
     if _is_one_piece(trace, piece_rows):
         yield trace
         return
