@@ -24,7 +24,7 @@ def record_with(relayout: str, program: str, trace: Path) -> int:
     environ = runs.environment() | {"CLEW_RELAYOUT": relayout}
     run = runs.record([find(program).path], trace, "--stats", fixed_layout=True, environ=environ)
     assert run.status == 0, run.stderr
-    relaid = re.search(rb"^clew: relaid (\d+)$", run.stderr, re.MULTILINE)
+    relaid = re.search(rb"^clew: +relaid +(\d+) ", run.stderr, re.MULTILINE)
     assert relaid is not None, run.stderr
     runs.read(trace)
     return int(relaid[1])

@@ -17,12 +17,16 @@ import tempfile
 import time
 from pathlib import Path
 
+import clew.analysis.block_lines
+import clew.analysis.hot_lines
 import clew.analysis.hottest
 import clew.analysis.invariants
+import clew.cli.info_text
 import clew.cli.report_text
 import clew.export.formats
 import clew.recording.assemble
 import clew.recording.journal_reader  # noqa: F401 - imported once, for all the children
+from clew.analysis import split
 from clew.cli import export, info, main, recover, report, verify
 from clew.recording.journal import JOURNAL_NAME
 from clew.recording.snapshot import SNAPSHOT_NAME
@@ -32,7 +36,13 @@ from tests.fuzz.damage import damage
 DEFAULT_FAILURES = Path("build/fuzz")
 LIMIT_SECONDS = 60.0
 LIMIT_BYTES = 8 << 30  # of address space
-SHOWING = (info, verify, report, export)
+SHOWING = (info, verify, report, report, export)
+REPORTS = (
+    *(["--by", by] for by in ("function", "block", "edge", "line", "image", "thread")),
+    *(["--merge", "--by", by] for by in ("function", "line", "image")),
+)
+PIECE_ROWS = (split.PIECE_ROWS, 1000, 1)
+"""Rows that are looked at together: the traces here are small, and come in one piece otherwise."""
 WHOLE = "whole"
 CUT_OFF = "cut_off"
 SCRIPT = "for i in 1 2 3; do (exit $i); done; /bin/true; echo ready; {}"
@@ -106,6 +116,8 @@ def fuzz_one(seed: int, traces: Path, failures: Path) -> str | None:
         damage(trace, seed)
         shutil.copytree(trace, folder / "kept")
         commands = [[module.__name__.rpartition(".")[2], str(trace)] for module in SHOWING]
+        commands[SHOWING.index(report)] += REPORTS[seed % len(REPORTS)]
+        split.PIECE_ROWS = PIECE_ROWS[seed // 2 % len(PIECE_ROWS)]
         commands[SHOWING.index(export)] += ["-q", "--to", "drcov", "-o", str(folder / "exported")]
         if kind == CUT_OFF:
             commands.insert(0, [recover.__name__.rpartition(".")[2], str(trace)])

@@ -11,7 +11,7 @@ import pyarrow as pa
 from clew.store.manifest import Manifest
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
-from clew.store.writer import TraceWriter
+from clew.store.writer import PART_ROWS, TraceWriter
 
 BASE = 0x400000
 
@@ -115,13 +115,32 @@ def small_trace() -> Rows:
     }
 
 
-def write_trace(tables: Rows, directory: Path, **fields: Any) -> Trace:
-    """Write rows as a trace into `directory`, which is made, and open it. Keywords replace fields of the manifest."""
-    directory.mkdir()
-    writer = TraceWriter(directory)
-    for table, content in tables.items():
-        writer.write(table, pa.Table.from_pylist(content, SCHEMAS[table]))
-    manifest: dict[str, Any] = {
+def repeated_trace(n: int) -> Rows:
+    """`n` processes that did the same: pids and tids from 7 on, ids one after another."""
+    one = small_trace()
+    sizes = {"block": len(one["blocks"]), "edge": len(one["edges"])}
+    return put_together([small_trace() for _ in range(n)], sizes)
+
+
+def put_together(processes: list[Rows], sizes: dict[str, int]) -> Rows:
+    """One trace of several, each of one process: pids and tids are one more in each, ids by one, or by `sizes`."""
+    rows: Rows = {table: [] for table in small_trace()}
+    for number, process in enumerate(processes):
+        for table, content in process.items():
+            for row in content:
+                for name in row:
+                    if name in ("pid", "tid"):
+                        row[name] += number
+                    elif name.endswith("_id") and name != "build_id" and row[name] is not None:
+                        kind = name.removesuffix("_id").rpartition("_")[2]
+                        row[name] += number * sizes.get(kind, 1)
+            rows[table] += content
+    return rows
+
+
+def make_manifest(processes: list[dict[str, Any]], **fields: Any) -> Manifest:
+    """A manifest of a trace without losses. Keywords replace fields."""
+    content: dict[str, Any] = {
         "command": ["it", "-x"],
         "mode": "counts",
         "include": [],
@@ -132,8 +151,23 @@ def write_trace(tables: Rows, directory: Path, **fields: Any) -> Trace:
         "machine": {},
         "cpu": {"target_seconds": 1.0, "controller_seconds": 0.5},
         "losses": {"dropped_records": 0, "damaged_records": 0},
-        "processes": [{"pid": row["pid"], "code": 0} for row in tables["processes"]],
+        "processes": processes,
         "warnings": [],
     }
-    writer.finish(Manifest(**(manifest | fields)))
+    return Manifest(**(content | fields))
+
+
+def write_trace(tables: Rows, directory: Path, part_rows: int = PART_ROWS, **fields: Any) -> Trace:
+    """Write rows as a trace into `directory`, which is made, and open it. Keywords replace fields of the manifest."""
+    directory.mkdir()
+    writer = TraceWriter(directory, part_rows)
+    for table, content in tables.items():
+        of_process: list[list[dict[str, Any]]] = []
+        for row in content:
+            if not of_process or of_process[-1][-1]["process_id"] != row["process_id"]:
+                of_process.append([])
+            of_process[-1].append(row)
+        for rows in of_process:
+            writer.write(table, pa.Table.from_pylist(rows, SCHEMAS[table]))
+    writer.finish(make_manifest([{"pid": row["pid"], "code": 0} for row in tables["processes"]], **fields))
     return Trace(directory)

@@ -228,8 +228,9 @@ fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, 
     if !engine.cache.link(exit_id, id) {
         engine.shared.report_error(error_code::NO_SLAB, [context.rip, 2, 0, 0]);
     }
-    let links = engine.cache.n_links;
+    let (links, unlinks) = (engine.cache.n_links, engine.cache.n_unlinks);
     engine.shared.set(crate::status_field!(links), links);
+    engine.shared.set(crate::status_field!(unlinks), unlinks);
 }
 
 /// A direct exit without a link, or a stub that stands for something else. Returns the exit to link.

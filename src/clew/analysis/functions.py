@@ -5,63 +5,50 @@ Runs in the controller. By symbol; where a file has none, by its unwind table; e
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from clew.analysis.arrays import Array, TraceArrays, find_rows, to_numpy
+from clew.analysis.arrays import Array, TraceArrays
 
-__all__ = ["FunctionTable"]
+__all__ = ["COLUMNS", "NO_OFFSET", "FunctionTable", "name_function"]
 
-_NO_FUNCTION = np.iinfo(np.uint64).max
+COLUMNS: Final = ("block_id", "pid", "image_id", "offset", "function_offset", "n_instructions")
+"""Columns of the blocks that tell of functions."""
+
+NO_OFFSET: Final = np.iinfo(np.uint64).max
+"""Where a function starts, if that is not known."""
 
 
 class FunctionTable:
     """Functions of a trace, one for each process, image and start in it.
 
     `of_block` has the function (an index) of each row of the blocks. By function: `image` is the row of its image, or
-    -1; `offset` where it starts there, u64, the highest number where that is not known; `first_block` a row of it.
+    -1; `offset` where it starts there, u64, NO_OFFSET where that is not known; `first_block` a row of it.
     """
 
     def __init__(self, arrays: TraceArrays) -> None:
         self._arrays = arrays
-        image_ids = to_numpy(arrays.trace.images["image_id"])
-        image = find_rows(image_ids, to_numpy(arrays.blocks["image_id"]))
-        offset = to_numpy(arrays.blocks["function_offset"]).astype(np.uint64)
-        offset = np.where(image >= 0, offset, _NO_FUNCTION)
-        order = np.lexsort((offset, image, arrays.block_pid))
-        starts = np.ones(len(order), bool)
-        for column in (offset, image, arrays.block_pid):
-            if len(order):
-                starts[1:] &= column[order][1:] == column[order][:-1]
-        starts[1:] = ~starts[1:]
-        number = np.cumsum(starts) - 1
+        arrays.load("blocks", *COLUMNS)
+        image, pid = arrays.block_image, arrays.block_pid
+        offset = arrays.numbers("blocks", "function_offset").astype(np.uint64)
+        offset = np.where(image >= 0, offset, NO_OFFSET)
+        order = np.lexsort((offset, image, pid))
+        starts = np.zeros(len(order), bool)
+        starts[:1] = True
+        for column in (offset, image, pid):
+            sorted_column = column[order]
+            starts[1:] |= sorted_column[1:] != sorted_column[:-1]
         self.of_block: Array = np.empty(len(order), np.int64)
-        self.of_block[order] = number
+        self.of_block[order] = np.cumsum(starts) - 1
         self.first_block: Array = order[starts]
-        self.pid: Array = arrays.block_pid[self.first_block]
+        self.pid: Array = pid[self.first_block]
         self.image: Array = image[self.first_block]
         self.offset: Array = offset[self.first_block]
 
     def __len__(self) -> int:
         return len(self.first_block)
-
-    def name(self, function: int) -> str:
-        """How it is called, mangled as in the symbol table; `sub_` and its offset where it has no symbol."""
-        symbol = self._arrays.blocks["symbol"][int(self.first_block[function])].as_py()
-        if symbol is not None:
-            return str(symbol)
-        if self.image[function] < 0:
-            return "(outside of images)"
-        if self.offset[function] == _NO_FUNCTION:
-            return "(no function known)"
-        return f"sub_{int(self.offset[function]):x}"
-
-    def image_path(self, function: int) -> str | None:
-        """Path of its image; None outside of images."""
-        row = int(self.image[function])
-        return None if row < 0 else str(self._arrays.trace.images["path"][row].as_py())
 
     def add_up(self, by_block: npt.NDArray[Any]) -> Array:
         """Sums of a number of each block, by function."""
@@ -75,7 +62,7 @@ class FunctionTable:
         comes = arrays.is_kind("call", "indirect_call", "jump", "indirect_jump", "taken", "signal", "fault", "start")
         comes &= arrays.edge_target >= 0
         target, source = arrays.edge_target, arrays.edge_source
-        offset = to_numpy(arrays.blocks["offset"])
+        offset = arrays.numbers("blocks", "offset")
         at_start = offset == self.offset[self.of_block]
         comes[comes] = at_start[target[comes]]
         from_inside = np.zeros(len(comes), bool)
@@ -96,3 +83,15 @@ class FunctionTable:
         returned = arrays.is_kind("return") & (arrays.callee >= 0)
         np.add.at(returns, self.of_block[arrays.callee[returned]], arrays.edge_executions[returned])
         return calls, returns
+
+
+def name_function(symbol: str | None, image: str | None, offset: int) -> str:
+    """How a function is called: as in the symbol table, mangled; `sub_` and its offset where it has no symbol.
+
+    `image` is the path of its image, None outside of images; `offset` where it starts there, or NO_OFFSET.
+    """
+    if symbol is not None:
+        return symbol
+    if image is None:
+        return "(outside of images)"
+    return "(no function known)" if offset == NO_OFFSET else f"sub_{offset:x}"

@@ -2,30 +2,36 @@
 
 Runs in the controller. Proves structure (ids lead somewhere, edges start and end where blocks do), flow (what comes
 into a block goes out of it, by thread), and that totals agree between tables. Not whether the program really ran so:
-that takes another tracer.
+that takes another tracer. A trace is checked process by process, so memory is bounded by the largest of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from clew.analysis.arrays import TraceArrays
+from clew.analysis.broken_places import Places, PlacesSoFar
 from clew.analysis.invariants_flow import FLOW_INVARIANTS
-from clew.analysis.invariants_structure import STRUCTURE_INVARIANTS
+from clew.analysis.invariants_structure import STRUCTURE_INVARIANTS, check_coverage, check_manifest
+from clew.analysis.split import iter_closed
+from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
 
 __all__ = ["Finding", "Invariant", "check_invariants", "list_invariants"]
 
-Check = Callable[[TraceArrays], list[str]]
-
 
 @dataclass(frozen=True)
 class Invariant:
-    """Something that holds in every trace. `name` is a sentence."""
+    """Something that holds in every trace. `name` is a sentence.
+
+    `check` looks at some processes of it, `check_whole`, where there is one, at what is only there once.
+    """
 
     name: str
-    check: Check
+    check: Callable[[TraceArrays], Iterator[Places]]
+    check_whole: Callable[[Trace], list[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -37,21 +43,42 @@ class Finding:
     examples: list[str]
 
 
+_OF_WHOLE: Final[dict[str, Callable[[Trace], list[str]]]] = {
+    "every row belongs to a process of the trace": check_manifest,
+    "counts are of blocks, edges and threads of the trace, each once": check_coverage,
+}
+
+
 def list_invariants() -> list[Invariant]:
     """Every invariant, in the order in which they are checked."""
-    return [Invariant(name, check) for name, check in [*STRUCTURE_INVARIANTS, *FLOW_INVARIANTS]]
+    return [Invariant(name, check, _OF_WHOLE.get(name)) for name, check in [*STRUCTURE_INVARIANTS, *FLOW_INVARIANTS]]
 
 
-def check_invariants(
-    trace: Trace, *, max_examples: int = 5, on_checked: Callable[[Invariant], None] | None = None
-) -> list[Finding]:
-    """What does not hold in `trace`; empty for a good one. Raises TraceDamagedError if a table can't be read."""
-    arrays = TraceArrays(trace)
+def check_invariants(trace: Trace, *, max_examples: int = 5, piece_rows: int | None = None) -> list[Finding]:
+    """What does not hold in `trace`; empty for a good one. Raises TraceDamagedError if a table can't be read.
+
+    What is found does not depend on `piece_rows`, how many rows of several processes are looked at together.
+    """
+    invariants = list_invariants()
+    found: list[list[PlacesSoFar]] = [[] for _ in invariants]
+    for piece in iter_closed(trace, piece_rows):
+        arrays = TraceArrays(piece)
+        for table in ("blocks", "edges", "counts"):
+            arrays.load(table, *(name for name in SCHEMAS[table].names if name not in _UNASKED))
+        for invariant, questions in zip(invariants, found, strict=True):
+            for index, places in enumerate(invariant.check(arrays)):
+                if index == len(questions):
+                    questions.append(PlacesSoFar(max_examples))
+                questions[index].add(places)
     findings = []
-    for invariant in list_invariants():
-        places: Sequence[str] = invariant.check(arrays)
-        if places:
-            findings.append(Finding(invariant.name, len(places), list(places[:max_examples])))
-        if on_checked is not None:
-            on_checked(invariant)
+    for invariant, questions in zip(invariants, found, strict=True):
+        told = [] if invariant.check_whole is None else invariant.check_whole(trace)
+        n_places = sum(question.n for question in questions) + len(told)
+        if n_places:
+            examples = [text for question in questions for text in question.examples] + told
+            findings.append(Finding(invariant.name, n_places, examples[:max_examples]))
     return findings
+
+
+_UNASKED: Final = ("symbol", "symbol_offset", "function_offset")
+"""Columns that nothing is asked of."""

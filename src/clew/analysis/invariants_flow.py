@@ -9,27 +9,18 @@ after the other, whose counts are one: each of them may have such a block, and i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from clew.analysis.arrays import TraceArrays, pack_threads
+from clew.analysis.arrays import Array, TraceArrays
+from clew.analysis.broken_places import Key, Places
+from clew.analysis.thread_sums import ThreadSums
 
 __all__ = ["FLOW_INVARIANTS"]
 
-Array = npt.NDArray[Any]
-Check = Callable[[TraceArrays], list[str]]
-
-
-def _by_thread(arrays: TraceArrays, thread: Array, row: Array, amount: Array) -> tuple[Array, Array, Array]:
-    """Sums of `amount` by thread and row: threads, rows, and the sums that are not 0."""
-    key, where = np.unique(thread.astype(np.int64) * (max(arrays.n_blocks, 1)) + row, return_inverse=True)
-    total = np.zeros(len(key), np.int64)
-    np.add.at(total, where, amount)
-    kept = total != 0
-    return key[kept] // max(arrays.n_blocks, 1), key[kept] % max(arrays.n_blocks, 1), total[kept]
+Check = Callable[[TraceArrays], Iterator[Places]]
 
 
 def _counted(arrays: TraceArrays) -> tuple[Array, Array]:
@@ -41,41 +32,38 @@ def _counted(arrays: TraceArrays) -> tuple[Array, Array]:
     return blocks, edges
 
 
-def _describe(arrays: TraceArrays, thread: int, row: int, says: str) -> str:
-    tid = int(arrays.tids[thread]) & 0xFFFFFFFF
-    return f"thread {tid}, block {arrays.block_id[row]} at {int(arrays.app_pc[row]):#x}: {says}"
+def _describe(arrays: TraceArrays, thread: int, row: int, says: str) -> tuple[Key, str]:
+    packed = int(arrays.tids[thread])
+    in_whole = int(arrays.trace.whole_rows("blocks", np.array([row]))[0])
+    place = f"thread {packed & 0xFFFFFFFF}, block {arrays.block_id[row]} at {int(arrays.app_pc[row]):#x}"
+    return (packed, in_whole), f"{place}: {says}"
 
 
-def _stopped_threads(arrays: TraceArrays) -> dict[int, int]:
+def _stopped_threads(arrays: TraceArrays) -> Counter[int]:
     """By thread (see `pack_threads`): how many of that number did not end by themselves."""
-    threads = arrays.trace.threads
-    key = pack_threads(threads)
-    stopped: dict[int, int] = {}
-    for thread, end in zip(key.tolist(), threads["end"].to_pylist(), strict=True):
-        stopped[thread] = stopped.get(thread, 0) + (end != "exit")
-    return stopped
+    ends = arrays.column("threads", "end").to_pylist()
+    return Counter(thread for thread, end in zip(arrays.thread_key.tolist(), ends, strict=True) if end != "exit")
 
 
 def _is_cut_off(arrays: TraceArrays) -> Array:
     """By thread of the counts: whether its end is not known, so that its counters were read while it ran on."""
-    threads = arrays.trace.threads
-    lost = [index for index, end in enumerate(threads["end"].to_pylist()) if end == "lost"]
-    cut_off: Array = np.isin(arrays.tids, pack_threads(threads)[lost])
+    lost = [index for index, end in enumerate(arrays.column("threads", "end").to_pylist()) if end == "lost"]
+    cut_off: Array = np.isin(arrays.tids, arrays.thread_key[lost])
     return cut_off
 
 
-def check_inflow(arrays: TraceArrays) -> list[str]:
+def check_inflow(arrays: TraceArrays) -> Iterator[Places]:
     """Edges into a block = its executions + what was interrupted or faulted before its first instruction."""
     blocks, edges = _counted(arrays)
-    edge, executions = arrays.count_edge[edges], arrays.count_executions
-    before = np.isin(edge, np.flatnonzero(arrays.is_kind("signal", "fault") & (arrays.edge_source >= 0)))
-    thread, row, excess = _by_thread(
-        arrays,
-        np.concatenate([arrays.count_thread[edges], arrays.count_thread[blocks], arrays.count_thread[edges[before]]]),
-        np.concatenate([arrays.edge_target[edge], arrays.count_block[blocks], arrays.edge_source[edge[before]]]),
-        np.concatenate([executions[edges], -executions[blocks], -executions[edges[before]]]),
-    )
-    recorded = arrays.is_recorded[row] & ~_is_cut_off(arrays)[thread] if arrays.n_blocks else np.zeros(0, bool)
+    thread, executions = arrays.count_thread, arrays.count_executions
+    edge = arrays.count_edge[edges]
+    before = (arrays.is_kind("signal", "fault") & (arrays.edge_source >= 0))[edge]
+    sums = ThreadSums(arrays)
+    sums.add(thread[edges], arrays.edge_target[edge], executions[edges])
+    sums.add(thread[blocks], arrays.count_block[blocks], -executions[blocks])
+    sums.add(thread[edges[before]], arrays.edge_source[edge[before]], -executions[edges[before]])
+    thread, row, excess = sums.find()
+    recorded = arrays.is_recorded[row] & ~_is_cut_off(arrays)[thread]
     if arrays.trace.manifest.include or arrays.trace.manifest.exclude:
         # Where no code is known, a filter may have hidden it, and with it how the thread came there.
         recorded &= arrays.n_instructions[row] > 0
@@ -83,111 +71,117 @@ def check_inflow(arrays: TraceArrays) -> list[str]:
     found = []
     for index in np.flatnonzero(recorded).tolist():
         tid = int(arrays.tids[thread[index]])
-        if 0 < excess[index] <= stopped.get(tid, 0):
+        if 0 < excess[index] <= stopped[tid]:
             stopped[tid] -= int(excess[index])  # The block it was in when it was stopped.
             continue
         says = (
             f"{abs(int(excess[index]))} executions {'came and did not run' if excess[index] > 0 else 'came by no edge'}"
         )
         found.append(_describe(arrays, int(thread[index]), int(row[index]), says))
-    return found
+    yield Places.of(found)
 
 
-def check_outflow(arrays: TraceArrays) -> list[str]:
+def check_outflow(arrays: TraceArrays) -> Iterator[Places]:
     """Executions of a block = edges out of its last instruction; returns, and exits that lead nowhere, have fewer."""
     blocks, edges = _counted(arrays)
-    edge, executions = arrays.count_edge[edges], arrays.count_executions
-    leaves = ~arrays.is_kind("signal", "fault", "return") & (arrays.edge_source >= 0)
-    out = leaves[edge] if len(edge) else np.zeros(0, bool)
-    thread, row, excess = _by_thread(
-        arrays,
-        np.concatenate([arrays.count_thread[blocks], arrays.count_thread[edges[out]]]),
-        np.concatenate([arrays.count_block[blocks], arrays.edge_source[edge[out]]]),
-        np.concatenate([executions[blocks], -executions[edges[out]]]),
-    )
-    if not len(row):
-        return []
+    thread, executions = arrays.count_thread, arrays.count_executions
+    edge = arrays.count_edge[edges]
+    out = (~arrays.is_kind("signal", "fault", "return") & (arrays.edge_source >= 0))[edge]
+    sums = ThreadSums(arrays)
+    sums.add(thread[blocks], arrays.count_block[blocks], executions[blocks])
+    sums.add(thread[edges[out]], arrays.edge_source[edge[out]], -executions[edges[out]])
+    thread, row, excess = sums.find()
     may_keep = arrays.ends_with("return", "none")[row] & (excess > 0)
     is_syscall = arrays.ends_with("syscall")[row]
-    last_calls: dict[int, int] = {}
-    threads = arrays.trace.threads
-    key = pack_threads(threads)
-    for tid in key.tolist():
-        last_calls[tid] = last_calls.get(tid, 0) + 1
+    last_calls = Counter(arrays.thread_key.tolist())
     found = []
     for index in np.flatnonzero(~may_keep & arrays.is_recorded[row] & ~_is_cut_off(arrays)[thread]).tolist():
         tid = int(arrays.tids[thread[index]])
-        if is_syscall[index] and 0 < excess[index] <= last_calls.get(tid, 0):
+        if is_syscall[index] and 0 < excess[index] <= last_calls[tid]:
             last_calls[tid] -= int(excess[index])  # The thread's last system call.
             continue
         says = f"{abs(int(excess[index]))} executions {'did not leave' if excess[index] > 0 else 'too many left'}"
         found.append(_describe(arrays, int(thread[index]), int(row[index]), says))
-    return found
+    yield Places.of(found)
 
 
-def check_returns(arrays: TraceArrays) -> list[str]:
+def check_returns(arrays: TraceArrays) -> Iterator[Places]:
     """Returns arrive as often as blocks that return ran, announced or not; not to be told where filters hide code."""
     manifest = arrays.trace.manifest
     if manifest.include or manifest.exclude or not arrays.n_blocks:
-        return []
+        return
     blocks, edges = _counted(arrays)
     edge = arrays.count_edge[edges]
     returns = arrays.ends_with("return")
     unannounced = arrays.is_kind("indirect_jump") & (arrays.edge_source >= 0)
     unannounced &= returns[arrays.edge_source]
-    arrive = (unannounced | arrays.is_kind("return"))[edge] if len(edge) else np.zeros(0, bool)
+    arrive = (unannounced | arrays.is_kind("return"))[edge]
     run = returns[arrays.count_block[blocks]]
     total = np.zeros(len(arrays.tids), np.int64)
     np.add.at(total, arrays.count_thread[blocks[run]], arrays.count_executions[blocks[run]])
     np.subtract.at(total, arrays.count_thread[edges[arrive]], arrays.count_executions[edges[arrive]])
     stopped = _stopped_threads(arrays)
-    return [
-        f"thread {tid & 0xFFFFFFFF}: {abs(excess)} returns {'did not arrive' if excess > 0 else 'too many arrived'}"
-        for tid, excess, is_cut_off in zip(
-            arrays.tids.tolist(), total.tolist(), _is_cut_off(arrays).tolist(), strict=True
-        )
-        if not is_cut_off and not 0 <= excess <= stopped.get(tid, 0)
-    ]
+    yield Places.of(
+        [
+            (
+                (tid,),
+                f"thread {tid & 0xFFFFFFFF}: {abs(excess)} returns "
+                f"{'did not arrive' if excess > 0 else 'too many arrived'}",
+            )
+            for tid, excess, is_cut_off in zip(
+                arrays.tids.tolist(), total.tolist(), _is_cut_off(arrays).tolist(), strict=True
+            )
+            if not is_cut_off and not 0 <= excess <= stopped[tid]
+        ]
+    )
 
 
-def check_starts(arrays: TraceArrays) -> list[str]:
+def check_starts(arrays: TraceArrays) -> Iterator[Places]:
     """Every thread that counted something started, once."""
     _, edges = _counted(arrays)
-    starts = edges[arrays.is_kind("start")[arrays.count_edge[edges]]] if len(edges) else edges
+    starts = edges[arrays.is_kind("start")[arrays.count_edge[edges]]]
     total = np.zeros(len(arrays.tids), np.int64)
     np.add.at(total, arrays.count_thread[starts], arrays.count_executions[starts])
-    threads = arrays.trace.threads
-    key = pack_threads(threads)
     manifest = arrays.trace.manifest
     is_whole = not manifest.include and not manifest.exclude
-    n_rows = Counter(key.tolist())
-    return [
-        f"thread {int(tid) & 0xFFFFFFFF}: it started {n} times"
-        for tid, n in zip(arrays.tids.tolist(), total.tolist(), strict=True)
-        if n > n_rows[tid] or (is_whole and n < n_rows[tid])
-    ]
+    n_rows = Counter(arrays.thread_key.tolist())
+    yield Places.of(
+        [
+            ((tid,), f"thread {tid & 0xFFFFFFFF}: it started {n} times")
+            for tid, n in zip(arrays.tids.tolist(), total.tolist(), strict=True)
+            if n > n_rows[tid] or (is_whole and n < n_rows[tid])
+        ]
+    )
 
 
-def check_totals(arrays: TraceArrays) -> list[str]:
+def check_totals(arrays: TraceArrays) -> Iterator[Places]:
     """Totals of threads are the sums of their counts."""
+    if arrays.trace.mode == "coverage":
+        return
     blocks, _ = _counted(arrays)
-    executions = np.zeros(len(arrays.tids), np.int64)
-    instructions = np.zeros(len(arrays.tids), np.int64)
-    np.add.at(executions, arrays.count_thread[blocks], arrays.count_executions[blocks])
-    ran = arrays.n_instructions[arrays.count_block[blocks]] * arrays.count_executions[blocks]
-    np.add.at(instructions, arrays.count_thread[blocks], ran)
-    summed = {tid: totals for tid, *totals in zip(arrays.tids.tolist(), executions.tolist(), instructions.tolist(),
-                                                  strict=True)}  # fmt: skip
-    told: dict[int, list[int]] = {}
-    for row in arrays.trace.threads.to_pylist():
-        totals = told.setdefault(row["process_id"] << 32 | (row["tid"] & 0xFFFFFFFF), [0, 0])
-        totals[0] += row["block_executions"]
-        totals[1] += row["instructions"]
-    return [
-        f"thread {tid & 0xFFFFFFFF}: its row says {totals}, its counts add up to {summed.get(tid, [0, 0])}"
-        for tid, totals in told.items()
-        if totals != summed.get(tid, [0, 0]) and arrays.trace.mode != "coverage"
-    ]
+    summed = np.zeros((2, len(arrays.tids) + 1), np.int64)
+    executions = arrays.count_executions[blocks]
+    np.add.at(summed[0], arrays.count_thread[blocks], executions)
+    np.add.at(summed[1], arrays.count_thread[blocks], arrays.n_instructions[arrays.count_block[blocks]] * executions)
+    # Threads in the order of their first rows, for several may have one number.
+    tids, first, which = np.unique(arrays.thread_key, return_index=True, return_inverse=True)
+    told = np.zeros((2, len(tids)), np.int64)
+    np.add.at(told[0], which, arrays.numbers("threads", "block_executions"))
+    np.add.at(told[1], which, arrays.numbers("threads", "instructions"))
+    at = np.searchsorted(arrays.tids, tids)
+    # The last sums are those of threads that the counts do not speak of.
+    at[np.append(arrays.tids, -1)[at] != tids] = len(arrays.tids)
+    rows = arrays.trace.whole_rows("threads", first)
+    yield Places.of(
+        sorted(
+            (
+                (int(rows[index]),),
+                f"thread {int(tids[index]) & 0xFFFFFFFF}: its row says {told[:, index].tolist()}, "
+                f"its counts add up to {summed[:, at[index]].tolist()}",
+            )
+            for index in np.flatnonzero((told != summed[:, at]).any(axis=0)).tolist()
+        )
+    )
 
 
 FLOW_INVARIANTS: Final[list[tuple[str, Check]]] = [

@@ -9,48 +9,75 @@ from typing import Any
 
 import numpy as np
 
-from clew.analysis.arrays import TraceArrays, find_rows, to_numpy
+from clew.analysis.arrays import TraceArrays
+from clew.analysis.split import iter_by_pid
 from clew.store.trace import Trace
 
-__all__ = ["summarize_totals", "summarize_trace"]
+__all__ = ["Totals", "summarize_totals", "summarize_trace"]
+
+
+class Totals:
+    """Totals over all processes: `add` every piece of a trace.
+
+    In mode coverage nothing was counted: executions and instructions are 0.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._sums = dict.fromkeys(("instructions", "block_executions", "blocks", "edges", "edge_executions"), 0)
+
+    def add(self, arrays: TraceArrays) -> None:
+        """Take in a piece."""
+        arrays.load("blocks", "block_id", "n_instructions")
+        executions = arrays.block_executions
+        self._sums["blocks"] += int(np.count_nonzero(executions))
+        self._sums["edges"] += arrays.n_edges
+        if self._trace.mode != "coverage":
+            self._sums["instructions"] += int((executions * arrays.n_instructions).sum())
+            self._sums["block_executions"] += int(executions.sum())
+            self._sums["edge_executions"] += int(arrays.edge_executions.sum())
+
+    def to_dict(self) -> dict[str, int]:
+        """The totals by name, and `lost_records`."""
+        return self._sums | {"lost_records": self._trace.manifest.lost_records}
+
+
+class _ImageTotals:
+    """What ran in each image, by its row: `executions`, `instructions` and `blocks`."""
+
+    def __init__(self, n_images: int) -> None:
+        self.executions, self.instructions, self.blocks = (np.zeros(n_images, np.int64) for _ in range(3))
+
+    def add(self, arrays: TraceArrays) -> None:
+        """Take in a piece."""
+        inside = np.flatnonzero(arrays.block_image >= 0)
+        image = arrays.trace.whole_rows("images", arrays.block_image[inside])
+        ran = arrays.block_executions[inside]
+        np.add.at(self.blocks, image, (ran > 0).astype(np.int64))
+        if arrays.trace.mode != "coverage":
+            np.add.at(self.executions, image, ran)
+            np.add.at(self.instructions, image, ran * arrays.n_instructions[inside])
 
 
 def summarize_totals(arrays: TraceArrays) -> dict[str, int]:
-    """Totals over all processes. In mode coverage nothing was counted: executions and instructions are 0."""
-    is_counted = arrays.trace.mode != "coverage"
-    executions = arrays.block_executions
-    return {
-        "instructions": int((executions * arrays.n_instructions).sum()) if is_counted else 0,
-        "block_executions": int(executions.sum()) if is_counted else 0,
-        "blocks": int(np.count_nonzero(executions)),
-        "edges": arrays.n_edges,
-        "edge_executions": int(arrays.edge_executions.sum()) if is_counted else 0,
-        "lost_records": arrays.trace.manifest.lost_records,
-    }
+    """Totals of a trace that is looked at as a whole."""
+    totals = Totals(arrays.trace)
+    totals.add(arrays)
+    return totals.to_dict()
 
 
 def summarize_trace(trace: Trace) -> dict[str, Any]:
     """Everything that `clew info --json` prints; addresses are hexadecimal strings."""
-    arrays = TraceArrays(trace)
     manifest = trace.manifest
-    images = _summarize_images(arrays)
+    totals, of_images = Totals(trace), _ImageTotals(trace.n_rows("images"))
+    for piece in iter_by_pid(trace):
+        arrays = TraceArrays(piece)
+        arrays.load("blocks", "block_id", "image_id", "n_instructions")
+        totals.add(arrays)
+        of_images.add(arrays)
+    images = _describe_images(trace, of_images)
+    threads = _describe_threads(trace)
     unfollowed = {index for index, row in enumerate(manifest.processes) if row.get("went_on_unfollowed")}
-    threads: dict[int, list[dict[str, Any]]] = {}
-    for row in trace.threads.to_pylist():
-        threads.setdefault(row["process_id"], []).append(
-            {
-                "tid": row["tid"],
-                "name": row["name"],
-                "instructions": row["instructions"],
-                "block_executions": row["block_executions"],
-                "tags": 0,
-                "stored_bytes": 0,
-                "end": row["end"],
-                "start_ns": row["start_ns"],
-                "end_ns": row["end_ns"],
-                "lost_records": row["lost_records"],
-            }
-        )
     processes = [
         {
             "pid": row["pid"],
@@ -76,7 +103,7 @@ def summarize_trace(trace: Trace) -> dict[str, Any]:
         "machine": manifest.machine,
         "start_ns": manifest.start_ns,
         "end_ns": manifest.end_ns,
-        "totals": summarize_totals(arrays),
+        "totals": totals.to_dict(),
         "losses": manifest.losses,
         "warnings": manifest.warnings,
         "processes": processes,
@@ -89,28 +116,41 @@ def _describe_exit(row: dict[str, Any]) -> dict[str, int | None]:
     return {"signal": row["signal"]} if row["signal"] is not None else {"code": row["exit_code"]}
 
 
-def _summarize_images(arrays: TraceArrays) -> dict[int, list[dict[str, Any]]]:
+def _describe_threads(trace: Trace) -> dict[int, list[dict[str, Any]]]:
+    """Threads by process_id."""
+    threads: dict[int, list[dict[str, Any]]] = {}
+    for row in trace.threads.to_pylist():
+        threads.setdefault(row["process_id"], []).append(
+            {
+                "tid": row["tid"],
+                "name": row["name"],
+                "instructions": row["instructions"],
+                "block_executions": row["block_executions"],
+                "tags": 0,
+                "stored_bytes": 0,
+                "end": row["end"],
+                "start_ns": row["start_ns"],
+                "end_ns": row["end_ns"],
+                "lost_records": row["lost_records"],
+            }
+        )
+    return threads
+
+
+def _describe_images(trace: Trace, totals: _ImageTotals) -> dict[int, list[dict[str, Any]]]:
     """Images by process_id, with what ran in each; those in which nothing ran as well."""
-    table = arrays.trace.images
-    row_of_block = find_rows(to_numpy(table["image_id"]), to_numpy(arrays.blocks["image_id"]))
-    n = table.num_rows
-    inside = row_of_block >= 0
-    executions, instructions, blocks = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    counted = arrays.block_executions if arrays.trace.mode != "coverage" else np.zeros(arrays.n_blocks, np.int64)
-    np.add.at(executions, row_of_block[inside], counted[inside])
-    np.add.at(instructions, row_of_block[inside], (counted * arrays.n_instructions)[inside])
-    np.add.at(blocks, row_of_block[inside], (arrays.block_executions > 0)[inside].astype(np.int64))
     images: dict[int, list[dict[str, Any]]] = {}
-    for index, row in enumerate(table.to_pylist()):
+    sums = zip(totals.instructions.tolist(), totals.executions.tolist(), totals.blocks.tolist(), strict=True)
+    for row, (instructions, executions, blocks) in zip(trace.images.to_pylist(), sums, strict=True):
         images.setdefault(row["process_id"], []).append(
             {
                 "path": row["path"],
                 "base": hex(row["base"]),
                 "size_bytes": row["size_bytes"],
                 "build_id": row["build_id"],
-                "instructions": int(instructions[index]),
-                "block_executions": int(executions[index]),
-                "blocks": int(blocks[index]),
+                "instructions": instructions,
+                "block_executions": executions,
+                "blocks": blocks,
             }
         )
     return images

@@ -64,6 +64,10 @@ what_to_record = _together(
 )
 
 what_is_said = _together(
-    click.option("--stats", is_flag=True, help="Print the runtime's own numbers at the end."),
+    click.option(
+        "--stats",
+        is_flag=True,
+        help="Print the runtime's own numbers at the end, and what each is.",
+    ),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
 )

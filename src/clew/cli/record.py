@@ -19,6 +19,7 @@ import click
 
 from clew.cli.console import is_quiet, say
 from clew.cli.options import what_is_said, what_to_record
+from clew.cli.statistics_text import iter_statistics
 from clew.errors import ClewError
 from clew.process.launch import original_environment
 from clew.protocol._constants import Mode
@@ -108,8 +109,8 @@ def print_result(
     elif not is_quiet and sys.stderr is not None:
         _print_summary(result)
     if with_statistics:
-        for name, value in {**result.statistics, **more}.items():
-            say(f"{name} {value}")
+        for line in iter_statistics({**result.statistics, **more}):
+            say(line)
     return result
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,36 +28,44 @@ _LOSSES = {"changed": "is not what it was when it ran", "gone": "is gone", "unre
     "-n", "n_rows", type=click.IntRange(1), default=None, metavar="N", help="How many rows; default 20, of blocks 10."
 )
 @click.option("--pid", type=click.IntRange(1), default=None, metavar="PID", help="Only what this process ran.")
+@click.option("--merge", is_flag=True, help="Add up over processes what is in the same file: functions, lines, images.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print comma-separated values.")
 @click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
-def command(trace_path: Path, by: str, n_rows: int | None, pid: int | None, as_json: bool, as_csv: bool) -> None:
+def command(
+    trace_path: Path, by: str, n_rows: int | None, pid: int | None, merge: bool, as_json: bool, as_csv: bool
+) -> None:
     """Show what in TRACE ran the most instructions. In mode coverage, where nothing is counted, what has most."""
-    from clew.analysis.arrays import TraceArrays
-    from clew.analysis.hot_lines import find_lost_images
-    from clew.analysis.hottest import RANKINGS
+    # numpy's linear algebra would start threads that are of no use here.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from clew.analysis.hottest import MERGEABLE, rank
     from clew.errors import UsageError
     from clew.store.trace import Trace
 
     if as_json and as_csv:
         raise UsageError("--json and --csv: choose one")
+    if merge and by not in MERGEABLE:
+        raise UsageError(f"--merge: not of {by}s; choose one of --by {', '.join(MERGEABLE)}")
+    if merge and pid is not None:
+        raise UsageError("--merge and --pid: choose one")
     trace = Trace(trace_path)
     pids = list(dict.fromkeys(process["pid"] for process in trace.manifest.processes))
     if pid is not None and pid not in pids:
         some = ", ".join(map(str, pids[:4])) + (", …" if len(pids) > 4 else "")
         raise UsageError(f"process {pid}: not in this trace, which is of {some}; see `clew info`")
-    arrays = TraceArrays(trace, pid)
-    rows = RANKINGS[by](arrays, n_rows or (10 if by == "block" else 20))
+    ranked = rank(trace, by, n_rows or (10 if by == "block" else 20), pid=pid, merge=merge)
     if as_json:
-        click.echo(json.dumps({"by": by, "rows": rows}, indent=1))
+        click.echo(json.dumps({"by": by, "rows": ranked.rows}, indent=1))
     elif as_csv:
-        _print_csv(rows)
+        _print_csv(ranked.rows)
     else:
         from clew.cli.report_text import print_report
 
-        print_report(arrays, by, rows)
+        print_report(trace, by, ranked.rows, has_processes=pid is None and len(pids) > 1)
     if by in ("line", "block"):
-        for path, loss in find_lost_images(arrays):
+        from clew.analysis.lost_images import find_lost_images
+
+        for path, loss in find_lost_images(trace, ranked.image_rows):
             say(escape_control(f"note: {path} {_LOSSES[loss]}, so its lines are not known"))
 
 

@@ -5,16 +5,11 @@ Runs in the controller. Which rows there are, and in which order, is `clew.analy
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from clew.analysis.arrays import TraceArrays, find_rows, to_numpy
-from clew.analysis.hot_lines import find_block_lines
-from clew.binary.disassembly import disassemble
-from clew.binary.lines import SourceLine
 from clew.cli.tables import (
     Column,
     escaped,
@@ -26,6 +21,10 @@ from clew.cli.tables import (
     make_console,
     print_table,
 )
+from clew.store.trace import Trace
+
+if TYPE_CHECKING:
+    from clew.binary.lines import SourceLine
 
 __all__ = ["print_report"]
 
@@ -35,22 +34,22 @@ _MAX_LISTED = 24
 """Instructions of one block that are listed at most."""
 
 
-def print_report(arrays: TraceArrays, by: str, rows: list[Row]) -> None:
-    """Print `rows`, a ranking of `by`, on stdout."""
+def print_report(trace: Trace, by: str, rows: list[Row], *, has_processes: bool) -> None:
+    """Print `rows`, a ranking of `by`, on stdout; with `has_processes` also of which processes they are."""
     console = make_console()
-    has_processes = arrays.pid is None and len(arrays.trace.threads["pid"].unique()) > 1
     if not rows:
         console.print(escaped("nothing ran"))
     elif by == "block":
-        _print_blocks(console, arrays, rows, has_processes=has_processes)
+        _print_blocks(console, trace, rows, has_processes=has_processes)
     else:
         columns, cells = list(_COLUMNS[by]), [_CELLS[by](row) for row in rows]
         if has_processes:
             index = next(index for index, column in enumerate(columns) if not column.is_number)
-            columns.insert(index, Column("process", is_number=True))
+            is_merged = "processes" in rows[0]
+            columns.insert(index, Column("processes" if is_merged else "process", is_number=True))
             for row, of_row in zip(rows, cells, strict=True):
-                of_row.insert(index, str(row["pid"]))
-        is_told = [arrays.trace.mode != "coverage" or column.title not in _COUNTED[by] for column in columns]
+                of_row.insert(index, format_count(row["processes"]) if is_merged else str(row["pid"]))
+        is_told = [trace.mode != "coverage" or column.title not in _COUNTED[by] for column in columns]
         kept = [[cell for cell, is_kept in zip(row, is_told, strict=True) if is_kept] for row in cells]
         print_table(console, [column for column, is_kept in zip(columns, is_told, strict=True) if is_kept], kept)
 
@@ -162,8 +161,10 @@ def _place(row: Row | None) -> str:
     return str(row["app_pc"])
 
 
-def _print_blocks(console: Console, arrays: TraceArrays, rows: list[Row], *, has_processes: bool) -> None:
-    lines = _find_lines(arrays, rows)
+def _print_blocks(console: Console, trace: Trace, rows: list[Row], *, has_processes: bool) -> None:
+    from clew.analysis.block_lines import find_block_lines
+
+    lines = find_block_lines(trace, rows)
     for index, row in enumerate(rows):
         if index:
             console.print()
@@ -172,7 +173,7 @@ def _print_blocks(console: Console, arrays: TraceArrays, rows: list[Row], *, has
         header.append_text(escaped(f"  {image_name(row['image'])}", "dim"))
         if has_processes:
             header.append(f"  process {row['pid']}", style="dim")
-        if arrays.trace.mode == "coverage":
+        if trace.mode == "coverage":
             header.append(f"  {format_counted(row['n_instructions'], 'instructions')}")
         else:
             header.append(
@@ -184,6 +185,8 @@ def _print_blocks(console: Console, arrays: TraceArrays, rows: list[Row], *, has
 
 
 def _print_listing(console: Console, row: Row, lines: list[SourceLine | None]) -> None:
+    from clew.binary.disassembly import disassemble
+
     instructions = disassemble(bytes.fromhex(row["bytes"]), int(row["app_pc"], 16))
     shown: SourceLine | None = None
     for index, instruction in enumerate(instructions[:_MAX_LISTED]):
@@ -197,14 +200,3 @@ def _print_listing(console: Console, row: Row, lines: list[SourceLine | None]) -
         console.print(text, no_wrap=True, overflow="ellipsis")
     if len(instructions) > _MAX_LISTED:
         console.print(escaped(f"{'':>18}  … {len(instructions) - _MAX_LISTED} more", "dim"))
-
-
-def _find_lines(arrays: TraceArrays, rows: list[Row]) -> dict[int, list[SourceLine | None]]:
-    """Source lines of the instructions of each block, by its id, where there are any."""
-    blocks = find_rows(arrays.block_id, np.array([row["block"] for row in rows], np.int64))
-    images = find_rows(to_numpy(arrays.trace.images["image_id"]), to_numpy(arrays.blocks["image_id"]))[blocks]
-    found: dict[int, list[SourceLine | None]] = {}
-    for image in np.unique(images[images >= 0]).tolist():
-        for block, lines in find_block_lines(arrays, image, blocks[images == image].tolist()).items():
-            found[int(arrays.block_id[block])] = lines
-    return found

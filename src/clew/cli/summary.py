@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 
 from clew.analysis.arrays import TraceArrays
-from clew.analysis.hottest import rank_functions
-from clew.analysis.totals import summarize_totals
+from clew.analysis.rankings import FunctionRanking
+from clew.analysis.split import iter_by_pid
+from clew.analysis.totals import Totals
 from clew.cli.tables import (
     Column,
     format_count,
@@ -31,9 +32,14 @@ _N_FUNCTIONS = 8
 def print_summary(trace: Trace) -> None:
     """Print the summary of `trace` on stderr."""
     console = make_console(sys.stderr)
-    arrays = TraceArrays(trace)
-    totals = summarize_totals(arrays)
     is_counted = trace.mode != "coverage"
+    summed, functions = Totals(trace), FunctionRanking(_N_FUNCTIONS)
+    for piece in iter_by_pid(trace):
+        arrays = TraceArrays(piece)
+        if is_counted:
+            functions.add(arrays)
+        summed.add(arrays)
+    totals = summed.to_dict()
     if is_counted:
         columns = [
             Column("share", is_number=True),
@@ -50,7 +56,7 @@ def print_summary(trace: Trace) -> None:
                 function_name(row["function"]),
                 image_name(row["image"]),
             ]
-            for row in rank_functions(arrays, _N_FUNCTIONS)
+            for row in functions.rows()
         ]
         if rows:
             console.print()
@@ -62,7 +68,7 @@ def print_summary(trace: Trace) -> None:
             f"{format_counted(totals['instructions'], 'instructions')}, "
             f"{format_counted(totals['block_executions'], 'block executions')}; {line}"
         )
-    print_line(console, f"{line}; {format_counted(trace.threads.num_rows, 'threads')}; {losses_text(trace)}")
+    print_line(console, f"{line}; {format_counted(trace.n_rows('threads'), 'threads')}; {losses_text(trace)}")
 
 
 def losses_text(trace: Trace) -> str:

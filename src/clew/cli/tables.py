@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO, Final
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
@@ -61,8 +62,11 @@ def print_line(console: Console, text: str) -> None:
 
 def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Print a table without borders that fits the console's width."""
+    if not console.is_terminal:
+        _write_table(console, columns, rows)
+        return
     cells = [[escaped(cell, column.style) for cell, column in zip(row, columns, strict=True)] for row in rows]
-    widths = _fit(console.width - _GAP * (len(columns) - 1), columns, cells)
+    widths = _fit(console.width, columns, [[cell.cell_len for cell in row] for row in cells])
     titles = [Text(column.title, style="bold") for column in columns]
     for row in [titles, [Text("─" * width, style="dim") for width in widths], *cells]:
         line = Text(no_wrap=True)
@@ -75,9 +79,32 @@ def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequ
         console.print(line, overflow="crop")
 
 
-def _fit(available: int, columns: Sequence[Column], cells: Sequence[Sequence[Text]]) -> list[int]:
-    """Widths of columns; where there is too little room those that may be shortened are, the widest first."""
-    widths = [max([len(column.title), *(row[index].cell_len for row in cells)]) for index, column in enumerate(columns)]
+def _write_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """The same for a file, without styles: thousands of rows take a tenth of the time so."""
+    cells = [[column.title for column in columns], *([escape_control(cell) for cell in row] for row in rows)]
+    lengths = [[cell_len(cell) for cell in row] for row in cells]
+    widths = _fit(console.width, columns, lengths[1:])
+    cells.insert(1, ["─" * width for width in widths])
+    lengths.insert(1, widths)
+    gap, lines = " " * _GAP, []
+    for row, of_row in zip(cells, lengths, strict=True):
+        line = ""
+        for index, (cell, column, width) in enumerate(zip(row, columns, widths, strict=True)):
+            shown = cell if of_row[index] <= width else set_cell_size(cell, width - 1) + "…"
+            padding = " " * (width - of_row[index])
+            is_last = index == len(columns) - 1
+            line += (padding + shown if column.is_number else shown if is_last else shown + padding) + gap
+        lines.append(line.removesuffix(gap) + "\n")
+    console.file.write("".join(lines))
+
+
+def _fit(console_width: int, columns: Sequence[Column], lengths: Sequence[Sequence[int]]) -> list[int]:
+    """Widths of columns; where there is too little room those that may be shortened are, the widest first.
+
+    `lengths` are those of the cells, row by row.
+    """
+    available = console_width - _GAP * (len(columns) - 1)
+    widths = [max([len(column.title), *(row[index] for row in lengths)]) for index, column in enumerate(columns)]
     while sum(widths) > available:
         spare = [
             (widths[index], index)

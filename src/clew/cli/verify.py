@@ -41,8 +41,10 @@ def command(trace_path: Path, as_json: bool, quiet: bool) -> int:
         if any(trace.manifest.losses.values()):
             click.echo("records were lost, so counts may not balance; see `clew info`")
     elif not quiet:
-        from clew.cli.summary import losses_text
+        lost = ""
+        if any(trace.manifest.losses.values()):
+            from clew.cli.summary import losses_text
 
-        lost = f"; {losses_text(trace)}" if any(trace.manifest.losses.values()) else ""
+            lost = f"; {losses_text(trace)}"
         click.echo(f"{escape_control(str(trace_path))}: well-formed; {len(list_invariants())} invariants hold{lost}")
     return 1 if findings else 0

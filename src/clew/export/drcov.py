@@ -11,7 +11,7 @@ from typing import IO, Final
 
 import numpy as np
 
-from clew.analysis.arrays import TraceArrays, find_rows, to_numpy
+from clew.analysis.arrays import TraceArrays
 from clew.store.trace import Trace
 
 __all__ = ["DrcovExporter"]
@@ -28,10 +28,10 @@ class DrcovExporter:
     def export(self, trace: Trace, file: IO[bytes]) -> int:
         """Write `trace` to `file`; how many blocks were written. All processes' images are in one table."""
         arrays = TraceArrays(trace)
-        images = trace.images
+        arrays.load("blocks", "block_id", "image_id", "offset", "size_bytes", "n_instructions")
         ran = np.flatnonzero((arrays.block_executions > 0) & (arrays.n_instructions > 0))
-        module = find_rows(to_numpy(images["image_id"]), to_numpy(arrays.blocks["image_id"])[ran])
-        offset = to_numpy(arrays.blocks["offset"])[ran]
+        module = arrays.block_image[ran]
+        offset = arrays.numbers("blocks", "offset")[ran]
         fits = (module >= 0) & (module < 1 << 16) & (offset < 1 << 32)
         rows = np.zeros(int(np.count_nonzero(fits)), _RECORD)
         rows["start"], rows["module"] = offset[fits], module[fits]

@@ -1,7 +1,7 @@
-"""Columns of tables out of numpy arrays and lists of strings.
+"""Columns of tables out of numpy arrays and lists of strings, and back.
 
-Runs in the controller. Arrow's own conversions look for pandas first, and loading that takes longer than assembling a
-small trace; these build the same arrays from their buffers.
+Runs in the controller. Arrow's own conversions load its kernels, or look for pandas first, which takes longer than
+assembling or reading a small trace; these go by the arrays' buffers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["binaries", "booleans", "numbers", "optional_numbers", "text_lists", "texts", "words"]
+__all__ = [
+    "Array",
+    "binaries",
+    "booleans",
+    "byte_lengths",
+    "distinct",
+    "numbers",
+    "optional_numbers",
+    "text_lists",
+    "texts",
+    "to_numpy",
+    "to_words",
+    "words",
+]
 
 Array = npt.NDArray[Any]
 
@@ -63,6 +76,55 @@ def binaries(data: Array, offsets: Array) -> pa.Array:
     """A column of bytes: from `offsets[i]` up to `offsets[i + 1]` of `data`, which is under 2 GiB."""
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+
+
+def to_numpy(column: pa.ChunkedArray | pa.Array, missing: int = -1) -> Array:
+    """A column of integers or booleans as an array; `missing` where it is null (of an unsigned type, its low bits)."""
+    array = _to_array(column)
+    n, offset = len(array), array.offset
+    validity, data = array.buffers()
+    if pa.types.is_boolean(array.type):
+        values = _bits(data, offset, n)
+    else:
+        values = np.frombuffer(data or b"", np.dtype(str(array.type)), n, offset * array.type.bit_width // 8)
+    if validity is not None and array.null_count:
+        values = np.where(_bits(validity, offset, n), values, np.array(missing).astype(values.dtype))
+    return values
+
+
+def byte_lengths(column: pa.ChunkedArray) -> Array:
+    """How long the values of a column of bytes are, i64."""
+    array = _to_array(column)
+    offsets = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
+    return np.diff(offsets.astype(np.int64))
+
+
+def to_words(column: pa.ChunkedArray, known: Sequence[str]) -> Array:
+    """A column of words as indices into `known`; -1 for any other word and for null."""
+    array = _to_array(column)
+    index = {word: index for index, word in enumerate(known)}
+    lookup = np.array([index.get(word, -1) for word in array.dictionary.to_pylist()] + [-1])
+    found: Array = lookup[to_numpy(array.indices)]
+    return found
+
+
+def distinct(values: Array) -> Array:
+    """The different numbers among some, sorted; numpy's own function loads masked arrays, and takes longer."""
+    rising = np.sort(values)
+    is_first = np.ones(len(rising), bool)
+    is_first[1:] = rising[1:] != rising[:-1]
+    found: Array = rising[is_first]
+    return found
+
+
+def _to_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column
+
+
+def _bits(buffer: pa.Buffer, offset: int, n: int) -> Array:
+    return np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little", count=offset + n)[offset:].astype(bool)
 
 
 def _validity(is_null: Array | None) -> pa.Buffer | None:

@@ -7,15 +7,17 @@ believed. What the numbers mean is `clew.analysis`'.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from clew.errors import TraceDamagedError
+from clew.store.columns import Array
 from clew.store.manifest import Manifest, read_manifest
+from clew.store.parts import TableParts
 from clew.store.schema import SCHEMAS
 
 __all__ = ["Trace"]
@@ -31,6 +33,7 @@ class Trace:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._manifest = read_manifest(self.path)
+        self._parts = {name: TableParts(self.path, name, self._manifest.tables[name]) for name in SCHEMAS}
 
     def __repr__(self) -> str:
         return f"Trace({str(self.path)!r})"
@@ -80,57 +83,46 @@ class Trace:
         """Signals, faults, and what else happened."""
         return self.read("events")
 
+    def parts(self, table: str) -> TableParts:
+        """The files of a table."""
+        return self._parts[table]
+
+    def n_rows(self, table: str) -> int:
+        """How many rows a table has."""
+        return self._parts[table].n_rows
+
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table of the trace, or only `columns` of it."""
-        schema = SCHEMAS[table]
-        names = list(schema.names if columns is None else columns)
-        described = self._manifest.tables[table]
-        parts = []
-        for part in described["parts"]:
-            try:
-                path = self.path / part
-                if not path.is_file():
-                    raise TraceDamagedError(self.path, f"{part} is missing")
-                with pq.ParquetFile(path) as file:
-                    parts.append(self._read_part(file, schema, part, names))
-            except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                raise TraceDamagedError(self.path, f"{part} is damaged or truncated ({reason})") from error
-        wanted = pa.schema([schema.field(name) for name in names])
-        try:
-            found = pa.concat_tables(parts) if parts else wanted.empty_table()
-            if found.schema.types != wanted.types:
-                found = found.cast(wanted)
-        except (pa.ArrowException, ValueError) as error:
-            raise TraceDamagedError(self.path, f"table {table} has columns that can't be joined") from error
-        if found.num_rows != described["rows"]:
-            raise TraceDamagedError(
-                self.path, f"table {table} has {found.num_rows} rows, the manifest says {described['rows']}"
-            )
-        return found.combine_chunks()
+        return self._parts[table].read(SCHEMAS[table].names if columns is None else columns)
 
-    def _read_part(self, file: pq.ParquetFile, schema: pa.Schema, part: str, names: Sequence[str]) -> pa.Table:
-        # The first traces of this format knew no program but a process' first one.
-        named = {
-            name: "pid" if name == "process_id" and file.schema_arrow.get_field_index(name) < 0 else name
-            for name in names
-        }
-        self._check_columns(file.schema_arrow, schema, part, list(named.values()))
-        table = file.read(list(dict.fromkeys(named.values())))
-        return pa.Table.from_arrays([table[stored] for stored in named.values()], list(named))
+    def iter_pieces(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """`columns` of a table, a row group at a time, in the order of the rows."""
+        for group in self._parts[table].groups:
+            yield self._parts[table].read_group(group, columns)
 
-    def _check_columns(self, found: pa.Schema, schema: pa.Schema, part: str, names: Sequence[str]) -> None:
-        for name in names:
-            index = found.get_field_index(name)
-            if index < 0:
-                raise TraceDamagedError(self.path, f"{part} has no column {name}")
-            if not _is_same_type(found.field(index).type, schema.field(name).type):
-                raise TraceDamagedError(self.path, f"{part}: column {name} has type {found.field(index).type}")
+    def read_rows(self, table: str, rows: Sequence[int], columns: Sequence[str]) -> list[dict[str, Any]]:
+        """What `columns` have in some rows, in the order of `rows`. Raises IndexError where there is no such row."""
+        wanted = sorted(set(rows))
+        if wanted and not 0 <= wanted[0] <= wanted[-1] < self.n_rows(table):
+            raise IndexError(f"table {table} has no rows {wanted[0]} to {wanted[-1]}")
+        found: dict[int, dict[str, Any]] = {}
+        for group in self._parts[table].groups:
+            inside = wanted[bisect_left(wanted, group.first_row) : bisect_left(wanted, group.first_row + group.n_rows)]
+            if inside:
+                piece = self._parts[table].read_group(group, columns)
+                for row in inside:
+                    found[row] = {name: piece[name][row - group.first_row].as_py() for name in columns}
+        return [found[row] for row in rows]
 
+    def find_first(self, table: str, column: str, values: Iterable[int]) -> dict[int, int]:
+        """By value, of a few in a column of integers, the first row that has it; those that no row has are left out."""
+        return self._parts[table].find_first(column, values)
 
-def _is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
-    if pa.types.is_dictionary(found) and pa.types.is_dictionary(wanted):
-        return bool(found.value_type == wanted.value_type)
-    if pa.types.is_list(found) and pa.types.is_list(wanted):
-        return bool(found.value_type == wanted.value_type)
-    return bool(found == wanted)
+    @property
+    def whole(self) -> Trace:
+        """The trace that this is an excerpt of, or itself."""
+        return self
+
+    def whole_rows(self, table: str, rows: Array) -> Array:
+        """The rows of the whole trace that rows of this are: of a whole trace they themselves. -1 stays."""
+        return rows

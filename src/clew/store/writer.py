@@ -16,18 +16,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clew.store.manifest import MANIFEST_NAME, Manifest
+from clew.store.row_groups import iter_row_groups
 from clew.store.schema import SCHEMAS
 
-__all__ = ["TraceWriter"]
+__all__ = ["PART_ROWS", "TraceWriter"]
 
 PART_ROWS: Final = 1 << 18
 
-_DICTIONARY_COLUMNS: Final = ("symbol", "exit_kind", "kind", "end", "pid", "tid", "image_id", "name", "path")
+_DICTIONARY_COLUMNS: Final = (
+    *("process_id", "pid", "tid", "image_id", "code_version"),
+    *("symbol", "exit_kind", "kind", "end", "name", "path"),
+)
 _DELTA_COLUMNS: Final = {
     "blocks": ("block_id", "offset", "app_pc", "first_ns", "function_offset", "symbol_offset"),
     "edges": ("edge_id", "source_block_id", "target_block_id", "callee_block_id"),
     "counts": ("block_id", "edge_id", "executions"),
 }
+_STATISTICS_COLUMNS: Final = ("process_id", "pid", "tid", "image_id", "block_id", "edge_id", "time_ns")
+"""Columns whose least and greatest value each row group tells, so that queries pass over those of other processes."""
 
 
 class TraceWriter:
@@ -45,7 +51,10 @@ class TraceWriter:
         self._tables: dict[str, dict[str, Any]] = {name: {"rows": 0, "parts": []} for name in SCHEMAS}
 
     def write(self, name: str, table: pa.Table) -> None:
-        """Append `table` to the table `name`. Small ones are kept until together they make a part worth its file."""
+        """Append `table`, rows of one process, to the table `name`.
+
+        Small ones are kept until together they make a part worth its file.
+        """
         self._waiting.setdefault(name, []).append(table)
         self._waiting_rows[name] = self._waiting_rows.get(name, 0) + table.num_rows
         if self._waiting_rows[name] >= self._part_rows:
@@ -54,24 +63,23 @@ class TraceWriter:
     def _write_part(self, name: str) -> None:
         self._waiting_rows.pop(name, None)
         tables = self._waiting.pop(name, None) or [SCHEMAS[name].empty_table()]
-        table = tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries()
         parts = self._tables[name]["parts"]
         part = Path(name) / f"part-{len(parts):05}.parquet"
         path = self._directory / part
         path.parent.mkdir(exist_ok=True)
-        delta = list(_DELTA_COLUMNS.get(name, ()))
-        with self._publish(path) as file:
-            pq.write_table(
-                table,
-                file,
-                compression="zstd",
-                compression_level=1,
-                use_dictionary=[column for column in table.column_names if column in _DICTIONARY_COLUMNS],
-                column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED") or None,
-                write_statistics=["pid", "tid"],
-            )
+        schema = SCHEMAS[name]
+        options = {
+            "compression": "zstd",
+            "compression_level": 1,
+            "use_dictionary": [column for column in schema.names if column in _DICTIONARY_COLUMNS],
+            "column_encoding": dict.fromkeys(_DELTA_COLUMNS.get(name, ()), "DELTA_BINARY_PACKED") or None,
+            "write_statistics": [column for column in schema.names if column in _STATISTICS_COLUMNS],
+        }
+        with self._publish(path) as file, pq.ParquetWriter(file, schema, **options) as writer:
+            for group in iter_row_groups(tables):
+                writer.write_table(group, row_group_size=group.num_rows)
         parts.append(part.as_posix())
-        self._tables[name]["rows"] += table.num_rows
+        self._tables[name]["rows"] += sum(table.num_rows for table in tables)
 
     def finish(self, manifest: Manifest) -> None:
         """Publish `manifest` with the tables written; the trace is whole then."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from clew.analysis.invariants import check_invariants, list_invariants
-from tests.unit.small_trace import MakeTrace, Rows
+from tests.unit.small_trace import MakeTrace, Rows, put_together, repeated_trace, small_trace
 
 
 def broken(make_trace: MakeTrace, rows: Rows, **fields: Any) -> set[str]:
@@ -50,67 +51,72 @@ def repeat(table: str, row: int, **fields: Any) -> Callable[[Rows], None]:
     return apply
 
 
-@pytest.mark.parametrize(
-    ("damage", "invariant"),
-    [
-        (repeat("blocks", 0, app_pc=0x400500, offset=0x500), "ids are unique"),
-        (change("blocks", 1, process_id=8), "every row belongs to a process of the trace"),
-        (change("counts", 0, process_id=8), "every row belongs to a process of the trace"),
-        (change("blocks", 0, size_bytes=9), "blocks have the bytes and instructions they say"),
-        (change("blocks", 0, n_instructions=9), "blocks have the bytes and instructions they say"),
-        (change("blocks", 0, n_instructions=0), "blocks have the bytes and instructions they say"),
-        (change("blocks", 0, exit_kind="leap"), "blocks have the bytes and instructions they say"),
-        (repeat("blocks", 0, block_id=9), "blocks have the bytes and instructions they say"),
-        (change("blocks", 0, offset=0x11), "blocks lie in their images"),
-        (change("blocks", 0, image_id=3), "blocks lie in their images"),
-        (change("images", 0, size_bytes=0x20), "blocks lie in their images"),
-        (change("edges", 3, target_block_id=77), "every edge starts at a block and ends where a block begins"),
-        (change("edges", 3, source_block_id=77), "every edge starts at a block and ends where a block begins"),
-        (change("edges", 3, source_block_id=None), "every edge starts at a block and ends where a block begins"),
-        (change("edges", 3, callee_block_id=3), "every edge starts at a block and ends where a block begins"),
-        (change("edges", 3, kind="leap"), "every edge starts at a block and ends where a block begins"),
-        (repeat("edges", 3, edge_id=9), "every edge starts at a block and ends where a block begins"),
-        (change("edges", 3, kind="jump"), "every edge leaves its block the way the block ends"),
-        (change("edges", 4, target_block_id=3), "every edge leaves its block the way the block ends"),
-        (change("edges", 2, callee_block_id=2), "every edge leaves its block the way the block ends"),
-        (change("counts", 0, edge_id=1), "counts are of blocks, edges and threads of the trace"),
-        (change("counts", 0, block_id=77), "counts are of blocks, edges and threads of the trace"),
-        (change("counts", 5, edge_id=77), "counts are of blocks, edges and threads of the trace"),
-        (change("counts", 0, executions=0), "counts are of blocks, edges and threads of the trace"),
-        (change("counts", 0, tid=9), "counts are of blocks, edges and threads of the trace"),
-        (repeat("counts", 0), "counts are of blocks, edges and threads of the trace"),
-        (change("blocks", 0, is_recorded=False), "counts are of blocks, edges and threads of the trace"),
-        (
-            repeat(
-                "blocks",
-                0,
-                block_id=4,
-                app_pc=0x400011,
-                offset=0x11,
-                bytes=b"\x90\x90\xe8" + bytes(4),
-                size_bytes=7,
-                n_instructions=3,
-            ),
-            "an instruction lies in one block",
+DAMAGES = [
+    (repeat("blocks", 0, app_pc=0x400500, offset=0x500), "ids are unique"),
+    (change("blocks", 1, process_id=8), "every row belongs to a process of the trace"),
+    (change("counts", 0, process_id=8), "every row belongs to a process of the trace"),
+    (change("blocks", 0, size_bytes=9), "blocks have the bytes and instructions they say"),
+    (change("blocks", 0, n_instructions=9), "blocks have the bytes and instructions they say"),
+    (change("blocks", 0, n_instructions=0), "blocks have the bytes and instructions they say"),
+    (change("blocks", 0, exit_kind="leap"), "blocks have the bytes and instructions they say"),
+    (repeat("blocks", 0, block_id=9), "blocks have the bytes and instructions they say"),
+    (change("blocks", 0, offset=0x11), "blocks lie in their images"),
+    (change("blocks", 0, image_id=3), "blocks lie in their images"),
+    (change("images", 0, size_bytes=0x20), "blocks lie in their images"),
+    (change("edges", 3, target_block_id=77), "every edge starts at a block and ends where a block begins"),
+    (change("edges", 3, source_block_id=77), "every edge starts at a block and ends where a block begins"),
+    (change("edges", 3, source_block_id=None), "every edge starts at a block and ends where a block begins"),
+    (change("edges", 3, callee_block_id=3), "every edge starts at a block and ends where a block begins"),
+    (change("edges", 3, kind="leap"), "every edge starts at a block and ends where a block begins"),
+    (repeat("edges", 3, edge_id=9), "every edge starts at a block and ends where a block begins"),
+    (change("edges", 3, kind="jump"), "every edge leaves its block the way the block ends"),
+    (change("edges", 4, target_block_id=3), "every edge leaves its block the way the block ends"),
+    (change("edges", 2, callee_block_id=2), "every edge leaves its block the way the block ends"),
+    (change("counts", 0, edge_id=1), "counts are of blocks, edges and threads of the trace"),
+    (change("counts", 0, block_id=77), "counts are of blocks, edges and threads of the trace"),
+    (change("counts", 5, edge_id=77), "counts are of blocks, edges and threads of the trace"),
+    (change("counts", 0, executions=0), "counts are of blocks, edges and threads of the trace"),
+    (change("counts", 0, tid=9), "counts are of blocks, edges and threads of the trace"),
+    (repeat("counts", 0), "counts are of blocks, edges and threads of the trace"),
+    (change("blocks", 0, is_recorded=False), "counts are of blocks, edges and threads of the trace"),
+    (
+        repeat(
+            "blocks",
+            0,
+            block_id=4,
+            app_pc=0x400011,
+            offset=0x11,
+            bytes=b"\x90\x90\xe8" + bytes(4),
+            size_bytes=7,
+            n_instructions=3,
         ),
-        (change("blocks", 0, first_ns=10), "times are in order"),
-        (change("threads", 0, start_ns=8001), "times are in order"),
-        (change("counts", 0, executions=6), "what comes into a block runs it"),
-        (change("counts", 7, executions=3), "what comes into a block runs it"),
-        (remove("counts", 4), "what comes into a block runs it"),
-        (change("counts", 5, executions=4), "what runs a block leaves it by its exits"),
-        (change("counts", 8, executions=2), "what runs a block leaves it by its exits"),
-        (change("counts", 3, executions=6), "returns balance in every thread"),
-        (change("counts", 6, executions=4), "returns balance in every thread"),
-        (change("counts", 4, executions=2), "every thread started once"),
-        (change("threads", 0, instructions=38), "totals of threads are the sums of their counts"),
-        (change("threads", 0, block_executions=15), "totals of threads are the sums of their counts"),
-    ],
-)
-def test_damage_is_found(damage: Callable[[Rows], None], invariant: str, make_trace: MakeTrace, rows: Rows) -> None:
+        "an instruction lies in one block",
+    ),
+    (change("blocks", 0, first_ns=10), "times are in order"),
+    (change("threads", 0, start_ns=8001), "times are in order"),
+    (change("counts", 0, executions=6), "what comes into a block runs it"),
+    (change("counts", 7, executions=3), "what comes into a block runs it"),
+    (remove("counts", 4), "what comes into a block runs it"),
+    (change("counts", 5, executions=4), "what runs a block leaves it by its exits"),
+    (change("counts", 8, executions=2), "what runs a block leaves it by its exits"),
+    (change("counts", 3, executions=6), "returns balance in every thread"),
+    (change("counts", 6, executions=4), "returns balance in every thread"),
+    (change("counts", 4, executions=2), "every thread started once"),
+    (change("threads", 0, instructions=38), "totals of threads are the sums of their counts"),
+    (change("threads", 0, block_executions=15), "totals of threads are the sums of their counts"),
+]
+"""What is changed, and the beginning of the invariant that does not hold any more."""
+
+
+def apply_damage(damage: Callable[[Rows], None], invariant: str, rows: Rows) -> None:
     damage(rows)
     if invariant == "an instruction lies in one block":
         rows["counts"].append(rows["counts"][0] | {"block_id": 4})
+
+
+@pytest.mark.parametrize(("damage", "invariant"), DAMAGES)
+def test_damage_is_found(damage: Callable[[Rows], None], invariant: str, make_trace: MakeTrace, rows: Rows) -> None:
+    apply_damage(damage, invariant, rows)
     assert any(name.startswith(invariant) for name in broken(make_trace, rows))
 
 
@@ -161,3 +167,65 @@ def test_examples_are_bounded(make_trace: MakeTrace, rows: Rows) -> None:
     )
     assert finding.n_places == 4
     assert len(finding.examples) == 2
+
+
+@pytest.mark.parametrize(("damage", "invariant"), DAMAGES)
+def test_damage_in_the_middle_of_many_processes(
+    damage: Callable[[Rows], None], invariant: str, make_trace: MakeTrace
+) -> None:
+    """It is found process by process as in the trace as a whole, and told as it is where the process is alone."""
+    processes = [small_trace() for _ in range(9)]
+    apply_damage(damage, invariant, processes[4])
+    trace = make_trace(put_together(processes, dict.fromkeys(("process", "image", "block", "edge"), 1000)), "many")
+    whole = check_invariants(trace)
+    for piece_rows in (1, 100):
+        assert check_invariants(trace, piece_rows=piece_rows) == whole
+    assert any(finding.invariant.startswith(invariant) for finding in whole)
+    alone = small_trace()
+    apply_damage(damage, invariant, alone)
+    found = [(finding.invariant, finding.n_places) for finding in check_invariants(make_trace(alone, "alone"))]
+    assert [(finding.invariant, finding.n_places) for finding in whole] == found
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_is_found_does_not_depend_on_the_pieces(seed: int, make_trace: MakeTrace) -> None:
+    """Whatever was changed, moved, removed and doubled; also where rows name what is another process'."""
+    chance = random.Random(seed)
+    rows = repeated_trace(chance.choice([2, 3, 6]))
+    for _ in range(chance.randint(1, 4)):
+        scramble(rows, chance)
+    trace = make_trace(rows, mode=chance.choice(["counts", "counts", "counts", "coverage"]))
+    whole = check_invariants(trace, piece_rows=1 << 40)
+    for piece_rows in (1, 30):
+        assert check_invariants(trace, piece_rows=piece_rows) == whole
+
+
+def scramble(rows: Rows, chance: random.Random) -> None:
+    table = chance.choice(["blocks", "edges", "counts", "counts", "threads", "images", "processes"])
+    content = rows[table]
+    at = chance.randrange(len(content))
+    way = chance.random()
+    if way < 0.1 and len(content) > 1:
+        del content[at]
+    elif way < 0.3:
+        content.insert(chance.randrange(len(content) + 1), dict(content[at]))
+    elif way < 0.4:
+        chance.shuffle(content)
+    else:
+        name = chance.choice([name for name, value in content[at].items() if type(value) is int])
+        other = chance.choice(content)[name]
+        near = max(content[at][name] + chance.choice([-1, 1, 2, 1000]), 0)
+        content[at][name] = chance.choice([near, chance.randrange(40), near if other is None else other])
+
+
+def test_more_processes_than_a_byte_counts(make_trace: MakeTrace) -> None:
+    """Blocks of different processes lie at one address, and do not overlap."""
+    rows = repeated_trace(300)
+    assert check_invariants(make_trace(rows, "good"), piece_rows=1 << 40) == []
+    block = rows["blocks"][4 * 290]
+    code = {"bytes": b"\x90\x90\xe8" + bytes(4), "size_bytes": 7, "n_instructions": 3}
+    rows["blocks"].append(block | code | {"block_id": 1200, "app_pc": block["app_pc"] + 1, "offset": 0x11})
+    rows["counts"].append(rows["counts"][9 * 290] | {"block_id": 1200})
+    found = check_invariants(make_trace(rows, "bad"), piece_rows=1 << 40)
+    (overlap,) = (finding for finding in found if finding.invariant == "an instruction lies in one block")
+    assert "blocks 1160 and 1200" in overlap.examples[0]

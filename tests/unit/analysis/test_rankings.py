@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clew.analysis.arrays import TraceArrays
 from clew.analysis.functions import FunctionTable
-from clew.analysis.hottest import RANKINGS
+from clew.analysis.hottest import MERGEABLE, RANKINGS
+from clew.analysis.hottest import rank as rank_trace
+from clew.analysis.split import iter_by_pid
 from clew.analysis.totals import summarize_trace
-from tests.unit.small_trace import MakeTrace, Rows
+from clew.binary.elf import open_elf
+from clew.store.trace import Trace
+from tests.unit.small_trace import MakeTrace, Rows, repeated_trace
 
 
 @pytest.fixture
@@ -113,3 +119,125 @@ def test_summary_has_the_promised_keys(make_trace: MakeTrace, rows: Rows) -> Non
 def test_killed_process(make_trace: MakeTrace, rows: Rows) -> None:
     rows["processes"][0] |= {"exit_code": None, "signal": 11}
     assert summarize_trace(make_trace(rows))["processes"][0]["exit"] == {"signal": 11}
+
+
+@pytest.fixture
+def many(make_trace: MakeTrace) -> Trace:
+    """Seven processes; the third goes on as the sixth, and the fifth ran its loop more often."""
+    rows = repeated_trace(7)
+    for content in rows.values():
+        for row in content:
+            row["pid"] = 9 if row["process_id"] == 5 else row["pid"]
+            if "tid" in row:
+                row["tid"] = row["pid"]
+    for row in rows["counts"]:
+        row["executions"] *= 1 + (row["process_id"] == 4)
+    rows["threads"][4] |= {"instructions": 74, "block_executions": 32}
+    return make_trace(rows, "many")
+
+
+@pytest.mark.parametrize("by", RANKINGS)
+@pytest.mark.parametrize("merge", [False, True])
+def test_pieces_rank_as_the_whole(by: str, merge: bool, many: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    if merge and by not in MERGEABLE:
+        pytest.skip("is not merged")
+    whole = rank_trace(many, by, 100, merge=merge)
+    assert merge or whole.rows == RANKINGS[by](TraceArrays(many), 100)
+    monkeypatch.setattr("clew.analysis.hottest.iter_by_pid", lambda trace: iter_by_pid(trace, 1))
+    assert len(list(iter_by_pid(many, 1))) == 6
+    for n in (100, 5):
+        found = rank_trace(many, by, n, merge=merge)
+        assert (found.rows, found.image_rows) == (whole.rows[:n], whole.image_rows)
+
+
+def test_merged_functions(many: Trace) -> None:
+    main, f = rank_trace(many, "function", 10, merge=True).rows
+    assert main == {
+        "processes": 6,
+        "function": "main",
+        "image": "/bin/it",
+        "offset": "0x10",
+        "instructions": 8 * 27,
+        "share": pytest.approx(27 / 37, abs=1e-6),
+        "executions": 8 * 11,
+        "entries": 8,
+        "calls": 0,
+        "returns": 0,
+        "blocks": 21,
+    }
+    assert (f["instructions"], f["calls"], f["returns"], f["processes"]) == (80, 40, 40, 6)
+
+
+def test_merged_images_and_lines(many: Trace) -> None:
+    (image,) = rank_trace(many, "image", 10, merge=True).rows
+    assert (image["processes"], image["image"], image["instructions"]) == (6, "/bin/it", 8 * 37)
+    assert {"pid", "base"}.isdisjoint(image)
+    (line,) = rank_trace(many, "line", 10, merge=True).rows
+    assert (line["processes"], line["file"], line["instructions"], line["executions"]) == (6, None, 8 * 37, 10)
+
+
+def test_what_is_built_anew_is_another_file(make_trace: MakeTrace) -> None:
+    rows = repeated_trace(3)
+    rows["images"][1]["build_id"] = "ab" * 20
+    rows["blocks"][8] |= {"image_id": None, "offset": None, "function_offset": None, "symbol": None}
+    merged = rank_trace(make_trace(rows), "function", 10, merge=True).rows
+    assert [(row["function"], row["processes"], row["blocks"]) for row in merged if row["image"]] == [
+        ("main", 2, 5),
+        ("main", 1, 3),
+        ("f", 2, 2),
+        ("f", 1, 1),
+    ]
+
+
+@pytest.mark.parametrize("by", RANKINGS)
+def test_one_process(by: str, many: Trace, make_trace: MakeTrace, rows: Rows) -> None:
+    alone = rank_trace(make_trace(rows), by, 100).rows
+    of_one = rank_trace(many, by, 100, pid=8).rows
+    ids = ("pid", "tid", "block", "source_block", "target_block")
+    assert [{**row, **dict.fromkeys(ids)} for row in of_one] == [{**row, **dict.fromkeys(ids)} for row in alone]
+    assert {row["pid"] for row in of_one} == {8}
+
+
+def test_totals_of_pieces(many: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = summarize_trace(many)
+    assert whole["totals"]["instructions"] == 8 * 37
+    monkeypatch.setattr("clew.analysis.totals.iter_by_pid", lambda trace: iter_by_pid(trace, 1))
+    assert summarize_trace(many) == whole
+
+
+SOURCE = """\
+.globl main
+main:
+    mov %eax, %eax
+    mov %eax, %eax; mov %eax, %eax
+    call 1f
+    xor %eax, %eax
+    ret
+1:  nop; nop; nop
+    ret
+"""
+
+
+def test_lines(make_trace: MakeTrace, rows: Rows, tmp_path: Path) -> None:
+    """Blocks of one line, of a line for each instruction, and of several with several instructions."""
+    source, program = tmp_path / "it.S", tmp_path / "it"
+    source.write_text(SOURCE)
+    subprocess.run(["gcc", "-g", "-o", program, source], check=True)
+    nm = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout.splitlines()
+    main = next(int(line.split()[0], 16) for line in nm if line.endswith(" T main"))
+    rows["images"][0] |= {"path": str(program), "build_id": build_id_of(program), "size_bytes": 0x100000}
+    code = program.read_bytes()[main : main + 16]
+    # By file offset, which is the address in what gcc makes.
+    blocks = [(0, 11, 4), (11, 3, 2), (14, 1, 1), (14, 1, 1)]
+    for row, (first, size, n) in zip(rows["blocks"], blocks, strict=True):
+        row |= {"offset": main + first, "size_bytes": size, "n_instructions": n, "bytes": code[first : first + size]}
+    rows["blocks"][3]["image_id"] = None
+    found = {
+        row["line"]: (row["instructions"], row["executions"]) for row in rank_trace(make_trace(rows), "line", 10).rows
+    }
+    assert found == {3: (5, 5), 4: (10, 5), 5: (5, 5), 6: (5, 5), 7: (5, 5), 8: (1, 1), None: (5, 5)}
+
+
+def build_id_of(program: Path) -> str | None:
+    with open_elf(program) as elf:
+        return elf.build_id

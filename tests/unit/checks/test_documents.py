@@ -18,6 +18,7 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/format/trace.md",
+    "docs/statistics.md",
     "bench/README.md",
 )
 # Where a name in a document may be meant to start.

@@ -15,7 +15,7 @@ import pytest
 from clew.cli.main import main
 from clew.recording.journal import JournalWriter
 from clew.store.manifest import JOURNAL_NAME, MANIFEST_NAME
-from tests.unit.small_trace import MakeTrace, Rows, small_trace
+from tests.unit.small_trace import MakeTrace, Rows, put_together, small_trace
 
 Captured = pytest.CaptureFixture[str]
 COMMANDS = [["info"], ["report"], ["verify"], ["export", "--to", "drcov", "-o", "-"]]
@@ -100,11 +100,7 @@ def test_no_line_ends_in_blanks(capsys: Captured, trace: str, words: list[str]) 
 @pytest.fixture
 def two(make_trace: MakeTrace, rows: Rows) -> str:
     """The trace of two processes that did the same."""
-    both = {table: list(content) for table, content in rows.items()}
-    for table, content in small_trace().items():
-        for row in content:
-            ids = {name: row[name] + 100 for name in row if name.endswith("_id") and row[name] is not None}
-            both[table].append(row | ids | {"pid": 8} | ({"tid": 8} if "tid" in row else {}))
+    both = put_together([rows, small_trace()], dict.fromkeys(("process", "image", "block", "edge"), 100))
     return str(make_trace(both, "two.clew").path)
 
 
@@ -166,6 +162,32 @@ def test_a_program_that_is_not_what_it_was_has_no_lines(
 def test_what_never_was_a_file_is_not_missed(capsys: Captured, make_trace: MakeTrace, rows: Rows, name: str) -> None:
     rows["images"][0] |= {"path": name}
     assert run(capsys, "report", "--by", "line", str(make_trace(rows).path))[2] == ""
+
+
+@pytest.mark.parametrize("by", ["function", "line", "image"])
+def test_processes_together(capsys: Captured, two: str, by: str) -> None:
+    apart = run_json(capsys, "report", "--by", by, "--json", two)["rows"]
+    merged = run_json(capsys, "report", "--by", by, "--merge", "--json", two)["rows"]
+    assert {row["processes"] for row in merged} == {2}
+    assert not any("pid" in row for row in merged)
+    assert 2 * len(merged) == len(apart)
+    assert sum(row["instructions"] for row in merged) == sum(row["instructions"] for row in apart) == 74
+    _, out, _ = run(capsys, "report", "--by", by, "--merge", two)
+    assert "processes" in out.splitlines()[0].split()
+    _, out, _ = run(capsys, "report", "--by", by, "--merge", "--csv", two)
+    assert [row["processes"] for row in csv.DictReader(io.StringIO(out))] == ["2"] * len(merged)
+
+
+def test_one_process_together_with_none(capsys: Captured, trace: str) -> None:
+    assert "processes" not in run(capsys, "report", "--merge", trace)[1]
+    assert {row["processes"] for row in run_json(capsys, "report", "--merge", "--json", trace)["rows"]} == {1}
+
+
+@pytest.mark.parametrize("words", [["--by", "block"], ["--by", "edge"], ["--by", "thread"], ["--pid", "8"]])
+def test_what_can_not_be_merged(capsys: Captured, two: str, words: list[str]) -> None:
+    status, out, err = run(capsys, "report", "--merge", *words, two)
+    assert (status, out) == (2, "")
+    assert err.startswith("clew: --merge")
 
 
 def test_number_of_rows(capsys: Captured, trace: str) -> None:

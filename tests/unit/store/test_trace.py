@@ -229,3 +229,5 @@ def test_columns() -> None:
     data, offsets = np.frombuffer(b"abcd", np.uint8), np.array([0, 1, 1, 4])
     assert columns.binaries(data, offsets).to_pylist() == [b"a", b"", b"bcd"]
     columns.texts(["x"] * 3).validate(full=True)
+    assert columns.distinct(np.array([3, -1, 3, 2])).tolist() == [-1, 2, 3]
+    assert columns.distinct(np.zeros(0, np.int64)).tolist() == []
