@@ -47,7 +47,12 @@ def rank(trace: Trace, by: str, n: int, *, pid: int | None = None, merge: bool =
 
     With `merge` of all processes together, which are told by their number, `processes`, in place of `pid`.
     """
-    return _rank(by, trace, _Pieces(trace) if pid is None else [TraceArrays(excerpt_of_pid(trace, pid))], n, merge)
+    if pid is not None:
+        pieces: Iterable[TraceArrays] = [TraceArrays(excerpt_of_pid(trace, pid))]
+    else:
+        # Threads are few beside blocks and counts: cutting the trace would cost more than looking at them.
+        pieces = [TraceArrays(trace)] if by == "thread" else _Pieces(trace)
+    return _rank(by, trace, pieces, n, merge)
 
 
 def _rank(by: str, trace: Trace, pieces: Iterable[TraceArrays], n: int, merge: bool) -> Ranked:
