@@ -3,10 +3,11 @@
 //! `inc` changes OF SF ZF AF PF; carry survives it. A place is free for `inc` when on the only way on from there all
 //! five are written before any of them is read.
 
-use super::block::decoder_options;
+use super::ahead::look_along;
 use super::ranges::Ranges;
-use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
-use iced_x86::{Code, Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
+use super::window::MAX_INSTRUCTION_BYTES;
+use core::ops::ControlFlow;
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 
 /// What `inc` changes.
 pub const INC_FLAGS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | RflagsBits::AF | RflagsBits::PF;
@@ -66,15 +67,11 @@ pub fn dead_at(ranges: &Ranges, pc: u64) -> bool {
     let mut left = LOOK_AHEAD;
     for _ in 0..3 {
         let mut buffer = [0; LOOK_AHEAD * MAX_INSTRUCTION_BYTES];
-        let mut window = CodeWindow::open(&mut buffer, ranges, pc);
-        window.keep_to_kind();
-        if window.is_writable {
-            return false;
-        }
-        match look(&mut window, pc, &mut left, &mut killed) {
-            Outlook::Dead => return true,
-            Outlook::Unknown => return false,
-            Outlook::At(target) => pc = target,
+        let outlook = look_along(ranges, pc, &mut buffer, &mut left, |instruction| look(instruction, &mut killed));
+        match outlook {
+            Some(Outlook::Dead) => return true,
+            Some(Outlook::Unknown) | None => return false,
+            Some(Outlook::At(target)) => pc = target,
         }
     }
     false
@@ -88,44 +85,22 @@ enum Outlook {
     At(u64),
 }
 
-fn look(window: &mut CodeWindow, pc: u64, left: &mut usize, killed: &mut u32) -> Outlook {
-    let mut start = 0;
-    let mut instruction = Instruction::default();
-    loop {
-        window.extend();
-        let code = &window.bytes()[start..];
-        let mut decoder = Decoder::with_ip(64, code, pc + start as u64, decoder_options());
-        loop {
-            let cut = code.len() - decoder.position() < MAX_INSTRUCTION_BYTES;
-            if cut && window.is_open() {
-                start += decoder.position();
-                break;
-            }
-            if *left == 0 || !decoder.can_decode() {
-                return Outlook::Unknown;
-            }
-            *left -= 1;
-            decoder.decode_out(&mut instruction);
-            if instruction.code() == Code::INVALID {
-                return Outlook::Unknown;
-            }
-            let flags = flag_use(&instruction);
-            if flags.reads & INC_FLAGS & !*killed != 0 {
-                return Outlook::Unknown;
-            }
-            *killed |= flags.kills & INC_FLAGS;
-            if *killed == INC_FLAGS {
-                return Outlook::Dead;
-            }
-            match instruction.flow_control() {
-                FlowControl::Next => {}
-                FlowControl::UnconditionalBranch => return Outlook::At(instruction.near_branch_target()),
-                FlowControl::Call if instruction.is_call_near() => {
-                    return Outlook::At(instruction.near_branch_target());
-                }
-                _ => return Outlook::Unknown,
-            }
+fn look(instruction: &Instruction, killed: &mut u32) -> ControlFlow<Outlook> {
+    let flags = flag_use(instruction);
+    if flags.reads & INC_FLAGS & !*killed != 0 {
+        return ControlFlow::Break(Outlook::Unknown);
+    }
+    *killed |= flags.kills & INC_FLAGS;
+    if *killed == INC_FLAGS {
+        return ControlFlow::Break(Outlook::Dead);
+    }
+    match instruction.flow_control() {
+        FlowControl::Next => ControlFlow::Continue(()),
+        FlowControl::UnconditionalBranch => ControlFlow::Break(Outlook::At(instruction.near_branch_target())),
+        FlowControl::Call if instruction.is_call_near() => {
+            ControlFlow::Break(Outlook::At(instruction.near_branch_target()))
         }
+        _ => ControlFlow::Break(Outlook::Unknown),
     }
 }
 

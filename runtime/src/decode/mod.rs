@@ -2,6 +2,7 @@
 //!
 //! Runs under the runtime's lock, never in a signal handler.
 
+pub mod ahead;
 pub mod block;
 pub mod flags;
 pub mod float_state;

@@ -3,11 +3,11 @@
 //! Hot code *lends* them: they stay in their slots from one call, return or indirect branch to the next, instead of going there
 //! and back at each. That pays where the program names neither of them on the way.
 
-use super::block::decoder_options;
+use super::ahead::look_along;
 use super::ranges::Ranges;
-use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
 use crate::arch::x86_64::{INDEX, TARGET};
-use iced_x86::{Code, Decoder, FlowControl, Instruction, OpKind, Register};
+use core::ops::ControlFlow;
+use iced_x86::{Code, FlowControl, Instruction, OpKind, Register};
 
 /// Instructions looked at from one place, and straight runs that they are in, at most.
 const MAX_INSTRUCTIONS: usize = 64;
@@ -68,70 +68,35 @@ pub fn lends_at(ranges: &Ranges, pc: u64) -> bool {
     let mut runs = Runs { starts: [pc; MAX_RUNS], n: 1 };
     let (mut next, mut left, mut is_needed) = (0, MAX_INSTRUCTIONS, false);
     while next < runs.n {
-        match look(ranges, &mut runs, next, &mut left) {
-            Outlook::Named => return false,
-            Outlook::Needed => is_needed = true,
-            Outlook::Known => {}
+        let mut buffer = [0; 256];
+        let pc = runs.starts[next];
+        match look_along(ranges, pc, &mut buffer, &mut left, |instruction| look(instruction, &mut runs)) {
+            Some(Outlook::Needed) => is_needed = true,
+            Some(Outlook::Known) => {}
+            Some(Outlook::Named) | None => return false,
         }
         next += 1;
     }
     is_needed
 }
 
-fn look(ranges: &Ranges, runs: &mut Runs, run: usize, left: &mut usize) -> Outlook {
-    let pc = runs.starts[run];
-    let mut buffer = [0; 256];
-    let mut window = CodeWindow::open(&mut buffer, ranges, pc);
-    window.keep_to_kind();
-    if window.is_writable {
-        return Outlook::Named;
+fn look(instruction: &Instruction, runs: &mut Runs) -> ControlFlow<Outlook> {
+    if names_lent_register(instruction) {
+        return ControlFlow::Break(Outlook::Named);
     }
-    let mut start = 0;
-    let mut instruction = Instruction::default();
-    loop {
-        window.extend();
-        let code = &window.bytes()[start..];
-        let mut decoder = Decoder::with_ip(64, code, pc + start as u64, decoder_options());
-        loop {
-            let cut = code.len() - decoder.position() < MAX_INSTRUCTION_BYTES;
-            if cut && window.is_open() {
-                start += decoder.position();
-                break;
-            }
-            if *left == 0 || !decoder.can_decode() {
-                return Outlook::Named;
-            }
-            *left -= 1;
-            decoder.decode_out(&mut instruction);
-            if instruction.code() == Code::INVALID || names_lent_register(&instruction) {
-                return Outlook::Named;
-            }
-            let is_added = match instruction.flow_control() {
-                FlowControl::Next => {
-                    // A run that goes on into another one need not be looked at twice.
-                    if runs.starts[..runs.n].contains(&instruction.next_ip()) {
-                        return Outlook::Known;
-                    }
-                    true
-                }
-                FlowControl::UnconditionalBranch => {
-                    return match runs.add(instruction.near_branch_target()) {
-                        true => Outlook::Known,
-                        false => Outlook::Named,
-                    };
-                }
-                FlowControl::ConditionalBranch => runs.add(instruction.near_branch_target()),
-                FlowControl::Call if instruction.is_call_near() => return Outlook::Needed,
-                FlowControl::IndirectCall | FlowControl::IndirectBranch | FlowControl::Return => {
-                    return Outlook::Needed
-                }
-                _ => false,
-            };
-            if !is_added {
-                return Outlook::Named;
-            }
+    let outlook = match instruction.flow_control() {
+        // A run that goes on into another one need not be looked at twice.
+        FlowControl::Next if runs.starts[..runs.n].contains(&instruction.next_ip()) => Outlook::Known,
+        FlowControl::Next => return ControlFlow::Continue(()),
+        FlowControl::ConditionalBranch if runs.add(instruction.near_branch_target()) => {
+            return ControlFlow::Continue(());
         }
-    }
+        FlowControl::UnconditionalBranch if runs.add(instruction.near_branch_target()) => Outlook::Known,
+        FlowControl::Call if instruction.is_call_near() => Outlook::Needed,
+        FlowControl::IndirectCall | FlowControl::IndirectBranch | FlowControl::Return => Outlook::Needed,
+        _ => Outlook::Named,
+    };
+    ControlFlow::Break(outlook)
 }
 
 #[cfg(test)]
