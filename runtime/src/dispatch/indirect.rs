@@ -221,8 +221,11 @@ pub fn lead_returns_to(engine: &mut Engine, id: u32) {
         return;
     }
     let target = fragment.end();
+    let Some(before) = engine.cache.pairs.find(0, target).filter(|entry| entry.pad != 0) else {
+        return;
+    };
     let address = landing_address(engine, id);
-    if let Some(before) = engine.cache.pairs.find(0, target).filter(|entry| entry.pad != 0 && address != 0) {
+    if address != 0 {
         // Replacing an entry never moves the table.
         engine.cache.pairs.insert(0, target, address, NONE);
         THREADS.lock().change_branch(0, target, before.pad, address);

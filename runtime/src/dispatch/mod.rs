@@ -155,7 +155,9 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
         sequences::learn_announced(&mut engine, &writer, context);
     }
     engine.is_called = link != NONE && engine.cache.exit(link).kind == ExitType::Call;
-    let id = find_or_build(&mut engine, &writer, context, context.rip)?;
+    let found = find_or_build(&mut engine, &writer, context, context.rip);
+    engine.is_called = false;
+    let id = found?;
     if link != NONE {
         link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);

@@ -32,7 +32,7 @@ pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_
 }
 
 /// Emits `counter += 1` where r10 may be lost; flags are kept.
-pub fn emit_count_through_index(emitter: &mut Emitter, counter: u32) {
+fn emit_count_through_index(emitter: &mut Emitter, counter: u32) {
     emit_count_through(emitter, counter, INDEX);
 }
 

@@ -1,6 +1,6 @@
 //! Pads: from one indirect branch site to one target. And edges that are counted by the dispatcher itself.
 
-use super::counting::{emit_count, emit_count_through_index};
+use super::counting::emit_count;
 use super::exits::ExitList;
 use super::verification::{emit_other_way, emit_question};
 use super::{BuildError, Engine};
@@ -56,12 +56,10 @@ impl Engine {
         if let Some(miss) = emit_question(&mut emitter, self.has_fast_loop, target, table_way) {
             emitter.bind_short_to(miss, other_way);
         }
-        if counter != NONE && flags::dead_at(&self.ranges, target) {
-            emit_count(&mut emitter, counter, true, true);
-        } else if counter != NONE {
-            emit_count_through_index(&mut emitter, counter);
+        // The registers are lent from here on; hot code may go on so.
+        if counter != NONE {
+            emit_count(&mut emitter, counter, flags::dead_at(&self.ranges, target), true);
         }
-        // The registers are lent already; hot code may go on so.
         if fragment.is_hot && scratch::lends_at(&self.ranges, target) {
             exits.entry = Entry::Lending;
         } else {

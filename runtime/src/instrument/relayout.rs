@@ -69,9 +69,11 @@ impl Engine {
 
     /// Says that the calling thread has not run a new fragment yet.
     pub fn begin_heat(&self, context: &ThreadContext, id: u32) {
-        let executions = self.shared.header().relayout_executions.clamp(1, u32::from(u16::MAX)) as u16;
-        // SAFETY: the cell is in the thread's own block.
-        unsafe { context.heat(id).write_volatile(executions.wrapping_neg()) };
+        if self.cache.fragment(id).counts_heat {
+            let executions = self.shared.header().relayout_executions as u16;
+            // SAFETY: the cell is in the thread's own block.
+            unsafe { context.heat(id).write_volatile(executions.wrapping_neg()) };
+        }
     }
 
     /// Takes fragment `hot`, which the calling thread found to be hot, out of use, so that it is translated again, and with it
@@ -191,7 +193,7 @@ fn executions_of(context: &ThreadContext, counter: u32) -> u64 {
 
 /// How often the thread ran a fragment since that was made: 0 for what another thread made, until it ran that very often.
 fn heat(engine: &Engine, context: &ThreadContext, id: u32) -> u32 {
-    let executions = engine.shared.header().relayout_executions.min(u32::from(u16::MAX));
+    let executions = u32::from(engine.shared.header().relayout_executions as u16);
     // SAFETY: the cell is in the thread's own block.
     let cell = unsafe { context.heat(id).read_volatile() };
     (u32::from(cell) + executions).saturating_sub(1 << 16)

@@ -146,8 +146,7 @@ def execve(
 def keep_freed_memory() -> None:
     """Have the C library reuse what this process frees, up to 64 MiB a piece, instead of giving it back to the kernel.
 
-    Whole arrays that come and go would be mapped, cleared and faulted in each time: a fifth of what it takes to make
-    the tables of a short program.
+    Whole arrays that come and go would be mapped, cleared and faulted in each time.
     """
     mmap_threshold, trim_threshold = -3, -1  # malloc.h: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
     mallopt = getattr(libc, "mallopt", None)  # musl has none

@@ -103,13 +103,6 @@ class Fragments:
         further = np.flatnonzero(before > before[0])
         return pc + int(further[0]) if len(further) else end_pc
 
-    def take(self, chosen: Array) -> Fragments:
-        """The fragments that `chosen` (a mask, or indices that rise) names; code and bits stay shared."""
-        shared = {"code", "starts_before"}
-        return Fragments(
-            **{name: value if name in shared else value[chosen] for name, value in vars(self).items()},
-        )
-
 
 @dataclass(frozen=True)
 class ImageMapping:
@@ -214,8 +207,8 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
     sound &= (stream.announced[at] == needed) & (stream.received[at] == needed)
     sound &= (rows["app_pc"] < _ADDRESS_LIMIT) & is_address(rows["target_pc"])
     sound &= rows["fragment_id"] != NO_INDEX
-    first = Rows(rows["fragment_id"].astype(np.int64)).find_first(rows["fragment_id"].astype(np.int64))
-    sound &= first == np.arange(len(rows))
+    numbers = rows["fragment_id"].astype(np.int64)
+    sound &= Rows(numbers).find_first(numbers) == np.arange(len(rows))
 
     kept = np.flatnonzero(sound)
     size, bitmap_bytes, code_at = size[kept], bitmap_bytes[kept], stream.payload_at[at[kept]]

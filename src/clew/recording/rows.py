@@ -2,7 +2,7 @@
 
 Runs in the controller, after the target ended. Pure. What a thread or a child did is little beside what its process
 has: working it out must take no longer for that. Numbers that lie close together are looked up in a table of all
-numbers, which takes a tenth of sorting and searching.
+numbers, instead of sorting and searching them.
 """
 
 from __future__ import annotations
