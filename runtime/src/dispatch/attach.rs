@@ -120,8 +120,7 @@ pub fn begin(context: &mut ThreadContext) {
     context.app_signal_stack = program_signal_stack();
     set_signal_stack(context);
     process::begin(context, 0);
-    let mask = context.start_mask;
-    context.note_mask(mask);
+    let mask = context.note_mask(context.start_mask);
     // Before its system call is made anew no call of the runtime's may be one that the kernel has a restart function for, nor
     // return from a signal: the kernel would forget how long the thread has waited already (kernel/signal.c,
     // restart_syscall).

@@ -75,16 +75,12 @@ fn take_mask(context: &mut ThreadContext) -> u64 {
     // Nothing can come now, so what was there a moment ago is decided.
     let is_kept = context.is_signal_waiting() || context.fault_pending != 0;
     hold_mask(context);
-    if is_kept {
-        context.pending_mask
-    } else {
-        mask
-    }
+    context.program_mask(if is_kept { context.pending_mask } else { mask })
 }
 
 /// The thread's mask is the program's again, and what was held back comes if that lets it.
 fn give_mask(context: &mut ThreadContext, mask: u64) {
-    context.note_mask(mask);
+    let mask = context.note_mask(mask);
     let_go_of_mask(context, mask);
 }
 
@@ -243,7 +239,10 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     if !is_fault {
         end_interrupted_call(context, info.signo as u32);
     }
-    match deliver::deliver(context, info, mask, details) {
+    // What an instruction causes and the program blocks ends it (kernel/signal.c, force_sig_info_to_task).
+    let is_fatal = is_fault && mask & 1 << (info.signo - 1) != 0;
+    let delivery = if is_fatal { Delivery::Default } else { deliver::deliver(context, info, mask, details) };
+    match delivery {
         Delivery::Handler(new_mask) => {
             let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
             let mut engine = ENGINE.lock();

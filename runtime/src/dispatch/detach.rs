@@ -75,7 +75,7 @@ pub fn park(context: &mut ThreadContext) {
         rip: context.rip,
         rflags: context.rflags,
         gs_base: context.app_gs_base,
-        mask,
+        mask: context.program_mask(mask),
         context: context.self_address,
         stack_top: context.stack_top,
         tid: context.tid,
@@ -86,7 +86,7 @@ pub fn park(context: &mut ThreadContext) {
     };
     parking::park(&state, &program_stack(context));
     set_signal_mask(u64::MAX);
-    stage::follow(context, mask, give_back);
+    stage::follow(context, context.program_mask(mask), give_back);
     set_signal_stack(context);
     super::execute::begin_slot_again(context);
     shared.forget_detaching(ticket);

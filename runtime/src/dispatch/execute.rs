@@ -58,9 +58,11 @@ fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6])
         set_signal_mask(mask);
         create::enter(context);
     }
-    set_signal_mask(mask);
+    // The new program has what this one believes to have.
+    set_signal_mask(context.program_mask(mask));
     // SAFETY: the program's own call.
     let result = unsafe { program_call(call, arguments) };
+    set_signal_mask(mask);
     // SAFETY: as above.
     unsafe { (&raw mut context.restart).write_volatile(0) };
     (context.registers[1], context.registers[11], context.rip) = after;

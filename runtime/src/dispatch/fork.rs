@@ -85,7 +85,7 @@ fn start_copy(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&mut T
     if stack != 0 {
         context.registers[4] = stack;
     }
-    context.start_mask = if context.is_signal_waiting() { context.pending_mask } else { mask };
+    context.start_mask = context.program_mask(if context.is_signal_waiting() { context.pending_mask } else { mask });
     // The child gets the context by its address alone: the stores above must not be taken for dead.
     core::hint::black_box(&raw mut *context);
     let result = start(context);
@@ -134,8 +134,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
         table_of(context).lock().clear_handlers();
     }
     begin(context, 0);
-    context.note_mask(mask);
-    set_signal_mask(mask);
+    set_signal_mask(context.note_mask(mask));
     create::enter(context)
 }
 

@@ -14,6 +14,7 @@ use crate::sys::calls::{check, getpid, program_call, syscall};
 use crate::sys::kernel::{N_SIGNALS, SIG_DFL, SIG_IGN};
 use crate::sys::{number, proc_text};
 use crate::thread::registry::writer_of;
+use crate::thread::THREADS;
 use alloc::vec::Vec;
 
 const O_ACCMODE: u64 = 3;
@@ -115,7 +116,7 @@ fn replace(context: &ThreadContext, kind: Kind, file: u64) {
         Kind::Addresses => proc_text::without_addresses(&text, &hidden::ranges()),
         Kind::Status | Kind::Memory => {
             let (ignored, caught) = dispositions(context);
-            proc_text::with_signals(&text, ignored, caught)
+            proc_text::with_signals(&text, hidden_block(&text), ignored, caught)
         }
     };
     put_in_place(file, &shown);
@@ -150,6 +151,15 @@ fn read_all(file: u64) -> Option<Vec<u8>> {
             return Some(text);
         }
     }
+}
+
+/// What the thread that a status tells of blocks besides what the kernel knows, as a mask.
+fn hidden_block(text: &[u8]) -> u64 {
+    let tid = proc_text::thread_of(text).unwrap_or(0);
+    let threads = THREADS.lock();
+    // SAFETY: the contexts of used places are mapped; their threads write these fields, and either value is right.
+    let mut contexts = threads.contexts().map(|context| unsafe { &*context });
+    contexts.find(|context| context.tid == tid).map_or(0, |context| context.program_mask(0))
 }
 
 /// As masks: which signals the program ignores, and for which it has handlers.

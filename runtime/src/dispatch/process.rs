@@ -138,7 +138,7 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     child.pair_table = context.pair_table;
     child.pair_mask = context.pair_mask;
     child.parent_tid = context.tid;
-    child.start_mask = if context.is_signal_waiting() { context.pending_mask } else { mask };
+    child.start_mask = context.program_mask(if context.is_signal_waiting() { context.pending_mask } else { mask });
     child.is_process = match flags & (CLONE_VFORK | CLONE_THREAD) {
         CLONE_VFORK => WAITED_FOR,
         0 => NOT_WAITED_FOR,
@@ -194,8 +194,7 @@ extern "C" fn started_task(context: &mut ThreadContext) -> ! {
         table_of(context).lock().clear_handlers();
     }
     begin(context, context.parent_tid);
-    context.note_mask(context.start_mask);
-    set_signal_mask(context.start_mask);
+    set_signal_mask(context.note_mask(context.start_mask));
     create::enter(context)
 }
 

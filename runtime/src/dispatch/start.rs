@@ -105,8 +105,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     process::begin(context, 0);
     wait_for_debugger(shared);
     tell_running(shared);
-    context.note_mask(mask);
-    set_signal_mask(mask);
+    set_signal_mask(context.note_mask(mask));
     create::enter(context)
 }
 

@@ -213,6 +213,7 @@ fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
         set_signal_mask(mask);
         return None;
     }
+    let mask = context.program_mask(mask);
     let mut new_mask = mask;
     let result = result_of((|| {
         if size != 8 {
@@ -232,8 +233,7 @@ fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
         }
         Ok(())
     })());
-    context.note_mask(new_mask);
-    set_signal_mask(new_mask);
+    set_signal_mask(context.note_mask(new_mask));
     Some(result)
 }
 
@@ -331,7 +331,7 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
     filter::open_for_trap(mask);
     // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
     let result = unsafe { program_call(number::EXIT, arguments) };
-    go_on_without_slot(context, mask, result)
+    go_on_without_slot(context, context.program_mask(mask), result)
 }
 
 /// A filter refused the thread's end. The slot is the controller's, but the block is kept for the thread.
@@ -361,7 +361,7 @@ fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         filter::open_for_trap(mask);
         // SAFETY: ends the process.
         let result = unsafe { program_call(number::EXIT_GROUP, arguments) };
-        go_on_without_slot(context, mask, result);
+        go_on_without_slot(context, context.program_mask(mask), result);
     }
     // SAFETY: as above.
     let result = unsafe { program_call(number::EXIT_GROUP, arguments) };

@@ -172,19 +172,19 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> i64 
     context.note_step();
     // What is refused is left as it is (kernel/signal.c, restore_altstack).
     let _ = change_stack(context, &frame.ucontext.stack);
-    context.note_mask(frame.ucontext.sigmask);
     let mut own = frame;
     // A signal that waits is delivered next, and comes back to the mask that this return restores.
     let mask = set_signal_mask(u64::MAX);
     let pending_mask = context.pending_mask;
     let is_waiting = context.is_signal_waiting();
+    let program_mask = context.program_mask(if is_waiting { pending_mask } else { mask });
+    own.ucontext.sigmask = context.note_mask(frame.ucontext.sigmask);
     if is_waiting {
         context.pending_mask = frame.ucontext.sigmask;
         own.ucontext.sigmask = ALL_BUT_FAULTS;
     }
     let fpstate = machine.fpstate;
     let landing = gate::clew_gate_landing as *const () as u64;
-    let program_mask = if is_waiting { pending_mask } else { mask };
     filter::open_for_trap(program_mask);
     let result = return_to(context, own.ucontext, landing, fpstate);
     set_signal_mask(u64::MAX);

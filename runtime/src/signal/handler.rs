@@ -16,8 +16,8 @@ use crate::instrument::ENGINE;
 use crate::protocol::{error_code, DETACH_CODE};
 use crate::sys::calls::{clew_program_call_returned, syscall, TRAPPED};
 use crate::sys::kernel::{
-    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP, SYS_SECCOMP,
-    TRAP_FLAG, TRAP_TRACE, UNDEFERRED_SIGNALS,
+    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SEGV_BIT, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP,
+    SYS_SECCOMP, TRAP_FLAG, TRAP_TRACE, UNDEFERRED_SIGNALS,
 };
 use crate::sys::number;
 use crate::thread::create::clew_clone_returned;
@@ -257,6 +257,10 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
         hold(context, signal, info);
         return;
     }
+    if signal == SIGSEGV && context.program_mask(ucontext.sigmask) & SEGV_BIT != 0 {
+        block_again(context, info, ucontext);
+        return;
+    }
     context.pending_info = *info;
     context.pending_info.signo = signal as i32;
     context.pending_mask = ucontext.sigmask;
@@ -322,6 +326,17 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
     }
+}
+
+/// A SIGSEGV was sent that the program blocks: it waits in the kernel, where the program can look for it.
+fn block_again(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
+    // SAFETY: fields of a live context, which only its own thread writes.
+    unsafe {
+        (&raw mut context.is_segv_blocked).write_volatile(1);
+        (&raw mut context.hides_block).write_volatile(0);
+    }
+    ucontext.sigmask |= SEGV_BIT;
+    deliver::raise_again(info);
 }
 
 /// Keeps back a signal that was sent while the mask here is not the program's: only those that an instruction can cause

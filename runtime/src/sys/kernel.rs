@@ -47,6 +47,8 @@ pub const FAULT_SIGNALS: [u32; 5] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV];
 pub const UNDEFERRED_SIGNALS: [u32; 6] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS];
 
 /// As a mask, what a copy from or to the program's memory can cause.
+/// SIGSEGV in a mask.
+pub const SEGV_BIT: u64 = 1 << (SIGSEGV - 1);
 pub const MEMORY_FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
 
 pub const SA_NOCLDSTOP: u64 = 1;

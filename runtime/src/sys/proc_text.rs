@@ -99,13 +99,21 @@ pub fn without_addresses(text: &[u8], hidden: &[Range<u64>]) -> Vec<u8> {
     text.split_inclusive(|byte| *byte == b'\n').filter(is_shown).flatten().copied().collect()
 }
 
-/// The text of status, with these masks of ignored and caught signals.
-pub fn with_signals(text: &[u8], ignored: u64, caught: u64) -> Vec<u8> {
+/// The thread that a status tells of.
+pub fn thread_of(text: &[u8]) -> Option<u32> {
+    let number = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Pid:\t"))?;
+    core::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// The text of status, with what is hidden of the blocked signals, and these masks of ignored and caught ones.
+pub fn with_signals(text: &[u8], hidden: u64, ignored: u64, caught: u64) -> Vec<u8> {
     let mut shown = Vec::with_capacity(text.len());
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let mask = match line.get(..8) {
-            Some(b"SigIgn:\t") => ignored,
-            Some(b"SigCgt:\t") => caught,
+        let value = line.get(8..).and_then(parse_hex).map(|(value, _)| value);
+        let mask = match (line.get(..8), value) {
+            (Some(b"SigBlk:\t"), Some(blocked)) => blocked | hidden,
+            (Some(b"SigIgn:\t"), _) => ignored,
+            (Some(b"SigCgt:\t"), _) => caught,
             _ => {
                 shown.extend_from_slice(line);
                 continue;
@@ -162,9 +170,13 @@ mod tests {
 
     #[test]
     fn masks_are_replaced() {
-        let status = "Name:\tx\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000fff\nCapInh:\t1\n";
-        let expected = "Name:\tx\nSigIgn:\t0000000000000010\nSigCgt:\t8000000000000000\nCapInh:\t1\n";
-        assert_eq!(text(with_signals(status.as_bytes(), 16, 1 << 63)), expected);
+        let status =
+            "Name:\tx\nPid:\t17\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000000001\nSigCgt:\t0000000000000fff\n";
+        let expected =
+            "Name:\tx\nPid:\t17\nSigBlk:\t0000000000000402\nSigIgn:\t0000000000000010\nSigCgt:\t8000000000000000\n";
+        assert_eq!(text(with_signals(status.as_bytes(), 1 << 10, 16, 1 << 63)), expected);
+        assert_eq!(thread_of(status.as_bytes()), Some(17));
+        assert_eq!(thread_of(b"Name:\tPid:\n"), None);
     }
 
     #[test]

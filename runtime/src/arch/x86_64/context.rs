@@ -15,7 +15,7 @@
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
 use crate::protocol;
-use crate::sys::kernel::{SigInfo, SigStack, MEMORY_FAULTS, TRAP_FLAG, UNDEFERRED_SIGNALS};
+use crate::sys::kernel::{SigInfo, SigStack, MEMORY_FAULTS, SEGV_BIT, TRAP_FLAG, UNDEFERRED_SIGNALS};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -159,6 +159,10 @@ pub struct ThreadContext {
     pub holds_mask: u32,
     /// The program's mask blocks a signal that reading its memory can cause, which the kernel answers by killing.
     pub blocks_faults: u32,
+    /// The program's mask blocks SIGSEGV, the kernel's does not.
+    pub hides_block: u32,
+    /// The kernel's does, because one was sent that waits until the program lets it come.
+    pub is_segv_blocked: u32,
     /// The processor was sent to where nothing could be executed, with the trap flag set.
     pub is_stepping: u32,
     /// The program goes on with the trap flag set, and the instruction it comes to is not done yet (signal/stepping.rs).
@@ -300,9 +304,26 @@ impl ThreadContext {
         unsafe { AtomicU32::from_ptr(&raw const self.pending as *mut u32) }
     }
 
-    /// Notes what the program's mask is from now on. Every place that gives the program a mask says so here.
-    pub fn note_mask(&mut self, mask: u64) {
+    /// Notes what the program's mask is from now on, and says which one the kernel is to have. Every place that gives the program
+    /// a mask asks here.
+    ///
+    /// The kernel never blocks SIGSEGV: a write to code that is protected must come to the handler (instrument/trust.rs), and
+    /// what the kernel does with a fault that the program blocks, the dispatcher does (dispatch/delivery.rs).
+    pub fn note_mask(&mut self, mask: u64) -> u64 {
         self.blocks_faults = u32::from(mask & MEMORY_FAULTS != 0);
+        // SAFETY: fields of a live context, which the signal handler reads and writes.
+        unsafe {
+            (&raw mut self.hides_block).write_volatile(u32::from(mask & SEGV_BIT != 0));
+            (&raw mut self.is_segv_blocked).write_volatile(0);
+        }
+        mask & !SEGV_BIT
+    }
+
+    /// The program's mask where the kernel's is `mask`.
+    pub fn program_mask(&self, mask: u64) -> u64 {
+        // SAFETY: a field of a live context.
+        let is_hidden = unsafe { (&raw const self.hides_block).read_volatile() != 0 };
+        mask | if is_hidden { SEGV_BIT } else { 0 }
     }
 
     /// Notes err, trapno and cr2 of a fault of the program's; only page faults change the last one, as in the kernel.
