@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x84, 0x7f, 0xdb, 0xe3, 0xcf, 0xff, 0x17, 0xf3, 0x42, 0xe4, 0x30, 0x6e, 0xb9, 0x36, 0xf9, 0xbe, 0x09, 0x3f, 0x42,
-    0x63, 0x4e, 0xf8, 0x65, 0xcc, 0x67, 0x5f, 0x2f, 0xe2, 0xda, 0x4d, 0x53, 0xab,
+    0x68, 0xa3, 0xaa, 0x2d, 0x68, 0xb1, 0x3e, 0x22, 0x36, 0xd2, 0x60, 0xdb, 0x29, 0xc1, 0x29, 0xf4, 0x1a, 0x47, 0x6c,
+    0x5b, 0x3f, 0xed, 0x0f, 0xf5, 0xc2, 0x8d, 0xb8, 0x17, 0x5b, 0x3f, 0x38, 0xa1,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -352,8 +352,12 @@ pub struct StatusPage {
     pub unanswered: u64,
     /// slots from this one on were never used: nobody looks at them, so they take no memory (written by: runtime)
     pub slots_used: u64,
+    /// pages of code that may be written, protected instead of compared each time (written by: runtime)
+    pub trusted_pages: u64,
+    /// writes to such pages (written by: runtime)
+    pub trust_ends: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3840],
+    pub reserved: [u8; 3824],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -388,7 +392,9 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, doorbell) == 232);
 const _: () = assert!(core::mem::offset_of!(StatusPage, heartbeat) == 236);
 const _: () = assert!(core::mem::offset_of!(StatusPage, unanswered) == 240);
 const _: () = assert!(core::mem::offset_of!(StatusPage, slots_used) == 248);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 256);
+const _: () = assert!(core::mem::offset_of!(StatusPage, trusted_pages) == 256);
+const _: () = assert!(core::mem::offset_of!(StatusPage, trust_ends) == 264);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 272);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

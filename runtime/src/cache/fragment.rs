@@ -58,6 +58,8 @@ pub struct Fragment {
     pub n_tries: u32,
     /// It counts how often it runs, or is not to be found hot at all: see instrument/relayout.
     pub counts_heat: bool,
+    /// Its code may be written at any time: it starts with the comparison (instrument/staleness.rs).
+    pub is_compared: bool,
     /// It was hot, or stands for one that was.
     pub is_hot: bool,
     /// Its conditional branch was taken more often than not while it was found to be hot.

@@ -161,6 +161,21 @@ impl Cache {
         self.n_unlinks += 1;
     }
 
+    /// Puts what is on the list of `before`, which is out of use, on that of the fragment that came in its place: it leads to no
+    /// code, but counted ways to the same.
+    pub fn hand_over_incoming(&mut self, before: u32, id: u32) {
+        while self.fragment(before).incoming != NONE {
+            let exit_id = self.fragment(before).incoming;
+            let first = self.fragment(id).incoming;
+            let exit = self.exit_mut(exit_id);
+            let next = exit.next_incoming;
+            exit.linked_to = id;
+            exit.next_incoming = first;
+            self.fragment_mut(before).incoming = next;
+            self.fragment_mut(id).incoming = exit_id;
+        }
+    }
+
     /// Points all jumps to a fragment at their stubs. They stay on its list, until each is linked to what came in its place:
     /// if the code changes before, they are known to have counted ways to the old one.
     pub fn bypass(&self, fragment_id: u32) {

@@ -1,17 +1,21 @@
 //! Looking at code ahead, without translating it.
 
 use super::block::decoder_options;
-use super::ranges::Ranges;
+use super::ranges::{Kind, Ranges};
+use super::trusted::PAGE_BITS;
 use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
 use core::ops::ControlFlow;
 use iced_x86::{Code, Decoder, Instruction};
 
 /// Shows the instructions from `pc` on to `visit`, one after the other, until it breaks off: with what it says then.
 ///
+/// `home` is the address of the block that relies on it: what changes in that one's page is no more than the block's own end.
+///
 /// `None` where it can't go on: there is no more code that fits `buffer`, the decoder does not know an instruction, the program
 /// may write the code, or `left`, which is how many may still be looked at, has come to zero.
 pub fn look_along<T>(
     ranges: &Ranges,
+    home: u64,
     pc: u64,
     buffer: &mut [u8],
     left: &mut usize,
@@ -19,8 +23,10 @@ pub fn look_along<T>(
 ) -> Option<T> {
     let mut window = CodeWindow::open(buffer, ranges, pc);
     window.keep_to_kind();
-    if window.is_writable {
-        return None;
+    match window.kind {
+        Kind::Fixed => {}
+        Kind::Trusted if pc >> PAGE_BITS == home >> PAGE_BITS => window.keep_to_page(),
+        _ => return None,
     }
     let mut start = 0;
     let mut instruction = Instruction::default();

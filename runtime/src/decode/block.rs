@@ -2,7 +2,7 @@
 
 extern crate alloc;
 use super::float_state::stored_pointer;
-use super::ranges::Ranges;
+use super::ranges::{Kind, Ranges};
 use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
 use crate::protocol::{MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
 use alloc::vec::Vec;
@@ -122,7 +122,7 @@ pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Result<Endin
     let mut buffer = core::mem::take(&mut block.buffer);
     buffer.resize(MAX_FRAGMENT_BYTES as usize, 0);
     let mut window = CodeWindow::open(&mut buffer, ranges, pc);
-    block.is_writable = window.is_writable;
+    block.is_writable = window.kind == Kind::Written;
     let ending = decode_window(block, &mut window);
     block.buffer = buffer;
     ending

@@ -56,18 +56,22 @@ pub fn flag_use(instruction: &Instruction) -> FlagUse {
     FlagUse { reads, kills }
 }
 
+/// The home of what outlives all code that may be written.
+pub const NOWHERE: u64 = u64::MAX;
+
 /// Instructions looked at beyond a branch, at most.
 const LOOK_AHEAD: usize = 12;
 
-/// Whether the flags that `inc` changes are dead at `pc`. Code that the program may write is not looked at: nothing tells
-/// when it changes, and another block relies on it.
-pub fn dead_at(ranges: &Ranges, pc: u64) -> bool {
+/// Whether the flags that `inc` changes are dead at `pc`, for the block at `home`, which relies on it. Of code that may be
+/// written only what falls with that block is looked at.
+pub fn dead_at(ranges: &Ranges, home: u64, pc: u64) -> bool {
     let mut killed = 0;
     let mut pc = pc;
     let mut left = LOOK_AHEAD;
     for _ in 0..3 {
         let mut buffer = [0; LOOK_AHEAD * MAX_INSTRUCTION_BYTES];
-        let outlook = look_along(ranges, pc, &mut buffer, &mut left, |instruction| look(instruction, &mut killed));
+        let outlook =
+            look_along(ranges, home, pc, &mut buffer, &mut left, |instruction| look(instruction, &mut killed));
         match outlook {
             Some(Outlook::Dead) => return true,
             Some(Outlook::Unknown) | None => return false,
@@ -114,7 +118,7 @@ mod tests {
         let base = padded.as_ptr() as u64;
         let mut ranges = Ranges::new();
         ranges.insert(base, base + code.len() as u64, 5, true);
-        dead_at(&ranges, base)
+        dead_at(&ranges, base, base)
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod flags;
 pub mod float_state;
 pub mod ranges;
 pub mod scratch;
+pub mod trusted;
 pub mod window;
 
 pub use block::{decode_block, Block, Ending, NoCode};

@@ -4,6 +4,7 @@
 //! under the runtime's lock only.
 
 extern crate alloc;
+use super::trusted::{TrustedPages, PAGE_BITS};
 use crate::sys::kernel::PROT_WRITE;
 use alloc::vec::Vec;
 
@@ -23,11 +24,13 @@ pub struct Ranges {
     pub n_changes: u64,
     /// All of them count as writable.
     are_writable: bool,
+    /// Where the program may write, but not without a fault.
+    pub trusted: TrustedPages,
 }
 
 impl Ranges {
     pub const fn new() -> Ranges {
-        Ranges { ranges: Vec::new(), n_changes: 0, are_writable: false }
+        Ranges { ranges: Vec::new(), n_changes: 0, are_writable: false, trusted: TrustedPages::new() }
     }
 
     /// The range that holds `address`.
@@ -91,24 +94,54 @@ impl Ranges {
         !core::mem::replace(&mut self.are_writable, true)
     }
 
+    /// Whether all code counts as writable.
+    pub fn are_writable(&self) -> bool {
+        self.are_writable
+    }
+
+    /// Whether and how code at `address`, which lies in `range`, may change.
+    fn kind_at(&self, range: &Range, address: u64) -> Kind {
+        match range.protection & PROT_WRITE {
+            0 => Kind::Fixed,
+            _ if self.trusted.contains(address >> PAGE_BITS) => Kind::Trusted,
+            _ => Kind::Written,
+        }
+    }
+
     /// How much code there is from `address` on, at most `limit` bytes, over adjacent ranges.
     pub fn run_at(&self, address: u64, limit: usize) -> Run {
         let first = self.ranges.partition_point(|range| range.end <= address);
-        let is_writable = self.ranges.get(first).is_some_and(|range| range.protection & PROT_WRITE != 0);
+        let kind = self.ranges.get(first).map_or(Kind::Fixed, |range| self.kind_at(range, address));
         let (mut end, mut same_end) = (address, address);
         for range in &self.ranges[first..] {
-            if range.start > end || end - address >= limit as u64 {
+            if range.start > end {
                 break;
             }
-            let is_same = (range.protection & PROT_WRITE != 0) == is_writable;
-            if is_same && same_end == end {
-                same_end = range.end;
+            while end < range.end && end - address < limit as u64 {
+                let here = self.kind_at(range, end);
+                // Kinds change at pages where the program may write.
+                let page_end = (end >> PAGE_BITS) + 1 << PAGE_BITS;
+                let next = if here == Kind::Fixed { range.end } else { page_end.min(range.end) };
+                if here == kind && same_end == end {
+                    same_end = next;
+                }
+                end = next;
             }
-            end = range.end;
         }
         let clamp = |end: u64| (end - address).min(limit as u64) as usize;
-        Run { size: clamp(end), same_kind: clamp(same_end), is_writable }
+        Run { size: clamp(end), same_kind: clamp(same_end), kind }
     }
+}
+
+/// How code may change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Only by a system call.
+    Fixed,
+    /// By a write that faults first.
+    Trusted,
+    /// By any write of the program's.
+    Written,
 }
 
 /// Code that lies in one piece.
@@ -116,10 +149,9 @@ impl Ranges {
 pub struct Run {
     /// Bytes in all; 0 where nothing is executable.
     pub size: usize,
-    /// Bytes at the start that are all writable by the program, or all not.
+    /// Bytes at the start that are all of one kind.
     pub same_kind: usize,
-    /// Whether those are writable.
-    pub is_writable: bool,
+    pub kind: Kind,
 }
 
 #[cfg(test)]
@@ -148,7 +180,7 @@ mod tests {
         assert!(ranges.make_writable());
         ranges.insert(0x3000, 0x4000, 5, true);
         assert!(!ranges.make_writable());
-        assert!(ranges.run_at(0x1000, 1).is_writable && ranges.run_at(0x3000, 1).is_writable);
+        assert_eq!([0x1000, 0x3000].map(|address| ranges.run_at(address, 1).kind), [Kind::Written; 2]);
     }
 
     #[test]
@@ -160,12 +192,29 @@ mod tests {
         ranges.insert(0x5000, 0x6000, 5, true);
         let run = |address, limit| {
             let run = ranges.run_at(address, limit);
-            (run.size, run.same_kind, run.is_writable)
+            (run.size, run.same_kind, run.kind)
         };
-        assert_eq!(run(0x1f00, 0x10000), (0x2100, 0x1100, false));
-        assert_eq!(run(0x1f00, 0x10), (0x10, 0x10, false));
-        assert_eq!(run(0x3ff8, 0x10), (8, 8, true));
-        assert_eq!(run(0x4000, 0x10), (0, 0, false));
-        assert_eq!(run(0x4fff, 0x10), (0, 0, false));
+        assert_eq!(run(0x1f00, 0x10000), (0x2100, 0x1100, Kind::Fixed));
+        assert_eq!(run(0x1f00, 0x10), (0x10, 0x10, Kind::Fixed));
+        assert_eq!(run(0x3ff8, 0x10), (8, 8, Kind::Written));
+        assert_eq!(run(0x4000, 0x10), (0, 0, Kind::Fixed));
+        assert_eq!(run(0x4fff, 0x10), (0, 0, Kind::Fixed));
+    }
+    #[test]
+    fn trusted_pages_are_a_kind_of_their_own() {
+        let mut ranges = Ranges::new();
+        ranges.insert(0x1000, 0x2000, 5, true);
+        ranges.insert(0x2000, 0x6000, 7, true);
+        for page in [1, 3, 4] {
+            ranges.trusted.insert(page);
+        }
+        let run = |address, limit| {
+            let run = ranges.run_at(address, limit);
+            (run.size, run.same_kind, run.kind)
+        };
+        assert_eq!(run(0x1ff0, 0x20), (0x20, 0x10, Kind::Fixed));
+        assert_eq!(run(0x2ff0, 0x20), (0x20, 0x10, Kind::Written));
+        assert_eq!(run(0x3ff0, 0x20), (0x20, 0x20, Kind::Trusted));
+        assert_eq!(run(0x3000, 0x10000), (0x3000, 0x2000, Kind::Trusted));
     }
 }

@@ -70,7 +70,7 @@ pub fn lends_at(ranges: &Ranges, pc: u64) -> bool {
     while next < runs.n {
         let mut buffer = [0; 256];
         let pc = runs.starts[next];
-        match look_along(ranges, pc, &mut buffer, &mut left, |instruction| look(instruction, &mut runs)) {
+        match look_along(ranges, pc, pc, &mut buffer, &mut left, |instruction| look(instruction, &mut runs)) {
             Some(Outlook::Needed) => is_needed = true,
             Some(Outlook::Known) => {}
             Some(Outlook::Named) | None => return false,

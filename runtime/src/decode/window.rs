@@ -2,7 +2,8 @@
 //!
 //! Copied, because it may go while it is looked at: a file's end moves, and what may be executed need not be readable.
 
-use super::ranges::Ranges;
+use super::ranges::{Kind, Ranges};
+use super::trusted::PAGE_BITS;
 use crate::arch::x86_64::guarded;
 
 /// Bytes read at a time: few blocks are longer, and what lies behind is not touched for nothing.
@@ -17,22 +18,28 @@ pub struct CodeWindow<'a> {
     filled: usize,
     /// What may be read at most.
     limit: usize,
-    /// Bytes of one kind (may the program write them?) at the start.
+    /// Bytes of one kind at the start.
     pub same_kind: usize,
-    /// Whether the program may write the first kind.
-    pub is_writable: bool,
+    /// That kind.
+    pub kind: Kind,
 }
 
 impl<'a> CodeWindow<'a> {
     /// The code at `start`, at most as much as `buffer` holds.
     pub fn open(buffer: &'a mut [u8], ranges: &Ranges, start: u64) -> CodeWindow<'a> {
         let run = ranges.run_at(start, buffer.len());
-        CodeWindow { buffer, start, filled: 0, limit: run.size, same_kind: run.same_kind, is_writable: run.is_writable }
+        CodeWindow { buffer, start, filled: 0, limit: run.size, same_kind: run.same_kind, kind: run.kind }
     }
 
     /// Leaves out what is of another kind than the start.
     pub fn keep_to_kind(&mut self) {
         self.limit = self.limit.min(self.same_kind);
+    }
+
+    /// Leaves out what lies behind the first page.
+    pub fn keep_to_page(&mut self) {
+        let page_bytes = 1 << PAGE_BITS;
+        self.limit = self.limit.min((page_bytes - self.start % page_bytes) as usize);
     }
 
     /// What was read so far.

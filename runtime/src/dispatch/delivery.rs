@@ -4,7 +4,7 @@
 //! `pending_mask` and the thread's own blocks everything but what an instruction can cause; it becomes the program's
 //! again once, at the very end, so that no signal sees one that is neither.
 
-use super::count_part;
+use super::{count_part, written};
 use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
@@ -41,7 +41,9 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             let stopped_at = context.rip;
             count_part(&mut engine, context, id, stopped_at);
         }
-        if kind == 1 {
+        if kind == 1 && written::settle_fault(context) {
+            // Nothing to deliver.
+        } else if kind == 1 {
             let info = context.fault_info;
             let details = context.fault_details;
             mask = deliver_one(context, &info, mask, details, true);
@@ -320,6 +322,11 @@ pub fn release_all(context: &mut ThreadContext, reason: u16) -> ! {
 /// What comes before a release; the program's mask. All signals are blocked after it.
 fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     super::sequences::settle(context);
+    {
+        let mut engine = ENGINE.lock();
+        let writer = writer_of(context, engine.shared);
+        engine.suspend_trust(&writer);
+    }
     note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);

@@ -13,6 +13,7 @@ use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, set_signal_mask};
 use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};
 use crate::thread::block::set_signal_stack;
+use crate::thread::registry::writer_of;
 use core::arch::global_asm;
 use core::sync::atomic::Ordering;
 
@@ -68,6 +69,7 @@ pub fn park(context: &mut ThreadContext) {
         return;
     }
     sequences::leave(context);
+    ENGINE.lock().suspend_trust(&writer_of(context, shared));
     delivery::note_end(context, release_reason::DETACH, end_kind::RELEASED);
     let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;
     let state = ThreadState {
@@ -87,6 +89,7 @@ pub fn park(context: &mut ThreadContext) {
     parking::park(&state, &program_stack(context));
     set_signal_mask(u64::MAX);
     stage::follow(context, context.program_mask(mask), give_back);
+    ENGINE.lock().resume_trust();
     set_signal_stack(context);
     super::execute::begin_slot_again(context);
     shared.forget_detaching(ticket);

@@ -59,8 +59,12 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
 
 /// Starts a process that goes on natively, with a copy of the memory or while its parent waits; the event says so.
 pub fn start_unfollowed(context: &mut ThreadContext, stack: u64, start: Start) -> i64 {
-    let shared = ENGINE.lock().shared;
+    let mut engine = ENGINE.lock();
+    let shared = engine.shared;
+    engine.suspend_trust(&writer_of(context, shared));
+    drop(engine);
     let result = start_copy(context, stack, |context| start(context, child_stack_top(context), released_child));
+    ENGINE.lock().resume_trust();
     if let Ok(pid) = check(result) {
         write_event(&writer_of(context, shared), event_kind::FORK, context.rip, [pid, 0, 0]);
     }
@@ -122,12 +126,14 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
     // SAFETY: the only thread, and it does not touch the shared memory meanwhile.
     if unsafe { shared.move_to_region(context.child_region) }.is_err() || !THREADS.lock().keep_only(context, shared) {
         // What is mapped is still the parent's, or nothing: not a word about it.
+        engine.unprotect_all();
         deliver::release_process(context, mask);
     }
     move_in(context, &mut engine);
     drop(engine);
     let arguments = [u64::from(getpid()), context.fork_tsc, 0, 0];
     if writer_of(context, shared).request(request_kind::ADOPT, arguments) != Some(1) {
+        ENGINE.lock().unprotect_all();
         deliver::release_process(context, mask);
     }
     if context.child_flags & CLONE_CLEAR_SIGHAND != 0 {

@@ -12,6 +12,7 @@ use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, exit_kind};
 use crate::sys::kernel::USER_END;
 use crate::thread::registry::writer_of;
+use crate::thread::trust;
 use crate::thread::THREADS;
 
 /// Counts an indirect branch or return that no table knew, and makes its way known; the thread resumes at its target.
@@ -33,7 +34,9 @@ pub fn take_indirect(context: &mut ThreadContext) {
         // The return slot, just popped, shows what the program put there.
         let slot = context.registers[4].wrapping_sub(8);
         // SAFETY: the fragment's return just read and wrote this slot, unless another thread took it away meanwhile.
-        delivery::with_faults(context, |_| unsafe { guarded::write_program(slot, &target.to_le_bytes()) });
+        delivery::with_faults(context, |context| unsafe {
+            trust::write_program(context, slot, &target.to_le_bytes());
+        });
     }
     if source != NONE && !is_canonical(target) {
         fault_at_branch(context, source);

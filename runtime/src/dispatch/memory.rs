@@ -38,6 +38,7 @@ fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
     }
     engine.invalidate(writer, start, end);
     engine.ranges.remove(start, end);
+    engine.trust.kernels.remove(start, end);
     let record = UnmapRecord {
         kind: record_kind::UNMAP,
         continuations: 0,
@@ -52,13 +53,24 @@ fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
 
 /// Makes a call of the program's while the engine is held. Where it may wait for a thread that answers it (seccomp's
 /// listeners), the engine is let go meanwhile: what others come to see of the change is theirs to see natively, too.
-fn call_holding(engine: Guard<'static, Engine>, call: u64, arguments: [u64; 6]) -> (i64, Guard<'static, Engine>) {
+/// What it is about, from `start` up to `end`, is as the program made it.
+fn call_holding(
+    mut engine: Guard<'static, Engine>,
+    writer: &RingWriter,
+    call: u64,
+    arguments: [u64; 6],
+    [start, end]: [u64; 2],
+) -> (i64, Guard<'static, Engine>) {
     if filter::may_wait() {
+        engine.suspend_trust(writer);
         drop(engine);
         // SAFETY: the program's own call.
         let result = unsafe { program_call(call, arguments) };
-        return (result, ENGINE.lock());
+        let mut engine = ENGINE.lock();
+        engine.resume_trust();
+        return (result, engine);
     }
+    engine.end_trust(writer, start, end, false);
     // SAFETY: the program's own call.
     (unsafe { program_call(call, arguments) }, engine)
 }
@@ -73,8 +85,10 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
         // SAFETY: the program's own call; it can only take free memory.
         return unsafe { program_call(number::MMAP, arguments) };
     }
-    let (result, mut engine) = call_holding(ENGINE.lock(), number::MMAP, arguments);
+    let engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
+    let replaced = if replaces { [address, page_end(address, size)] } else { [0; 2] };
+    let (result, mut engine) = call_holding(engine, &writer, number::MMAP, arguments, replaced);
     let Ok(start) = check(result) else {
         return result;
     };
@@ -154,10 +168,12 @@ pub fn descriptor_link(descriptor: u32) -> [u8; 32] {
 /// munmap.
 pub fn unmap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [start, size, ..] = arguments;
-    let (result, mut engine) = call_holding(ENGINE.lock(), number::MUNMAP, arguments);
+    let engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    let end = page_end(start, size);
+    let (result, mut engine) = call_holding(engine, &writer, number::MUNMAP, arguments, [start, end]);
     if result == 0 {
-        let writer = writer_of(context, engine.shared);
-        forget(&mut engine, &writer, start, page_end(start, size));
+        forget(&mut engine, &writer, start, end);
     }
     result
 }
@@ -173,8 +189,8 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
         // SAFETY: the program's own call.
         return unsafe { program_call(call, arguments) };
     }
-    let (result, mut engine) = call_holding(engine, call, arguments);
     let writer = writer_of(context, engine.shared);
+    let (result, mut engine) = call_holding(engine, &writer, call, arguments, [start, end]);
     if check(result).is_err() {
         return result;
     }
@@ -209,11 +225,12 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let engine = ENGINE.lock();
     let range = engine.ranges.find(old);
     let is_alias = engine.aliases.find(old).is_some();
-    let (result, mut engine) = call_holding(engine, number::MREMAP, arguments);
+    let writer = writer_of(context, engine.shared);
+    // Its new place may be given, too (MREMAP_FIXED).
+    let (result, mut engine) = call_holding(engine, &writer, number::MREMAP, arguments, [0, u64::MAX]);
     let Ok(start) = check(result) else {
         return result;
     };
-    let writer = writer_of(context, engine.shared);
     if start != old || new_size < old_size {
         let kept = if start == old { page_end(old, new_size) } else { old };
         forget(&mut engine, &writer, kept, page_end(old, old_size));
@@ -244,9 +261,9 @@ pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
         // SAFETY: the program's own call.
         return unsafe { program_call(number::MADVISE, arguments) };
     }
-    let (result, mut engine) = call_holding(engine, number::MADVISE, arguments);
-    // Part of it may be done where it failed.
     let writer = writer_of(context, engine.shared);
+    let (result, mut engine) = call_holding(engine, &writer, number::MADVISE, arguments, [start, end]);
+    // Part of it may be done where it failed.
     engine.invalidate(&writer, start, end);
     result
 }

@@ -21,6 +21,7 @@ pub mod start;
 pub mod syscalls;
 pub mod user_dispatch;
 pub mod vsyscall;
+pub mod written;
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
 use crate::arch::x86_64::gate::{
@@ -34,8 +35,9 @@ use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, release_reason};
 use crate::signal::table::table_of;
+use crate::sys::calls::EFAULT;
 use crate::thread::registry::writer_of;
-use crate::thread::THREADS;
+use crate::thread::{trust, THREADS};
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
@@ -72,6 +74,13 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
                     rewind_syscall(context);
                 }
             }
+        }
+        REASON_SYSCALL_DONE
+            if context.registers[0] as i64 == -i64::from(EFAULT) && written::is_to_be_made_again(context) =>
+        {
+            context.registers[0] = context.syscall_number;
+            (context.registers[1], context.registers[11]) = (context.spill_rcx, context.spill_r11);
+            rewind_syscall(context);
         }
         REASON_SYSCALL_DONE => {
             syscalls::note_temporary_mask(context);
@@ -263,7 +272,11 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
         ExitType::Relayout => {
             let writer = writer_of(context, engine.shared);
             context.note_step();
-            engine.retire_hot(&writer, context, exit.fragment);
+            if engine.cache.fragment(exit.fragment).is_compared {
+                trust::trust_pages_of(&mut engine, &writer, exit.fragment);
+            } else {
+                engine.retire_hot(&writer, context, exit.fragment);
+            }
             NONE
         }
         ExitType::SequenceEntry => {

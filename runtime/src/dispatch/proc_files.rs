@@ -108,7 +108,7 @@ fn replace(context: &ThreadContext, kind: Kind, file: u64) {
         distrust_code(context, file);
         return;
     }
-    let Some(text) = read_all(file) else {
+    let Some(text) = read_all(context, kind, file) else {
         return;
     };
     let shown = match kind {
@@ -136,10 +136,16 @@ fn distrust_code(context: &ThreadContext, file: u64) {
 }
 
 /// What the file says; `None` if it can't be read. Its position stays.
-fn read_all(file: u64) -> Option<Vec<u8>> {
+fn read_all(context: &ThreadContext, kind: Kind, file: u64) -> Option<Vec<u8>> {
     const PREAD: u64 = 17;
     const STEP: usize = 0x4000;
     let mut text = Vec::new();
+    if kind != Kind::Status {
+        // Mappings are as the program made them.
+        let mut engine = ENGINE.lock();
+        let writer = writer_of(context, engine.shared);
+        engine.end_trust(&writer, 0, u64::MAX, false);
+    }
     loop {
         let length = text.len();
         text.resize(length + STEP, 0);

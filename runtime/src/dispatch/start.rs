@@ -69,6 +69,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
             engine.ranges.insert(start, end, protection, true);
             high_end = high_end.max(end);
         }
+        engine.tell_hull();
         let stack_floor = stack_floor(block.registers[4]);
         engine.cache.slabs.initialize(high_end, stack_floor);
         if !engine.cache.pairs.initialize() {

@@ -1,6 +1,6 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{delivery, execute, memory, proc_files, process, seccomp, sequences, user_dispatch};
+use super::{delivery, execute, memory, proc_files, process, seccomp, sequences, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
@@ -77,6 +77,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
     if user_dispatch::intercept(context) {
         return Outcome::Done;
     }
+    written::note_arguments(context, call, arguments);
     if let Some(result) = seccomp::refusal(context, call, arguments) {
         finish(context, result);
         return Outcome::Done;

@@ -4,13 +4,13 @@ use crate::arch::x86_64::context::{gs_heat, GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
 use crate::cache::fragment::{Entry, Exit, ExitType, NONE};
 
-/// Exits of a fragment or pad under construction: at most four (code that may be written, a call through a register).
+/// Exits of a fragment or pad under construction: at most five (code that may be written, a call through a register).
 pub struct ExitList {
     /// Number that the first one will have.
     first: u32,
     /// How jumps leave from now on.
     pub entry: Entry,
-    exits: [Exit; 4],
+    exits: [Exit; 5],
     length: usize,
 }
 
@@ -33,7 +33,7 @@ pub const BLANK: Exit = Exit {
 
 impl ExitList {
     pub fn new(first: usize) -> ExitList {
-        ExitList { first: first as u32, entry: Entry::Plain, exits: [BLANK; 4], length: 0 }
+        ExitList { first: first as u32, entry: Entry::Plain, exits: [BLANK; 5], length: 0 }
     }
 
     pub fn as_slice(&self) -> &[Exit] {

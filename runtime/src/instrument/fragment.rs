@@ -5,6 +5,7 @@ use super::exits::ExitList;
 use super::staleness::emit_check;
 use super::way_out::WayOut;
 use super::{BuildError, Engine};
+use crate::arch::x86_64::context::gs_heat;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Fragment, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;
@@ -127,8 +128,9 @@ impl Engine {
             counters.flags |= if is_taken { FLAG_FIRST_COUNTS_BOTH } else { FLAG_SECOND_COUNTS_BOTH };
         }
         if block.is_writable {
-            let id = exits.add_stub_only(ExitType::Stale, block.pc);
-            let failed = emit_check(&mut emitter, block, |emitter| ExitList::emit_stub_jump(emitter, id));
+            let stale = exits.add_stub_only(ExitType::Stale, block.pc);
+            let hot = self.counts_trust().then(|| (gs_heat(id), exits.add_stub_only(ExitType::Relayout, block.pc)));
+            let failed = emit_check(&mut emitter, block, stale, hot);
             // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/handler.rs).
             map.mark(failed, 0, SpillState::None);
         }
@@ -240,6 +242,7 @@ impl Engine {
             first_try,
             first_pad: NONE,
             n_tries: 0,
+            is_compared: block.is_writable,
             is_hot,
             counts_heat,
             is_mostly_taken: is_mostly_taken == Some(true),
@@ -326,14 +329,14 @@ impl Engine {
         let is_taken_straight = is_taken_straight?;
         let straight = if is_taken_straight { target } else { block.end() };
         let place = CountPlace::find_for_flags(block, block.instructions.len() - 1)?;
-        Some((place, is_taken_straight != flags::dead_at(&self.ranges, straight)))
+        Some((place, is_taken_straight != flags::dead_at(&self.ranges, block.pc, straight)))
     }
 
     /// Whether the flags of `inc` are dead once the block's last copied instruction is done.
     fn are_flags_dead_after(&self, block: &Block, ending: Ending) -> bool {
         match ending {
-            Ending::Jump(target) | Ending::Call(target) => flags::dead_at(&self.ranges, target),
-            Ending::Limit => flags::dead_at(&self.ranges, block.end()),
+            Ending::Jump(target) | Ending::Call(target) => flags::dead_at(&self.ranges, block.pc, target),
+            Ending::Limit => flags::dead_at(&self.ranges, block.pc, block.end()),
             _ => false,
         }
     }

@@ -24,7 +24,14 @@ impl Engine {
         if !self.ranges.intersects(start, end) {
             return;
         }
-        let mut doomed = Vec::new();
+        for id in self.fragments_within(start, end) {
+            self.drop_fragment(writer, id, true);
+        }
+    }
+
+    /// All fragments that hold code from `start` up to `end`, those out of use among them.
+    pub fn fragments_within(&mut self, start: u64, end: u64) -> Vec<u32> {
+        let mut found = Vec::new();
         let mut pc = start;
         while let Some(range) = self.ranges.next_from(pc, end) {
             let first_page = (range.start.max(start) >> 12).saturating_sub(1);
@@ -35,20 +42,19 @@ impl Engine {
                 while id != NONE {
                     let fragment = self.cache.fragment(id);
                     if fragment.app_pc < end && fragment.end() > start {
-                        doomed.push(id);
+                        found.push(id);
                     }
                     id = fragment.next_in_page;
                 }
             }
             pc = range.end;
         }
-        for id in doomed {
-            self.drop_fragment(writer, id, true);
-        }
+        found
     }
 
     /// Compares all code with its translation from now on, each time it is entered: it can be written behind its protection.
     pub fn distrust(&mut self, writer: &RingWriter) {
+        self.end_trust(writer, 0, u64::MAX, false);
         if self.ranges.make_writable() {
             self.invalidate(writer, 0, u64::MAX);
         }
@@ -109,6 +115,9 @@ impl Engine {
     pub fn retire(&mut self, writer: &RingWriter, id: u32) {
         let fragment = *self.cache.fragment(id);
         self.cache.fragment_mut(id).is_valid = false;
+        if let Some(before) = self.cache.versions.find(fragment.app_pc).filter(|before| *before != id) {
+            self.cache.hand_over_incoming(before, id);
+        }
         if self.cache.by_pc.find(fragment.app_pc) == Some(id) {
             self.cache.by_pc.remove(fragment.app_pc);
         }

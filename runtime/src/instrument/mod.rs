@@ -12,6 +12,7 @@ pub mod relayout;
 pub mod sequence_code;
 pub mod sequences;
 pub mod staleness;
+pub mod trust;
 pub mod verification;
 pub mod way_out;
 
@@ -24,6 +25,7 @@ use crate::sys::lock::Lock;
 use crate::translate::Mangler;
 use alloc::collections::BTreeMap;
 use pads::DynamicEdge;
+use trust::Trust;
 
 /// The process' one engine. Its lock is the runtime's lock.
 pub static ENGINE: Lock<Engine> = Lock::new(Engine::new());
@@ -48,6 +50,7 @@ pub struct Engine {
     block: Block,
     /// What is translated next is come to by a call.
     pub is_called: bool,
+    pub trust: Trust,
     /// Fragments that may be looked at to find warm ones (instrument/relayout.rs).
     looks_saved: u32,
     /// Counters of edges that the dispatcher counts itself.
@@ -70,6 +73,7 @@ impl Engine {
             mangler: None,
             block: Block::new(),
             is_called: false,
+            trust: Trust::new(),
             looks_saved: 0,
             edges: BTreeMap::new(),
             counters_used: 0,

@@ -58,7 +58,7 @@ impl Engine {
         }
         // The registers are lent from here on; hot code may go on so.
         if counter != NONE {
-            emit_count(&mut emitter, counter, flags::dead_at(&self.ranges, target), true);
+            emit_count(&mut emitter, counter, flags::dead_at(&self.ranges, flags::NOWHERE, target), true);
         }
         if fragment.is_hot && scratch::lends_at(&self.ranges, target) {
             exits.entry = Entry::Lending;

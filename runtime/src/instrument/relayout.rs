@@ -69,8 +69,12 @@ impl Engine {
 
     /// Says that the calling thread has not run a new fragment yet.
     pub fn begin_heat(&self, context: &ThreadContext, id: u32) {
-        if self.cache.fragment(id).counts_heat {
-            let executions = self.shared.header().relayout_executions as u16;
+        let fragment = self.cache.fragment(id);
+        if fragment.counts_heat || fragment.is_compared {
+            let executions = match fragment.is_compared {
+                true => self.executions_to_trust(fragment.app_pc),
+                false => self.shared.header().relayout_executions as u16,
+            };
             // SAFETY: the cell is in the thread's own block.
             unsafe { context.heat(id).write_volatile(executions.wrapping_neg()) };
         }

@@ -173,6 +173,7 @@ impl Engine {
             first_try: NONE,
             first_pad: NONE,
             n_tries: 0,
+            is_compared: false,
             // Never laid out anew: it lies with the rest of its sequence.
             counts_heat: true,
             is_hot: true,

@@ -15,7 +15,7 @@ use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
 use crate::cache::sequences::{Descriptor, MAX_SEQUENCE_BYTES};
 use crate::cache::{Exit, NONE};
-use crate::decode::{decode_block, Block, Ending};
+use crate::decode::{decode_block, trusted, Block, Ending};
 use crate::instrument::exits::{ExitList, BLANK};
 use crate::sys::kernel::{PROT_WRITE, USER_END};
 use iced_x86::{Code, Instruction};
@@ -50,7 +50,10 @@ impl Engine {
     /// sequence's last instruction.
     fn cut_at_sequences(&self, block: &mut Block, ending: Ending) -> (Ending, Option<bool>) {
         let sequences = &self.cache.sequences;
-        if !sequences.intersects(block.pc, block.end()) || block.is_writable {
+        if !sequences.intersects(block.pc, block.end())
+            || block.is_writable
+            || self.ranges.trusted.contains(block.pc >> trusted::PAGE_BITS)
+        {
             return (ending, None);
         }
         let Some(index) = sequences.find(block.pc) else {

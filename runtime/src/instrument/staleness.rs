@@ -1,8 +1,11 @@
 //! Code that the program may write at any time: compared with what was translated, before each execution.
 //!
 //! A fragment of such code starts with the comparison, and ends after each instruction that may write memory, so that
-//! no instruction runs in a form that the program has already overwritten.
+//! no instruction runs in a form that the program has already overwritten. What runs often and does not change is
+//! protected instead (instrument/trust.rs).
 
+extern crate alloc;
+use super::exits::ExitList;
 use crate::arch::x86_64::context::GS_SPILL_OTHER;
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::RAX;
@@ -10,11 +13,15 @@ use crate::decode::Block;
 
 /// Bytes compared by one instruction.
 const STEP: usize = 4;
+/// Condition codes of `jz` and `jnz`.
+const ZERO: u8 = 4;
+const NOT_ZERO: u8 = 5;
 
-/// Emits the comparison; where it fails, `emit_stale` puts flags and registers back and then what `stale` emits.
+/// Emits the comparison, and what leaves by exit `stale` where it fails. `hot` is the cell that counts how often it holds, and
+/// the exit by which the fragment is left when that is often.
 ///
 /// The flags are kept: what is there instead of the old code may need them. Returns where it goes on that fails.
-pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: impl FnOnce(&mut Emitter)) -> usize {
+pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: u32, hot: Option<(u32, u32)>) -> usize {
     emitter.store_gs(GS_SPILL_OTHER, RAX);
     emitter.save_flags_to_rax();
     let mut misses = alloc::vec::Vec::new();
@@ -34,22 +41,34 @@ pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: impl FnOnce(&mut 
                 address += 1;
             }
         }
-        misses.push(emitter.jump_condition(5));
+        misses.push(emitter.jump_condition(NOT_ZERO));
     }
-    let restore = |emitter: &mut Emitter| {
-        emitter.restore_flags_from_rax();
-        emitter.load_gs(RAX, GS_SPILL_OTHER);
-    };
+    let hot = hot.map(|(cell, exit)| {
+        emitter.increment_gs16(cell);
+        (emitter.jump_condition(ZERO), exit)
+    });
     restore(emitter);
     let over = emitter.jump();
     for miss in misses {
         emitter.bind(miss);
     }
     let failed = emitter.position();
-    restore(emitter);
-    stale(emitter);
+    leave(emitter, stale);
+    if let Some((jump, exit)) = hot {
+        emitter.bind(jump);
+        leave(emitter, exit);
+    }
     emitter.bind(over);
     failed
 }
 
-extern crate alloc;
+/// Emits what puts flags and registers back.
+fn restore(emitter: &mut Emitter) {
+    emitter.restore_flags_from_rax();
+    emitter.load_gs(RAX, GS_SPILL_OTHER);
+}
+
+fn leave(emitter: &mut Emitter, exit: u32) {
+    restore(emitter);
+    ExitList::emit_stub_jump(emitter, exit);
+}

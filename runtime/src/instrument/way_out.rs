@@ -90,8 +90,8 @@ impl WayOut<'_, '_> {
 
     fn conditional(&mut self, target: u64, next: u64) {
         let branch = *self.block.instructions.last().unwrap_or(&iced_x86::Instruction::default());
-        let is_taken_dead = flags::dead_at(&self.engine.ranges, target);
-        let is_next_dead = flags::dead_at(&self.engine.ranges, next);
+        let is_taken_dead = flags::dead_at(&self.engine.ranges, self.block.pc, target);
+        let is_next_dead = flags::dead_at(&self.engine.ranges, self.block.pc, next);
         let taken_counter = if self.is_taken_counted == Some(true) { NONE } else { self.counters.main };
         let next_counter = if self.is_taken_counted == Some(false) { NONE } else { self.counters.second };
         let taken = Way { kind: ExitType::Taken, target, counter: taken_counter, are_flags_dead: is_taken_dead };

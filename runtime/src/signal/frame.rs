@@ -2,12 +2,13 @@
 
 use super::interrupt::app_pc_at;
 use crate::arch::x86_64::context::{ThreadContext, FRAME_BYTES, FRAME_OFFSET};
-use crate::arch::x86_64::{guarded, xsave};
+use crate::arch::x86_64::xsave;
 use crate::instrument::ENGINE;
 use crate::sys::kernel::{
     SigContext, SigFrame, SigInfo, SigStack, UContext, FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FX_SW_BYTES_OFFSET,
     UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
 };
+use crate::thread::trust::write_program;
 
 /// User code and stack selectors (arch/x86/include/asm/segment.h).
 const USER_CS: u16 = 0x33;
@@ -66,8 +67,7 @@ pub fn write_to_program(place: FramePlace, context: &ThreadContext, content: &Fr
         write_for(own, place, context, content);
         let frame = core::slice::from_raw_parts(own.frame as *const u8, size_of::<SigFrame>());
         let state = core::slice::from_raw_parts(own.fpstate as *const u8, fpstate_bytes());
-        guarded::write_program(place.frame, frame) == frame.len()
-            && guarded::write_program(place.fpstate, state) == state.len()
+        write_program(context, place.frame, frame) && write_program(context, place.fpstate, state)
     }
 }
 

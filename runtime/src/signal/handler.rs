@@ -12,7 +12,7 @@ use crate::arch::x86_64::{gate, guarded, parking};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{Cache, Fragment};
 use crate::instrument::pads::add_to_counter;
-use crate::instrument::ENGINE;
+use crate::instrument::{trust, ENGINE};
 use crate::protocol::{error_code, DETACH_CODE};
 use crate::sys::calls::{clew_program_call_returned, syscall, TRAPPED};
 use crate::sys::kernel::{
@@ -330,11 +330,14 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
 
 /// A SIGSEGV was sent that the program blocks: it waits in the kernel, where the program can look for it.
 fn block_again(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
-    // SAFETY: fields of a live context, which only its own thread writes.
-    unsafe {
-        (&raw mut context.is_segv_blocked).write_volatile(1);
-        (&raw mut context.hides_block).write_volatile(0);
+    // SAFETY: a field of a live context, which only its own thread writes.
+    unsafe { (&raw mut context.is_segv_blocked).write_volatile(1) };
+    if trust::is_active() {
+        context.is_segv_blocked = 0;
+        hold(context, SIGSEGV, info);
+        return;
     }
+    context.hides_block = 0;
     ucontext.sigmask |= SEGV_BIT;
     deliver::raise_again(info);
 }

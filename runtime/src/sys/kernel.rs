@@ -66,6 +66,7 @@ pub const SYS_SECCOMP: i32 = 1;
 pub const SYS_USER_DISPATCH: i32 = 2;
 /// si_code of a page fault where nothing is mapped.
 pub const SEGV_MAPERR: i32 = 1;
+pub const SEGV_ACCERR: i32 = 2;
 /// si_code of a single step's trap.
 pub const TRAP_TRACE: i32 = 2;
 /// The processor's number for traps of its own, in a frame's `trapno`.

@@ -2,6 +2,7 @@
 //!
 //! Runs in the target. Knows nothing of translation, records or threads of the target.
 
+pub mod arguments;
 pub mod calls;
 pub mod filter;
 pub mod heap;

@@ -5,5 +5,6 @@
 pub mod block;
 pub mod create;
 pub mod registry;
+pub mod trust;
 
 pub use registry::THREADS;

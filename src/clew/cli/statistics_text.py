@@ -17,6 +17,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "instructions_translated": "instructions in them",
         "invalidated": "fragments given up because their code was unmapped or changed",
         "relaid": "hot fragments translated again, to lie in the order in which they run",
+        "trusted_pages": "pages of code that may be written, protected instead of compared each time",
+        "trust_ends": "writes to such pages, after each of which the page is compared again for a while",
     },
     "links": {
         "links": "exits of fragments that lead straight to the next fragment",

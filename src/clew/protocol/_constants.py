@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("847fdbe3cfff17f342e4306eb936f9be093f42634ef865cc675f2fe2da4d53ab")
+SCHEMA_HASH: Final = bytes.fromhex("68a3aa2d68b13e2236d260db29c129f41a476c5b3fed0ff5c28db8175b3f38a1")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -295,7 +295,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "heartbeat": (236, "<I"),
             "unanswered": (240, "<Q"),
             "slots_used": (248, "<Q"),
-            "reserved": (256, "<3840s"),
+            "trusted_pages": (256, "<Q"),
+            "trust_ends": (264, "<Q"),
+            "reserved": (272, "<3824s"),
         },
     ),
     "ThreadSlot": (

@@ -253,6 +253,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "heartbeat",
             "unanswered",
             "slots_used",
+            "trusted_pages",
+            "trust_ends",
             "reserved",
         ],
         "formats": [
@@ -288,7 +290,9 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u8",
             "<u8",
-            ("<u1", (3840,)),
+            "<u8",
+            "<u8",
+            ("<u1", (3824,)),
         ],
         "offsets": [
             0,
@@ -324,6 +328,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             240,
             248,
             256,
+            264,
+            272,
         ],
         "itemsize": 4096,
     }

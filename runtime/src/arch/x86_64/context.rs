@@ -155,6 +155,10 @@ pub struct ThreadContext {
     pub doubtful_pc: u64,
     /// err, trapno and cr2 of the program's last fault: frames of other signals show them, too.
     pub fault_details: [u64; 3],
+    /// What `fault_details` held before the fault that waits to be delivered.
+    pub details_before: [u64; 3],
+    /// How often pages had been trusted no more when a write was last made again without one (dispatch/written.rs).
+    pub trust_ends_seen: u64,
     /// The program's mask is in the dispatcher's hands, the thread's own is not the program's.
     pub holds_mask: u32,
     /// The program's mask blocks a signal that reading its memory can cause, which the kernel answers by killing.
@@ -328,6 +332,7 @@ impl ThreadContext {
 
     /// Notes err, trapno and cr2 of a fault of the program's; only page faults change the last one, as in the kernel.
     pub fn note_fault(&mut self, details: [u64; 3]) {
+        self.details_before = self.fault_details;
         let [err, trapno, cr2] = details;
         self.fault_details = [err, trapno, if trapno == PAGE_FAULT { cr2 } else { self.fault_details[2] }];
     }

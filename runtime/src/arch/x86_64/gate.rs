@@ -8,7 +8,9 @@
 //! says what it does there.
 
 use super::context::ThreadContext;
+use super::hull::CODE_HULL;
 use super::xmm::{load_xmm, save_xmm};
+use crate::sys::calls::EFAULT;
 use core::arch::global_asm;
 use core::mem::offset_of;
 
@@ -217,6 +219,34 @@ global_asm!(
     "cmp byte ptr [rdx + rcx], 0",
     "pop rdx",
     "jne 2f",
+    // Neither do those that name code that might be written.
+    "cmp qword ptr [rip + {hull} + 8], 0",
+    "je 5f",
+    "mov rcx, rdi",
+    "sub rcx, [rip + {hull}]",
+    "cmp rcx, [rip + {hull} + 8]",
+    "jb 2f",
+    "mov rcx, rsi",
+    "sub rcx, [rip + {hull}]",
+    "cmp rcx, [rip + {hull} + 8]",
+    "jb 2f",
+    "mov rcx, rdx",
+    "sub rcx, [rip + {hull}]",
+    "cmp rcx, [rip + {hull} + 8]",
+    "jb 2f",
+    "mov rcx, r10",
+    "sub rcx, [rip + {hull}]",
+    "cmp rcx, [rip + {hull} + 8]",
+    "jb 2f",
+    "mov rcx, r8",
+    "sub rcx, [rip + {hull}]",
+    "cmp rcx, [rip + {hull} + 8]",
+    "jb 2f",
+    "mov rcx, r9",
+    "sub rcx, [rip + {hull}]",
+    "cmp rcx, [rip + {hull} + 8]",
+    "jb 2f",
+    "5:",
     "push r11",
     "popfq",
     "mov rsp, gs:[{rsp}]",
@@ -234,6 +264,9 @@ global_asm!(
     ".globl clew_syscall_return",
     "clew_syscall_return:",
     "mov dword ptr gs:[{call_code}], 0",
+    // Where the kernel could not write, code may be why (dispatch/written.rs).
+    "lea rcx, [rax + {EFAULT}]",
+    "jrcxz clew_syscall_done_pending",
     "mov ecx, gs:[{pending}]",
     // A signal from here on is delivered now that the call is done.
     ".globl clew_syscall_done",
@@ -274,6 +307,8 @@ global_asm!(
     "clew_gates_end:",
     ".popsection",
     dispatch = sym clew_dispatch_entry,
+    hull = sym CODE_HULL,
+    EFAULT = const EFAULT,
     N_CALLS = const N_CALLS,
     REASON_EXIT = const REASON_EXIT,
     REASON_INDIRECT = const REASON_INDIRECT,

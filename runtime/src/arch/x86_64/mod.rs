@@ -5,6 +5,7 @@ pub mod emit;
 #[cfg(not(test))]
 pub mod gate;
 pub mod guarded;
+pub mod hull;
 mod instructions;
 #[cfg(not(test))]
 pub mod parking;

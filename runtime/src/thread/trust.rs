@@ -1,0 +1,45 @@
+//! Trusted code (instrument/trust.rs) and the threads that may write to it.
+
+use super::registry::writer_of;
+use super::THREADS;
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::guarded;
+use crate::buffer::RingWriter;
+use crate::instrument::{Engine, ENGINE};
+
+/// Trusts the pages of a fragment that was compared often, if no thread has its stack there, and all can take the fault.
+pub fn trust_pages_of(engine: &mut Engine, writer: &RingWriter, id: u32) {
+    engine.trust_pages_of(writer, id, |range| {
+        let threads = THREADS.lock();
+        // SAFETY: the contexts of used places are mapped. Stack pointers change meanwhile, and are a hint; for the block see
+        // `trust::announce`.
+        let mut contexts = threads.contexts();
+        contexts.all(|context| unsafe {
+            let is_blocked = (&raw const (*context).is_segv_blocked).read_volatile() != 0;
+            let stack = (&raw const (*context).registers[4]).read_volatile();
+            !is_blocked && !(range.start..range.end).contains(&stack)
+        })
+    });
+}
+
+/// As `guarded::write_program`, where that may be code that is trusted; whether all could be written. No lock held.
+///
+/// # Safety
+/// As there.
+pub unsafe fn write_program(context: &ThreadContext, address: u64, bytes: &[u8]) -> bool {
+    // SAFETY: forwarded.
+    let written = unsafe { guarded::write_program(address, bytes) };
+    if written == bytes.len() {
+        return true;
+    }
+    let end = address.saturating_add(bytes.len() as u64);
+    let mut engine = ENGINE.lock();
+    if engine.ranges.trusted.within(address, end).is_empty() {
+        return false;
+    }
+    let writer = writer_of(context, engine.shared);
+    engine.end_trust(&writer, address, end, true);
+    drop(engine);
+    // SAFETY: forwarded.
+    unsafe { guarded::write_program(address, bytes) == bytes.len() }
+}
