@@ -120,7 +120,7 @@ impl Ranges {
             while end < range.end && end - address < limit as u64 {
                 let here = self.kind_at(range, end);
                 // Kinds change at pages where the program may write.
-                let page_end = (end >> PAGE_BITS) + 1 << PAGE_BITS;
+                let page_end = ((end >> PAGE_BITS) + 1) << PAGE_BITS;
                 let next = if here == Kind::Fixed { range.end } else { page_end.min(range.end) };
                 if here == kind && same_end == end {
                     same_end = next;

@@ -19,6 +19,10 @@ impl TrustedPages {
         self.pages.len()
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
     pub fn contains(&self, page: u64) -> bool {
         self.pages.binary_search(&page).is_ok()
     }

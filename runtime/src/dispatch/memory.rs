@@ -53,7 +53,7 @@ fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
 
 /// Makes a call of the program's while the engine is held. Where it may wait for a thread that answers it (seccomp's
 /// listeners), the engine is let go meanwhile: what others come to see of the change is theirs to see natively, too.
-/// What it is about, from `start` up to `end`, is as the program made it.
+/// The memory from `start` up to `end` has the protection that the program gave it.
 fn call_holding(
     mut engine: Guard<'static, Engine>,
     writer: &RingWriter,
@@ -221,13 +221,16 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
 
 /// mremap: code that moves is gone from where it was, and known where it is.
 pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
-    let [old, old_size, new_size, ..] = arguments;
+    const MREMAP_FIXED: u64 = 2;
+    let [old, old_size, new_size, flags, new, _] = arguments;
     let engine = ENGINE.lock();
     let range = engine.ranges.find(old);
     let is_alias = engine.aliases.find(old).is_some();
     let writer = writer_of(context, engine.shared);
-    // Its new place may be given, too (MREMAP_FIXED).
-    let (result, mut engine) = call_holding(engine, &writer, number::MREMAP, arguments, [0, u64::MAX]);
+    let old_end = page_end(old, old_size);
+    let touched =
+        if flags & MREMAP_FIXED == 0 { [old, old_end] } else { [old.min(new), old_end.max(page_end(new, new_size))] };
+    let (result, mut engine) = call_holding(engine, &writer, number::MREMAP, arguments, touched);
     let Ok(start) = check(result) else {
         return result;
     };

@@ -59,7 +59,7 @@ pub fn note_arguments(context: &ThreadContext, call: u64, arguments: [u64; 6]) {
 /// It is not any more; the call is to be made again.
 pub fn is_to_be_made_again(context: &ThreadContext) -> bool {
     let mut engine = ENGINE.lock();
-    let is_why = engine.ranges.trusted.len() != 0;
+    let is_why = !engine.ranges.trusted.is_empty();
     if is_why {
         let writer = writer_of(context, engine.shared);
         engine.end_trust(&writer, 0, u64::MAX, true);

@@ -11,12 +11,16 @@ use crate::instrument::{Engine, ENGINE};
 pub fn trust_pages_of(engine: &mut Engine, writer: &RingWriter, id: u32) {
     engine.trust_pages_of(writer, id, |range| {
         let threads = THREADS.lock();
-        // SAFETY: the contexts of used places are mapped. Stack pointers change meanwhile, and are a hint; for the block see
-        // `trust::announce`.
         let mut contexts = threads.contexts();
-        contexts.all(|context| unsafe {
-            let is_blocked = (&raw const (*context).is_segv_blocked).read_volatile() != 0;
-            let stack = (&raw const (*context).registers[4]).read_volatile();
+        contexts.all(|context| {
+            // SAFETY: the contexts of used places are mapped. Stack pointers change meanwhile, and are a hint; for what is
+            // blocked see `announce` in instrument/trust.rs.
+            let (is_blocked, stack) = unsafe {
+                (
+                    (&raw const (*context).is_segv_blocked).read_volatile() != 0,
+                    (&raw const (*context).registers[4]).read(),
+                )
+            };
             !is_blocked && !(range.start..range.end).contains(&stack)
         })
     });
