@@ -16,6 +16,7 @@ from tests.programs.build import find
 NEVER = "00000"
 ALWAYS = "00001"
 OFTEN = "00040"
+TIMED = "01024"
 PROGRAMS = ("calls", "virtual_calls", "tail_calls", "coroutines", "versions_of_callee")
 
 
@@ -54,6 +55,15 @@ def test_counts_stay_the_same(program: str, relayout: str, tmp_path: Path) -> No
     assert record_with(NEVER, program, tmp_path / "never.clew") == 0
     assert record_with(relayout, program, tmp_path / "relaid.clew") > 0
     assert counts_of(tmp_path / "relaid.clew") == counts_of(tmp_path / "never.clew")
+
+
+@pytest.mark.usefixtures("programs")
+def test_what_runs_seldom_is_left_where_it_is(tmp_path: Path) -> None:
+    program = "loops_uneven"
+    assert record_with(NEVER, program, tmp_path / "never.clew") == 0
+    n_often = record_with(OFTEN, program, tmp_path / "often.clew")
+    assert 0 < record_with(TIMED, program, tmp_path / "timed.clew") < n_often
+    assert counts_of(tmp_path / "timed.clew") == counts_of(tmp_path / "never.clew")
 
 
 @pytest.mark.parametrize("text", ["", "1,2", "-1", "65536", "one", "1.5"])

@@ -58,8 +58,13 @@ pub struct Fragment {
     pub n_tries: u32,
     /// It counts how often it runs, or is not to be found hot at all: see instrument/relayout.
     pub counts_heat: bool,
+    /// Bytes of what counts that, at its plain entry.
+    pub heat_bytes: u8,
     /// Its code may be written at any time: it starts with the comparison (instrument/staleness.rs).
     pub is_compared: bool,
+    /// When it began to count, in cycles of the time stamp counter, and how often it was found not to be hot since.
+    pub heated_at: u64,
+    pub n_looks: u8,
     /// It was hot, or stands for one that was.
     pub is_hot: bool,
     /// Its conditional branch was taken more often than not while it was found to be hot.

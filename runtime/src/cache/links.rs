@@ -3,10 +3,12 @@
 //! A link is one aligned store over a jump, which other threads see at once or a little later;
 //! either way is right, because the stub leads to the same place through the dispatcher.
 
+extern crate alloc;
 use super::fragment::{Entry, ExitType, NONE};
 use super::slab::Unit;
 use super::Cache;
 use crate::arch::x86_64::emit::Emitter;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Signals that threads have taken and not yet delivered. While there are any, no exit is made to lead past the
@@ -159,6 +161,22 @@ impl Cache {
         exit.linked_to = NONE;
         exit.next_incoming = NONE;
         self.n_unlinks += 1;
+    }
+
+    /// Makes what leads to a fragment lead past what counts its executions, from now on.
+    pub fn enter_behind_heat(&mut self, fragment_id: u32) {
+        let fragment = self.fragment_mut(fragment_id);
+        fragment.plain_entry += u64::from(core::mem::take(&mut fragment.heat_bytes));
+        fragment.counts_heat = false;
+        let mut incoming = Vec::new();
+        let mut exit_id = self.fragment(fragment_id).incoming;
+        while exit_id != NONE {
+            incoming.push(exit_id);
+            exit_id = self.exit(exit_id).next_incoming;
+        }
+        for exit_id in incoming {
+            self.restore_exit(exit_id);
+        }
     }
 
     /// Puts what is on the list of `before`, which is out of use, on that of the fragment that came in its place: it leads to no

@@ -258,7 +258,8 @@ pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32
     if exit.kind != ExitType::Landing || engine.cache.fragment(exit.fragment).is_valid {
         return;
     }
-    if let Some(caller) = engine.cache.landings.find(exit.target).filter(|id| engine.cache.fragment(*id).is_valid) {
+    let known = engine.cache.landings.find(exit.target).filter(|id| engine.cache.fragment(*id).is_valid);
+    if let Some(caller) = known.or_else(|| engine.cache.find_call_before(exit.target)) {
         let address = landing_address(engine, caller);
         insert_pair(engine, context, 0, exit.target, address, NONE);
     }

@@ -11,6 +11,7 @@ use crate::cache::fragment::{Entry, ExitType, Fragment, MapEntry, SpillState, CO
 use crate::cache::Unit;
 use crate::decode::{decode_block, flags, scratch, Block, Ending};
 use crate::protocol::{error_code, exit_kind};
+use crate::sys::calls::rdtsc;
 
 /// Bits of FragmentRecord.flags.
 const FLAG_EXCLUDED: u8 = 1;
@@ -139,6 +140,7 @@ impl Engine {
             map.mark(emitter.position(), 0, SpillState::None);
             exits.emit_heat(&mut emitter, id, block.pc);
         }
+        let heat_bytes = if counts_heat { emitter.address() - start } else { 0 } as u8;
         let mut is_unsupported = ending == Ending::Unsupported;
         let mut n_done = n_copied;
         for index in 0..n_copied {
@@ -245,6 +247,9 @@ impl Engine {
             is_compared: block.is_writable,
             is_hot,
             counts_heat,
+            heat_bytes,
+            heated_at: rdtsc(),
+            n_looks: 0,
             is_mostly_taken: is_mostly_taken == Some(true),
             inner_offset: 0,
             is_lending,

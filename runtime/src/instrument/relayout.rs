@@ -12,12 +12,19 @@ use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, COUNTED_AT_EXITS, NONE};
 use crate::cache::Fragment;
 use crate::decode::{Block, Ending};
+use crate::sys::calls::rdtsc;
 use iced_x86::Instruction;
 
 /// What ran so many times less often than it takes to be hot is on the way to be.
 const WARM_SHARE: u32 = 8;
 /// So many fragments may be looked at for each that was found to be hot.
 const LOOKS_EACH_TIME: u32 = 512;
+/// So often it is looked whether code that ran often is hot.
+const MAX_LOOKS: u8 = 2;
+/// Hot code runs once in so many cycles of the time stamp counter, on average.
+const MAX_CYCLES_EACH: u64 = 10_000;
+/// Fewer executions than this are too few to be timed.
+const MIN_TIMED: u32 = 1024;
 /// So many fragments that follow each other are found to be hot with the one in front of them, at most.
 const MAX_FOLLOWERS: usize = 8;
 
@@ -83,6 +90,10 @@ impl Engine {
     /// Takes fragment `hot`, which the calling thread found to be hot, out of use, so that it is translated again, and with it
     /// those that are on the way to be hot: what runs together is to lie together.
     pub fn retire_hot(&mut self, writer: &RingWriter, context: &ThreadContext, hot: u32) {
+        if !self.is_hot_now(hot) {
+            self.look_again(context, hot);
+            return;
+        }
         self.retire_with_followers(writer, context, hot);
         // In a large program looking for the warm ones each time would cost more than it gains.
         let n = self.cache.fragments.len() as u32;
@@ -97,6 +108,27 @@ impl Engine {
             if heat(self, context, id) >= limit && self.cache.fragment(id).counts_heat {
                 self.retire_with_followers(writer, context, id);
             }
+        }
+    }
+
+    /// Whether a fragment that ran often did so of late. Where much code runs often and evenly, as in a compiler, laying it all out
+    /// anew costs more than it gains.
+    fn is_hot_now(&self, id: u32) -> bool {
+        let executions = self.shared.header().relayout_executions;
+        let elapsed = rdtsc().wrapping_sub(self.cache.fragment(id).heated_at);
+        elapsed < u64::from(executions) * MAX_CYCLES_EACH || executions < MIN_TIMED
+    }
+
+    /// Has a fragment that is not hot yet count its executions once more: it may have run seldom at first. Then never again, as
+    /// counting costs, too; what it leads to or comes from may still find it.
+    fn look_again(&mut self, context: &ThreadContext, id: u32) {
+        let fragment = self.cache.fragment_mut(id);
+        fragment.heated_at = rdtsc();
+        fragment.n_looks += 1;
+        if fragment.n_looks < MAX_LOOKS {
+            self.begin_heat(context, id);
+        } else {
+            self.cache.enter_behind_heat(id);
         }
     }
 

@@ -174,6 +174,9 @@ impl Engine {
             first_pad: NONE,
             n_tries: 0,
             is_compared: false,
+            heat_bytes: 0,
+            heated_at: 0,
+            n_looks: 0,
             // Never laid out anew: it lies with the rest of its sequence.
             counts_heat: true,
             is_hot: true,
