@@ -125,8 +125,8 @@ def _processes(process: RawProcess, process_id: int) -> pa.Table:
         parent_pid=numbers([process.parent_pid], pa.int32()),
         executable=texts([clean_text(process.executable)]),
         command=text_lists([[clean_text(word) for word in process.command]]),
-        start_ns=numbers([process.start_ns], pa.int64()),
-        end_ns=numbers([process.end_ns], pa.int64()),
+        start_ns=numbers([_clean_number(process.start_ns)], pa.int64()),
+        end_ns=numbers([_clean_number(process.end_ns)], pa.int64()),
         exit_code=optional_numbers([process.exit_code], pa.int32()),
         signal=optional_numbers([process.signal], pa.int32()),
     )
@@ -148,13 +148,22 @@ def _threads(process: RawProcess, blocks: Blocks, edges: Edges, clock: Clock, pr
         name=texts([clean_text(thread.name) for thread in threads]),
         start_ns=numbers([clock.one_to_ns(thread.start_tsc) for thread in threads], pa.int64()),
         end_ns=numbers(
-            [clock.one_to_ns(thread.end_tsc) if thread.end_tsc else process.end_ns for thread in threads], pa.int64()
+            [
+                clock.one_to_ns(thread.end_tsc) if thread.end_tsc else _clean_number(process.end_ns)
+                for thread in threads
+            ],
+            pa.int64(),
         ),
         end=words(np.arange(n), ends),
         instructions=numbers(instructions, pa.int64()),
         block_executions=numbers(executions, pa.int64()),
-        lost_records=numbers([min(thread.lost_records, (1 << 63) - 1) for thread in threads], pa.int64()),
+        lost_records=numbers([_clean_number(thread.lost_records) for thread in threads], pa.int64()),
     )
+
+
+def _clean_number(number: int) -> int:
+    """A number as the target or a damaged journal gave it, made to fit."""
+    return max(0, min(number, (1 << 63) - 1))
 
 
 def _clean_tid(tid: int) -> int:

@@ -233,12 +233,14 @@ def _join_records(frames: list[Frame]) -> npt.NDArray[np.uint8]:
 
 def read_counters(frame: Frame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
     """Indices and values of the counters in a frame of either kind."""
+    # Beyond that there are none: the frame is damaged.
+    first = min(frame.first, MAX_COUNTER_BYTES // 8)
     if frame.kind == FrameKind.SPARSE_COUNTERS:
         n = len(frame.payload) // 12
         index = np.frombuffer(frame.payload[: 4 * n], np.uint32).astype(np.int64)
-        return frame.first + index, np.frombuffer(frame.payload[4 * n : 12 * n], np.uint64)
+        return first + index, np.frombuffer(frame.payload[4 * n : 12 * n], np.uint64)
     values = np.frombuffer(frame.payload[: len(frame.payload) // 8 * 8], np.uint64)
-    return frame.first + np.arange(len(values)), values
+    return first + np.arange(len(values)), values
 
 
 def _read_thread(slot: int, row: dict[str, Any], frames: list[Frame]) -> RawThread:

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.errors import OutputError, TraceDamagedError
-from clew.protocol._constants import RECORD_BYTES
+from clew.protocol._constants import MAX_COUNTER_BYTES, RECORD_BYTES
 from clew.recording import journal as journal_module
-from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
-from clew.recording.journal_reader import JournalReader
+from clew.recording.journal import Frame, FrameKind, JournalWriter, ProcessJournal, iter_frames
+from clew.recording.journal_reader import JournalReader, read_counters
 
 
 def write(path: Path, payloads: list[bytes]) -> None:
@@ -169,3 +169,12 @@ def test_json_that_says_nonsense_is_damage(tmp_path: Path) -> None:
             ProcessJournal(journal, 0).write_json(FrameKind.PROCESS, content)
         with pytest.raises(TraceDamagedError):
             list(JournalReader(path))
+
+
+@pytest.mark.parametrize("kind", [FrameKind.COUNTERS, FrameKind.SPARSE_COUNTERS])
+@pytest.mark.parametrize("first", [MAX_COUNTER_BYTES // 8, 2**63, 2**64 - 1])
+def test_counters_from_beyond_the_last_one_are_beyond_it(kind: FrameKind, first: int) -> None:
+    frame = Frame(kind=kind, process=0, stream=0, slot=0, first=first, offset=0, payload=memoryview(bytes(24)))
+    index, values = read_counters(frame)
+    assert len(index) == len(values) > 0
+    assert (index >= MAX_COUNTER_BYTES // 8).all()
