@@ -1,4 +1,4 @@
-/* what: code that ran often before it changes: written by a thread that blocks all signals, and by children, with frames of signals beside it; mappings stay as they were
+/* what: code that ran often before it changes: written by a thread that blocks all signals, and by children, with frames of signals beside it, with SIGSEGV blocked; mappings stay as they were
  * build: -O1 -pthread
  */
 #define _GNU_SOURCE
@@ -127,6 +127,40 @@ static void frames_beside_code(void)
     }
 }
 
+static volatile int n_handled;
+
+static void on_sent(int number)
+{
+    (void)number;
+    n_handled++;
+}
+
+/* SIGSEGV must reach the tracer while code is protected, whatever the program blocks. */
+static void sent_and_blocked(void)
+{
+    unsigned char *at = make(3, 256, 1);
+    struct sigaction action;
+    sigset_t set, none;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_sent;
+    sigaction(SIGSEGV, &action, NULL);
+    sigemptyset(&none);
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    note("before it is sent", often(at));
+    for (int i = 0; i < 3; i++) {
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        raise(SIGSEGV);
+        kill(getpid(), SIGSEGV);
+        note("not handled yet", n_handled);
+        at[2] = (unsigned char)(2 + i);
+        note("written meanwhile", often(at));
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+        note("handled", n_handled > i);
+        n_handled = i + 1;
+    }
+}
+
 int main(void)
 {
     code = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -134,5 +168,6 @@ int main(void)
     show_maps();
     by_a_child();
     frames_beside_code();
+    sent_and_blocked();
     return 0;
 }

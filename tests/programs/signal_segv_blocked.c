@@ -75,6 +75,13 @@ int main(int argc, char **argv)
         note("unblocked", is_blocked());
     }
     sigprocmask(SIG_BLOCK, &set, NULL);
+    sigset_t empty;
+    sigemptyset(&empty);
+    for (int i = 0; i < 2; i++) {
+        kill(getpid(), SIGSEGV);
+        note("sigsuspend", sigsuspend(&empty));
+        note("after it", is_pending());
+    }
     pthread_t thread;
     pthread_create(&thread, NULL, run, NULL);
     pthread_join(thread, NULL);

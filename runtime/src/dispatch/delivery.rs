@@ -97,7 +97,7 @@ fn hold_mask(context: &mut ThreadContext) {
 /// Undoes `hold_mask`; the thread's mask is `mask` then.
 fn let_go_of_mask(context: &mut ThreadContext, mask: u64) {
     set_signal_mask(u64::MAX);
-    raise_held(context);
+    deliver::raise_held(context);
     // SAFETY: as in `hold_mask`.
     unsafe { (&raw mut context.holds_mask).write_volatile(0) };
     set_signal_mask(mask);
@@ -128,16 +128,6 @@ pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     // Kept until the fault is there (signal/handler.rs): no other thread puts code there before.
     core::mem::forget(engine);
     deliver::step_native(context, mask)
-}
-
-/// Sends again what was held back. Everything is blocked.
-fn raise_held(context: &mut ThreadContext) {
-    for info in &mut context.held {
-        if info.signo != 0 {
-            deliver::raise_again(info);
-            info.signo = 0;
-        }
-    }
 }
 
 /// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's rip causes.
@@ -261,6 +251,9 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         Delivery::Ignored if !is_fault => mask,
         Delivery::Ignored | Delivery::Default => {
             table_of(context).lock().restore_default(info.signo as u32);
+            if is_fatal && (info.signo as u32 == SIGTRAP || is_past) {
+                end_by(context, info);
+            }
             if is_fault && (info.signo as u32 == SIGTRAP || is_past) {
                 // A trap comes after its instruction, which is not executed again: the signal is sent instead.
                 deliver::raise_again(info);
@@ -297,6 +290,7 @@ fn end_interrupted_call(context: &mut ThreadContext, signal: u32) {
 
 /// Lets the program's default action come: the fault is repeated natively.
 fn end_by_default(context: &mut ThreadContext, mask: u64) -> ! {
+    suspend_trust(context);
     note_end(context, release_reason::FATAL_FAULT, end_kind::UNKNOWN);
     deliver::release_native(context, mask)
 }
@@ -319,14 +313,17 @@ pub fn release_all(context: &mut ThreadContext, reason: u16) -> ! {
     deliver::release_native(context, mask)
 }
 
+/// Native code is to run here, for ever.
+fn suspend_trust(context: &ThreadContext) {
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    engine.suspend_trust(&writer);
+}
+
 /// What comes before a release; the program's mask. All signals are blocked after it.
 fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     super::sequences::settle(context);
-    {
-        let mut engine = ENGINE.lock();
-        let writer = writer_of(context, engine.shared);
-        engine.suspend_trust(&writer);
-    }
+    suspend_trust(context);
     note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);
@@ -334,7 +331,7 @@ fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
         deliver::raise_again(&context.pending_info);
         take_pending(context);
     }
-    raise_held(context);
+    deliver::raise_held(context);
     mask
 }
 

@@ -9,6 +9,7 @@ use crate::arch::x86_64::parking;
 use crate::cache::links::UNDELIVERED;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, release_reason, ThreadState};
+use crate::signal::deliver;
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, set_signal_mask};
 use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};
@@ -69,6 +70,7 @@ pub fn park(context: &mut ThreadContext) {
         return;
     }
     sequences::leave(context);
+    deliver::raise_held(context);
     ENGINE.lock().suspend_trust(&writer_of(context, shared));
     delivery::note_end(context, release_reason::DETACH, end_kind::RELEASED);
     let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;

@@ -3,6 +3,7 @@
 use crate::arch::x86_64::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, request_kind};
+use crate::signal::deliver;
 use crate::signal::table::table_of;
 use crate::sys::calls::{program_call, set_signal_mask};
 use crate::sys::number;
@@ -58,6 +59,7 @@ fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6])
         set_signal_mask(mask);
         create::enter(context);
     }
+    deliver::raise_held(context);
     // The new program has what this one believes to have.
     set_signal_mask(context.program_mask(mask));
     // SAFETY: the program's own call.

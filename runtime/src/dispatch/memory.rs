@@ -260,6 +260,9 @@ pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let end = page_end(start, size);
     let discards = matches!(advice as u32, MADV_DONTNEED | MADV_FREE | MADV_REMOVE | MADV_DONTNEED_LOCKED);
     if !discards || !engine.ranges.intersects(start, end) {
+        let mut engine = engine;
+        let writer = writer_of(context, engine.shared);
+        engine.end_trust(&writer, start, end, false);
         drop(engine);
         // SAFETY: the program's own call.
         return unsafe { program_call(number::MADVISE, arguments) };

@@ -234,6 +234,7 @@ fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
         }
         Ok(())
     })());
+    deliver::raise_held(context);
     set_signal_mask(context.note_mask(new_mask));
     Some(result)
 }

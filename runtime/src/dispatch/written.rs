@@ -2,43 +2,41 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher, no lock held.
 
+use super::delivery;
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::hull;
+use crate::arch::x86_64::{guarded, hull};
+use crate::decode::trusted::PAGE_BITS;
 use crate::instrument::ENGINE;
 use crate::sys::arguments;
-use crate::sys::kernel::{PROT_WRITE, SEGV_ACCERR, SIGSEGV};
+use crate::sys::kernel::{SEGV_ACCERR, SIGSEGV};
 use crate::thread::registry::writer_of;
 
-/// Bits of a page fault's error code (Intel SDM, page-fault exceptions): a write by the program where something is mapped.
-const WRITE: u64 = 7;
+/// Bits of a page fault's error code: a write, by the program (Intel SDM, page-fault exceptions). Whether the page is there
+/// makes no difference: the kernel looks at rights first (arch/x86/mm/fault.c, do_user_addr_fault).
+const WRITE: u64 = 6;
 
 /// Whether the fault that waits to be delivered is none of the program's, but a write to code that was trusted until now: the
-/// instruction is to be executed again.
+/// program goes on as if nothing had been.
 pub fn settle_fault(context: &mut ThreadContext) -> bool {
     let info = context.fault_info;
     let is_write =
         info.signo as u32 == SIGSEGV && info.code == SEGV_ACCERR && context.fault_details[0] & WRITE == WRITE;
-    if !is_write || context.is_fault_past != 0 {
+    if !is_write {
         return false;
     }
-    let address = info.address;
     let mut engine = ENGINE.lock();
-    if engine.ranges.trusted.within(address, address + 1).is_empty() {
-        // Another thread may have written there first, while this one was on its way here.
-        let is_writable = engine.ranges.find(address).is_some_and(|range| range.protection & PROT_WRITE != 0);
-        let n_ends = engine.trust.n_ends;
-        let is_plain = engine.aliases.find(address).is_none() && !engine.ranges.are_writable();
-        if !is_writable || !is_plain || context.trust_ends_seen == n_ends {
-            return false;
-        }
-        context.trust_ends_seen = n_ends;
-    } else {
-        let writer = writer_of(context, engine.shared);
-        engine.end_trust(&writer, address, address + 1, true);
+    let writer = writer_of(context, engine.shared);
+    engine.end_trust(&writer, info.address, info.address.saturating_add(1), true);
+    // It may also have been trusted until another thread wrote there, or made it something else, while this one was on its
+    // way here. A fault of the program's comes again.
+    let n_ends = engine.trust.n_ends;
+    if core::mem::replace(&mut context.trust_ends_seen, n_ends) == n_ends {
+        return false;
     }
     drop(engine);
-    // As if nothing had been.
     context.fault_details = context.details_before;
+    // Out of a restartable sequence it goes on where that is aborted, as if it had been interrupted.
+    context.is_fault_past = 0;
     context.note_step();
     true
 }
@@ -55,14 +53,52 @@ pub fn note_arguments(context: &ThreadContext, call: u64, arguments: [u64; 6]) {
     }
 }
 
-/// After a system call that failed because memory could not be written: whether that may have been because it was trusted.
-/// It is not any more; the call is to be made again.
-pub fn is_to_be_made_again(context: &ThreadContext) -> bool {
-    let mut engine = ENGINE.lock();
-    let is_why = !engine.ranges.trusted.is_empty();
-    if is_why {
-        let writer = writer_of(context, engine.shared);
-        engine.end_trust(&writer, 0, u64::MAX, true);
+/// After a system call that failed because memory could not be written: whether what it reached by a second pointer was
+/// trusted. It never will be again; the call is to be made once more.
+pub fn is_to_be_made_again(context: &mut ThreadContext) -> bool {
+    if ENGINE.lock().ranges.trusted.is_empty() {
+        return false;
+    }
+    let Some((vector, length)) = vector_of(context) else {
+        return false;
+    };
+    const MAX_PIECES: u64 = 1024;
+    const PIECE_BYTES: u64 = 16;
+    let mut is_why = false;
+    for index in 0..length.min(MAX_PIECES) {
+        let Some([start, size]) = read_words(context, vector.wrapping_add(index * PIECE_BYTES)) else {
+            break;
+        };
+        let mut engine = ENGINE.lock();
+        if let Some(page) = engine.ranges.trusted.within(start, start.saturating_add(size)).first().copied() {
+            let writer = writer_of(context, engine.shared);
+            engine.leave_to_kernel(&writer, page << PAGE_BITS);
+            is_why = true;
+        }
     }
     is_why
+}
+
+/// Where the vector of what a call writes is, and how many pieces it has (struct iovec).
+fn vector_of(context: &mut ThreadContext) -> Option<(u64, u64)> {
+    const READV: u64 = 19;
+    const RECVMSG: u64 = 47;
+    const PREADV: u64 = 295;
+    const PROCESS_VM_READV: u64 = 310;
+    const PREADV2: u64 = 327;
+    /// struct msghdr: the vector and its length.
+    const VECTOR_OFFSET: u64 = 16;
+    let (second, third) = (context.registers[6], context.registers[2]);
+    match context.syscall_number & 0xffff_ffff {
+        READV | PREADV | PREADV2 | PROCESS_VM_READV => Some((second, third)),
+        RECVMSG => read_words(context, second.wrapping_add(VECTOR_OFFSET)).map(|[vector, length]| (vector, length)),
+        _ => None,
+    }
+}
+
+fn read_words(context: &mut ThreadContext, address: u64) -> Option<[u64; 2]> {
+    let mut bytes = [0; 16];
+    let n = delivery::with_faults(context, |_| guarded::read_program(&mut bytes, address));
+    let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
+    (n == bytes.len()).then(|| [word(0), word(8)])
 }

@@ -182,7 +182,9 @@ impl Engine {
             }
             from = range.end;
         }
-        hull::set(first, last.saturating_sub(first));
+        if first < last {
+            hull::set(first, last);
+        }
     }
 
     /// Has a page's code translated again as it runs: what is compared, or what is not.

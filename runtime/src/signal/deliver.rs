@@ -183,6 +183,7 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> i64 
         context.pending_mask = frame.ucontext.sigmask;
         own.ucontext.sigmask = ALL_BUT_FAULTS;
     }
+    raise_held(context);
     let fpstate = machine.fpstate;
     let landing = gate::clew_gate_landing as *const () as u64;
     filter::open_for_trap(program_mask);
@@ -344,5 +345,31 @@ pub fn raise_again(info: &SigInfo) {
     if result < 0 {
         // SAFETY: no memory.
         unsafe { syscall(number::TGKILL, [u64::from(pid), u64::from(tid), signal, 0, 0, 0]) };
+    }
+}
+
+/// Sends again what was held back. Everything is blocked.
+pub fn raise_held(context: &mut ThreadContext) {
+    for info in &mut context.held {
+        if info.signo != 0 {
+            raise_again(info);
+            info.signo = 0;
+        }
+    }
+}
+
+/// Raises a signal again that was sent to the calling thread, or to the process and is any thread's to take.
+pub fn send_again(info: &SigInfo) {
+    const RT_SIGQUEUEINFO: u64 = 129;
+    const SI_USER: i32 = 0;
+    const SI_QUEUE: i32 = -1;
+    if info.code != SI_USER && info.code != SI_QUEUE {
+        raise_again(info);
+        return;
+    }
+    let call = [u64::from(crate::sys::calls::getpid()), info.signo as u64, info as *const SigInfo as u64, 0, 0, 0];
+    // SAFETY: reads `info`; a process may say anything to itself.
+    if unsafe { syscall(RT_SIGQUEUEINFO, call) } < 0 {
+        raise_again(info);
     }
 }

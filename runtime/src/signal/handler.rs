@@ -257,7 +257,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
         hold(context, signal, info);
         return;
     }
-    if signal == SIGSEGV && context.program_mask(ucontext.sigmask) & SEGV_BIT != 0 {
+    if signal == SIGSEGV && is_blocked_by_program(context, ucontext) {
         block_again(context, info, ucontext);
         return;
     }
@@ -328,6 +328,25 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
     }
 }
 
+/// Whether the program blocks a SIGSEGV that the kernel let come. Where the kernel blocks it as well, or a system call was
+/// interrupted that waits with a mask of its own, it is that mask that let it in.
+fn is_blocked_by_program(context: &ThreadContext, ucontext: &UContext) -> bool {
+    const EINTR: i64 = 4;
+    let machine = &ucontext.mcontext;
+    let is_interrupted = machine.rip == gate::clew_syscall_return as *const () as u64 && machine.rax as i64 == -EINTR;
+    let waits_with_mask = is_interrupted
+        && matches!(
+            context.syscall_number,
+            number::RT_SIGSUSPEND
+                | number::PPOLL
+                | number::PSELECT6
+                | number::EPOLL_PWAIT
+                | number::EPOLL_PWAIT2
+                | number::IO_PGETEVENTS
+        );
+    ucontext.sigmask & SEGV_BIT == 0 && context.program_mask(0) & SEGV_BIT != 0 && !waits_with_mask
+}
+
 /// A SIGSEGV was sent that the program blocks: it waits in the kernel, where the program can look for it.
 fn block_again(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
     // SAFETY: a field of a live context, which only its own thread writes.
@@ -339,7 +358,7 @@ fn block_again(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UCont
     }
     context.hides_block = 0;
     ucontext.sigmask |= SEGV_BIT;
-    deliver::raise_again(info);
+    deliver::send_again(info);
 }
 
 /// Keeps back a signal that was sent while the mask here is not the program's: only those that an instruction can cause

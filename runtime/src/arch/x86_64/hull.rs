@@ -6,11 +6,19 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// First address, and size: 0 where there is no such code.
 pub static CODE_HULL: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-pub fn set(start: u64, size: u64) {
-    CODE_HULL[0].store(start, Ordering::Relaxed);
-    CODE_HULL[1].store(size, Ordering::Relaxed);
+/// Sets the first address and what comes behind the last. The size is set first, and covers what was there before, too: who reads both
+/// meanwhile finds more, never less.
+pub fn set(start: u64, end: u64) {
+    let (old_start, old_size) = (self::start(), CODE_HULL[1].load(Ordering::Relaxed));
+    let (start, end) = if old_size == 0 { (start, end) } else { (start.min(old_start), end.max(old_start + old_size)) };
+    CODE_HULL[1].store(end.saturating_sub(start), Ordering::Release);
+    CODE_HULL[0].store(start, Ordering::Release);
+}
+
+pub fn start() -> u64 {
+    CODE_HULL[0].load(Ordering::Relaxed)
 }
 
 pub fn contains(address: u64) -> bool {
-    address.wrapping_sub(CODE_HULL[0].load(Ordering::Relaxed)) < CODE_HULL[1].load(Ordering::Relaxed)
+    address.wrapping_sub(start()) < CODE_HULL[1].load(Ordering::Relaxed)
 }
