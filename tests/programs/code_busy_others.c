@@ -13,29 +13,8 @@
 #include <unistd.h>
 #include "note.h"
 
-enum { PAGE = 4096, PAGES = 4, OFTEN = 600 };
-
-typedef int function(int);
-
-static unsigned char *code;
-/* lea eax, [rdi + N]; ret */
-static const unsigned char adder[] = {0x8d, 0x87, 0, 0, 0, 0, 0xc3};
-
-static unsigned char *make(int page, int offset, int number)
-{
-    unsigned char *at = code + page * PAGE + offset;
-    memcpy(at, adder, sizeof adder);
-    memcpy(at + 2, &number, 4);
-    return at;
-}
-
-static long often(const unsigned char *at)
-{
-    long sum = 0;
-    for (int i = 0; i < OFTEN; i++)
-        sum += ((function *)(uintptr_t)at)(i);
-    return sum;
-}
+enum { PAGES = 4, OFTEN = 600 };
+#include "busy.h"
 
 static volatile int turn;
 static unsigned char *shared;

@@ -1,5 +1,7 @@
 //! What is known of a fragment, its exits and its pads.
 
+use crate::protocol::exit_kind;
+
 /// No fragment, exit, counter or pad.
 pub const NONE: u32 = u32::MAX;
 
@@ -77,6 +79,11 @@ pub struct Fragment {
 }
 
 impl Fragment {
+    /// Whether a call ends it.
+    pub fn ends_with_call(&self) -> bool {
+        matches!(self.exit_kind, exit_kind::CALL | exit_kind::INDIRECT_CALL)
+    }
+
     /// The address behind its last instruction.
     pub fn end(&self) -> u64 {
         self.app_pc + u64::from(self.app_size)

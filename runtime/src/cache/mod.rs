@@ -13,7 +13,6 @@ pub mod table;
 pub use fragment::{Entry, Exit, Fragment, Pad, COUNTED_AT_EXITS, NONE};
 pub use slab::{Slabs, Unit};
 
-use crate::protocol::exit_kind;
 use crate::sys::heap::Arena;
 use pairs::PairTable;
 use sequences::Sequences;
@@ -94,24 +93,6 @@ impl Cache {
         } else {
             NONE
         }
-    }
-
-    /// A fragment in use that ends with the call in front of `return_pc`.
-    pub fn find_call_before(&mut self, return_pc: u64) -> Option<u32> {
-        let page = return_pc.wrapping_sub(1) >> 12;
-        for page in [page, page.wrapping_sub(1)] {
-            let mut id = self.by_page.find(page).unwrap_or(NONE);
-            while id != NONE {
-                let fragment = self.fragment(id);
-                let is_call = matches!(fragment.exit_kind, exit_kind::CALL | exit_kind::INDIRECT_CALL);
-                if fragment.is_valid && is_call && fragment.end() == return_pc {
-                    self.landings.insert(return_pc, id);
-                    return Some(id);
-                }
-                id = fragment.next_in_page;
-            }
-        }
-        None
     }
 
     pub fn fragment_mut(&mut self, id: u32) -> &mut Fragment {

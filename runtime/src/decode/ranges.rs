@@ -158,6 +158,11 @@ pub struct Run {
 mod tests {
     use super::*;
 
+    fn parts_at(ranges: &Ranges, address: u64, limit: usize) -> (usize, usize, Kind) {
+        let run = ranges.run_at(address, limit);
+        (run.size, run.same_kind, run.kind)
+    }
+
     #[test]
     fn removal_splits_and_insertion_replaces() {
         let mut ranges = Ranges::new();
@@ -190,10 +195,7 @@ mod tests {
         ranges.insert(0x2000, 0x3000, 4, true);
         ranges.insert(0x3000, 0x4000, 7, true);
         ranges.insert(0x5000, 0x6000, 5, true);
-        let run = |address, limit| {
-            let run = ranges.run_at(address, limit);
-            (run.size, run.same_kind, run.kind)
-        };
+        let run = |address, limit| parts_at(&ranges, address, limit);
         assert_eq!(run(0x1f00, 0x10000), (0x2100, 0x1100, Kind::Fixed));
         assert_eq!(run(0x1f00, 0x10), (0x10, 0x10, Kind::Fixed));
         assert_eq!(run(0x3ff8, 0x10), (8, 8, Kind::Written));
@@ -208,10 +210,7 @@ mod tests {
         for page in [1, 3, 4] {
             ranges.trusted.insert(page);
         }
-        let run = |address, limit| {
-            let run = ranges.run_at(address, limit);
-            (run.size, run.same_kind, run.kind)
-        };
+        let run = |address, limit| parts_at(&ranges, address, limit);
         assert_eq!(run(0x1ff0, 0x20), (0x20, 0x10, Kind::Fixed));
         assert_eq!(run(0x2ff0, 0x20), (0x20, 0x10, Kind::Written));
         assert_eq!(run(0x3ff0, 0x20), (0x20, 0x20, Kind::Trusted));

@@ -36,5 +36,5 @@ pub fn insert_code(engine: &mut Engine, start: u64, end: u64, protection: u64) {
         engine.ranges.insert(first, last, protection | PROT_WRITE, true);
         from = alias.end;
     }
-    engine.tell_hull();
+    engine.note_candidate(start, end, protection);
 }

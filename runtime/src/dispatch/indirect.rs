@@ -220,7 +220,7 @@ fn landing_address(engine: &Engine, caller: u32) -> u64 {
 /// led into a loop, and the last is the loop.
 pub fn lead_returns_to(engine: &mut Engine, id: u32) {
     let fragment = *engine.cache.fragment(id);
-    if !matches!(fragment.exit_kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) {
+    if !fragment.ends_with_call() {
         return;
     }
     let target = fragment.end();
@@ -252,6 +252,17 @@ fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: 
     unsafe { context.branch_entry(site, target).write_volatile(address) };
 }
 
+/// A fragment in use that ends with the call in front of `return_pc`; its landing is the one from now on.
+fn find_call_before(engine: &mut Engine, return_pc: u64) -> Option<u32> {
+    let holders = engine.fragments_within(return_pc.saturating_sub(1), return_pc);
+    let id = holders.into_iter().find(|id| {
+        let fragment = engine.cache.fragment(*id);
+        fragment.is_valid && fragment.ends_with_call() && fragment.end() == return_pc
+    })?;
+    engine.cache.landings.insert(return_pc, id);
+    Some(id)
+}
+
 /// A return came to the landing of a call that was dropped: the next ones find the landing of its next copy, if there is one.
 pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32) {
     let exit = *engine.cache.exit(exit_id);
@@ -259,7 +270,7 @@ pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32
         return;
     }
     let known = engine.cache.landings.find(exit.target).filter(|id| engine.cache.fragment(*id).is_valid);
-    if let Some(caller) = known.or_else(|| engine.cache.find_call_before(exit.target)) {
+    if let Some(caller) = known.or_else(|| find_call_before(engine, exit.target)) {
         let address = landing_address(engine, caller);
         insert_pair(engine, context, 0, exit.target, address, NONE);
     }

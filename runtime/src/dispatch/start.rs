@@ -67,9 +67,9 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
                 continue;
             }
             engine.ranges.insert(start, end, protection, true);
+            engine.note_candidate(start, end, protection);
             high_end = high_end.max(end);
         }
-        engine.tell_hull();
         let stack_floor = stack_floor(block.registers[4]);
         engine.cache.slabs.initialize(high_end, stack_floor);
         if !engine.cache.pairs.initialize() {

@@ -162,28 +162,13 @@ impl Engine {
         if self.trust.kernels.find(address).is_none() {
             self.end_trust(writer, range.start, range.end, false);
             self.trust.kernels.insert(range.start, range.end, range.protection, true);
-            self.tell_hull();
         }
     }
 
-    /// Tells the gate between which addresses code lies that might be trusted.
-    pub fn tell_hull(&self) {
-        let is_candidate = |start: u64, end: u64, protection: u64| {
-            protection & ALL == ALL
-                && !self.aliases.intersects(start, end)
-                && !self.trust.kernels.intersects(start, end)
-        };
-        let (mut first, mut last) = (u64::MAX, 0);
-        let mut from = 0;
-        while let Some(range) = self.ranges.next_from(from, u64::MAX) {
-            if is_candidate(range.start, range.end, range.protection) {
-                first = first.min(range.start);
-                last = last.max(range.end);
-            }
-            from = range.end;
-        }
-        if first < last {
-            hull::set(first, last);
+    /// Notes code from `start` up to `end` that might be trusted: the gate looks out for system calls that name it.
+    pub fn note_candidate(&self, start: u64, end: u64, protection: u64) {
+        if protection & ALL == ALL && !self.aliases.intersects(start, end) {
+            hull::widen(start, end);
         }
     }
 

@@ -6,16 +6,16 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// First address, and size: 0 where there is no such code.
 pub static CODE_HULL: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// Sets the first address and what comes behind the last. The size is set first, and covers what was there before, too: who reads both
+/// Takes the code from `start` up to `end` in. Under the runtime's lock; what is in stays in. The size is set first: who reads both
 /// meanwhile finds more, never less.
-pub fn set(start: u64, end: u64) {
+pub fn widen(start: u64, end: u64) {
     let (old_start, old_size) = (self::start(), CODE_HULL[1].load(Ordering::Relaxed));
     let (start, end) = if old_size == 0 { (start, end) } else { (start.min(old_start), end.max(old_start + old_size)) };
-    CODE_HULL[1].store(end.saturating_sub(start), Ordering::Release);
+    CODE_HULL[1].store(end - start, Ordering::Release);
     CODE_HULL[0].store(start, Ordering::Release);
 }
 
-pub fn start() -> u64 {
+fn start() -> u64 {
     CODE_HULL[0].load(Ordering::Relaxed)
 }
 
