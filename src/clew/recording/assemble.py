@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from clew.process.linux import keep_freed_memory
 from clew.protocol._generated import EventKind, Mode
 from clew.recording.assemble_edges import build_edges
 from clew.recording.assemble_ends import end_at_execution
@@ -37,7 +36,6 @@ def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: Se
 
     Raises OSError if it can't be written: nothing of it is left then.
     """
-    keep_freed_memory()
     writer = TraceWriter(trace_directory)
     try:
         _write(processes, writer, session)

@@ -31,7 +31,8 @@ from clew.protocol._generated import (
     ExitKind,
     RecordKind,
 )
-from clew.recording.blocks_keys import VSYSCALL_END, VSYSCALL_START, spans
+from clew.recording.blocks_keys import VSYSCALL_END, VSYSCALL_START, gather
+from clew.recording.instruction_starts import InstructionStarts
 from clew.recording.rows import Rows
 
 __all__ = ["NO_INDEX", "Fragments", "ImageMapping", "ParsedRecords", "parse_records"]
@@ -53,8 +54,8 @@ class Fragments:
     """Fragments, one element each, in the order of (app_pc, code_version, fragment_id).
 
     `app_pc`, `end_pc`, `target_pc` and `tsc` are u64; `counter_index` is i64, -1 where there is none; `code_at` is
-    where the code of a fragment starts in `code`, all in bytes. `starts_before[bit_at[i] + k]` is how many
-    instructions start in fragment i before its byte k, counted from an origin that differs by fragment.
+    where the code of a fragment starts in `code`, all in bytes. Bit `bit_at[i] + k` of `starts` says whether an
+    instruction starts at byte k of fragment i.
     """
 
     fragment_id: Array
@@ -75,7 +76,7 @@ class Fragments:
     second_is_both: Array
     code: Array
     code_at: Array
-    starts_before: Array
+    starts: InstructionStarts
     bit_at: Array
 
     def __len__(self) -> int:
@@ -86,22 +87,18 @@ class Fragments:
         origin = self.bit_at[fragment]
         first = origin + (start_pc - self.app_pc[fragment]).astype(np.int64)
         last = origin + (end_pc - self.app_pc[fragment]).astype(np.int64)
-        counted: Array = self.starts_before[last] - self.starts_before[first]
+        counted: Array = self.starts.count_before(last) - self.starts.count_before(first)
         return counted
 
     def starts_instruction(self, fragment: Array, pc: Array) -> Array:
         """Whether an instruction of fragment `fragment` starts at `pc`, which lies inside it; shape (n,), bool."""
-        at = self.bit_at[fragment] + (pc - self.app_pc[fragment]).astype(np.int64)
-        starts: Array = self.starts_before[at + 1] != self.starts_before[at]
-        return starts
+        return self.starts.is_set(self.bit_at[fragment] + (pc - self.app_pc[fragment]).astype(np.int64))
 
     def find_next_instruction(self, fragment: int, pc: int) -> int:
         """Where the instruction at `pc` of fragment `fragment` (an index) ends."""
         first, end_pc = int(self.app_pc[fragment]), int(self.end_pc[fragment])
-        at = int(self.bit_at[fragment]) - first
-        before = self.starts_before[at + pc + 1 : at + end_pc + 1]
-        further = np.flatnonzero(before > before[0])
-        return pc + int(further[0]) if len(further) else end_pc
+        further = np.flatnonzero(self.starts.is_set(int(self.bit_at[fragment]) - first + np.arange(pc + 1, end_pc)))
+        return pc + 1 + int(further[0]) if len(further) else end_pc
 
 
 @dataclass(frozen=True)
@@ -212,12 +209,10 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
 
     kept = np.flatnonzero(sound)
     size, bitmap_bytes, code_at = size[kept], bitmap_bytes[kept], stream.payload_at[at[kept]]
-    bits = np.unpackbits(stream.payload[spans(code_at + size, bitmap_bytes)], bitorder="little")
-    starts_before = np.zeros(len(bits) + 1, np.uint32)
-    np.cumsum(bits, out=starts_before[1:], dtype=np.uint32)
+    starts = InstructionStarts(gather(stream.payload, code_at + size, bitmap_bytes))
     bit_at = (np.cumsum(bitmap_bytes) - bitmap_bytes) * 8
-    counted = starts_before[bit_at + size] - starts_before[bit_at]
-    consistent = (counted == rows["n_instructions"][kept]) & (starts_before[bit_at + 1] != starts_before[bit_at])
+    counted = starts.count_before(bit_at + size) - starts.count_before(bit_at)
+    consistent = (counted == rows["n_instructions"][kept]) & starts.is_set(bit_at)
     order = np.lexsort((rows["fragment_id"][kept], rows["code_version"][kept], rows["app_pc"][kept]))
     order = order[consistent[order]]
     chosen = kept[order]
@@ -247,7 +242,7 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (width == 2),
         code=stream.payload,
         code_at=code_at[order],
-        starts_before=starts_before,
+        starts=starts,
         bit_at=bit_at[order],
     )
     return fragments, len(rows) - len(chosen)

@@ -19,7 +19,7 @@ from clew.recording.assemble_edges import Edges
 from clew.recording.assemble_images import ImageMap
 from clew.recording.assemble_records import Fragments
 from clew.recording.blocks import NO_BLOCK, Blocks
-from clew.recording.blocks_keys import spans
+from clew.recording.blocks_keys import gather, spans
 from clew.recording.raw import RawProcess
 from clew.recording.rows import add_up
 from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
@@ -274,7 +274,7 @@ def _gather_code(fragments: Fragments, blocks: Blocks, kept: Array) -> pa.Chunke
         last = max(int(np.searchsorted(offsets, offsets[first] + _MAX_CHUNK_BYTES, "right")) - 1, first + 1)
         last = min(last, len(kept))
         inside = slice(part_before[first], part_before[last])
-        data = fragments.code[spans(start[inside], size[inside])]
+        data = gather(fragments.code, start[inside], size[inside])
         chunks.append(binaries(data, offsets[first : last + 1] - offsets[first]))
         first = last
     return pa.chunked_array(chunks, pa.binary())

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from clew.protocol._generated import ExitKind
 from clew.recording.assemble_records import Fragments
+from clew.recording.blocks_keys import gather, spans
 
 __all__ = ["assign_versions", "find_ends"]
 
@@ -61,10 +62,34 @@ def assign_versions(fragments: Fragments, ends: Array, max_versions: int) -> Arr
     last = np.append(first[1:], len(fragments))
     # Only where something went out of use there can be two versions.
     changed = np.add.reduceat((ends != _NEVER).astype(np.int64), first) > 0
+    changed &= _contradict_themselves(fragments, first, last, changed)
     for begin, end in zip(first[changed].tolist(), last[changed].tolist(), strict=True):
-        if end - begin > 1:
-            versions[begin:end] = _assign_in_cluster(fragments, begin, end, max_versions)
+        versions[begin:end] = _assign_in_cluster(fragments, begin, end, max_versions)
     return versions
+
+
+def _contradict_themselves(fragments: Fragments, first: Array, last: Array, asked: Array) -> Array:
+    """Which of the clusters `first` up to `last` that are `asked` for have two fragments with different code at one place.
+
+    What was laid out anew went out of use, too: most clusters have one version all the same.
+    """
+    cluster = np.flatnonzero(asked & (last - first > 1))
+    member = spans(first[cluster], last[cluster] - first[cluster])
+    size = (fragments.end_pc[member] - fragments.app_pc[member]).astype(np.int64)
+    # Each address of the clusters gets a place of its own; the last one to write there wins, and all must agree with it.
+    reach = np.maximum.reduceat(fragments.end_pc, first)[cluster] if len(cluster) else np.zeros(0, np.uint64)
+    extent = (reach - fragments.app_pc[first[cluster]]).astype(np.int64)
+    before = np.repeat(np.cumsum(extent) - extent, last[cluster] - first[cluster])
+    base = np.repeat(fragments.app_pc[first[cluster]], last[cluster] - first[cluster])
+    place = spans(before + (fragments.app_pc[member] - base).astype(np.int64), size)
+    code = gather(fragments.code, fragments.code_at[member], size)
+    written = np.zeros(int(extent.sum()), np.uint8)
+    written[place] = code
+    differs = np.zeros(len(member) + 1, bool)
+    differs[np.searchsorted(np.cumsum(size), np.flatnonzero(written[place] != code), "right")] = True
+    found = np.zeros(len(first), bool)
+    found[np.repeat(cluster, last[cluster] - first[cluster])[differs[:-1]]] = True
+    return found
 
 
 def _assign_in_cluster(fragments: Fragments, begin: int, end: int, max_versions: int) -> Array:

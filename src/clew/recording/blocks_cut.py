@@ -166,7 +166,7 @@ class _Cutter:
         size = (self.end_pc[piece] - self.start_pc[piece]).astype(np.int64)
         into = fragments.bit_at[fragment] + (self.start_pc[piece] - fragments.app_pc[fragment]).astype(np.int64)
         at = spans(into, size)
-        starts = fragments.starts_before[at + 1] != fragments.starts_before[at]
+        starts = fragments.starts.is_set(at)
         key = (np.repeat(start, size) + (at - np.repeat(into, size)).astype(np.uint64))[starts]
         owner = np.repeat(np.arange(len(piece)), size)[starts]
         follows = np.flatnonzero(owner[1:] == owner[:-1]) + 1

@@ -13,6 +13,7 @@ from typing import Any
 from clew.errors import NotATraceError, OutputError, TraceDamagedError, TraceUnfinishedError
 from clew.protocol._constants import Mode
 from clew.recording.journal import JOURNAL_NAME
+from clew.recording.memory import reuse_memory
 from clew.recording.raw import SessionInfo
 from clew.recording.snapshot import SNAPSHOT_NAME, Snapshots
 from clew.store.manifest import MANIFEST_NAME
@@ -26,6 +27,7 @@ def recover(directory: Path) -> bool:
     Raises TraceError if there is nothing to make it of or if it is still being recorded, OutputError if it can't be
     written.
     """
+    reuse_memory()
     from clew.recording.assemble import assemble
     from clew.recording.journal_reader import JournalReader, read_session
 

@@ -32,6 +32,7 @@ from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
 from clew.recording.leaving import Left, leave_all
 from clew.recording.machine import machine_facts
+from clew.recording.memory import reuse_memory
 from clew.recording.output import make_directory, remove_directory
 from clew.recording.processes import Processes
 from clew.recording.snapshot import Snapshots
@@ -325,6 +326,7 @@ class RecordingSession:
         return f"{self._journal.path}: {self._journal.failure.strerror}"
 
     def _assemble(self, processes: Iterable[RawProcess], end_ns: int) -> None:
+        reuse_memory()
         from clew.recording.assemble import assemble
         from clew.recording.raw import SessionInfo
 

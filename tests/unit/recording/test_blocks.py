@@ -13,7 +13,7 @@ from clew.protocol._generated import EdgeKind, EndKind, ExitKind, RecordKind
 from clew.recording.assemble import assemble
 from clew.recording.assemble_records import parse_records
 from clew.recording.assemble_versions import assign_versions, find_ends
-from clew.recording.blocks_keys import VSYSCALL_START, KeySpace, spans
+from clew.recording.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.raw import Counters
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE
@@ -247,8 +247,3 @@ def test_keys() -> None:
     assert space.version(key).tolist() == version.tolist()
     assert len(np.unique(key)) == 4
     assert KeySpace(1 << 50).max_versions == 128
-
-
-def test_spans() -> None:
-    assert spans(np.array([5, 1, 7]), np.array([2, 0, 3])).tolist() == [5, 6, 7, 8, 9]
-    assert spans(np.zeros(0, np.int64), np.zeros(0, np.int64)).tolist() == []
