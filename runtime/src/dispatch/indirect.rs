@@ -8,7 +8,7 @@ use crate::arch::x86_64::guarded;
 use crate::cache::fragment::{ExitType, SpillState};
 use crate::cache::{Fragment, NONE};
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
-use crate::instrument::{Engine, ENGINE};
+use crate::instrument::{Arrival, Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, exit_kind};
 use crate::sys::kernel::USER_END;
 use crate::thread::registry::writer_of;
@@ -140,7 +140,7 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
         let is_first_try = is_tried_first(&mut engine, source, target);
         if let Ok(pad_id) = engine.build_pad(&writer, source, target, is_first_try) {
             // The target comes right behind the pad if it is new, so that the pad runs straight into it.
-            if let Ok(id) = find_or_build(&mut engine, &writer, context, target) {
+            if let Ok(id) = find_or_build(&mut engine, &writer, context, target, Arrival::Indirect) {
                 let exit = engine.cache.pad(pad_id).exit;
                 engine.cache.link(exit, id);
             }

@@ -32,7 +32,7 @@ use crate::cache::fragment::ExitType;
 use crate::cache::{Fragment, NONE};
 use crate::decode::NoCode;
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
-use crate::instrument::{BuildError, Engine, ENGINE};
+use crate::instrument::{Arrival, BuildError, Engine, ENGINE};
 use crate::protocol::{edge_kind, error_code, release_reason};
 use crate::signal::table::table_of;
 use crate::sys::calls::EFAULT;
@@ -163,10 +163,9 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
     if engine.cache.by_pc.find(context.rip).is_none() {
         sequences::learn_announced(&mut engine, &writer, context);
     }
-    engine.is_called = link != NONE && engine.cache.exit(link).kind == ExitType::Call;
-    let found = find_or_build(&mut engine, &writer, context, context.rip);
-    engine.is_called = false;
-    let id = found?;
+    let is_call = link != NONE && engine.cache.exit(link).kind == ExitType::Call;
+    let arrival = if is_call { Arrival::Call } else { Arrival::Other };
+    let id = find_or_build(&mut engine, &writer, context, context.rip, arrival)?;
     if link != NONE {
         link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);
@@ -189,7 +188,7 @@ fn note_exit(context: &ThreadContext, link: u32) {
         return;
     }
     let writer = writer_of(context, engine.shared);
-    if let Ok(id) = find_or_build(&mut engine, &writer, context, context.rip) {
+    if let Ok(id) = find_or_build(&mut engine, &writer, context, context.rip, Arrival::Other) {
         link_exit(&mut engine, &writer, context, link, id);
     }
 }
@@ -200,10 +199,12 @@ fn find_or_build(
     writer: &RingWriter,
     context: &ThreadContext,
     pc: u64,
+    arrival: Arrival,
 ) -> Result<u32, BuildError> {
     if let Some(id) = engine.cache.by_pc.find(pc) {
         return Ok(id);
     }
+    engine.arrival = arrival;
     let id = engine.build(writer, pc)?;
     let site = engine.cache.fragment(id).site;
     if site != NONE {

@@ -4,7 +4,7 @@ use super::counting::{is_taken_straight, CountPlace};
 use super::exits::ExitList;
 use super::staleness::emit_check;
 use super::way_out::WayOut;
-use super::{BuildError, Engine};
+use super::{Arrival, BuildError, Engine};
 use crate::arch::x86_64::context::gs_heat;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Fragment, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
@@ -97,7 +97,7 @@ impl Engine {
         let (mut plain_entry, mut lending_entry, mut call_entry) = (start, 0, 0);
         if is_lending {
             exits.entry = Entry::Lending;
-            if self.is_called {
+            if self.arrival == Arrival::Call {
                 call_entry = emitter.address();
                 map.mark(emitter.position(), 0, SpillState::None);
                 emitter.fill_return_slot();
@@ -135,7 +135,7 @@ impl Engine {
             // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/handler.rs).
             map.mark(failed, 0, SpillState::None);
         }
-        let counts_heat = !is_hot && self.counts_heat(block, are_dead_at_end);
+        let counts_heat = !is_hot && self.counts_heat(block, ending, are_dead_at_end);
         if counts_heat {
             map.mark(emitter.position(), 0, SpillState::None);
             exits.emit_heat(&mut emitter, id, block.pc);

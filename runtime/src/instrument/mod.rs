@@ -39,6 +39,16 @@ pub enum BuildError {
     OutOfMemory,
 }
 
+/// How execution comes to code for the first time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// By a direct call.
+    Call,
+    /// By an indirect call or jump.
+    Indirect,
+    Other,
+}
+
 /// What it takes to turn application code into fragments.
 pub struct Engine {
     pub cache: Cache,
@@ -48,8 +58,8 @@ pub struct Engine {
     pub shared: Shared,
     pub mangler: Option<Mangler>,
     block: Block,
-    /// What is translated next is come to by a call.
-    pub is_called: bool,
+    /// How what is translated next is come to.
+    pub arrival: Arrival,
     pub trust: Trust,
     /// Fragments that may be looked at to find warm ones (instrument/relayout.rs).
     looks_saved: u32,
@@ -72,7 +82,7 @@ impl Engine {
             shared: Shared::NONE,
             mangler: None,
             block: Block::new(),
-            is_called: false,
+            arrival: Arrival::Other,
             trust: Trust::new(),
             looks_saved: 0,
             edges: BTreeMap::new(),
@@ -122,9 +132,10 @@ impl Engine {
 
     /// The fragment at `pc`, made now if there is none yet.
     pub fn fragment_at(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
-        match self.cache.by_pc.find(pc) {
-            Some(id) => Ok(id),
-            None => self.build(writer, pc),
+        if let Some(id) = self.cache.by_pc.find(pc) {
+            return Ok(id);
         }
+        self.arrival = Arrival::Other;
+        self.build(writer, pc)
     }
 }

@@ -6,7 +6,7 @@
 //! way that is taken most, and counting its heat no more.
 
 use super::counting::{are_flags_dead_at_start, has_trap};
-use super::Engine;
+use super::{Arrival, Engine};
 use crate::arch::x86_64::context::{ThreadContext, HEAT_CELLS};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, COUNTED_AT_EXITS, NONE};
@@ -26,12 +26,19 @@ const MAX_CYCLES_EACH: u64 = 10_000;
 /// Fewer executions than this are too few to be timed.
 const MIN_TIMED: u32 = 1024;
 /// So many fragments that follow each other are found to be hot with the one in front of them, at most.
-const MAX_FOLLOWERS: usize = 8;
+const MAX_FOLLOWERS: usize = 16;
+/// So many fragments of a program count how often they run; of those that come later only heads of loops and functions do.
+const ALL_COUNT: usize = 1 << 14;
 
 impl Engine {
     /// Whether a fragment of `block` is to count how often it runs: where flags are dead at its start.
-    pub fn counts_heat(&self, block: &Block, are_dead_at_end: bool) -> bool {
+    ///
+    /// In a large program counting everywhere costs more than it gains. Every loop goes backwards somewhere, and what lies
+    /// between is found from there.
+    pub fn counts_heat(&self, block: &Block, ending: Ending, are_dead_at_end: bool) -> bool {
+        let goes_back = matches!(ending, Ending::Jump(target) | Ending::Conditional(target) if target <= block.end());
         self.shared.header().relayout_executions != 0
+            && (self.cache.fragments.len() < ALL_COUNT || self.arrival != Arrival::Other || goes_back)
             && !block.is_writable
             && !has_trap(block, block.instructions.len())
             && are_flags_dead_at_start(block, are_dead_at_end)

@@ -69,26 +69,27 @@ def assign_versions(fragments: Fragments, ends: Array, max_versions: int) -> Arr
 
 
 def _contradict_themselves(fragments: Fragments, first: Array, last: Array, asked: Array) -> Array:
-    """Which of the clusters `first` up to `last` that are `asked` for have two fragments with different code at one place.
+    """Which clusters have different code at one place in two fragments, of those that are `asked` for.
 
     What was laid out anew went out of use, too: most clusters have one version all the same.
     """
+    found = np.zeros(len(first), bool)
     cluster = np.flatnonzero(asked & (last - first > 1))
-    member = spans(first[cluster], last[cluster] - first[cluster])
+    if not len(cluster):
+        return found
+    n_members = last[cluster] - first[cluster]
+    member = spans(first[cluster], n_members)
     size = (fragments.end_pc[member] - fragments.app_pc[member]).astype(np.int64)
-    # Each address of the clusters gets a place of its own; the last one to write there wins, and all must agree with it.
-    reach = np.maximum.reduceat(fragments.end_pc, first)[cluster] if len(cluster) else np.zeros(0, np.uint64)
-    extent = (reach - fragments.app_pc[first[cluster]]).astype(np.int64)
-    before = np.repeat(np.cumsum(extent) - extent, last[cluster] - first[cluster])
-    base = np.repeat(fragments.app_pc[first[cluster]], last[cluster] - first[cluster])
-    place = spans(before + (fragments.app_pc[member] - base).astype(np.int64), size)
+    # Each address of a cluster gets a place. The last one to write there wins, and all must agree with it.
+    start = fragments.app_pc[first[cluster]]
+    extent = (np.maximum.reduceat(fragments.end_pc, first)[cluster] - start).astype(np.int64)
+    origin = np.repeat(np.cumsum(extent) - extent, n_members)
+    place = spans(origin + (fragments.app_pc[member] - np.repeat(start, n_members)).astype(np.int64), size)
     code = gather(fragments.code, fragments.code_at[member], size)
     written = np.zeros(int(extent.sum()), np.uint8)
     written[place] = code
-    differs = np.zeros(len(member) + 1, bool)
-    differs[np.searchsorted(np.cumsum(size), np.flatnonzero(written[place] != code), "right")] = True
-    found = np.zeros(len(first), bool)
-    found[np.repeat(cluster, last[cluster] - first[cluster])[differs[:-1]]] = True
+    differing = np.searchsorted(np.cumsum(size), np.flatnonzero(written[place] != code), "right")
+    found[np.repeat(cluster, n_members)[differing]] = True
     return found
 
 

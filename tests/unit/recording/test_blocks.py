@@ -238,6 +238,16 @@ def test_code_made_again_as_it_was_is_one_version() -> None:
     assert versions_of(recording, {0: 5, 1: 15}) == [0, 0, 0]
 
 
+def test_each_cluster_has_versions_of_its_own() -> None:
+    recording = Recording()
+    for at in (0x10, 0x40, 0x80):
+        recording.fragment(at, [4, 4], ExitKind.RETURN, 1)
+        recording.fragment(at, [4, 4], ExitKind.RETURN, 1, content=int(at == 0x40))
+        recording.fragment(at + 4, [4], ExitKind.RETURN, 1, content=int(at == 0x80))
+    # Of the last one nothing went out of use.
+    assert versions_of(recording, {0: 5, 3: 15}) == [0, 0, 0, 0, 1, 0, 0, 0, 0]
+
+
 def test_keys() -> None:
     space = KeySpace(0x7FFFFFFFF000)
     pc = np.array([1, 0x7FFFFFFFE000, VSYSCALL_START, VSYSCALL_START + 0x800], np.uint64)
