@@ -21,6 +21,9 @@ pub struct Fragment {
     /// Where it is entered by the processor's call, r10 and r11 lent, r11 with the return address for the return slot; 0: not
     /// made yet.
     pub call_entry: u64,
+    /// Where indirect branches of any site may enter it, r10 and r11 lent, r11 with the target, which is verified there; 0: there
+    /// is no such entry.
+    pub verified_entry: u64,
     pub cache_size: u32,
     /// Cache offset at which the last instruction's own code ends and the way out begins.
     pub exit_offset: u32,
@@ -75,6 +78,8 @@ pub struct Fragment {
     pub inner_offset: u16,
     /// Its code runs with r10 and r11 lent.
     pub is_lending: bool,
+    /// An indirect branch came to it, or to what it stands for.
+    pub is_indirect_target: bool,
     pub code_hash: u64,
 }
 
@@ -215,6 +220,8 @@ pub enum ExitType {
     Landing,
     /// Out of a pad.
     Pad,
+    /// From a hot fragment's verified entry into its code.
+    Verified,
     /// An interrupted indirect exit: the branch at the fragment's end was not executed yet. Never linked.
     Interrupted,
     /// From an indirect branch to the pad that is tried first, or straight on to the branch table. Linked to pads only.

@@ -14,10 +14,14 @@ pub struct PairEntry {
     pub padding: u32,
     /// Cache address of the pad; 0 while there is none.
     pub pad: u64,
+    /// The pad's number; of a fragment's verified entry, which takes the place of one, the fragment's and `VERIFIED`.
     pub pad_id: u64,
 }
 
 const _: () = assert!(size_of::<PairEntry>() == 32);
+/// See `PairEntry::pad_id`.
+pub const VERIFIED: u64 = 1 << 32;
+
 const EMPTY: PairEntry = PairEntry { target: 0, site: 0, padding: 0, pad: 0, pad_id: 0 };
 /// Tables, the smallest first: 2^12, 2^14, ... entries; all of them take their addresses when first used.
 const TABLES: usize = 7;
@@ -26,6 +30,13 @@ pub struct PairTable {
     tables: [Arena<PairEntry>; TABLES],
     current: usize,
     used: usize,
+}
+
+impl PairEntry {
+    /// The fragment whose verified entry it is.
+    pub fn verified_fragment(&self) -> Option<u32> {
+        (self.pad_id & VERIFIED != 0).then_some(self.pad_id as u32)
+    }
 }
 
 impl PairTable {
@@ -85,7 +96,7 @@ impl PairTable {
     }
 
     /// Sets a pad. Returns whether the table moved, so that the threads must learn its place; `None`: memory is used up.
-    pub fn insert(&mut self, site: u32, target: u64, pad: u64, pad_id: u32) -> Option<bool> {
+    pub fn insert(&mut self, site: u32, target: u64, pad: u64, pad_id: u64) -> Option<bool> {
         let mut moved = false;
         if (self.used + 1) * 2 > self.tables[self.current].len() {
             let next = self.current + 1;
@@ -114,7 +125,7 @@ impl PairTable {
         unsafe {
             (&raw mut entry.site).write_volatile(site);
             (&raw mut entry.pad).write_volatile(pad);
-            (&raw mut entry.pad_id).write_volatile(u64::from(pad_id));
+            (&raw mut entry.pad_id).write_volatile(pad_id);
             (&raw mut entry.target).write_volatile(target);
         }
         Some(moved)

@@ -6,6 +6,7 @@ use super::{delivery, find_or_build, partial_edge, uncount_block, vsyscall};
 use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::guarded;
 use crate::cache::fragment::{ExitType, SpillState};
+use crate::cache::pairs::{PairEntry, VERIFIED};
 use crate::cache::{Fragment, NONE};
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{Arrival, Engine, ENGINE};
@@ -120,7 +121,7 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
     if is_return && fragment.site == NONE {
         if let Some(caller) = landing {
             let address = landing_address(&engine, caller);
-            insert_pair(&mut engine, context, 0, target, address, NONE);
+            insert_pair(&mut engine, context, 0, target, address, u64::from(NONE));
             return;
         }
     } else if is_executable && fragment.site != NONE {
@@ -130,17 +131,24 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
             count_pad(&engine, context, first);
             return;
         }
-        if let Some(entry) = engine.cache.pairs.find(fragment.site, target).filter(|entry| entry.pad != 0) {
+        if let Some(entry) = find_way(&engine, fragment.site, target) {
             // Another thread made it meanwhile, or this thread's table held a dead pad.
             // SAFETY: the entry of a site that runs is inside this thread's branch table.
             unsafe { context.branch_entry(fragment.site, target).write_volatile(entry.pad) };
-            count_pad(&engine, context, entry.pad_id as u32);
+            if entry.verified_fragment().is_none() {
+                count_pad(&engine, context, entry.pad_id as u32);
+            }
             return;
         }
         let is_first_try = is_tried_first(&mut engine, source, target);
+        if !is_first_try && enter_verified(&mut engine, context, source, target) {
+            engine.take_pair(&writer, source, target);
+            return;
+        }
         if let Ok(pad_id) = engine.build_pad(&writer, source, target, is_first_try) {
             // The target comes right behind the pad if it is new, so that the pad runs straight into it.
             if let Ok(id) = find_or_build(&mut engine, &writer, context, target, Arrival::Indirect) {
+                engine.cache.fragment_mut(id).is_indirect_target = true;
                 let exit = engine.cache.pad(pad_id).exit;
                 engine.cache.link(exit, id);
             }
@@ -148,7 +156,7 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
                 engine.cache.try_first(source, Some(pad_id));
             } else {
                 let address = engine.cache.pad(pad_id).cache_start;
-                insert_pair(&mut engine, context, fragment.site, target, address, pad_id);
+                insert_pair(&mut engine, context, fragment.site, target, address, u64::from(pad_id));
             }
             count_pad(&engine, context, pad_id);
             return;
@@ -165,6 +173,32 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
     }
     let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
     engine.count_edge(&writer, context, edge);
+}
+
+/// The way from a site to a target that the pair table has, if it leads to code in use.
+fn find_way(engine: &Engine, site: u32, target: u64) -> Option<PairEntry> {
+    let entry = engine.cache.pairs.find(site, target).filter(|entry| entry.pad != 0)?;
+    let is_in_use = entry.verified_fragment().is_none_or(|id| engine.cache.fragment(id).is_valid);
+    is_in_use.then_some(entry)
+}
+
+/// Lets `source`'s indirect branch enter the code at `target` by its verified entry, if it has one.
+fn enter_verified(engine: &mut Engine, context: &ThreadContext, source: u32, target: u64) -> bool {
+    let Some(id) = engine.cache.by_pc.find(target).filter(|id| engine.cache.fragment(*id).verified_entry != 0) else {
+        return false;
+    };
+    let (site, address) = (engine.cache.fragment(source).site, engine.cache.fragment(id).verified_entry);
+    insert_pair(engine, context, site, target, address, VERIFIED | u64::from(id));
+    true
+}
+
+/// A pad led to code that was laid out anew: if that has a verified entry, the pad is left out from now on.
+pub fn leave_out_pad(engine: &mut Engine, context: &ThreadContext, pad_id: u32) {
+    let pad = *engine.cache.pad(pad_id);
+    // While a site tries a pad first the table has nothing for it.
+    if engine.cache.fragment(pad.source_fragment).first_pad == NONE {
+        enter_verified(engine, context, pad.source_fragment, pad.target);
+    }
 }
 
 /// Whether the pad from `source` to `target` is to be tried before the branch table is asked.
@@ -230,13 +264,13 @@ pub fn lead_returns_to(engine: &mut Engine, id: u32) {
     let address = landing_address(engine, id);
     if address != 0 {
         // Replacing an entry never moves the table.
-        engine.cache.pairs.insert(0, target, address, NONE);
+        engine.cache.pairs.insert(0, target, address, u64::from(NONE));
         THREADS.lock().change_branch(0, target, before.pad, address);
     }
 }
 
 /// Puts a way into the pair table and this thread's branch table.
-fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u32) {
+fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u64) {
     if address == 0 || target == 0 {
         return;
     }
@@ -272,6 +306,6 @@ pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32
     let known = engine.cache.landings.find(exit.target).filter(|id| engine.cache.fragment(*id).is_valid);
     if let Some(caller) = known.or_else(|| find_call_before(engine, exit.target)) {
         let address = landing_address(engine, caller);
-        insert_pair(engine, context, 0, exit.target, address, NONE);
+        insert_pair(engine, context, 0, exit.target, address, u64::from(NONE));
     }
 }

@@ -240,6 +240,9 @@ fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, 
     if !engine.cache.link(exit_id, id) {
         engine.shared.report_error(error_code::NO_SLAB, [context.rip, 2, 0, 0]);
     }
+    if exit.kind == ExitType::Pad {
+        indirect::leave_out_pad(engine, context, exit.pad);
+    }
     let (links, unlinks) = (engine.cache.n_links, engine.cache.n_unlinks);
     engine.shared.set(crate::status_field!(links), links);
     engine.shared.set(crate::status_field!(unlinks), unlinks);
@@ -297,6 +300,15 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             drop(engine);
             float_state::correct(context, &fragment);
             exit_id
+        }
+        ExitType::Verified if !engine.cache.fragment(exit.fragment).is_valid => {
+            // The code was replaced, and this thread's table still led to its entry.
+            let source = engine.cache.sites.find(u64::from(context.site)).unwrap_or(NONE);
+            drop(engine);
+            if source != NONE {
+                delivery::with_faults(context, |context| indirect::follow_indirect(context, source, exit.target));
+            }
+            NONE
         }
         ExitType::Pad if engine.cache.pad(exit.pad).is_dead => {
             // Its target was replaced by other code: the branch is counted anew, to what is there now.

@@ -3,6 +3,7 @@
 use super::counting::{is_taken_straight, CountPlace};
 use super::exits::ExitList;
 use super::staleness::emit_check;
+use super::verification::emit_verified_entry;
 use super::way_out::WayOut;
 use super::{Arrival, BuildError, Engine};
 use crate::arch::x86_64::context::gs_heat;
@@ -94,10 +95,13 @@ impl Engine {
         let mut counters = self.plan_counters(block, ending, kind);
         let mut exits = ExitList::new(self.cache.exits.len());
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending };
-        let (mut plain_entry, mut lending_entry, mut call_entry) = (start, 0, 0);
+        let (mut plain_entry, mut lending_entry, mut call_entry, mut verified_entry) = (start, 0, 0, 0);
+        let is_indirect_target = is_hot && self.was_indirect_target(block.pc);
         if is_lending {
             exits.entry = Entry::Lending;
-            if self.arrival == Arrival::Call {
+            if is_indirect_target && !self.is_counting() {
+                verified_entry = emit_verified_entry(&mut emitter, &mut exits, self.has_fast_loop, block.pc);
+            } else if self.arrival == Arrival::Call {
                 call_entry = emitter.address();
                 map.mark(emitter.position(), 0, SpillState::None);
                 emitter.fill_return_slot();
@@ -220,6 +224,7 @@ impl Engine {
             plain_entry,
             lending_entry,
             call_entry,
+            verified_entry,
             cache_size: size as u32,
             exit_offset: exit_offset as u32,
             app_size: block.size_bytes() as u16,
@@ -253,6 +258,7 @@ impl Engine {
             is_mostly_taken: is_mostly_taken == Some(true),
             inner_offset: 0,
             is_lending,
+            is_indirect_target,
             code_hash,
         };
         if map_start.is_none() || first_exit.is_none() || self.cache.fragments.push(fragment).is_none() {
@@ -261,8 +267,16 @@ impl Engine {
         }
         let cold_size = emitter.cold_position() as u64;
         self.cache.slabs.commit(room, size, cold_size, Unit::Fragment(id));
+        if verified_entry != 0 {
+            self.cache.link(fragment.first_exit, id);
+        }
         self.publish(writer, block, id, kind, ending, &counters);
         Ok(id)
+    }
+
+    /// Whether an indirect branch came to the code at `pc` before it was laid out anew.
+    fn was_indirect_target(&self, pc: u64) -> bool {
+        self.cache.versions.find(pc).is_some_and(|id| self.cache.fragment(id).is_indirect_target)
     }
 
     /// Whether r10 and r11 are to be lent in a hot block.

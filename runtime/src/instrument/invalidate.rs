@@ -148,7 +148,7 @@ impl Engine {
         let site = self.cache.fragment(pad.source_fragment).site;
         if self.cache.pairs.find(site, pad.target).is_some_and(|entry| entry.pad == pad.cache_start) {
             // Replacing an entry never moves the table.
-            self.cache.pairs.insert(site, pad.target, 0, NONE);
+            self.cache.pairs.insert(site, pad.target, 0, 0);
         }
     }
 

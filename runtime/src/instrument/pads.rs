@@ -34,15 +34,7 @@ impl Engine {
     ) -> Result<u32, BuildError> {
         let fragment = *self.cache.fragment(source);
         let table_way = is_first_try.then(|| self.cache.exit(fragment.first_try).stub);
-        let is_return = fragment.exit_kind == exit_kind::RETURN;
-        let is_announced = is_return && self.cache.landings.find(target).is_some();
-        let kind = if fragment.exit_kind == exit_kind::INDIRECT_CALL {
-            edge_kind::INDIRECT_CALL
-        } else {
-            edge_kind::INDIRECT_JUMP
-        };
-        let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
-        let counter = if is_announced { NONE } else { self.take_edge(writer, edge, self.cache.by_pc.find(target)) };
+        let counter = self.take_pair(writer, source, target);
 
         // The pad that is tried first is in reach of its branch, the others are where their target may follow.
         let neighbour = if is_first_try { fragment.app_pc } else { target };
@@ -81,6 +73,23 @@ impl Engine {
         let cold_size = emitter.cold_position() as u64;
         self.cache.slabs.commit(room, emitter.position() as u64, cold_size, Unit::Pad(id));
         Ok(id)
+    }
+
+    /// A counter for the edge from `source`'s indirect branch to `target`, announced now. `NONE` where it is not counted: as
+    /// returns are, if a call announced them.
+    pub fn take_pair(&mut self, writer: &RingWriter, source: u32, target: u64) -> u32 {
+        let fragment = *self.cache.fragment(source);
+        let is_return = fragment.exit_kind == exit_kind::RETURN;
+        if is_return && self.cache.landings.find(target).is_some() {
+            return NONE;
+        }
+        let kind = if fragment.exit_kind == exit_kind::INDIRECT_CALL {
+            edge_kind::INDIRECT_CALL
+        } else {
+            edge_kind::INDIRECT_JUMP
+        };
+        let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
+        self.take_edge(writer, edge, self.cache.by_pc.find(target))
     }
 
     /// A counter for a new dynamic edge, announced to the controller. `NONE` where it is not recorded or not counted.
@@ -143,6 +152,7 @@ impl Engine {
             ExitType::Syscall => edge_kind::SYSCALL,
             ExitType::Landing => edge_kind::RETURN,
             ExitType::Pad
+            | ExitType::Verified
             | ExitType::Interrupted
             | ExitType::FirstTry
             | ExitType::Release

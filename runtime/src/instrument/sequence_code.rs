@@ -149,6 +149,7 @@ impl Engine {
             plain_entry: entry,
             lending_entry: 0,
             call_entry: 0,
+            verified_entry: 0,
             cache_size: (emitter.address() - entry) as u32,
             exit_offset,
             app_size: block.size_bytes() as u16,
@@ -183,6 +184,7 @@ impl Engine {
             is_mostly_taken: false,
             inner_offset: (inner - entry) as u16,
             is_lending: false,
+            is_indirect_target: false,
             code_hash,
         };
         let is_kept = map_start.is_some() && first_exit.is_some() && self.cache.fragments.push(fragment).is_some();

@@ -1,4 +1,4 @@
-//! The start of a pad or landing: is the target that came here the one that it stands for?
+//! The start of a pad, a landing or a verified entry: is the target that came here the one that it stands for?
 //!
 //! Two pairs of site and target may share a place in the branch table, so any target may come. The question must not
 //! touch the flags even where they are dead at the pad's own target: the other pair's target may need them. That leaves
@@ -6,9 +6,12 @@
 //! which keeps the processor's branch history for the program's own branches, but is slow on some makers' processors;
 //! there `jrcxz` asks.
 
+use super::exits::ExitList;
 use crate::arch::x86_64::context::GS_GATE_INDIRECT;
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, RCX, TARGET};
+use crate::cache::fragment::ExitType;
+use crate::cache::NONE;
 
 /// Emits the way for other targets: to `table_way` or, if there is none, to the gate, which looks further. Returns where
 /// it starts.
@@ -42,4 +45,26 @@ pub fn emit_question(emitter: &mut Emitter, has_fast_loop: bool, target: u64, ta
     emitter.bind_short(hit);
     emitter.copy_register(RCX, INDEX);
     None
+}
+
+/// Emits, in front of a hot fragment's code, the question whether `pc` came, and the way into the code as an exit: where no edge
+/// is counted, all sites may enter there, without a pad each. Returns where.
+pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, has_fast_loop: bool, pc: u64) -> u64 {
+    const JUMP_BYTES: u64 = 5;
+    let emit = |emitter: &mut Emitter| {
+        let other_way = emit_other_way(emitter, None);
+        let start = emitter.address();
+        if let Some(miss) = emit_question(emitter, has_fast_loop, pc, None) {
+            emitter.bind_short_to(miss, other_way);
+        }
+        start
+    };
+    // No-ops that align the exit stand in front, where they are not executed.
+    let mut scratch = [0; 64];
+    let mut draft = Emitter::new(&mut scratch, 0, &mut [], 0);
+    emit(&mut draft);
+    emitter.align(8, draft.position() as u64 + JUMP_BYTES);
+    let start = emit(emitter);
+    exits.emit_jump(emitter, ExitType::Verified, pc, NONE);
+    start
 }
