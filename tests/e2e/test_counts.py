@@ -109,6 +109,22 @@ def test_coverage_sees_the_blocks_and_edges_of_counts(name: str, tmp_path: Path)
     assert {edge for edge in counts_edges if edge[2] != "return"} == {e for e in coverage_edges if e[2] != "return"}
 
 
+@pytest.mark.parametrize("mode", ["counts", "coverage"])
+def test_each_version_of_a_target_has_its_own_edges(mode: str, tmp_path: Path) -> None:
+    trace = record("versions_of_targets", tmp_path, "--mode", mode).trace
+    blocks = {row["block_id"]: row for row in trace.blocks.to_pylist()}
+    found: dict[int, set[bytes]] = {}
+    for row in trace.edges.to_pylist():
+        target = blocks[row["target_block_id"]]
+        if row["kind"] == "indirect_call" and target["image_id"] is None:
+            found.setdefault(blocks[row["source_block_id"]]["app_pc"], set()).add(target["bytes"])
+    # Two sites; five targets, each of which was rewritten once and called again.
+    values = {10, 20, 30, 40, 50, 1000, 2000, 3000, 4000, 5000}
+    assert len(found) == 2
+    for codes in found.values():
+        assert {int.from_bytes(code[1:5], "little") for code in codes} == values
+
+
 def instructions_by_image(recorded: runs.Recorded) -> dict[str, int]:
     images = recorded.summary["processes"][0]["images"]
     return {Path(image["path"]).name: image["instructions"] for image in images if image["instructions"]}

@@ -18,7 +18,7 @@ _GROUPS = {
     "Signals": "signal_* stop_and_continue default_actions",
     "Faults and ends": "fault_* fatal_* no_address exit_group_running exception_terminate",
     "Code that is made, changes and goes": (
-        "code_* library_* unknown_instructions versions_of_callee many_blocks large_code"
+        "code_* library_* unknown_instructions versions_of_* many_blocks large_code"
     ),
     "Processes": (
         "fork_* vfork_* spawn* clone* exec_* daemon_* orphan wait_* pipeline parent_death trace_child *rights "
