@@ -72,8 +72,8 @@ pub struct Fragment {
     pub n_looks: u8,
     /// It was hot, or stands for one that was.
     pub is_hot: bool,
-    /// Its conditional branch was taken more often than not while it was found to be hot.
-    pub is_mostly_taken: bool,
+    /// What its conditional branch had done when it was found to be hot.
+    pub habit: Habit,
     /// In a restartable sequence: where it is entered from inside, counted from `cache_start`; 0 elsewhere.
     pub inner_offset: u16,
     /// Its code runs with r10 and r11 lent.
@@ -92,6 +92,26 @@ impl Fragment {
     /// The address behind its last instruction.
     pub fn end(&self) -> u64 {
         self.app_pc + u64::from(self.app_size)
+    }
+}
+
+/// Which way a conditional branch goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Habit {
+    /// It is taken more often than not.
+    pub is_mostly_taken: bool,
+    /// It seldom goes the other way.
+    pub is_one_sided: bool,
+}
+
+impl Habit {
+    pub const UNKNOWN: Habit = Habit { is_mostly_taken: false, is_one_sided: false };
+
+    /// Of a branch that was taken so many times of `executed`.
+    pub fn of(taken: u64, executed: u64) -> Habit {
+        const SELDOM: u64 = 8;
+        let least = taken.min(executed.saturating_sub(taken));
+        Habit { is_mostly_taken: taken * 2 > executed, is_one_sided: least * SELDOM < executed }
     }
 }
 

@@ -7,6 +7,7 @@
 use crate::arch::x86_64::context::{gs_counter, GS_SPILL_INDEX};
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{Gpr, INDEX};
+use crate::cache::fragment::Habit;
 use crate::cache::NONE;
 use crate::decode::flags::{flag_use, INC_FLAGS};
 use crate::decode::Block;
@@ -47,10 +48,11 @@ pub fn emit_count_through(emitter: &mut Emitter, counter: u32, register: Gpr) {
 /// Whether the taken way of the conditional branch at the block's end goes straight on in the cache: if nothing is known
 /// of what it did so far, loops are expected to go backwards.
 /// `None` for branches that decide without flags: both their ways go straight on.
-pub fn is_taken_straight(block: &Block, is_mostly_taken: Option<bool>) -> Option<bool> {
+pub fn is_taken_straight(block: &Block, habit: Option<Habit>) -> Option<bool> {
     let branch = block.instructions.last()?;
     let has_flags = branch.is_jcc_short() || branch.is_jcc_near();
-    has_flags.then(|| is_mostly_taken.unwrap_or(branch.near_branch_target() <= branch.ip()))
+    let goes_back = branch.near_branch_target() <= branch.ip();
+    has_flags.then(|| habit.map_or(goes_back, |habit| habit.is_mostly_taken))
 }
 
 /// Whether the flags of `inc` are dead at the start of a block, given what is live behind its last copied instruction.

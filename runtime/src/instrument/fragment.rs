@@ -8,7 +8,7 @@ use super::way_out::WayOut;
 use super::{Arrival, BuildError, Engine};
 use crate::arch::x86_64::context::gs_heat;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{Entry, ExitType, Fragment, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
+use crate::cache::fragment::{Entry, ExitType, Fragment, Habit, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;
 use crate::decode::{decode_block, flags, scratch, Block, Ending};
 use crate::protocol::{error_code, exit_kind};
@@ -85,13 +85,13 @@ impl Engine {
         let start = room.hot;
         let id = self.cache.fragments.len() as u32;
         let code_hash = hash(&block.code);
-        let is_mostly_taken = self.find_hot(writer, block.pc, code_hash);
-        let is_hot = is_mostly_taken.is_some();
+        let habit = self.find_hot(writer, block.pc, code_hash);
+        let is_hot = habit.is_some();
         let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
         let block = &*block;
         let kind = kind_of(ending, self.has_rtm);
         let is_lending = is_hot && self.lends(block, ending);
-        let is_taken_straight = is_taken_straight(block, is_mostly_taken);
+        let is_taken_straight = is_taken_straight(block, habit);
         let mut counters = self.plan_counters(block, ending, kind);
         let mut exits = ExitList::new(self.cache.exits.len());
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending };
@@ -122,7 +122,7 @@ impl Engine {
         };
         let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
-        let in_block = self.plan_in_block(block, ending, is_taken_straight, &counters);
+        let in_block = self.plan_in_block(block, ending, is_taken_straight, habit, &counters);
         let place = match in_block {
             Some((place, _)) => Some(place),
             None => counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)),
@@ -255,7 +255,7 @@ impl Engine {
             heat_bytes,
             heated_at: rdtsc(),
             n_looks: 0,
-            is_mostly_taken: is_mostly_taken == Some(true),
+            habit: habit.unwrap_or(Habit::UNKNOWN),
             inner_offset: 0,
             is_lending,
             is_indirect_target,
@@ -331,12 +331,14 @@ impl Engine {
     /// is done with the taken way's counter.
     ///
     /// The way aside is counted by what is left of both, so that its branch can lead straight to its target. Where that
-    /// would take more than `inc` on the straight way, it is the straight way that is counted so.
+    /// would take more than `inc` on the straight way, or the way aside is seldom taken, it is the straight way that is
+    /// counted so.
     fn plan_in_block(
         &self,
         block: &Block,
         ending: Ending,
         is_taken_straight: Option<bool>,
+        habit: Option<Habit>,
         counters: &Counters,
     ) -> Option<(CountPlace, bool)> {
         let Ending::Conditional(target) = ending else {
@@ -348,7 +350,9 @@ impl Engine {
         let is_taken_straight = is_taken_straight?;
         let straight = if is_taken_straight { target } else { block.end() };
         let place = CountPlace::find_for_flags(block, block.instructions.len() - 1)?;
-        Some((place, is_taken_straight != flags::dead_at(&self.ranges, block.pc, straight)))
+        let counts_aside =
+            habit.is_some_and(|habit| habit.is_one_sided) || !flags::dead_at(&self.ranges, block.pc, straight);
+        Some((place, is_taken_straight == counts_aside))
     }
 
     /// Whether the flags of `inc` are dead once the block's last copied instruction is done.

@@ -9,7 +9,7 @@ use super::counting::{are_flags_dead_at_start, has_trap};
 use super::{Arrival, Engine};
 use crate::arch::x86_64::context::{ThreadContext, HEAT_CELLS};
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{ExitType, COUNTED_AT_EXITS, NONE};
+use crate::cache::fragment::{ExitType, Habit, COUNTED_AT_EXITS, NONE};
 use crate::cache::Fragment;
 use crate::decode::{Block, Ending};
 use crate::sys::calls::rdtsc;
@@ -44,18 +44,18 @@ impl Engine {
             && are_flags_dead_at_start(block, are_dead_at_end)
     }
 
-    /// Whether the same code at `pc` went out of use because it was hot, and if so, whether its conditional branch was
-    /// taken more often than not.
+    /// Whether the same code at `pc` went out of use because it was hot, and if so, what its conditional branch had
+    /// done.
     ///
     /// If it did and there is other code now, what led to it is cut off.
-    pub fn find_hot(&mut self, writer: &RingWriter, pc: u64, code_hash: u64) -> Option<bool> {
+    pub fn find_hot(&mut self, writer: &RingWriter, pc: u64, code_hash: u64) -> Option<Habit> {
         let id = self.cache.versions.find(pc)?;
         let last = *self.cache.fragment(id);
         if last.code_hash != code_hash {
             self.cut_off(writer, id, true);
             return None;
         }
-        last.is_hot.then_some(last.is_mostly_taken)
+        last.is_hot.then_some(last.habit)
     }
 
     /// Cuts a hot block where a hot fragment starts that ends with the same call. Returns how it ends now.
@@ -157,22 +157,22 @@ impl Engine {
                     n += 1;
                 }
             }
-            let is_mostly_taken = self.is_mostly_taken(context, &fragment);
+            let habit = self.habit_of(context, &fragment);
             let id = waiting[next - 1];
             let hot = self.cache.fragment_mut(id);
             hot.is_hot = true;
-            hot.is_mostly_taken = is_mostly_taken;
+            hot.habit = habit;
             self.shared.add(crate::status_field!(relaid), 1);
             self.retire(writer, id);
             self.cache.bypass(id);
         }
     }
 
-    /// Whether the thread took a fragment's conditional branch more often than not.
-    fn is_mostly_taken(&self, context: &ThreadContext, fragment: &Fragment) -> bool {
+    /// What the thread had a fragment's conditional branch do.
+    fn habit_of(&self, context: &ThreadContext, fragment: &Fragment) -> Habit {
         if self.is_counting() && fragment.is_included {
             let executed = self.executions_of_fragment(context, fragment);
-            return self.taken(context, fragment, executed) * 2 > executed;
+            return Habit::of(self.taken(context, fragment, executed), executed);
         }
         let (mut taken, mut not_taken) = (0, 0);
         for id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
@@ -183,7 +183,7 @@ impl Engine {
                 _ => {}
             }
         }
-        taken > not_taken
+        Habit::of(u64::from(taken), u64::from(taken) + u64::from(not_taken))
     }
 
     /// How often the thread ran what an exit leads to, as far as it is known: 0 for what it never led to.

@@ -19,7 +19,7 @@ use crate::arch::x86_64::context::{
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, RAX, RCX};
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{ExitType, Fragment, SpillState, COUNTED_AT_EXITS, NONE};
+use crate::cache::fragment::{ExitType, Fragment, Habit, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::sequences::Enclosure;
 use crate::decode::{Block, Ending};
 use crate::protocol::error_code;
@@ -181,7 +181,7 @@ impl Engine {
             // Never laid out anew: it lies with the rest of its sequence.
             counts_heat: true,
             is_hot: true,
-            is_mostly_taken: false,
+            habit: Habit::UNKNOWN,
             inner_offset: (inner - entry) as u16,
             is_lending: false,
             is_indirect_target: false,
