@@ -284,21 +284,11 @@ impl WayOut<'_, '_> {
         self.landing(next);
         self.emitter.bind(to_body);
         self.map.mark(self.emitter.position(), offset, SpillState::BothPushed);
-        let literal = match next as i64 == next as i32 as i64 {
-            true => self.fix_return_slot(next),
-            false => {
-                self.emitter.bytes(&[0x48, 0x8d, 0x64, 0x24, 0x08]); // lea rsp, [rsp + 8]
-                self.map.mark(self.emitter.position(), offset, SpillState::Both);
-                let place = self.emitter.push_literal();
-                self.map.mark(self.emitter.position(), offset, SpillState::BothPushed);
-                Some(place)
-            }
-        };
+        // The index is not needed yet.
+        self.emitter.load_address(INDEX, next);
+        self.emitter.bytes(&[0x4c, 0x89, 0x14, 0x24]); // mov [rsp], r10
         let site = self.take_site();
         self.jump_through_table(site);
-        if let Some(place) = literal {
-            self.emitter.literal(place, next);
-        }
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
     }
 
