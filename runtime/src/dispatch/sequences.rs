@@ -122,31 +122,35 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
         return Entry::Announced;
     };
     let enclosure = *engine.cache.sequences.enclosure(index);
-    let word = read_word(context);
+    let mut word = read_word(context);
+    if word == 0 {
+        if engine.cache.sequences.is_shadow_of(left, index) {
+            return Entry::Aborted(enclosure.descriptor.abort);
+        }
+        if pc != enclosure.descriptor.start {
+            return Entry::Plain;
+        }
+        // It was announced right before, and the kernel cleared the word in between: as if it had before that.
+        word = engine.cache.sequences.likeliest(index, &context.registers).address;
+        write_word(context, word);
+    }
     if word == enclosure.address {
         return Entry::Announced;
     }
-    if word != 0 && engine.cache.sequences.is_shadow_of(word, index) {
+    if engine.cache.sequences.is_shadow_of(word, index) {
         // Of an enclosure that another one replaced. The kernel may clear the word before the other shadow is there, so
         // that would be lost; an abort is right at any time.
         write_word(context, 0);
         return Entry::Aborted(enclosure.descriptor.abort);
     }
-    if word != 0 {
-        // Another descriptor: of a sequence that shares code with this one, or of one that was left long ago.
-        let is_other = read_descriptor(word).is_some_and(|descriptor| descriptor.contains(pc))
-            && engine.learn_sequence(&writer, word, true);
-        return if is_other { Entry::Announced } else { Entry::Plain };
+    // Another descriptor: of a sequence that shares code with this one, or of one that was left long ago.
+    let is_other = read_descriptor(word).is_some_and(|descriptor| descriptor.contains(pc))
+        && engine.learn_sequence(&writer, word, true);
+    if is_other {
+        Entry::Announced
+    } else {
+        Entry::Plain
     }
-    if engine.cache.sequences.is_shadow_of(left, index) {
-        return Entry::Aborted(enclosure.descriptor.abort);
-    }
-    if pc == enclosure.descriptor.start {
-        // It was announced right before, and the kernel cleared the word in between: as if it had before that.
-        write_word(context, enclosure.address);
-        return Entry::Announced;
-    }
-    Entry::Plain
 }
 
 /// Before a signal's frame is built at the context's rip, as the kernel does it: in a sequence the thread is aborted, and
@@ -187,8 +191,11 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
         let enclosure = sequences.enclosure(index);
         let is_announced = word == enclosure.address || sequences.is_shadow_of(word, index);
         let is_left = sequences.is_shadow_of(left, index);
+        if is_announced || is_left {
+            return Some(enclosure.descriptor.abort);
+        }
         let is_cleared = word == 0 && context.rip == enclosure.descriptor.start && !is_fault;
-        (is_announced || is_left || is_cleared).then_some(enclosure.descriptor.abort)
+        is_cleared.then(|| sequences.likeliest(index, &context.registers).descriptor.abort)
     });
     if let Some(target) = target {
         // A call or a jump beside an enclosure: it stands alone, so no part of it was counted.
