@@ -1,7 +1,9 @@
-/* Four threads that compute, and take a mutex now and then. */
+/* Threads, four if not told otherwise, that compute, and take a mutex now and then: ROUNDS of them each, then how many. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+enum { MAX_THREADS = 1024 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long rounds, total;
@@ -22,10 +24,13 @@ static void *work(void *argument)
 int main(int argc, char **argv)
 {
     rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000000;
-    pthread_t threads[4];
-    for (unsigned long i = 0; i < 4; i++)
+    unsigned long count = argc > 2 ? strtoul(argv[2], NULL, 10) : 4;
+    pthread_t threads[MAX_THREADS];
+    if (count > MAX_THREADS)
+        return 1;
+    for (unsigned long i = 0; i < count; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);
-    for (int i = 0; i < 4; i++)
+    for (unsigned long i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
     printf("%lu\n", total);
     return 0;
