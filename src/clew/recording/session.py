@@ -47,7 +47,9 @@ __all__ = [
 ]
 
 MIN_DELAY_SECONDS: Final = 0.0005
-MAX_DELAY_SECONDS: Final = 0.02
+MAX_DELAY_SECONDS: Final = 0.1
+"""Nothing waits that long: who finds no room rings."""
+MAX_DELAY_DROPPING_SECONDS: Final = 0.02
 MAX_DELAY_WITH_REQUESTS_SECONDS: Final = 0.002
 NAMES_INTERVAL_SECONDS: Final = 1.0
 TELL_AFTER_SECONDS: Final = 1.0
@@ -207,8 +209,7 @@ class RecordingSession:
         return failure
 
     def _follow_all(self) -> None:
-        max_delay = MAX_DELAY_WITH_REQUESTS_SECONDS if self._filters.is_active else MAX_DELAY_SECONDS
-        pace = _Pace(SharedLayout().ring_bytes, max_delay)
+        pace = _Pace(SharedLayout().ring_bytes, self._max_delay_seconds())
         started = names_at = time.monotonic()
         is_paused = self.options.pause_seconds > 0
         while len(self._processes):
@@ -227,6 +228,11 @@ class RecordingSession:
                 is_paused = False
             if self._has_left(now):
                 return
+
+    def _max_delay_seconds(self) -> float:
+        if self._filters.is_active:
+            return MAX_DELAY_WITH_REQUESTS_SECONDS
+        return MAX_DELAY_DROPPING_SECONDS if self.options.drop_on_full else MAX_DELAY_SECONDS
 
     def _look_after_journal(self) -> None:
         """Try again to write what found no room, and tell people while they can still help it."""
