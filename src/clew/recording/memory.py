@@ -5,7 +5,6 @@ Runs in the controller. To be asked before anything imports pyarrow.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 
@@ -28,6 +27,6 @@ def reuse_memory() -> None:
         return
     os.environ[_POOL_VARIABLE] = "system"
     try:
-        importlib.import_module("pyarrow")
+        import pyarrow  # noqa: F401
     finally:
         del os.environ[_POOL_VARIABLE]
