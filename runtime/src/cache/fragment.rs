@@ -80,6 +80,8 @@ pub struct Fragment {
     pub is_lending: bool,
     /// An indirect branch came to it, or to what it stands for.
     pub is_indirect_target: bool,
+    /// A direct call did.
+    pub is_called: bool,
     pub code_hash: u64,
 }
 

@@ -79,7 +79,10 @@ impl Cache {
         let exit = self.exit_mut(exit_id);
         exit.linked_to = fragment_id;
         exit.next_incoming = first;
-        self.fragment_mut(fragment_id).incoming = exit_id;
+        let is_call = exit.kind == ExitType::Call;
+        let fragment = self.fragment_mut(fragment_id);
+        fragment.incoming = exit_id;
+        fragment.is_called |= is_call;
         self.n_links += 1;
         true
     }

@@ -96,15 +96,17 @@ impl Engine {
         let mut exits = ExitList::new(self.cache.exits.len());
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending };
         let (mut plain_entry, mut lending_entry, mut call_entry, mut verified_entry) = (start, 0, 0, 0);
-        let is_indirect_target = is_hot && self.was_indirect_target(block.pc);
+        let before = is_hot.then(|| self.cache.versions.find(block.pc)).flatten().map(|id| *self.cache.fragment(id));
+        let is_indirect_target = before.is_some_and(|before| before.is_indirect_target);
+        let is_called = self.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
         if is_lending {
             exits.entry = Entry::Lending;
-            if is_indirect_target && !self.is_counting() {
-                verified_entry = emit_verified_entry(&mut emitter, &mut exits, self.has_fast_loop, block.pc);
-            } else if self.arrival == Arrival::Call {
+            if is_called {
                 call_entry = emitter.address();
                 map.mark(emitter.position(), 0, SpillState::None);
                 emitter.fill_return_slot();
+            } else if is_indirect_target && !self.is_counting() {
+                verified_entry = emit_verified_entry(&mut emitter, &mut exits, self.has_fast_loop, block.pc);
             }
             lending_entry = emitter.address();
             map.mark(emitter.position(), 0, SpillState::None);
@@ -259,6 +261,7 @@ impl Engine {
             inner_offset: 0,
             is_lending,
             is_indirect_target,
+            is_called,
             code_hash,
         };
         if map_start.is_none() || first_exit.is_none() || self.cache.fragments.push(fragment).is_none() {
@@ -272,11 +275,6 @@ impl Engine {
         }
         self.publish(writer, block, id, kind, ending, &counters);
         Ok(id)
-    }
-
-    /// Whether an indirect branch came to the code at `pc` before it was laid out anew.
-    fn was_indirect_target(&self, pc: u64) -> bool {
-        self.cache.versions.find(pc).is_some_and(|id| self.cache.fragment(id).is_indirect_target)
     }
 
     /// Whether r10 and r11 are to be lent in a hot block.

@@ -185,6 +185,7 @@ impl Engine {
             inner_offset: (inner - entry) as u16,
             is_lending: false,
             is_indirect_target: false,
+            is_called: false,
             code_hash,
         };
         let is_kept = map_start.is_some() && first_exit.is_some() && self.cache.fragments.push(fragment).is_some();
