@@ -91,6 +91,15 @@ impl Fragment {
         matches!(self.exit_kind, exit_kind::CALL | exit_kind::INDIRECT_CALL)
     }
 
+    /// Cache offset behind what stands in front of its code: entries of other kinds.
+    pub fn code_offset(&self) -> u64 {
+        if self.is_lending {
+            self.lending_entry - self.cache_start
+        } else {
+            0
+        }
+    }
+
     /// The address behind its last instruction.
     pub fn end(&self) -> u64 {
         self.app_pc + u64::from(self.app_size)

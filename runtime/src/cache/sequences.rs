@@ -201,16 +201,6 @@ impl Sequences {
                 .any(|enclosure| enclosure.shadow == shadow && enclosure.address == address)
     }
 
-    /// The one that was announced, of all that start where sequence `index` does: its descriptor's address is in a register still,
-    /// as a rule. One piece of code may have several descriptors, which take each other's place.
-    pub fn likeliest(&self, index: u32, registers: &[u64]) -> &Enclosure {
-        let last = self.enclosure(index);
-        let is_named = |enclosure: &&Enclosure| {
-            enclosure.descriptor.start == last.descriptor.start && registers.contains(&enclosure.address)
-        };
-        core::iter::once(last).chain(self.enclosures.as_slice().iter().rev()).find(is_named).unwrap_or(last)
-    }
-
     /// Forgets the sequences with code from `start` up to `end`. What is in their enclosures runs on.
     pub fn remove(&mut self, start: u64, end: u64) {
         while self.intersects(start, end) {

@@ -131,7 +131,7 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
             return Entry::Plain;
         }
         // It was announced right before, and the kernel cleared the word in between: as if it had before that.
-        word = engine.cache.sequences.likeliest(index, &context.registers).address;
+        word = find_announced(&engine, context, index).0;
         write_word(context, word);
     }
     if word == enclosure.address {
@@ -150,6 +150,22 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
         Entry::Announced
     } else {
         Entry::Plain
+    }
+}
+
+/// Where the descriptor is that a thread announced at the start of sequence `index` and the kernel took away since, and what
+/// that says of aborts. One piece of code may have several; as a rule a register still names the one. Guarded copies may fault.
+fn find_announced(engine: &Engine, context: &ThreadContext, index: u32) -> (u64, u64) {
+    let last = engine.cache.sequences.enclosure(index);
+    let start = last.descriptor.start;
+    let named = context.registers.iter().find_map(|value| {
+        let is_other = *value != last.address && may_be_descriptor(*value, start);
+        let descriptor = is_other.then(|| read_descriptor(*value)).flatten()?;
+        (descriptor.start == start && engine.is_sequence(&descriptor)).then_some((*value, descriptor.abort))
+    });
+    match named {
+        Some(named) if !context.registers.contains(&last.address) => named,
+        _ => (last.address, last.descriptor.abort),
     }
 }
 
@@ -195,7 +211,7 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
             return Some(enclosure.descriptor.abort);
         }
         let is_cleared = word == 0 && context.rip == enclosure.descriptor.start && !is_fault;
-        is_cleared.then(|| sequences.likeliest(index, &context.registers).descriptor.abort)
+        is_cleared.then(|| find_announced(&engine, context, index).1)
     });
     if let Some(target) = target {
         // A call or a jump beside an enclosure: it stands alone, so no part of it was counted.

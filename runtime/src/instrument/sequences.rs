@@ -94,14 +94,11 @@ impl Engine {
     /// Learns of the sequence that the descriptor at `address` describes, if there is one; one that overlaps others takes
     /// their place if it `replaces`. Whether it was learned.
     pub fn learn_sequence(&mut self, writer: &RingWriter, address: u64, replaces: bool) -> bool {
-        let Some(signature) = self.cache.sequences.signature else {
-            return false;
-        };
         let Some(descriptor) = read_descriptor(address) else {
             return false;
         };
         let (start, end) = (descriptor.start, descriptor.end());
-        if self.cache.sequences.is_given_up(start) || !self.is_sequence(&descriptor, signature) {
+        if self.cache.sequences.is_given_up(start) || !self.is_sequence(&descriptor) {
             return false;
         }
         if self.cache.sequences.intersects(start, end) && !replaces {
@@ -112,8 +109,8 @@ impl Engine {
         self.make_enclosure(address, descriptor)
     }
 
-    /// Whether a descriptor is one that the kernel would take, of code that does not change.
-    fn is_sequence(&self, descriptor: &Descriptor, signature: u32) -> bool {
+    /// Whether a descriptor is one that the kernel would take, of code that does not change. Guarded copies may fault.
+    pub fn is_sequence(&self, descriptor: &Descriptor) -> bool {
         let (start, end) = (descriptor.start, descriptor.end());
         let is_sound = descriptor.version == 0
             && (1..=MAX_SEQUENCE_BYTES).contains(&descriptor.size)
@@ -127,7 +124,7 @@ impl Engine {
             && is_code(end - 1)
             && is_code(descriptor.abort)
             && guarded::read_code(&mut before, descriptor.abort.wrapping_sub(4)) == before.len()
-            && u32::from_le_bytes(before) == signature
+            && self.cache.sequences.signature == Some(u32::from_le_bytes(before))
     }
 
     /// Makes a sequence's enclosure, with what the kernel aborts to. `false`: it is given up.

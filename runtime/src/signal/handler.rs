@@ -196,7 +196,9 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         context.exit_id = id;
         // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
         // start, where only the trap flag stops it, it was not counted yet.
-        if let Some(counter) = engine.cache.counted_too_early(&fragment, app_pc).filter(|_| offset != 0) {
+        if let Some(counter) =
+            engine.cache.counted_too_early(&fragment, app_pc).filter(|_| offset > fragment.code_offset())
+        {
             add_to_counter(context, counter, -1);
         }
     } else if is_in_image(pc) {

@@ -31,11 +31,8 @@ pub fn is_instruction_done(cache: &Cache, context: &mut ThreadContext, pc: u64) 
 /// Whether the code of an instruction starts at a cache offset: at its first entry in the instruction map. What stands in
 /// front of the first instruction belongs to that.
 fn starts_instruction(cache: &Cache, fragment: &Fragment, offset: u64) -> bool {
-    let (first, in_place) = match fragment.is_lending {
-        true => (fragment.lending_entry - fragment.cache_start, SpillState::Both),
-        false => (0, SpillState::None),
-    };
-    if offset == first {
+    let in_place = if fragment.is_lending { SpillState::Both } else { SpillState::None };
+    if offset == fragment.code_offset() {
         return true;
     }
     let start = fragment.map_start as usize;
