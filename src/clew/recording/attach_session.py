@@ -14,12 +14,13 @@ from clew.address import Pid
 from clew.errors import AttachError
 from clew.process.attach import attach
 from clew.process.attachable import check_attachable, find_living_task
-from clew.process.identity import read_stat
+from clew.process.identity import read_parent, read_stat
 from clew.process.leftover import take_out_leftover
 from clew.process.maps import Mapping
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import SharedFile, SharedLayout, SharedMemory
 from clew.recording.filters_live import LiveFilters
+from clew.recording.followed import Identity, read_identity
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, JournalWriter
 from clew.recording.leaving import Left
@@ -89,9 +90,12 @@ class AttachSession(RecordingSession):
             self._cpu_seconds_before = _cpu_seconds(self.pid)
             self._guard.commit()
             mapped: list[Mapping] = []
+            met: list[Identity] = []
 
             def make_shared(fd: int, layout: SharedLayout, mappings: list[Mapping]) -> SharedMemory:
                 mapped.extend(mappings)
+                # While it is held: let go it may end at once.
+                met.append(read_identity(self.pid, read_parent(self.pid)))
                 shared = SharedMemory(SharedFile(layout, fd), settings)
                 LiveFilters(self._filters).tell_all(shared, mappings)
                 return shared
@@ -102,7 +106,7 @@ class AttachSession(RecordingSession):
             undo.pop_all()
         self.attach_seconds = attachment.stopped_seconds
         self._started = time.monotonic()
-        self._processes.add_attached(attachment, mapped, pidfd, self._start_ns)
+        self._processes.add_attached(attachment, met[-1], mapped, pidfd, self._start_ns)
         return self.pid
 
     @property

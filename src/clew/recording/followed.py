@@ -29,7 +29,7 @@ from clew.recording.journal import FrameKind, ProcessJournal
 if TYPE_CHECKING:
     from clew.recording.drain import Drain
 
-__all__ = ["FollowedProcess", "Fork", "read_status_of_ended"]
+__all__ = ["FollowedProcess", "Fork", "Identity", "read_identity", "read_status_of_ended"]
 
 _PIDFD_GET_INFO: Final = 0xC040FF0B
 _PIDFD_INFO_EXIT: Final = 8
@@ -46,6 +46,32 @@ class Fork:
 
     parent_number: int
     tsc: int
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who a process is, as /proc shows it."""
+
+    pid: Pid
+    parent_pid: Pid
+    executable: str
+    command: list[str]
+    name: str
+    has_own_namespace: bool
+
+
+def read_identity(pid: Pid, parent_pid: Pid) -> Identity:
+    """Who process `pid` is. Raises OSError if it is gone."""
+    task = find_living_task(pid)
+    command = Path(f"/proc/{task}/cmdline").read_bytes()
+    return Identity(
+        pid,
+        parent_pid,
+        executable=os.readlink(f"/proc/{task}/exe"),
+        command=[os.fsdecode(word) for word in command.split(b"\0")[:-1]],
+        name=Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n"),
+        has_own_namespace=has_own_namespace(pid),
+    )
 
 
 class FollowedProcess:
@@ -81,16 +107,12 @@ class FollowedProcess:
     def number(self) -> int:
         return self.journal.number
 
-    def identify(self, pid: Pid, parent_pid: Pid, pidfd: int) -> None:
-        """Learn who it is, from /proc. Raises OSError if it is gone."""
-        self.pid, self.parent_pid, self.pidfd = pid, parent_pid, pidfd
-        self.memory_pid = pid
-        self._has_own_namespace = has_own_namespace(pid)
-        task = find_living_task(pid)
-        self.executable = os.readlink(f"/proc/{task}/exe")
-        self.name = Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
-        command = Path(f"/proc/{task}/cmdline").read_bytes()
-        self.command = [os.fsdecode(word) for word in command.split(b"\0")[:-1]]
+    def identify(self, identity: Identity, pidfd: int) -> None:
+        """Learn who it is."""
+        self.pid, self.parent_pid, self.pidfd = identity.pid, identity.parent_pid, pidfd
+        self.memory_pid = identity.pid
+        self.executable, self.command, self.name = identity.executable, identity.command, identity.name
+        self._has_own_namespace = identity.has_own_namespace
 
     def write_start(self, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None = None) -> None:
         """Tell the journal who it is, and where it comes from: from a fork, or with the executable `mappings`."""

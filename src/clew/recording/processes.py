@@ -31,7 +31,7 @@ from clew.protocol._constants import RequestKind
 from clew.recording.executions import Executions
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
-from clew.recording.followed import FollowedProcess, Fork
+from clew.recording.followed import FollowedProcess, Fork, Identity, read_identity
 from clew.recording.journal import JournalWriter
 from clew.recording.roster import Roster
 from clew.recording.snapshot import Snapshots
@@ -104,10 +104,12 @@ class Processes:
         parent_pid = read_parent(process.pid)
         return self._inject(process, layout, heap_bytes, parent_pid, os.pidfd_open(process.pid), is_paused=is_paused)
 
-    def add_attached(self, attachment: Attachment, mappings: list[Mapping], pidfd: int, start_ns: int) -> None:
-        """Follow a process that has the runtime already. Raises OSError if it is gone."""
+    def add_attached(
+        self, attachment: Attachment, identity: Identity, mappings: list[Mapping], pidfd: int, start_ns: int
+    ) -> None:
+        """Follow a process that has the runtime already. It may have ended meanwhile."""
         followed = self._roster.meet(attachment.shared, attachment.plan)
-        followed.identify(attachment.pid, read_parent(attachment.pid), pidfd)
+        followed.identify(identity, pidfd)
         self._roster.start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
     def drain_all(self) -> None:
@@ -230,7 +232,7 @@ class Processes:
         shared, plan = inject(process, self._image, layout, heap_bytes, settings, is_paused=is_paused)
         try:
             followed = self._roster.meet(shared, plan)
-            followed.identify(process.pid, parent_pid, pidfd)
+            followed.identify(read_identity(process.pid, parent_pid), pidfd)
             self._filters.tell_all(shared, mappings)
         except BaseException:
             self._roster.forget(shared)

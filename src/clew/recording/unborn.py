@@ -21,7 +21,7 @@ from clew.process.injection_plan import InjectionPlan
 from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_process
 from clew.protocol._constants import FULL_WAIT_SECONDS
-from clew.recording.followed import FollowedProcess
+from clew.recording.followed import FollowedProcess, read_identity
 
 __all__ = ["Unborn"]
 
@@ -88,7 +88,7 @@ class Unborn:
             if pid is None:
                 return None
             pidfd = os.pidfd_open(pid)
-            process.identify(pid, self._find_maker(process, pid), pidfd)
+            process.identify(read_identity(pid, self._find_maker(process, pid)), pidfd)
             if not maps_region(pid, process.shared):
                 raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
         except OSError as error:
