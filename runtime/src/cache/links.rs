@@ -8,6 +8,7 @@ use super::fragment::{Entry, ExitType, NONE};
 use super::slab::Unit;
 use super::Cache;
 use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::TARGET;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -105,7 +106,7 @@ impl Cache {
             Entry::Call => {
                 let further = self.entry(fragment_id, Entry::Lending)?;
                 let address = self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
-                    emitter.fill_return_slot();
+                    emitter.fill_return_slot(TARGET);
                     emitter.jump_anywhere(further);
                 })?;
                 self.fragment_mut(fragment_id).call_entry = address;

@@ -22,6 +22,13 @@ const _: () = assert!(size_of::<PairEntry>() == 32);
 /// See `PairEntry::pad_id`.
 pub const VERIFIED: u64 = 1 << 32;
 
+impl PairEntry {
+    /// The fragment whose verified entry it is.
+    pub fn verified_fragment(&self) -> Option<u32> {
+        (self.pad_id & VERIFIED != 0).then_some(self.pad_id as u32)
+    }
+}
+
 const EMPTY: PairEntry = PairEntry { target: 0, site: 0, padding: 0, pad: 0, pad_id: 0 };
 /// Tables, the smallest first: 2^12, 2^14, ... entries; all of them take their addresses when first used.
 const TABLES: usize = 7;
@@ -30,13 +37,6 @@ pub struct PairTable {
     tables: [Arena<PairEntry>; TABLES],
     current: usize,
     used: usize,
-}
-
-impl PairEntry {
-    /// The fragment whose verified entry it is.
-    pub fn verified_fragment(&self) -> Option<u32> {
-        (self.pad_id & VERIFIED != 0).then_some(self.pad_id as u32)
-    }
 }
 
 impl PairTable {

@@ -8,9 +8,9 @@ use crate::arch::x86_64::guarded;
 use crate::cache::fragment::{ExitType, SpillState};
 use crate::cache::pairs::{PairEntry, VERIFIED};
 use crate::cache::{Fragment, NONE};
-use crate::instrument::pads::{add_to_counter, DynamicEdge};
+use crate::instrument::pads::add_to_counter;
 use crate::instrument::{Arrival, Engine, ENGINE};
-use crate::protocol::{edge_kind, error_code, exit_kind};
+use crate::protocol::{error_code, exit_kind};
 use crate::sys::kernel::USER_END;
 use crate::thread::registry::writer_of;
 use crate::thread::trust;
@@ -28,7 +28,7 @@ pub fn take_indirect(context: &mut ThreadContext) {
     } else if site == SITE_OVERFLOW {
         engine.cache.exit(context.exit_id).fragment
     } else {
-        engine.cache.sites.find(u64::from(site)).unwrap_or(NONE)
+        source_of_site(&engine, context)
     };
     drop(engine);
     if site & SITE_RETURN != 0 {
@@ -46,6 +46,11 @@ pub fn take_indirect(context: &mut ThreadContext) {
     } else if source != NONE {
         delivery::with_faults(context, |context| follow_indirect(context, source, target));
     }
+}
+
+/// The fragment whose indirect branch the thread came by last; `NONE` if it is not known.
+pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> u32 {
+    engine.cache.sites.find(u64::from(context.site)).unwrap_or(NONE)
 }
 
 /// Whether the processor takes an address for one: bits 47 to 63 are the same.
@@ -163,15 +168,10 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
         }
     }
     // Nothing to jump through: counted here.
-    let kind = if fragment.exit_kind == exit_kind::INDIRECT_CALL {
-        edge_kind::INDIRECT_CALL
-    } else {
-        edge_kind::INDIRECT_JUMP
-    };
     if is_return && landing.is_some() {
         return;
     }
-    let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
+    let edge = engine.edge_of_branch(source, target);
     engine.count_edge(&writer, context, edge);
 }
 

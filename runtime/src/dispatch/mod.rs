@@ -303,7 +303,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
         }
         ExitType::Verified if !engine.cache.fragment(exit.fragment).is_valid => {
             // The code was replaced, and this thread's table still led to its entry.
-            let source = engine.cache.sites.find(u64::from(context.site)).unwrap_or(NONE);
+            let source = indirect::source_of_site(&engine, context);
             drop(engine);
             if source != NONE {
                 delivery::with_faults(context, |context| indirect::follow_indirect(context, source, exit.target));

@@ -157,16 +157,16 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
 /// that says of aborts. One piece of code may have several; as a rule a register still names the one. Guarded copies may fault.
 fn find_announced(engine: &Engine, context: &ThreadContext, index: u32) -> (u64, u64) {
     let last = engine.cache.sequences.enclosure(index);
+    let of_last = (last.address, last.descriptor.abort);
+    if context.registers.contains(&last.address) {
+        return of_last;
+    }
     let start = last.descriptor.start;
     let named = context.registers.iter().find_map(|value| {
-        let is_other = *value != last.address && may_be_descriptor(*value, start);
-        let descriptor = is_other.then(|| read_descriptor(*value)).flatten()?;
+        let descriptor = may_be_descriptor(*value, start).then(|| read_descriptor(*value)).flatten()?;
         (descriptor.start == start && engine.is_sequence(&descriptor)).then_some((*value, descriptor.abort))
     });
-    match named {
-        Some(named) if !context.registers.contains(&last.address) => named,
-        _ => (last.address, last.descriptor.abort),
-    }
+    named.unwrap_or(of_last)
 }
 
 /// Before a signal's frame is built at the context's rip, as the kernel does it: in a sequence the thread is aborted, and

@@ -2,6 +2,7 @@
 
 use crate::arch::x86_64::context::{gs_heat, GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::TARGET;
 use crate::cache::fragment::{Entry, Exit, ExitType, NONE};
 
 /// Exits of a fragment or pad under construction: at most five (code that may be written, a call through a register).
@@ -125,7 +126,7 @@ impl ExitList {
                 emitter.bind(exit.patch);
             }
             if exit.entry == Entry::Call {
-                emitter.fill_return_slot();
+                emitter.fill_return_slot(TARGET);
             }
             if exit.entry != Entry::Plain {
                 emitter.take_back_lent();

@@ -7,6 +7,7 @@ use super::verification::emit_verified_entry;
 use super::way_out::WayOut;
 use super::{Arrival, BuildError, Engine};
 use crate::arch::x86_64::context::gs_heat;
+use crate::arch::x86_64::TARGET;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Fragment, Habit, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;
@@ -85,8 +86,9 @@ impl Engine {
         let start = room.hot;
         let id = self.cache.fragments.len() as u32;
         let code_hash = hash(&block.code);
-        let habit = self.find_hot(writer, block.pc, code_hash);
-        let is_hot = habit.is_some();
+        let before = self.find_hot(writer, block.pc, code_hash);
+        let is_hot = before.is_some();
+        let habit = before.map(|before| before.habit);
         let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
         let block = &*block;
         let kind = kind_of(ending, self.has_rtm);
@@ -96,7 +98,6 @@ impl Engine {
         let mut exits = ExitList::new(self.cache.exits.len());
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending };
         let (mut plain_entry, mut lending_entry, mut call_entry, mut verified_entry) = (start, 0, 0, 0);
-        let before = is_hot.then(|| self.cache.versions.find(block.pc)).flatten().map(|id| *self.cache.fragment(id));
         let is_indirect_target = before.is_some_and(|before| before.is_indirect_target);
         let is_called = self.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
         if is_lending {
@@ -104,7 +105,7 @@ impl Engine {
             if is_called {
                 call_entry = emitter.address();
                 map.mark(emitter.position(), 0, SpillState::None);
-                emitter.fill_return_slot();
+                emitter.fill_return_slot(TARGET);
             } else if is_indirect_target && !self.is_counting() {
                 verified_entry = emit_verified_entry(&mut emitter, &mut exits, self.has_fast_loop, block.pc);
             }

@@ -2,7 +2,7 @@
 
 use super::counting::emit_count;
 use super::exits::ExitList;
-use super::verification::{emit_other_way, emit_question};
+use super::verification::emit_verification;
 use super::{BuildError, Engine};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
@@ -42,12 +42,7 @@ impl Engine {
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
         let mut exits = ExitList::new(self.cache.exits.len());
-        // In front of the way that is taken, so that this can run straight on into the target.
-        let other_way = emit_other_way(&mut emitter, table_way);
-        let start = emitter.address();
-        if let Some(miss) = emit_question(&mut emitter, self.has_fast_loop, target, table_way) {
-            emitter.bind_short_to(miss, other_way);
-        }
+        let start = emit_verification(&mut emitter, self.has_fast_loop, target, table_way);
         // The registers are lent from here on; hot code may go on so.
         if counter != NONE {
             emit_count(&mut emitter, counter, flags::dead_at(&self.ranges, flags::NOWHERE, target), true);
@@ -78,18 +73,21 @@ impl Engine {
     /// A counter for the edge from `source`'s indirect branch to `target`, announced now. `NONE` where it is not counted: as
     /// returns are, if a call announced them.
     pub fn take_pair(&mut self, writer: &RingWriter, source: u32, target: u64) -> u32 {
-        let fragment = *self.cache.fragment(source);
-        let is_return = fragment.exit_kind == exit_kind::RETURN;
+        let is_return = self.cache.fragment(source).exit_kind == exit_kind::RETURN;
         if is_return && self.cache.landings.find(target).is_some() {
             return NONE;
         }
-        let kind = if fragment.exit_kind == exit_kind::INDIRECT_CALL {
-            edge_kind::INDIRECT_CALL
-        } else {
-            edge_kind::INDIRECT_JUMP
+        self.take_edge(writer, self.edge_of_branch(source, target), self.cache.by_pc.find(target))
+    }
+
+    /// The edge from `source`'s indirect branch or return to `target`.
+    pub fn edge_of_branch(&self, source: u32, target: u64) -> DynamicEdge {
+        let fragment = self.cache.fragment(source);
+        let kind = match fragment.exit_kind {
+            exit_kind::INDIRECT_CALL => edge_kind::INDIRECT_CALL,
+            _ => edge_kind::INDIRECT_JUMP,
         };
-        let edge = DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target };
-        self.take_edge(writer, edge, self.cache.by_pc.find(target))
+        DynamicEdge { kind, source_fragment: source, source_pc: fragment.app_pc, target_pc: target }
     }
 
     /// A counter for a new dynamic edge, announced to the controller. `NONE` where it is not recorded or not counted.

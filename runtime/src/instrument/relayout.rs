@@ -44,18 +44,17 @@ impl Engine {
             && are_flags_dead_at_start(block, are_dead_at_end)
     }
 
-    /// Whether the same code at `pc` went out of use because it was hot, and if so, what its conditional branch had
-    /// done.
+    /// The fragment of the same code at `pc` that went out of use because it was hot.
     ///
-    /// If it did and there is other code now, what led to it is cut off.
-    pub fn find_hot(&mut self, writer: &RingWriter, pc: u64, code_hash: u64) -> Option<Habit> {
+    /// If there is other code now, what led to it is cut off.
+    pub fn find_hot(&mut self, writer: &RingWriter, pc: u64, code_hash: u64) -> Option<Fragment> {
         let id = self.cache.versions.find(pc)?;
         let last = *self.cache.fragment(id);
         if last.code_hash != code_hash {
             self.cut_off(writer, id, true);
             return None;
         }
-        last.is_hot.then_some(last.habit)
+        last.is_hot.then_some(last)
     }
 
     /// Cuts a hot block where a hot fragment starts that ends with the same call. Returns how it ends now.

@@ -47,24 +47,21 @@ pub fn emit_question(emitter: &mut Emitter, has_fast_loop: bool, target: u64, ta
     None
 }
 
+/// Emits the question with its other way in front, so that the way that is taken can run straight on into the target.
+/// Returns where the question starts.
+pub fn emit_verification(emitter: &mut Emitter, has_fast_loop: bool, target: u64, table_way: Option<u64>) -> u64 {
+    let other_way = emit_other_way(emitter, table_way);
+    let start = emitter.address();
+    if let Some(miss) = emit_question(emitter, has_fast_loop, target, table_way) {
+        emitter.bind_short_to(miss, other_way);
+    }
+    start
+}
+
 /// Emits, in front of a hot fragment's code, the question whether `pc` came, and the way into the code as an exit: where no edge
 /// is counted, all sites may enter there, without a pad each. Returns where.
 pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, has_fast_loop: bool, pc: u64) -> u64 {
-    const JUMP_BYTES: u64 = 5;
-    let emit = |emitter: &mut Emitter| {
-        let other_way = emit_other_way(emitter, None);
-        let start = emitter.address();
-        if let Some(miss) = emit_question(emitter, has_fast_loop, pc, None) {
-            emitter.bind_short_to(miss, other_way);
-        }
-        start
-    };
-    // No-ops that align the exit stand in front, where they are not executed.
-    let mut scratch = [0; 64];
-    let mut draft = Emitter::new(&mut scratch, 0, &mut [], 0);
-    emit(&mut draft);
-    emitter.align(8, draft.position() as u64 + JUMP_BYTES);
-    let start = emit(emitter);
+    let start = emit_verification(emitter, has_fast_loop, pc, None);
     exits.emit_jump(emitter, ExitType::Verified, pc, NONE);
     start
 }

@@ -286,7 +286,7 @@ impl WayOut<'_, '_> {
         self.map.mark(self.emitter.position(), offset, SpillState::BothPushed);
         // The index is not needed yet.
         self.emitter.load_address(INDEX, next);
-        self.emitter.bytes(&[0x4c, 0x89, 0x14, 0x24]); // mov [rsp], r10
+        self.emitter.fill_return_slot(INDEX);
         let site = self.take_site();
         self.jump_through_table(site);
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
@@ -311,7 +311,7 @@ impl WayOut<'_, '_> {
         if !self.is_lending {
             self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.fragment);
         }
-        self.emitter.bytes(&[0x4c, 0x89, 0x14, 0x24]); // mov [rsp], r10
+        self.emitter.fill_return_slot(INDEX);
         self.map.mark(self.emitter.position(), offset, SpillState::BothReturning);
         self.emitter.bytes(&[0xc3]);
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);

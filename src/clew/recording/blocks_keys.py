@@ -15,6 +15,7 @@ __all__ = ["VSYSCALL_END", "VSYSCALL_START", "KeySpace", "gather", "is_vsyscall"
 Array = npt.NDArray[Any]
 
 _GATHERED_AT_ONCE = 1 << 17
+"""Elements whose indices are in memory at a time."""
 
 VSYSCALL_START = 0xFFFFFFFFFF600000
 VSYSCALL_END = VSYSCALL_START + 0x1000

@@ -119,7 +119,7 @@ class Processes:
     def poll(self, delay_seconds: float) -> int:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
         delay_seconds = min(delay_seconds, self._executions.delay_seconds)
-        if self._settings.follows and not self._roster.is_heard(len(self._unborn)):
+        if not self._roster.is_heard(len(self._unborn)):
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
         ended = self._roster.wait(delay_seconds)
         live = self._roster.live

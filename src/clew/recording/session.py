@@ -48,7 +48,7 @@ __all__ = [
 
 MIN_DELAY_SECONDS: Final = 0.0005
 MAX_DELAY_SECONDS: Final = 0.1
-"""Nothing waits that long: who finds no room rings."""
+"""Nothing waits that long: who finds no room rings, and where nobody can ring `Processes.poll` waits less."""
 MAX_DELAY_DROPPING_SECONDS: Final = 0.02
 MAX_DELAY_WITH_REQUESTS_SECONDS: Final = 0.002
 NAMES_INTERVAL_SECONDS: Final = 1.0
@@ -213,7 +213,10 @@ class RecordingSession:
         started = names_at = time.monotonic()
         is_paused = self.options.pause_seconds > 0
         while len(self._processes):
-            now = pace.note(self._processes.poll(pace.delay_seconds))
+            delay_seconds = pace.delay_seconds
+            if is_paused:
+                delay_seconds = min(delay_seconds, max(started + self.options.pause_seconds - time.monotonic(), 0))
+            now = pace.note(self._processes.poll(delay_seconds))
             if now - names_at > NAMES_INTERVAL_SECONDS:
                 self._processes.refresh_names()
                 self._processes.settle_ended()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +15,14 @@ from clew.recording.instruction_starts import InstructionStarts
 PIECES = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 9)))
 
 
+def columns(pieces: list[tuple[int, int]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Starts and lengths."""
+    return np.array([at for at, _ in pieces], np.int64), np.array([n for _, n in pieces], np.int64)
+
+
 @given(PIECES)
 def test_spans_run_on_from_each_start(pieces: list[tuple[int, int]]) -> None:
-    start, length = (np.array(column, np.int64) for column in (zip(*pieces, strict=True) if pieces else ([], [])))
+    start, length = columns(pieces)
     expected = [at + k for at, n in pieces for k in range(n)]
     assert spans(start, length).tolist() == expected
 
@@ -25,7 +31,7 @@ def test_spans_run_on_from_each_start(pieces: list[tuple[int, int]]) -> None:
 @given(pieces=PIECES)
 def test_what_is_gathered_is_each_piece_in_turn(at_once: int, pieces: list[tuple[int, int]]) -> None:
     data = np.arange(210).astype(np.uint8)
-    start, length = (np.array(column, np.int64) for column in (zip(*pieces, strict=True) if pieces else ([], [])))
+    start, length = columns(pieces)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks_keys, "_GATHERED_AT_ONCE", at_once)
         assert gather(data, start, length).tobytes() == b"".join(data[at : at + n].tobytes() for at, n in pieces)

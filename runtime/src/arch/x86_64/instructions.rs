@@ -105,9 +105,10 @@ impl Emitter<'_> {
         self.load_gs(TARGET, GS_SPILL_TARGET);
     }
 
-    /// mov [rsp], r11: the application's return address, where the processor's call put that of the cache.
-    pub fn fill_return_slot(&mut self) {
-        self.bytes(&[0x4c, 0x89, 0x1c, 0x24]);
+    /// mov [rsp], register, one of r8 to r15: the application's return address, where the processor's call put that of the
+    /// cache.
+    pub fn fill_return_slot(&mut self, register: Gpr) {
+        self.bytes(&[0x4c, 0x89, 0x04 | ((register.0 & 7) << 3), 0x24]);
     }
 
     /// lea register, [register + displacement]
