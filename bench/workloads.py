@@ -104,8 +104,8 @@ def find_compiler_proper() -> str | None:
     return path if Path(path).is_absolute() and Path(path).exists() else None
 
 
-def _compiled(name: str, argument: int) -> Callable[[], tuple[str, ...]]:
-    return lambda: (compile_program(name), str(argument))
+def _compiled(name: str, *arguments: int) -> Callable[[], tuple[str, ...]]:
+    return lambda: (compile_program(name), *(str(argument) for argument in arguments))
 
 
 def _tool(*words: str | Callable[[], str]) -> Callable[[], tuple[str, ...] | None]:
@@ -163,6 +163,7 @@ _SIZES: dict[str, tuple[Callable[[], tuple[str, ...] | None], Callable[[], tuple
     "switch": (_compiled("switch", 400_000_000), _compiled("switch", 20_000_000)),
     "qsort": (_compiled("qsort", 14_000_000), _compiled("qsort", 700_000)),
     "threads": (_compiled("threads", 1_500_000), _compiled("threads", 50_000)),
+    "threads_64": (_compiled("threads", 93_750, 64), _compiled("threads", 3_125, 64)),
     "gzip": (_tool("gzip", "-9c", _text(40 * MEGABYTE)), _tool("gzip", "-9c", _text(2 * MEGABYTE))),
     "bzip2": (_tool("bzip2", "-9c", _text(36 * MEGABYTE)), _tool("bzip2", "-9c", _text(MEGABYTE))),
     "xz": (_tool("xz", "-6c", _text(4 * MEGABYTE)), _tool("xz", "-6c", _text(MEGABYTE // 3))),
