@@ -24,7 +24,7 @@ from bench.workloads import Workload, compile_program, make_translation_workload
 
 _LIMIT_SECONDS = 120.0
 _LIMIT = Limit(_LIMIT_SECONDS, _LIMIT_SECONDS)
-_TRANSLATED = re.compile(r"instructions_translated (\d+)")
+_TRANSLATED = re.compile(r"instructions_translated +(\d+)")
 
 
 def measure_starts(times: int) -> dict[str, dict[str, dict[str, float]]]:

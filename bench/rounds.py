@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -57,8 +57,10 @@ def run_once(workload: Workload, tool: Tool, folder: Path, limit: Limit | None =
     return measured
 
 
-def run_rounds(base: Workload, workloads: Sequence[Workload], tools: Sequence[Tool], plan: Plan, folder: Path) -> Runs:
-    """All rounds. `base` is the program that does nothing; `tools` begin with the native one."""
+def iter_rounds(
+    base: Workload, workloads: Sequence[Workload], tools: Sequence[Tool], plan: Plan, folder: Path
+) -> Iterator[Runs]:
+    """All rounds; after each, all runs until then. `base` does nothing; `tools` begin with the native one."""
     runs = Runs()
     # `base` comes often: its median is taken off everything else, so its noise would be in every ratio.
     turns = [turn for index, other in enumerate(workloads) for turn in ((base, other) if index % 3 == 0 else (other,))]
@@ -74,7 +76,7 @@ def run_rounds(base: Workload, workloads: Sequence[Workload], tools: Sequence[To
         _tell("")
         seconds = time.monotonic() - start
         print(f"round {round_index + 1} of {plan.rounds} took {seconds:.0f} s", file=sys.stderr, flush=True)
-    return runs
+        yield runs
 
 
 def find_limit(workload: Workload, tool: Tool, base: Workload, runs: Runs, plan: Plan) -> Limit:

@@ -17,6 +17,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from bench.engine import measure_starts, measure_translation
 from bench.machine import describe_machine, read_revision
 from bench.peers.finding import FAMILIES, find_peers
 from bench.plot import draw
-from bench.rounds import Plan, run_rounds
+from bench.rounds import Plan, iter_rounds
 from bench.summary import SIZES, summarize, summarize_groups
 from bench.tables import format_engine, format_peers, format_ratios
 from bench.tools import MODES, ROOT, make_native, make_recorder
@@ -70,8 +71,8 @@ def make_plan(arguments: argparse.Namespace) -> Plan:
     return Plan(rounds=rounds, peer_rounds=peer_rounds, limit_ratio=arguments.limit)
 
 
-def measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
-    """A whole result, as its JSON holds it."""
+def measure_all(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """After each round the whole result until then, as its JSON holds it."""
     sizes = split(arguments.sizes) or (["start", "short"] if arguments.quick else list(SIZES))
     plan = make_plan(arguments)
     base = make_true()
@@ -80,21 +81,25 @@ def measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
     tools = [*(make_recorder(mode) for mode in split(arguments.modes)), *peers]
     workloads = sorted(load_workloads(sizes, split(arguments.only)), key=lambda found: SIZES.index(found.size))
     started = time.strftime("%Y-%m-%dT%H-%M-%S")
-    with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
-        runs = run_rounds(base, workloads, [make_native(), *tools], plan, Path(folder))
-    rows = summarize(base, workloads, tools, runs, plan.limit_ratio)
     with_engine = "start" in sizes and not arguments.only
-    return {
-        "started": started,
-        "revision": read_revision(),
-        "machine": describe_machine(peers),
-        "rounds": plan.rounds,
-        "peer_rounds": plan.peer_rounds if peers else {},
-        "rows": rows,
-        "geometric_means": summarize_groups(rows, tools),
+    engine = {
         "starts": measure_starts(plan.rounds * _STARTS_PER_ROUND) if with_engine else {},
         "translation": measure_translation(plan.rounds) if with_engine else [],
     }
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as folder:
+        rounds = iter_rounds(base, workloads, [make_native(), *tools], plan, Path(folder))
+        for n_rounds, runs in enumerate(rounds, 1):
+            rows = summarize(base, workloads, tools, runs, plan.limit_ratio)
+            yield {
+                "started": started,
+                "revision": read_revision(),
+                "machine": describe_machine(peers),
+                "rounds": n_rounds,
+                "peer_rounds": {size: min(most, n_rounds) for size, most in plan.peer_rounds.items()} if peers else {},
+                "rows": rows,
+                "geometric_means": summarize_groups(rows, tools),
+                **engine,
+            }
 
 
 def print_result(result: dict[str, Any]) -> None:
@@ -122,14 +127,16 @@ def report_wrong(result: dict[str, Any]) -> bool:
 
 def main(words: list[str]) -> int:
     arguments = parse_arguments(words)
-    result = measure_all(arguments)
-    print_result(result)
     RESULTS.mkdir(exist_ok=True)
-    target = RESULTS / f"{arguments.label or result['started']}.json"
-    target.write_text(json.dumps(result, indent=1) + "\n")
-    picture = target.with_suffix(".svg")
-    picture.write_text(draw(result))
-    print(f"\nwrote {target.relative_to(ROOT)} and {picture.name}", file=sys.stderr)
+    result: dict[str, Any] = {}
+    for result in measure_all(arguments):
+        # After each round: what takes hours is not to be lost.
+        target = RESULTS / f"{arguments.label or result['started']}.json"
+        target.write_text(json.dumps(result, indent=1) + "\n")
+        picture = target.with_suffix(".svg")
+        picture.write_text(draw(result))
+        print(f"wrote {target.relative_to(ROOT)} and {picture.name}", file=sys.stderr, flush=True)
+    print_result(result)
     return 1 if report_wrong(result) else 0
 
 
