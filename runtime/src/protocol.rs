@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x68, 0xa3, 0xaa, 0x2d, 0x68, 0xb1, 0x3e, 0x22, 0x36, 0xd2, 0x60, 0xdb, 0x29, 0xc1, 0x29, 0xf4, 0x1a, 0x47, 0x6c,
-    0x5b, 0x3f, 0xed, 0x0f, 0xf5, 0xc2, 0x8d, 0xb8, 0x17, 0x5b, 0x3f, 0x38, 0xa1,
+    0x06, 0xfa, 0x7e, 0x26, 0x91, 0x22, 0x9c, 0xea, 0xc9, 0x41, 0xa2, 0xa3, 0x66, 0xef, 0xbc, 0x3b, 0xbf, 0x14, 0x5d,
+    0x35, 0x7f, 0x29, 0x95, 0x0a, 0x38, 0xe7, 0x48, 0xfa, 0xd5, 0x13, 0x14, 0xbf,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -356,8 +356,11 @@ pub struct StatusPage {
     pub trusted_pages: u64,
     /// writes to such pages (written by: runtime)
     pub trust_ends: u64,
+    /// lookups of an indirect branch in its thread's table that missed, and that the table of all threads answered
+    /// (written by: runtime)
+    pub table_misses: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3824],
+    pub reserved: [u8; 3816],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -394,7 +397,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, unanswered) == 240);
 const _: () = assert!(core::mem::offset_of!(StatusPage, slots_used) == 248);
 const _: () = assert!(core::mem::offset_of!(StatusPage, trusted_pages) == 256);
 const _: () = assert!(core::mem::offset_of!(StatusPage, trust_ends) == 264);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 272);
+const _: () = assert!(core::mem::offset_of!(StatusPage, table_misses) == 272);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 280);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -13,7 +13,7 @@ import pytest
 
 from clew.store.trace import Trace
 from tests.e2e import runs
-from tests.programs.build import BIN
+from tests.programs.build import BIN, find
 
 MODES = ("counts", "coverage")
 
@@ -92,6 +92,15 @@ def test_the_statistics_of_a_forks_child_are_its_own(tmp_path: Path) -> None:
         lines = (line.split() for line in run.stderr.decode().splitlines())
         used += [int(words[2]) for words in lines if words[1:2] == ["counters_used"]]
     assert used[0] < used[1] < 2 * used[0]
+
+
+@pytest.mark.usefixtures("programs")
+def test_threads_learn_targets_from_the_table_of_all(tmp_path: Path) -> None:
+    """Each of 600 threads comes to returns that others made known, and misses in its own table first."""
+    program = find("thread_churn").path
+    run = runs.run(runs.clew_command("record", "-q", "--stats", "-o", tmp_path / "t", "--", program))
+    lines = map(str.split, run.stderr.decode().splitlines())
+    assert next(int(words[2]) for words in lines if words[1] == "table_misses") > 600
 
 
 def test_a_child_that_a_signal_kills(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ use crate::sys::calls::{
 use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::{filter, number};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
+use crate::thread::THREADS;
 
 /// The calls that come to the dispatcher.
 const HANDLED: [u64; 30] = [
@@ -355,6 +356,7 @@ fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     };
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
+    THREADS.lock().tell_misses(shared);
     describe_end(context, shared, end_kind::EXIT_GROUP);
     if context.is_process != 0 && !process::is_waited_for(context) {
         // The process whose memory this is goes on, and does not wait for this one.

@@ -127,6 +127,14 @@ impl Threads {
             .map(move |(index, _)| (base + index as u64 * THREAD_STRIDE_BYTES) as *mut ThreadContext)
     }
 
+    /// Tells on the status page what the gates of all threads counted: the process is about to end.
+    pub fn tell_misses(&self, shared: Shared) {
+        for context in self.contexts() {
+            // SAFETY: the context of a slot that is in use.
+            tell_misses(unsafe { &*context }, shared);
+        }
+    }
+
     /// How many threads run now.
     pub fn count_running(&self, shared: Shared) -> usize {
         (0..self.places.len() as u32)
@@ -255,6 +263,18 @@ pub fn begin_slot(context: &ThreadContext, shared: Shared) {
     }
 }
 
+/// Tells on the status page what a thread's gates counted since this was last done.
+fn tell_misses(context: &ThreadContext, shared: Shared) {
+    let misses = &raw const context.table_misses as *mut u64;
+    // SAFETY: an aligned field of a live context. Its thread may add to it meanwhile, which may be lost.
+    let count = unsafe {
+        let count = misses.read_volatile();
+        misses.write_volatile(0);
+        count
+    };
+    shared.add(crate::status_field!(table_misses), count);
+}
+
 /// Says in the slot how the thread ended; its name is asked of the kernel.
 pub fn describe_end(context: &ThreadContext, shared: Shared, end_kind: u32) {
     const PR_GET_NAME: u64 = 16;
@@ -263,6 +283,7 @@ pub fn describe_end(context: &ThreadContext, shared: Shared, end_kind: u32) {
     unsafe { syscall(number::PRCTL, [PR_GET_NAME, name.as_mut_ptr() as u64, 0, 0, 0, 0]) };
     let slot = shared.slot(context.slot);
     shared.stamp_last();
+    tell_misses(context, shared);
     // SAFETY: the slot is mapped and this thread's own.
     unsafe {
         (&raw mut (*slot).name).write_volatile(name);

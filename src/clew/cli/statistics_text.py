@@ -26,7 +26,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "lookups of indirect jumps, calls and returns": {
         "dynamic_edges": "pairs of such a branch and a target, each made known once",
-        "entries_indirect": "lookups that missed: the dispatcher found the target, and mostly made it known",
+        "table_misses": "lookups that missed a thread's own table; that of all threads had the target",
+        "entries_indirect": "lookups that missed both: the dispatcher found the target, and mostly made it known",
     },
     "entries into the dispatcher, by cause": {
         "entries_exit": "an exit without a link, as a rule the first time that it is taken",

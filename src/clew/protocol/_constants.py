@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("68a3aa2d68b13e2236d260db29c129f41a476c5b3fed0ff5c28db8175b3f38a1")
+SCHEMA_HASH: Final = bytes.fromhex("06fa7e2691229ceac941a2a366efbc3bbf145d357f29950a38e748fad51314bf")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -297,7 +297,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "slots_used": (248, "<Q"),
             "trusted_pages": (256, "<Q"),
             "trust_ends": (264, "<Q"),
-            "reserved": (272, "<3824s"),
+            "table_misses": (272, "<Q"),
+            "reserved": (280, "<3816s"),
         },
     ),
     "ThreadSlot": (

@@ -255,6 +255,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "slots_used",
             "trusted_pages",
             "trust_ends",
+            "table_misses",
             "reserved",
         ],
         "formats": [
@@ -292,7 +293,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (3824,)),
+            "<u8",
+            ("<u1", (3816,)),
         ],
         "offsets": [
             0,
@@ -330,6 +332,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             256,
             264,
             272,
+            280,
         ],
         "itemsize": 4096,
     }

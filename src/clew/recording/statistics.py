@@ -13,7 +13,7 @@ ADDED: Final = (
     *("lost_records", "lost_threads", "uncounted_fragments", "waits", "unanswered", "counters_used"),
     *("fragments", "instructions_translated", "cache_bytes", "slabs", "heap_bytes"),
     *("links", "unlinks", "invalidated", "relaid", "trusted_pages", "trust_ends", "dynamic_edges"),
-    *("entries_exit", "entries_indirect", "entries_syscall", "entries_signal"),
+    *("table_misses", "entries_exit", "entries_indirect", "entries_syscall", "entries_signal"),
 )
 """Fields of status pages that are numbers of something."""
 

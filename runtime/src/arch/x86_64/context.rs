@@ -130,10 +130,8 @@ pub struct ThreadContext {
     /// What the gate's caller asked of the dispatcher.
     pub reason: u32,
     pub app_signal_stack: SigStack,
-    pub ring_head: u64,
-    /// Which thread's ring and counters this is: pointers into the shared memory.
-    pub slot_pointer: u64,
-    pub ring_pointer: u64,
+    /// Lookups of the indirect gate that the pair table answered, not yet told on the status page.
+    pub table_misses: u64,
     pub is_released: u32,
     /// Filled part of the branch table, entries.
     pub branch_table_filled: u32,
