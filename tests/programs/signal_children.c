@@ -65,9 +65,10 @@ int main(void)
             for (;;)
                 pause();
         kill(child, SIGSTOP);
-        printf("stopped %d\n", waitpid(child, &result, WUNTRACED) == child && WIFSTOPPED(result) && WSTOPSIG(result) == SIGSTOP);
+        /* Who waits meanwhile takes the status away that the signal tells (kernel/signal.c, do_notify_parent_cldstop). */
         if (round == 0)
             wait_for_signals(1);
+        printf("stopped %d\n", waitpid(child, &result, WUNTRACED) == child && WIFSTOPPED(result) && WSTOPSIG(result) == SIGSTOP);
         show("stop", round ? (pid_t)pid : child);
         kill(child, SIGCONT);
         printf("continued %d\n", waitpid(child, &result, WCONTINUED) == child && WIFCONTINUED(result));
