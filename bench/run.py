@@ -67,7 +67,7 @@ def split(text: str) -> list[str]:
 
 def make_plan(arguments: argparse.Namespace) -> Plan:
     rounds = arguments.rounds or (3 if arguments.quick else 5)
-    peer_rounds = {size: min(arguments.peer_rounds or count, rounds) for size, count in _PEER_ROUNDS.items()}
+    peer_rounds = {size: arguments.peer_rounds or count for size, count in _PEER_ROUNDS.items()}
     return Plan(rounds=rounds, peer_rounds=peer_rounds, limit_ratio=arguments.limit)
 
 
@@ -80,9 +80,11 @@ def measure_all(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     peers = [] if wanted == "none" else find_peers([] if wanted == "all" else split(wanted), base.command)
     tools = [*(make_recorder(mode) for mode in split(arguments.modes)), *peers]
     workloads = sorted(load_workloads(sizes, split(arguments.only)), key=lambda found: SIZES.index(found.size))
-    started = time.strftime("%Y-%m-%dT%H-%M-%S")
     with_engine = "start" in sizes and not arguments.only
-    engine = {
+    once = {
+        "started": time.strftime("%Y-%m-%dT%H-%M-%S"),
+        "revision": read_revision(),
+        "machine": describe_machine(peers),
         "starts": measure_starts(plan.rounds * _STARTS_PER_ROUND) if with_engine else {},
         "translation": measure_translation(plan.rounds) if with_engine else [],
     }
@@ -91,14 +93,11 @@ def measure_all(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for n_rounds, runs in enumerate(rounds, 1):
             rows = summarize(base, workloads, tools, runs, plan.limit_ratio)
             yield {
-                "started": started,
-                "revision": read_revision(),
-                "machine": describe_machine(peers),
+                **once,
                 "rounds": n_rounds,
                 "peer_rounds": {size: min(most, n_rounds) for size, most in plan.peer_rounds.items()} if peers else {},
                 "rows": rows,
                 "geometric_means": summarize_groups(rows, tools),
-                **engine,
             }
 
 
