@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x06, 0xfa, 0x7e, 0x26, 0x91, 0x22, 0x9c, 0xea, 0xc9, 0x41, 0xa2, 0xa3, 0x66, 0xef, 0xbc, 0x3b, 0xbf, 0x14, 0x5d,
-    0x35, 0x7f, 0x29, 0x95, 0x0a, 0x38, 0xe7, 0x48, 0xfa, 0xd5, 0x13, 0x14, 0xbf,
+    0xf6, 0xda, 0xcc, 0x8b, 0xea, 0x68, 0x98, 0xb7, 0x4d, 0x1c, 0x85, 0xcc, 0x07, 0x44, 0xf9, 0xcf, 0xbc, 0xfe, 0xb4,
+    0xf0, 0x1d, 0xcf, 0x16, 0x9d, 0x08, 0x30, 0x79, 0xe5, 0x18, 0x25, 0x2e, 0x5b,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -31,6 +31,25 @@ pub const MAX_FILTER_RANGES: u64 = 0x1000;
 pub const DETACH_CODE: u64 = 0x434c57;
 /// no heartbeat of the controller for so long ends waiting for it; what finds no room then is dropped and counted
 pub const FULL_WAIT_SECONDS: u64 = 0x5;
+/// mode full: which of a thread's counters holds its decisions since the last surprise
+pub const PATH_DECISIONS_CELL: u64 = 0x0;
+/// mode full: where the next surprise goes, counted from the end of its buffer: -path_buffer_bytes up to 0, or a little
+/// beyond
+pub const PATH_SURPRISES_CELL: u64 = 0x1;
+/// mode full: where the next symbol goes, in the same way
+pub const PATH_SYMBOLS_CELL: u64 = 0x2;
+/// mode full: bytes of surprises that left the buffer so far
+pub const PATH_SURPRISES_LEFT_CELL: u64 = 0x3;
+/// mode full: bytes of symbols that did
+pub const PATH_SYMBOLS_LEFT_CELL: u64 = 0x4;
+/// mode full: where the buffer of surprises starts in a thread's counters window
+pub const PATH_SURPRISES_OFFSET: u64 = 0x1000;
+/// mode full: where the buffer of symbols starts
+pub const PATH_SYMBOLS_OFFSET: u64 = 0x12000;
+/// size of either; a number may end up to 4,096 bytes behind it
+pub const PATH_BUFFER_BYTES: u64 = 0x10000;
+/// mode full: what the path takes of a thread's counters window; the first counter comes behind it
+pub const PATH_WINDOW_BYTES: u64 = 0x23000;
 /// heartbeats for so long, and nothing else that was waited for: as if there were none, from then on
 pub const LONGEST_WAIT_SECONDS: u64 = 0x14;
 
@@ -45,6 +64,8 @@ pub mod record_kind {
     pub const UNMAP: u16 = 6;
     pub const EVENT: u16 = 7;
     pub const INVALIDATE: u16 = 8;
+    pub const PATH_CHUNK: u16 = 9;
+    pub const PATH_EVENT: u16 = 10;
 }
 
 /// How a fragment ends. Says what its counters mean: see FragmentRecord.counter_index.
@@ -92,6 +113,20 @@ pub mod event_kind {
     pub const WRITABLE_CODE: u16 = 9;
     pub const EXECVE_FAILED: u16 = 10;
     pub const SECCOMP: u16 = 11;
+}
+
+/// What a path_event record tells of a thread's path (mode full); pc and value as each one says. note: nothing changes;
+/// value: number of the system call made at pc. resume: in front of pc the thread went to value: start (pc 0), signal,
+/// fault, return from a handler. elsewhere: the return or indirect branch at pc led to value. unlike: from now on the
+/// conditional branch at value is expected to go the other way than before. code: from now on the code of fragment
+/// value is what runs. end: the path ends in front of pc.
+pub mod path_event_kind {
+    pub const NOTE: u16 = 0;
+    pub const RESUME: u16 = 1;
+    pub const ELSEWHERE: u16 = 2;
+    pub const UNLIKE: u16 = 3;
+    pub const CODE: u16 = 4;
+    pub const END: u16 = 5;
 }
 
 /// Why a task was released to native: `a` of a `released` event.
@@ -730,7 +765,12 @@ pub struct DynamicEdgeRecord {
     /// enum EdgeKind (written by: runtime:thread)
     pub edge_kind: u8,
     /// zero (written by: runtime:thread)
-    pub reserved: [u8; 19],
+    pub reserved: [u8; 1],
+    /// mode full: the number that paths have for this target of the branch at the source fragment's end; 0xffff: none
+    /// (written by: runtime:thread)
+    pub symbol: u16,
+    /// zero (written by: runtime:thread)
+    pub reserved_more: [u8; 16],
 }
 const _: () = assert!(core::mem::size_of::<DynamicEdgeRecord>() == 64);
 const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, kind) == 0);
@@ -744,6 +784,8 @@ const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, target_fragment_i
 const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, counter_index) == 40);
 const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, edge_kind) == 44);
 const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, reserved) == 45);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, symbol) == 46);
+const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, reserved_more) == 48);
 
 /// Coverage only: an exit was taken for the first time.
 #[repr(C)]
@@ -919,3 +961,71 @@ const _: () = assert!(core::mem::offset_of!(InvalidateRecord, reserved_target) =
 const _: () = assert!(core::mem::offset_of!(InvalidateRecord, tsc) == 24);
 const _: () = assert!(core::mem::offset_of!(InvalidateRecord, fragment_id) == 32);
 const _: () = assert!(core::mem::offset_of!(InvalidateRecord, reserved) == 36);
+
+/// A piece of one of the streams of a thread's path (mode full). Continuations carry size_bytes of it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct PathChunkRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// how many continuation records follow (written by: runtime:thread)
+    pub continuations: u16,
+    /// whose path it is (written by: runtime:thread)
+    pub tid: u32,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// bytes of this stream before it (written by: runtime:thread)
+    pub start: u64,
+    /// bytes in it (written by: runtime:thread)
+    pub size_bytes: u32,
+    /// 0 surprises, 1 symbols (written by: runtime:thread)
+    pub stream: u16,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 34],
+}
+const _: () = assert!(core::mem::size_of::<PathChunkRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(PathChunkRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(PathChunkRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(PathChunkRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(PathChunkRecord, tsc) == 8);
+const _: () = assert!(core::mem::offset_of!(PathChunkRecord, start) == 16);
+const _: () = assert!(core::mem::offset_of!(PathChunkRecord, size_bytes) == 24);
+const _: () = assert!(core::mem::offset_of!(PathChunkRecord, stream) == 28);
+const _: () = assert!(core::mem::offset_of!(PathChunkRecord, reserved) == 30);
+
+/// What a thread's path cannot imply, and where in it that is (mode full).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct PathEventRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// enum PathEventKind (written by: runtime:thread)
+    pub event_kind: u16,
+    /// whose path it is (written by: runtime:thread)
+    pub tid: u32,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// bytes of surprises before it (written by: runtime:thread)
+    pub surprise_bytes: u64,
+    /// decisions since the last surprise (written by: runtime:thread)
+    pub decisions: u64,
+    /// bytes of symbols before it (written by: runtime:thread)
+    pub symbol_bytes: u64,
+    /// open calls (written by: runtime:thread)
+    pub depth: u64,
+    /// see enum PathEventKind (written by: runtime:thread)
+    pub pc: u64,
+    /// see enum PathEventKind (written by: runtime:thread)
+    pub value: u64,
+}
+const _: () = assert!(core::mem::size_of::<PathEventRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, event_kind) == 2);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, tsc) == 8);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, surprise_bytes) == 16);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, decisions) == 24);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, symbol_bytes) == 32);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, depth) == 40);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, pc) == 48);
+const _: () = assert!(core::mem::offset_of!(PathEventRecord, value) == 56);

@@ -36,6 +36,8 @@ pub struct Fragment {
     pub is_valid: bool,
     /// Instruction before which the block's own counter is incremented, or `COUNTED_AT_EXITS`.
     pub count_before: u16,
+    /// Instruction before which its decision is counted, or `COUNTED_AT_EXITS` (mode full).
+    pub decides_before: u16,
     pub code_version: u32,
     pub counter: u32,
     pub first_exit: u32,
@@ -98,6 +100,11 @@ impl Fragment {
         } else {
             0
         }
+    }
+
+    /// The address of its last instruction.
+    pub fn branch_pc(&self) -> u64 {
+        self.app_pc + u64::from(self.last_offset)
     }
 
     /// The address behind its last instruction.
@@ -249,6 +256,8 @@ pub enum ExitType {
     Syscall,
     /// After a call's return: to the return address.
     Landing,
+    /// As Landing, where the shadow stack has another address on top. Never linked.
+    Elsewhere,
     /// Out of a pad.
     Pad,
     /// From a hot fragment's verified entry into its code.
@@ -277,6 +286,8 @@ pub struct Pad {
     pub source_fragment: u32,
     pub exit: u32,
     pub counter: u32,
+    /// What it writes into the path (mode full).
+    pub symbol: Option<u16>,
     /// No longer valid: its target was replaced.
     pub is_dead: bool,
 }

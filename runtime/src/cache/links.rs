@@ -8,7 +8,6 @@ use super::fragment::{Entry, ExitType, NONE};
 use super::slab::Unit;
 use super::Cache;
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::TARGET;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -105,8 +104,9 @@ impl Cache {
             Entry::Call if fragment.call_entry != 0 => Some(fragment.call_entry),
             Entry::Call => {
                 let further = self.entry(fragment_id, Entry::Lending)?;
+                let keeps_shadow = self.keeps_shadow;
                 let address = self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
-                    emitter.fill_return_slot(TARGET);
+                    emitter.enter_by_call(keeps_shadow);
                     emitter.jump_anywhere(further);
                 })?;
                 self.fragment_mut(fragment_id).call_entry = address;

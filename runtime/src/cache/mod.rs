@@ -38,6 +38,8 @@ pub struct Cache {
     pub sites: PcTable,
     pub pairs: PairTable,
     pub sequences: Sequences,
+    /// Calls push onto a shadow stack, and landings compare (mode full).
+    pub keeps_shadow: bool,
     /// Sites given out so far.
     pub n_sites: u32,
     pub n_links: u64,
@@ -59,6 +61,7 @@ impl Cache {
             sites: PcTable::new(),
             pairs: PairTable::new(),
             sequences: Sequences::new(),
+            keeps_shadow: false,
             n_sites: 0,
             n_links: 0,
             n_unlinks: 0,
@@ -125,6 +128,20 @@ impl Cache {
             && app_pc != fragment.end()
             && self.instruction_index(fragment, app_pc) >= u32::from(fragment.count_before);
         is_counted.then_some(fragment.counter)
+    }
+
+    /// Whether its decision was counted by then (mode full).
+    pub fn decided_too_early(&self, fragment: &Fragment, app_pc: u64) -> bool {
+        fragment.decides_before != COUNTED_AT_EXITS
+            && app_pc != fragment.end()
+            && self.instruction_index(fragment, app_pc) >= u32::from(fragment.decides_before)
+    }
+
+    /// The exit of a fragment by which its conditional branch is taken.
+    pub fn taken_exit(&self, fragment: &Fragment) -> Option<&Exit> {
+        let first = fragment.first_exit as usize;
+        let exits = &self.exits.as_slice()[first..first + fragment.n_exits as usize];
+        exits.iter().find(|exit| exit.kind == fragment::ExitType::Taken)
     }
 
     pub fn exit(&self, id: u32) -> &Exit {

@@ -9,8 +9,9 @@ use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
 use crate::instrument::pads::DynamicEdge;
-use crate::instrument::ENGINE;
-use crate::protocol::{edge_kind, end_kind, event_kind, release_reason};
+use crate::buffer::RingWriter;
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::{edge_kind, end_kind, event_kind, path_event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
 use crate::sys::calls::{set_signal_mask, EINTR};
@@ -18,7 +19,7 @@ use crate::sys::kernel::{
     SigInfo, DEBUG_EXCEPTION, SA_RESTART, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE,
 };
 use crate::thread::registry::{describe_end, write_event, writer_of};
-use crate::thread::THREADS;
+use crate::thread::{path, THREADS};
 use core::sync::atomic::Ordering;
 
 /// `fault_pending`: the kernel itself would force a SIGSEGV, with no instruction to blame.
@@ -243,6 +244,9 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             let edge = DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.rip };
             let writer = writer_of(context, engine.shared);
             engine.count_edge(&writer, context, edge);
+            if engine.records_path() {
+                path::write_event(context, &writer, path_event_kind::RESUME, interrupted_pc, context.rip);
+            }
             new_mask
         }
         // The frame of a SIGSEGV itself: the process ends (kernel/signal.c, force_sigsegv).
@@ -335,10 +339,19 @@ fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     mask
 }
 
+/// Mode full: the thread's path ends in front of the context's rip, as far as it is recorded.
+pub fn end_path(engine: &Engine, writer: &RingWriter, context: &ThreadContext) {
+    if engine.records_path() {
+        path::write_event(context, writer, path_event_kind::END, context.rip, 0);
+        path::flush(context, writer);
+    }
+}
+
 /// Records that the thread is followed no further.
 pub fn note_end(context: &ThreadContext, reason: u16, end: u32) {
     let engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     write_event(&writer, event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);
+    end_path(&engine, &writer, context);
     describe_end(context, engine.shared, end);
 }

@@ -8,12 +8,12 @@ use crate::arch::x86_64::guarded;
 use crate::cache::fragment::{ExitType, SpillState};
 use crate::cache::pairs::{PairEntry, VERIFIED};
 use crate::cache::{Fragment, NONE};
-use crate::instrument::pads::add_to_counter;
+use crate::instrument::pads::{add_to_counter, correct_early_counts};
 use crate::instrument::{Arrival, Engine, ENGINE};
-use crate::protocol::{error_code, exit_kind};
+use crate::protocol::{error_code, exit_kind, path_event_kind};
 use crate::sys::kernel::USER_END;
 use crate::thread::registry::writer_of;
-use crate::thread::trust;
+use crate::thread::{path, trust};
 use crate::thread::THREADS;
 
 /// Counts an indirect branch or return that no table knew, and makes its way known; the thread resumes at its target.
@@ -79,9 +79,7 @@ pub fn forgive_branch(context: &mut ThreadContext, source: u32) {
     let mut engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     let branch = core::mem::take(&mut context.fault_origin);
-    if let Some(counter) = engine.cache.counted_too_early(&fragment, branch) {
-        add_to_counter(context, counter, 1);
-    }
+    correct_early_counts(&engine.cache, context, &fragment, branch, 1);
     engine.uncount_edge(context, partial_edge(&fragment, source, branch));
 }
 
@@ -95,9 +93,7 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
         let pushed = if fragment.exit_kind == exit_kind::RETURN { -8 - dropped_bytes(context, &fragment) } else { 8 };
         context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
     }
-    if let Some(counter) = engine.cache.counted_too_early(&fragment, context.rip) {
-        add_to_counter(context, counter, -1);
-    }
+    correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
     drop(engine);
     context.exit_id = source;
     delivery::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
@@ -121,6 +117,10 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
     let writer = writer_of(context, engine.shared);
     let fragment = *engine.cache.fragment(source);
     let is_return = fragment.exit_kind == exit_kind::RETURN;
+    let records_path = engine.records_path();
+    if records_path && is_return {
+        path::return_to(context, &writer, fragment.branch_pc(), target);
+    }
     let landing = engine.cache.landings.find(target);
     let is_executable = engine.ranges.find(target).is_some();
     if is_return && fragment.site == NONE {
@@ -129,7 +129,7 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
             insert_pair(&mut engine, context, 0, target, address, u64::from(NONE));
             return;
         }
-    } else if is_executable && fragment.site != NONE {
+    } else if is_executable && fragment.site != NONE && !(records_path && is_return) {
         let first = fragment.first_pad;
         if first != NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
             // Another thread made it meanwhile.
@@ -168,6 +168,9 @@ pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
         }
     }
     // Nothing to jump through: counted here.
+    if records_path && !is_return {
+        path::write_event(context, &writer, path_event_kind::ELSEWHERE, fragment.branch_pc(), target);
+    }
     if is_return && landing.is_some() {
         return;
     }
@@ -232,9 +235,12 @@ fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
 
 /// The dispatcher goes to the target itself, so it counts what the pad would have.
 fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: u32) {
-    let counter = engine.cache.pad(pad_id).counter;
-    if counter != NONE {
-        add_to_counter(context, counter, 1);
+    let pad = engine.cache.pad(pad_id);
+    if pad.counter != NONE {
+        add_to_counter(context, pad.counter, 1);
+    }
+    if let Some(symbol) = pad.symbol {
+        path::write_symbol(context, symbol);
     }
 }
 

@@ -23,7 +23,7 @@ pub mod user_dispatch;
 pub mod vsyscall;
 pub mod written;
 
-use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
+use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE, SITE_RETURN};
 use crate::arch::x86_64::gate::{
     REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
 };
@@ -31,13 +31,13 @@ use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
 use crate::cache::{Fragment, NONE};
 use crate::decode::NoCode;
-use crate::instrument::pads::{add_to_counter, DynamicEdge};
+use crate::instrument::pads::{add_to_counter, correct_early_counts, DynamicEdge};
 use crate::instrument::{Arrival, BuildError, Engine, ENGINE};
-use crate::protocol::{edge_kind, error_code, release_reason};
+use crate::protocol::{edge_kind, error_code, path_event_kind, release_reason};
 use crate::signal::table::table_of;
 use crate::sys::calls::EFAULT;
 use crate::thread::registry::writer_of;
-use crate::thread::{trust, THREADS};
+use crate::thread::{path, trust, THREADS};
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
@@ -109,6 +109,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 /// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
+    tend_path(context);
     if context.sequence_aborted != 0 {
         sequences::count_abort(context);
     }
@@ -175,6 +176,14 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 
+/// Mode full: empties what is full of the thread's path.
+fn tend_path(context: &ThreadContext) {
+    let engine = ENGINE.lock();
+    if engine.records_path() {
+        path::flush_if_full(context, &writer_of(context, engine.shared));
+    }
+}
+
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
 fn note_first_exit(context: &mut ThreadContext, link: u32) {
     if link != NONE {
@@ -206,6 +215,9 @@ fn find_or_build(
     }
     engine.arrival = arrival;
     let id = engine.build(writer, pc)?;
+    if engine.records_path() && engine.cache.fragment(id).code_version > 0 {
+        path::write_event(context, writer, path_event_kind::CODE, pc, u64::from(id));
+    }
     let site = engine.cache.fragment(id).site;
     if site != NONE {
         THREADS.lock().reach_site(site);
@@ -279,7 +291,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             if engine.cache.fragment(exit.fragment).is_compared {
                 trust::trust_pages_of(&mut engine, &writer, exit.fragment);
             } else {
-                engine.retire_hot(&writer, context, exit.fragment);
+                retire_hot(&mut engine, &writer, context, exit.fragment);
             }
             NONE
         }
@@ -301,6 +313,12 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             float_state::correct(context, &fragment);
             exit_id
         }
+        ExitType::Elsewhere => {
+            let writer = writer_of(context, engine.shared);
+            let source = *engine.cache.fragment(context.site & !SITE_RETURN);
+            path::return_to(context, &writer, source.branch_pc(), exit.target);
+            NONE
+        }
         ExitType::Verified if !engine.cache.fragment(exit.fragment).is_valid => {
             // The code was replaced, and this thread's table still led to its entry.
             let source = indirect::source_of_site(&engine, context);
@@ -315,6 +333,9 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             if exit.counter != NONE {
                 add_to_counter(context, exit.counter, -1);
             }
+            if let Some(symbol) = engine.cache.pad(exit.pad).symbol {
+                path::unwrite_symbol(context, symbol);
+            }
             drop(engine);
             delivery::with_faults(context, |context| indirect::follow_indirect(context, exit.fragment, exit.target));
             NONE
@@ -323,12 +344,19 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
     }
 }
 
+/// Has hot code laid out anew, and says in the thread's path what is expected from now on.
+fn retire_hot(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, hot: u32) {
+    engine.may_expect_anew = engine.records_path() && THREADS.lock().count_running(engine.shared) == 1;
+    engine.retire_hot(writer, context, hot);
+    for branch in core::mem::take(&mut engine.expected_anew) {
+        path::write_event(context, writer, path_event_kind::UNLIKE, context.rip, branch);
+    }
+}
+
 /// The block's branch was not executed: what ran of it before is counted as a part.
 fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
-    if let Some(counter) = engine.cache.counted_too_early(&fragment, stopped_at) {
-        add_to_counter(context, counter, -1);
-    }
+    correct_early_counts(&engine.cache, context, &fragment, stopped_at, -1);
     count_part(engine, context, id, stopped_at);
 }
 

@@ -6,7 +6,7 @@ use crate::buffer::Shared;
 use crate::dispatch::{seccomp, syscalls};
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
-use crate::protocol::{edge_kind, event_kind, release_reason};
+use crate::protocol::{edge_kind, event_kind, path_event_kind, release_reason};
 use crate::signal::table::{copy_table, free_table, table_of};
 use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, E2BIG, EAGAIN, EFAULT, EINVAL};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
@@ -16,7 +16,7 @@ use crate::thread::create::{
     self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_SIZES, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
 };
 use crate::thread::registry::{begin_slot, take_slot, write_event, writer_of};
-use crate::thread::THREADS;
+use crate::thread::{path, THREADS};
 
 /// Whether the program may read `size` bytes at `address`: the kernel is asked, by a call that fails without an effect.
 pub fn is_readable(address: u64, size: u64) -> bool {
@@ -212,6 +212,10 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
         target_pc: context.rip,
     };
     engine.count_edge(&writer, context, edge);
+    if engine.records_path() {
+        path::begin(context);
+        path::write_event(context, &writer, path_event_kind::RESUME, 0, context.rip);
+    }
 }
 
 /// Releases the calling thread because the runtime cannot go on with it.

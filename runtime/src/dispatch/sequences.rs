@@ -13,9 +13,10 @@ use crate::cache::NONE;
 use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::sequences::{may_be_descriptor, read_descriptor};
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::edge_kind;
+use crate::protocol::{edge_kind, path_event_kind};
 use crate::sys::calls::program_call;
 use crate::sys::number;
+use crate::thread::path;
 use crate::thread::registry::writer_of;
 
 /// Offset of rseq_cs in `struct rseq`.
@@ -257,4 +258,7 @@ fn count_edge(context: &ThreadContext, source_pc: u64) {
     let writer = writer_of(context, engine.shared);
     let edge = DynamicEdge { kind: edge_kind::SIGNAL, source_fragment: NONE, source_pc, target_pc: context.rip };
     engine.count_edge(&writer, context, edge);
+    if engine.records_path() {
+        path::write_event(context, &writer, path_event_kind::RESUME, source_pc, context.rip);
+    }
 }

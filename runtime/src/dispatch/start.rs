@@ -55,6 +55,10 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     {
         let mut engine = ENGINE.lock();
         engine.shared = shared;
+        engine.prepare_mode();
+        if engine.records_path() {
+            super::syscalls::handle_all();
+        }
         engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));
         engine.has_rtm = has_rtm();
         engine.has_fast_loop = crate::decode::block::is_amd();

@@ -4,7 +4,7 @@ use super::{delivery, execute, memory, proc_files, process, seccomp, sequences, 
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
-use crate::protocol::{end_kind, event_kind, release_reason};
+use crate::protocol::{end_kind, event_kind, path_event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
 use crate::sys::calls::{
@@ -13,7 +13,7 @@ use crate::sys::calls::{
 use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::{filter, number};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
-use crate::thread::THREADS;
+use crate::thread::{path, THREADS};
 
 /// The calls that come to the dispatcher.
 const HANDLED: [u64; 30] = [
@@ -58,6 +58,13 @@ pub fn initialize() {
     }
 }
 
+/// Mode full: all calls come here, so that the path has the time of each.
+pub fn handle_all() {
+    let table = &raw mut gate::HANDLED_SYSCALLS;
+    // SAFETY: one thread runs yet.
+    unsafe { (*table).fill(1) };
+}
+
 /// What became of a system call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
@@ -78,6 +85,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
     if user_dispatch::intercept(context) {
         return Outcome::Done;
     }
+    note_in_path(context, call);
     written::note_arguments(context, call, arguments);
     if let Some(result) = seccomp::refusal(context, call, arguments) {
         finish(context, result);
@@ -130,6 +138,14 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
     };
     finish(context, result);
     Outcome::Done
+}
+
+/// Mode full: says in the path that the call is about to be made.
+fn note_in_path(context: &ThreadContext, call: u64) {
+    let engine = ENGINE.lock();
+    if engine.records_path() {
+        path::write_event(context, &writer_of(context, engine.shared), path_event_kind::NOTE, context.rip, call);
+    }
 }
 
 /// getppid. An orphan's parent is not the controller, which would not be there natively.
@@ -303,6 +319,9 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
             target_pc: target,
         };
         engine.count_edge(&writer, context, edge);
+        if engine.records_path() {
+            path::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target);
+        }
         counted = Some(edge);
     }
     let result = deliver::return_from_handler(context, frame);
@@ -326,7 +345,9 @@ fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
         set_signal_mask(mask);
         return;
     }
-    write_event(&writer_of(context, shared), event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
+    let writer = writer_of(context, shared);
+    write_event(&writer, event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
+    delivery::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXIT);
     if !process::is_waited_for(context) {
         end_slot(context, shared);
@@ -357,6 +378,7 @@ fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
     THREADS.lock().tell_misses(shared);
+    delivery::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXIT_GROUP);
     if context.is_process != 0 && !process::is_waited_for(context) {
         // The process whose memory this is goes on, and does not wait for this one.

@@ -2,16 +2,18 @@
 
 use crate::arch::x86_64::context::{gs_heat, GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::TARGET;
 use crate::cache::fragment::{Entry, Exit, ExitType, NONE};
 
-/// Exits of a fragment or pad under construction: at most five (code that may be written, a call through a register).
+/// Exits of a fragment or pad under construction: at most seven (code that may be written, a call through a register, with two
+/// ways back of it).
 pub struct ExitList {
     /// Number that the first one will have.
     first: u32,
     /// How jumps leave from now on.
     pub entry: Entry,
-    exits: [Exit; 5],
+    /// Calls push onto the shadow stack.
+    keeps_shadow: bool,
+    exits: [Exit; 7],
     length: usize,
 }
 
@@ -33,8 +35,8 @@ pub const BLANK: Exit = Exit {
 };
 
 impl ExitList {
-    pub fn new(first: usize) -> ExitList {
-        ExitList { first: first as u32, entry: Entry::Plain, exits: [BLANK; 5], length: 0 }
+    pub fn new(first: usize, keeps_shadow: bool) -> ExitList {
+        ExitList { first: first as u32, entry: Entry::Plain, keeps_shadow, exits: [BLANK; 7], length: 0 }
     }
 
     pub fn as_slice(&self) -> &[Exit] {
@@ -126,7 +128,7 @@ impl ExitList {
                 emitter.bind(exit.patch);
             }
             if exit.entry == Entry::Call {
-                emitter.fill_return_slot(TARGET);
+                emitter.enter_by_call(self.keeps_shadow);
             }
             if exit.entry != Entry::Plain {
                 emitter.take_back_lent();

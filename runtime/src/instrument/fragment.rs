@@ -7,12 +7,11 @@ use super::verification::emit_verified_entry;
 use super::way_out::WayOut;
 use super::{Arrival, BuildError, Engine};
 use crate::arch::x86_64::context::gs_heat;
-use crate::arch::x86_64::TARGET;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Fragment, Habit, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;
 use crate::decode::{decode_block, flags, scratch, Block, Ending};
-use crate::protocol::{error_code, exit_kind};
+use crate::protocol::{error_code, exit_kind, PATH_DECISIONS_CELL};
 use crate::sys::calls::rdtsc;
 
 /// Bits of FragmentRecord.flags.
@@ -95,7 +94,7 @@ impl Engine {
         let is_lending = is_hot && self.lends(block, ending);
         let is_taken_straight = is_taken_straight(block, habit);
         let mut counters = self.plan_counters(block, ending, kind);
-        let mut exits = ExitList::new(self.cache.exits.len());
+        let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending };
         let (mut plain_entry, mut lending_entry, mut call_entry, mut verified_entry) = (start, 0, 0, 0);
         let is_indirect_target = before.is_some_and(|before| before.is_indirect_target);
@@ -105,7 +104,7 @@ impl Engine {
             if is_called {
                 call_entry = emitter.address();
                 map.mark(emitter.position(), 0, SpillState::None);
-                emitter.fill_return_slot(TARGET);
+                emitter.enter_by_call(self.cache.keeps_shadow);
             } else if is_indirect_target && !self.is_counting() {
                 verified_entry = emit_verified_entry(&mut emitter, &mut exits, self.has_fast_loop, block.pc);
             }
@@ -130,6 +129,8 @@ impl Engine {
             Some((place, _)) => Some(place),
             None => counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)),
         };
+        let path = self.plan_path(block, ending, n_copied, are_dead_at_end);
+        let path_place = path.and_then(|path| path.place);
         let mut body_counter = counters.main;
         if let Some((_, is_taken)) = in_block {
             body_counter = if is_taken { counters.main } else { counters.second };
@@ -154,6 +155,9 @@ impl Engine {
             if let Some(place) = place.filter(|place| place.before == index) {
                 place.emit(&mut emitter, body_counter, is_lending);
             }
+            if let Some(place) = path_place.filter(|place| place.before == index) {
+                place.emit(&mut emitter, PATH_DECISIONS_CELL as u32, is_lending);
+            }
             let instruction = &block.instructions[index];
             let app_offset = instruction.ip() - block.pc;
             map.mark(emitter.position(), app_offset, SpillState::None);
@@ -174,6 +178,9 @@ impl Engine {
         if let Some(place) = place.filter(|place| place.before == n_copied && !is_unsupported) {
             place.emit(&mut emitter, body_counter, is_lending);
         }
+        if let Some(place) = path_place.filter(|place| place.before == n_copied && !is_unsupported) {
+            place.emit(&mut emitter, PATH_DECISIONS_CELL as u32, is_lending);
+        }
         let exit_offset = emitter.position();
         let has_exit_instruction = n_done < block.instructions.len();
         let end_offset = if has_exit_instruction { last_offset } else { block.size_bytes() };
@@ -188,6 +195,7 @@ impl Engine {
             counters: &counters,
             is_taken_straight,
             is_taken_counted: in_block.map(|(_, is_taken)| is_taken),
+            path,
             interrupt_at: None,
             is_broken: false,
             site: NONE,
@@ -236,6 +244,7 @@ impl Engine {
             exit_kind: kind,
             is_valid: true,
             count_before: place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
+            decides_before: path_place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
             code_version,
             counter: body_counter,
             first_exit: first_exit.unwrap_or(0) as u32,

@@ -7,11 +7,14 @@ pub mod exits;
 pub mod fragment;
 pub mod invalidate;
 pub mod pads;
+pub mod path_code;
+pub mod path_plan;
 pub mod publish;
 pub mod relayout;
 pub mod sequence_code;
 pub mod sequences;
 pub mod staleness;
+pub mod symbols;
 pub mod trust;
 pub mod verification;
 pub mod way_out;
@@ -23,8 +26,10 @@ use crate::decode::{Block, NoCode, Ranges};
 use crate::protocol::{self, mode};
 use crate::sys::lock::Lock;
 use crate::translate::Mangler;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use pads::DynamicEdge;
+use symbols::Symbols;
 use trust::Trust;
 
 /// The process' one engine. Its lock is the runtime's lock.
@@ -65,6 +70,14 @@ pub struct Engine {
     looks_saved: u32,
     /// Counters of edges that the dispatcher counts itself.
     edges: BTreeMap<DynamicEdge, u32>,
+    /// Conditional branches whose expected way is not the one that their direction suggests (mode full).
+    pub unlike: BTreeSet<u64>,
+    /// Whether that may change now: where several threads run, each would have to say in its path when it found out.
+    pub may_expect_anew: bool,
+    /// Branches for which it changed, to be said in the path.
+    pub expected_anew: Vec<u64>,
+    /// The numbers that paths have for targets of indirect branches.
+    pub symbols: Symbols,
     counters_used: u32,
     instructions_translated: u64,
     /// The processor has restricted transactional memory.
@@ -86,6 +99,10 @@ impl Engine {
             trust: Trust::new(),
             looks_saved: 0,
             edges: BTreeMap::new(),
+            unlike: BTreeSet::new(),
+            may_expect_anew: false,
+            expected_anew: Vec::new(),
+            symbols: Symbols::new(),
             counters_used: 0,
             instructions_translated: 0,
             has_rtm: false,
@@ -107,7 +124,15 @@ impl Engine {
 
     /// Whether executions are counted at all.
     pub fn is_counting(&self) -> bool {
-        self.shared.header().mode == mode::COUNTS
+        matches!(self.shared.header().mode, mode::COUNTS | mode::FULL)
+    }
+
+    /// Learns from the header what is to be recorded. Once, before anything is translated.
+    pub fn prepare_mode(&mut self) {
+        if self.shared.header().mode == mode::FULL {
+            self.cache.keeps_shadow = true;
+            self.counters_used = (protocol::PATH_WINDOW_BYTES / 8) as u32;
+        }
     }
 
     /// Gives out `n` consecutive counters; `NONE` when they are used up.

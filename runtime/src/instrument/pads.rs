@@ -2,14 +2,17 @@
 
 use super::counting::emit_count;
 use super::exits::ExitList;
+use super::path_code::emit_symbol;
 use super::verification::emit_verification;
 use super::{BuildError, Engine};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Pad, NONE};
-use crate::cache::Unit;
+use crate::cache::{Cache, Fragment, Unit};
 use crate::decode::{flags, scratch};
-use crate::protocol::{edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord};
+use crate::protocol::{
+    edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord, PATH_DECISIONS_CELL,
+};
 use crate::sys::calls::rdtsc;
 
 /// An edge that is found at run time.
@@ -34,6 +37,10 @@ impl Engine {
     ) -> Result<u32, BuildError> {
         let fragment = *self.cache.fragment(source);
         let table_way = is_first_try.then(|| self.cache.exit(fragment.first_try).stub);
+        let symbol = match self.records_path() {
+            true => Some(self.symbols.number(fragment.branch_pc(), target).ok_or(BuildError::OutOfMemory)?),
+            false => None,
+        };
         let counter = self.take_pair(writer, source, target);
 
         // The pad that is tried first is in reach of its branch, the others are where their target may follow.
@@ -41,26 +48,32 @@ impl Engine {
         let room = self.cache.slabs.room_near(neighbour).ok_or(BuildError::OutOfMemory)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
-        let mut exits = ExitList::new(self.cache.exits.len());
+        let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
         let start = emit_verification(&mut emitter, self.has_fast_loop, target, table_way);
         // The registers are lent from here on; hot code may go on so.
         if counter != NONE {
             emit_count(&mut emitter, counter, flags::dead_at(&self.ranges, flags::NOWHERE, target), true);
         }
-        if fragment.is_hot && scratch::lends_at(&self.ranges, target) {
+        let exit_id = exits.next_id();
+        let is_lending = fragment.is_hot && scratch::lends_at(&self.ranges, target);
+        let full = symbol.map(|symbol| emit_symbol(&mut emitter, symbol, exit_id, is_lending));
+        if is_lending {
             exits.entry = Entry::Lending;
         } else {
             emitter.take_back_lent();
         }
-        let exit_id = exits.next_id();
         exits.emit_jump(&mut emitter, ExitType::Pad, target, counter);
+        if full.is_some_and(|full| !full.emit(&mut emitter)) {
+            return Err(BuildError::OutOfMemory);
+        }
         exits.emit_stubs(&mut emitter);
         let id = self.cache.pads.len() as u32;
         for exit in exits.as_mut_slice() {
             exit.fragment = source;
             exit.pad = id;
         }
-        let pad = Pad { target, cache_start: start, source_fragment: source, exit: exit_id, counter, is_dead: false };
+        let pad =
+            Pad { target, cache_start: start, source_fragment: source, exit: exit_id, counter, symbol, is_dead: false };
         if self.cache.exits.extend(exits.as_slice()).is_none() || self.cache.pads.push(pad).is_none() {
             self.shared.report_error(error_code::OUT_OF_MEMORY, [2, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
@@ -77,7 +90,9 @@ impl Engine {
         if is_return && self.cache.landings.find(target).is_some() {
             return NONE;
         }
-        self.take_edge(writer, self.edge_of_branch(source, target), self.cache.by_pc.find(target))
+        let symbol = self.records_path().then(|| self.symbols.number(self.cache.fragment(source).branch_pc(), target));
+        let edge = self.edge_of_branch(source, target);
+        self.take_edge(writer, edge, self.cache.by_pc.find(target), symbol.flatten())
     }
 
     /// The edge from `source`'s indirect branch or return to `target`.
@@ -91,7 +106,13 @@ impl Engine {
     }
 
     /// A counter for a new dynamic edge, announced to the controller. `NONE` where it is not recorded or not counted.
-    fn take_edge(&mut self, writer: &RingWriter, edge: DynamicEdge, target_fragment: Option<u32>) -> u32 {
+    fn take_edge(
+        &mut self,
+        writer: &RingWriter,
+        edge: DynamicEdge,
+        target_fragment: Option<u32>,
+        symbol: Option<u16>,
+    ) -> u32 {
         let is_wanted = |pc: u64| pc == 0 || self.shared.is_included(pc);
         if !is_wanted(edge.source_pc) && !is_wanted(edge.target_pc) {
             return NONE;
@@ -109,7 +130,9 @@ impl Engine {
             target_fragment_id: target_fragment.unwrap_or(NONE),
             counter_index: counter,
             edge_kind: edge.kind,
-            reserved: [0; 19],
+            reserved: [0; 1],
+            symbol: symbol.unwrap_or(u16::MAX),
+            reserved_more: [0; 16],
         };
         writer.write(&record, &[]);
         counter
@@ -121,7 +144,7 @@ impl Engine {
             Some(counter) => *counter,
             None => {
                 let target = self.cache.by_pc.find(edge.target_pc);
-                let counter = self.take_edge(writer, edge, target);
+                let counter = self.take_edge(writer, edge, target, None);
                 self.edges.insert(edge, counter);
                 counter
             }
@@ -151,6 +174,7 @@ impl Engine {
             ExitType::Landing => edge_kind::RETURN,
             ExitType::Pad
             | ExitType::Verified
+            | ExitType::Elsewhere
             | ExitType::Interrupted
             | ExitType::FirstTry
             | ExitType::Release
@@ -177,6 +201,17 @@ impl Engine {
             reserved: [0; 23],
         };
         writer.write(&record, &[]);
+    }
+}
+
+/// Adds to what a fragment left in front of `app_pc` had counted by then, although it did not run to its end: -1 takes it back, 1
+/// undoes that. Callable from the signal handler.
+pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &Fragment, app_pc: u64, amount: i64) {
+    if let Some(counter) = cache.counted_too_early(fragment, app_pc) {
+        add_to_counter(context, counter, amount);
+    }
+    if cache.decided_too_early(fragment, app_pc) {
+        add_to_counter(context, PATH_DECISIONS_CELL as u32, amount);
     }
 }
 

@@ -12,6 +12,7 @@ use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Habit, COUNTED_AT_EXITS, NONE};
 use crate::cache::Fragment;
 use crate::decode::{Block, Ending};
+use crate::protocol::exit_kind;
 use crate::sys::calls::rdtsc;
 use iced_x86::Instruction;
 
@@ -164,6 +165,9 @@ impl Engine {
             self.shared.add(crate::status_field!(relaid), 1);
             self.retire(writer, id);
             self.cache.bypass(id);
+            if fragment.exit_kind == exit_kind::CONDITIONAL {
+                self.expect_habit(writer, &fragment, habit);
+            }
         }
     }
 

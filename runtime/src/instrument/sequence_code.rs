@@ -82,7 +82,7 @@ impl Engine {
         let code_hash = hash(&block.code);
         self.find_hot(writer, block.pc, code_hash);
         let counters = self.plan_counters(block, ending, kind);
-        let mut exits = ExitList::new(self.cache.exits.len());
+        let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
         let mut map =
             MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending: false };
 
@@ -158,6 +158,7 @@ impl Engine {
             exit_kind: kind,
             is_valid: true,
             count_before: if is_last { 0 } else { COUNTED_AT_EXITS },
+            decides_before: COUNTED_AT_EXITS,
             code_version,
             counter: counters.main,
             first_exit: first_exit.unwrap_or(0) as u32,

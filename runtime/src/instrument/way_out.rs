@@ -3,6 +3,8 @@
 use super::counting::emit_count;
 use super::exits::ExitList;
 use super::fragment::{Counters, MapBuilder};
+use super::path_code::{emit_decision, emit_surprise};
+use super::path_plan::PathPlan;
 use super::verification::{emit_other_way, emit_question};
 use super::Engine;
 use crate::arch::x86_64::context::{
@@ -16,6 +18,9 @@ use crate::decode::float_state::stored_pointer;
 use crate::decode::{flags, scratch, Block, Ending};
 use iced_x86::ConditionCode;
 
+/// mov [rsp - 8], r11
+const SHOW_RETURN_ADDRESS: &[u8] = &[0x4c, 0x89, 0x5c, 0x24, 0xf8];
+
 /// Emits the way out of a fragment.
 pub struct WayOut<'a, 'b> {
     pub engine: &'a mut Engine,
@@ -28,6 +33,8 @@ pub struct WayOut<'a, 'b> {
     pub is_taken_straight: Option<bool>,
     /// Both ways of a conditional branch are counted in the block, with the taken way's counter or the other one.
     pub is_taken_counted: Option<bool>,
+    /// What of it the thread's path records.
+    pub path: Option<PathPlan>,
     /// Where the exit can be interrupted, if it is an indirect one.
     pub interrupt_at: Option<usize>,
     /// A short branch did not reach: the fragment is not to be used.
@@ -114,7 +121,7 @@ impl WayOut<'_, '_> {
             condition = invert(condition);
         }
         let code = condition as u8 - ConditionCode::o as u8;
-        if aside.counter == NONE {
+        if aside.counter == NONE && !self.records(aside) {
             self.exits.emit_condition(self.emitter, code, aside.kind, aside.target);
             self.edge(straight);
             return;
@@ -129,14 +136,35 @@ impl WayOut<'_, '_> {
 
     fn edge(&mut self, way: Way) {
         emit_count(self.emitter, way.counter, way.are_flags_dead, self.is_lending);
+        if self.path.is_some_and(|path| path.place.is_none()) {
+            emit_decision(self.emitter, way.are_flags_dead, self.is_lending);
+        }
+        let surprise = self.is_surprise(way).then(|| {
+            let exit = self.exits.next_id();
+            emit_surprise(self.emitter, exit, self.is_lending)
+        });
         self.exits.emit_jump(self.emitter, way.kind, way.target, way.counter);
+        if let Some(full) = surprise {
+            self.is_broken |= !full.emit(self.emitter);
+        }
+    }
+
+    fn is_surprise(&self, way: Way) -> bool {
+        self.path.is_some_and(|path| path.is_taken_expected != (way.kind == ExitType::Taken))
+    }
+
+    /// Whether going this way takes code that records it.
+    fn records(&self, way: Way) -> bool {
+        self.is_surprise(way) || self.path.is_some_and(|path| path.place.is_none())
     }
 
     /// Where a paired return comes back to. r11 holds the return address that was looked up.
     fn landing(&mut self, return_pc: u64) {
-        let miss = emit_question(self.emitter, self.engine.has_fast_loop, return_pc, None);
+        let has_fast_loop = self.engine.has_fast_loop;
+        let miss = emit_question(self.emitter, has_fast_loop, return_pc, None);
+        let elsewhere = self.engine.cache.keeps_shadow.then(|| self.emitter.pop_shadow(has_fast_loop));
         // The application sees the return address below its stack pointer, as after a real return.
-        self.emitter.bytes(&[0x4c, 0x89, 0x5c, 0x24, 0xf8]); // mov [rsp - 8], r11
+        self.emitter.bytes(SHOW_RETURN_ADDRESS);
         let entry = self.exits.entry;
         if self.is_hot && scratch::lends_at(&self.engine.ranges, return_pc) {
             self.exits.entry = Entry::Lending;
@@ -145,6 +173,13 @@ impl WayOut<'_, '_> {
             self.emitter.take_back_lent();
         }
         self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
+        if let Some(elsewhere) = elsewhere {
+            self.is_broken |= !self.emitter.bind_short(elsewhere);
+            self.emitter.copy_register(RCX, INDEX);
+            self.emitter.bytes(SHOW_RETURN_ADDRESS);
+            self.exits.entry = Entry::Lending;
+            self.exits.emit_jump(self.emitter, ExitType::Elsewhere, return_pc, NONE);
+        }
         self.exits.entry = entry;
         if let Some(miss) = miss {
             self.is_broken |= !self.emitter.bind_short(miss);
@@ -179,6 +214,12 @@ impl WayOut<'_, '_> {
         self.emitter.bind(to_body);
         self.map.mark(self.emitter.position(), offset, SpillState::Pushed);
         let literal = self.fix_return_slot(next);
+        if self.engine.cache.keeps_shadow {
+            self.emitter.lend();
+            self.emitter.load_address(TARGET, next);
+            self.emitter.push_shadow();
+            self.emitter.take_back_lent();
+        }
         self.exits.emit_jump(self.emitter, ExitType::Call, target, self.counters.main);
         if let Some(place) = literal {
             self.emitter.literal(place, next);
@@ -287,6 +328,9 @@ impl WayOut<'_, '_> {
         // The index is not needed yet.
         self.emitter.load_address(INDEX, next);
         self.emitter.fill_return_slot(INDEX);
+        if self.engine.cache.keeps_shadow {
+            self.emitter.push_shadow_beside_target();
+        }
         let site = self.take_site();
         self.jump_through_table(site);
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);

@@ -7,11 +7,11 @@ use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
 use super::{deliver, stepping};
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE, STEPPING_ALREADY};
-use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL};
-use crate::arch::x86_64::{gate, guarded, parking};
+use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL, SHADOW_BYTES, SHADOW_OFFSET};
+use crate::arch::x86_64::{gate, guarded, parking, INDEX};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{Cache, Fragment};
-use crate::instrument::pads::add_to_counter;
+use crate::instrument::pads::correct_early_counts;
 use crate::instrument::{trust, ENGINE};
 use crate::protocol::{error_code, DETACH_CODE};
 use crate::sys::calls::{clew_program_call_returned, syscall, TRAPPED};
@@ -167,6 +167,9 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         ucontext.mcontext.rip = landing;
         return;
     }
+    if forget_open_calls(context, info, ucontext) {
+        return;
+    }
     let mut info = *info;
     if engine.cache.slabs.contains(pc) && interrupt::take_aborted(&engine.cache, context, &ucontext.mcontext) {
         context.exit_id = crate::cache::NONE;
@@ -196,10 +199,8 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         context.exit_id = id;
         // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
         // start, where only the trap flag stops it, it was not counted yet.
-        if let Some(counter) =
-            engine.cache.counted_too_early(&fragment, app_pc).filter(|_| offset > fragment.code_offset())
-        {
-            add_to_counter(context, counter, -1);
+        if offset > fragment.code_offset() {
+            correct_early_counts(&engine.cache, context, &fragment, app_pc, -1);
         }
     } else if is_in_image(pc) {
         // Either somebody sent the signal with a code that only the kernel should use, and it is delivered like any
@@ -241,6 +242,26 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
     context.fault_pending = 1;
     ucontext.sigmask |= ALL_BUT_FAULTS;
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+}
+
+/// The shadow stack is full: what is open is forgotten, and the push is done again.
+fn forget_open_calls(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) -> bool {
+    const PAGE: u64 = 0x1000;
+    let above = context.self_address + SHADOW_OFFSET + SHADOW_BYTES;
+    if !(above..above + PAGE).contains(&info.address) {
+        return false;
+    }
+    // The index is one of two registers, which the SIB byte of the store names (arch/x86_64/shadow.rs).
+    const SIB: u64 = 4;
+    // SAFETY: the store that faulted is in the cache, which is always readable.
+    let sib = unsafe { ((ucontext.mcontext.rip + SIB) as *const u8).read() };
+    if sib >> 3 & 7 == INDEX.0 & 7 {
+        ucontext.mcontext.r10 = 0;
+    } else {
+        ucontext.mcontext.r11 = 0;
+    }
+    context.shadow_forgotten += SHADOW_BYTES / 8;
+    true
 }
 
 /// Where a fragment goes on whose code differs, if it is comparing at `offset`: code that can't be read any more is not
@@ -320,9 +341,7 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
             context.exit_id = id;
             if id != crate::cache::NONE {
                 let fragment = *engine.cache.fragment(id);
-                if let Some(counter) = engine.cache.counted_too_early(&fragment, context.rip) {
-                    add_to_counter(context, counter, -1);
-                }
+                correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
             }
             context.fault_pending = TAKEN_BACK;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);

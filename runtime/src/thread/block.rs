@@ -1,13 +1,13 @@
 //! A thread's private block: mapping it and filling its context.
 
 use crate::arch::x86_64::context::{
-    ThreadContext, BRANCH_TABLE_OFFSET, PRIVATE_BYTES, SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES,
-    STACK_OFFSET,
+    ThreadContext, BRANCH_TABLE_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET, SIGNAL_STACK_BYTES,
+    SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
 use crate::arch::x86_64::gate;
 use crate::buffer::Shared;
 use crate::cache::NONE;
-use crate::protocol::{error_code, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
+use crate::protocol::{error_code, mode, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{mmap, mremap, syscall};
 use crate::sys::kernel::{
     SigInfo, SigStack, ARCH_SET_GS, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE,
@@ -33,6 +33,9 @@ pub fn make(
     if !is_mapped && !map_counters(address, slot, shared) {
         return None;
     }
+    if shared.header().mode == mode::FULL && !map_shadow_stack(address, shared) {
+        return None;
+    }
     // SAFETY: just mapped, zeroed, large enough, and nobody else's; all-zero is a valid context.
     let context = unsafe { &mut *(address as *mut ThreadContext) };
     context.self_address = address;
@@ -49,6 +52,20 @@ pub fn make(
     context.sequence_word = &raw const context.no_sequence as u64;
     fill_branch_table(context, 0, branch_table_filled);
     Some(context)
+}
+
+/// Maps an empty shadow stack, and the page below it; what lies above is not mapped. `false`: reported.
+fn map_shadow_stack(address: u64, shared: Shared) -> bool {
+    const BELOW: u64 = 0x1000;
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    // SAFETY: a part of the slot's block that nothing else uses.
+    match unsafe { mmap(address + SHADOW_OFFSET - BELOW, BELOW + SHADOW_BYTES, PROT_READ | PROT_WRITE, flags) } {
+        Ok(_) => true,
+        Err(error) => {
+            shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 2, 0]);
+            false
+        }
+    }
 }
 
 /// Maps the counters of slot `slot` into the window of its block; `false`: reported.

@@ -4,6 +4,7 @@
 
 pub mod block;
 pub mod create;
+pub mod path;
 pub mod registry;
 pub mod trust;
 

@@ -40,7 +40,7 @@ what_to_record = _together(
     output_option("The trace to write; default PROGRAM.clew."),
     click.option(
         "--mode",
-        type=click.Choice(["coverage", "counts"]),
+        type=click.Choice(["coverage", "counts", "full"]),
         default="counts",
         show_default=True,
         help="coverage: which blocks and edges ran. counts: how often each did.",

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("06fa7e2691229ceac941a2a366efbc3bbf145d357f29950a38e748fad51314bf")
+SCHEMA_HASH: Final = bytes.fromhex("f6dacc8bea6898b74d1c85cc0744f9cfbcfeb4f01dcf169d083079e518252e5b")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -36,6 +36,26 @@ DETACH_CODE: Final = 4410455
 """-si_code, and si_value, of the SIGTRAP that fetches a thread out of the code cache when the controller detaches"""
 FULL_WAIT_SECONDS: Final = 5
 """no heartbeat of the controller for so long ends waiting for it; what finds no room then is dropped and counted"""
+PATH_DECISIONS_CELL: Final = 0
+"""mode full: which of a thread's counters holds its decisions since the last surprise"""
+PATH_SURPRISES_CELL: Final = 1
+"""mode full: where the next surprise goes, counted from the end of its buffer: -path_buffer_bytes up to 0, or a little
+beyond
+"""
+PATH_SYMBOLS_CELL: Final = 2
+"""mode full: where the next symbol goes, in the same way"""
+PATH_SURPRISES_LEFT_CELL: Final = 3
+"""mode full: bytes of surprises that left the buffer so far"""
+PATH_SYMBOLS_LEFT_CELL: Final = 4
+"""mode full: bytes of symbols that did"""
+PATH_SURPRISES_OFFSET: Final = 4096
+"""mode full: where the buffer of surprises starts in a thread's counters window"""
+PATH_SYMBOLS_OFFSET: Final = 73728
+"""mode full: where the buffer of symbols starts"""
+PATH_BUFFER_BYTES: Final = 65536
+"""size of either; a number may end up to 4,096 bytes behind it"""
+PATH_WINDOW_BYTES: Final = 143360
+"""mode full: what the path takes of a thread's counters window; the first counter comes behind it"""
 LONGEST_WAIT_SECONDS: Final = 20
 """heartbeats for so long, and nothing else that was waited for: as if there were none, from then on"""
 
@@ -52,6 +72,8 @@ class RecordKind(IntEnum):
     UNMAP = 6
     EVENT = 7
     INVALIDATE = 8
+    PATH_CHUNK = 9
+    PATH_EVENT = 10
 
 
 class ExitKind(IntEnum):
@@ -103,6 +125,22 @@ class EventKind(IntEnum):
     WRITABLE_CODE = 9
     EXECVE_FAILED = 10
     SECCOMP = 11
+
+
+class PathEventKind(IntEnum):
+    """What a path_event record tells of a thread's path (mode full); pc and value as each one says. note: nothing
+    changes; value: number of the system call made at pc. resume: in front of pc the thread went to value: start (pc
+    0), signal, fault, return from a handler. elsewhere: the return or indirect branch at pc led to value. unlike:
+    from now on the conditional branch at value is expected to go the other way than before. code: from now on the
+    code of fragment value is what runs. end: the path ends in front of pc.
+    """
+
+    NOTE = 0
+    RESUME = 1
+    ELSEWHERE = 2
+    UNLIKE = 3
+    CODE = 4
+    END = 5
 
 
 class ReleaseReason(IntEnum):
@@ -221,6 +259,8 @@ IMAGE_RECORD_BYTES: Final = 64
 UNMAP_RECORD_BYTES: Final = 64
 EVENT_RECORD_BYTES: Final = 64
 INVALIDATE_RECORD_BYTES: Final = 64
+PATH_CHUNK_RECORD_BYTES: Final = 64
+PATH_EVENT_RECORD_BYTES: Final = 64
 
 LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
     "SessionHeader": (
@@ -426,7 +466,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "target_fragment_id": (36, "<I"),
             "counter_index": (40, "<I"),
             "edge_kind": (44, "<B"),
-            "reserved": (45, "<19s"),
+            "reserved": (45, "<1s"),
+            "symbol": (46, "<H"),
+            "reserved_more": (48, "<16s"),
         },
     ),
     "LinkRecord": (
@@ -498,6 +540,34 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "tsc": (24, "<Q"),
             "fragment_id": (32, "<I"),
             "reserved": (36, "<28s"),
+        },
+    ),
+    "PathChunkRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "tsc": (8, "<Q"),
+            "start": (16, "<Q"),
+            "size_bytes": (24, "<I"),
+            "stream": (28, "<H"),
+            "reserved": (30, "<34s"),
+        },
+    ),
+    "PathEventRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "event_kind": (2, "<H"),
+            "tid": (4, "<I"),
+            "tsc": (8, "<Q"),
+            "surprise_bytes": (16, "<Q"),
+            "decisions": (24, "<Q"),
+            "symbol_bytes": (32, "<Q"),
+            "depth": (40, "<Q"),
+            "pc": (48, "<Q"),
+            "value": (56, "<Q"),
         },
     ),
 }

@@ -32,6 +32,17 @@ from clew.protocol._constants import (
     MAX_PATH_BYTES,
     NOTE_NAME,
     NOTE_TYPE,
+    PATH_BUFFER_BYTES,
+    PATH_CHUNK_RECORD_BYTES,
+    PATH_DECISIONS_CELL,
+    PATH_EVENT_RECORD_BYTES,
+    PATH_SURPRISES_CELL,
+    PATH_SURPRISES_LEFT_CELL,
+    PATH_SURPRISES_OFFSET,
+    PATH_SYMBOLS_CELL,
+    PATH_SYMBOLS_LEFT_CELL,
+    PATH_SYMBOLS_OFFSET,
+    PATH_WINDOW_BYTES,
     RECORD_BYTES,
     SCHEMA_HASH,
     SESSION_HEADER_BYTES,
@@ -49,6 +60,7 @@ from clew.protocol._constants import (
     EventKind,
     ExitKind,
     Mode,
+    PathEventKind,
     RecordKind,
     ReleaseReason,
     RequestKind,
@@ -89,6 +101,19 @@ __all__ = [
     "MAX_PATH_BYTES",
     "NOTE_NAME",
     "NOTE_TYPE",
+    "PATH_BUFFER_BYTES",
+    "PATH_CHUNK_RECORD",
+    "PATH_CHUNK_RECORD_BYTES",
+    "PATH_DECISIONS_CELL",
+    "PATH_EVENT_RECORD",
+    "PATH_EVENT_RECORD_BYTES",
+    "PATH_SURPRISES_CELL",
+    "PATH_SURPRISES_LEFT_CELL",
+    "PATH_SURPRISES_OFFSET",
+    "PATH_SYMBOLS_CELL",
+    "PATH_SYMBOLS_LEFT_CELL",
+    "PATH_SYMBOLS_OFFSET",
+    "PATH_WINDOW_BYTES",
     "RECORD_BYTES",
     "RECORD_DTYPES",
     "SCHEMA_HASH",
@@ -113,6 +138,7 @@ __all__ = [
     "EventKind",
     "ExitKind",
     "Mode",
+    "PathEventKind",
     "RecordKind",
     "ReleaseReason",
     "RequestKind",
@@ -591,9 +617,25 @@ DYNAMIC_EDGE_RECORD: Final[np.dtype[np.void]] = np.dtype(
             "counter_index",
             "edge_kind",
             "reserved",
+            "symbol",
+            "reserved_more",
         ],
-        "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u8", "<u4", "<u4", "<u4", "<u1", ("<u1", (19,))],
-        "offsets": [0, 2, 4, 8, 16, 24, 32, 36, 40, 44, 45],
+        "formats": [
+            "<u2",
+            "<u2",
+            "<u4",
+            "<u8",
+            "<u8",
+            "<u8",
+            "<u4",
+            "<u4",
+            "<u4",
+            "<u1",
+            ("<u1", (1,)),
+            "<u2",
+            ("<u1", (16,)),
+        ],
+        "offsets": [0, 2, 4, 8, 16, 24, 32, 36, 40, 44, 45, 46, 48],
         "itemsize": 64,
     }
 )
@@ -672,6 +714,37 @@ INVALIDATE_RECORD: Final[np.dtype[np.void]] = np.dtype(
 )
 """A fragment is no longer used: its code went or changed."""
 
+PATH_CHUNK_RECORD: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["kind", "continuations", "tid", "tsc", "start", "size_bytes", "stream", "reserved"],
+        "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u4", "<u2", ("<u1", (34,))],
+        "offsets": [0, 2, 4, 8, 16, 24, 28, 30],
+        "itemsize": 64,
+    }
+)
+"""A piece of one of the streams of a thread's path (mode full). Continuations carry size_bytes of it."""
+
+PATH_EVENT_RECORD: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": [
+            "kind",
+            "event_kind",
+            "tid",
+            "tsc",
+            "surprise_bytes",
+            "decisions",
+            "symbol_bytes",
+            "depth",
+            "pc",
+            "value",
+        ],
+        "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u8", "<u8", "<u8", "<u8", "<u8"],
+        "offsets": [0, 2, 4, 8, 16, 24, 32, 40, 48, 56],
+        "itemsize": 64,
+    }
+)
+"""What a thread's path cannot imply, and where in it that is (mode full)."""
+
 RECORD_DTYPES: Final[dict[RecordKind, np.dtype[np.void]]] = {
     RecordKind.FRAGMENT: FRAGMENT_RECORD,
     RecordKind.CONTINUATION: CONTINUATION_RECORD,
@@ -681,5 +754,7 @@ RECORD_DTYPES: Final[dict[RecordKind, np.dtype[np.void]]] = {
     RecordKind.UNMAP: UNMAP_RECORD,
     RecordKind.EVENT: EVENT_RECORD,
     RecordKind.INVALIDATE: INVALIDATE_RECORD,
+    RecordKind.PATH_CHUNK: PATH_CHUNK_RECORD,
+    RecordKind.PATH_EVENT: PATH_EVENT_RECORD,
 }
 """The dtype of each kind of record."""

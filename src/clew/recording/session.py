@@ -111,7 +111,7 @@ class RecordingSession:
     """
 
     def __init__(self, options: RecordOptions, guard: InterruptGuard | None = None) -> None:
-        if options.mode not in (Mode.COUNTS, Mode.COVERAGE):
+        if options.mode not in (Mode.COUNTS, Mode.COVERAGE, Mode.FULL):
             raise UsageError(f"mode {options.mode.name.lower()}: not there yet; choose counts or coverage")
         self.options = options
         self.pid = Pid(0)

@@ -34,8 +34,12 @@ pub const SIGNAL_STACK_OFFSET: u64 = 0x40_0000;
 pub const SIGNAL_STACK_BYTES: u64 = 0x2_0000;
 pub const FRAME_OFFSET: u64 = 0x48_0000;
 pub const FRAME_BYTES: u64 = 0x1_0000;
-/// Everything below the counters window that a thread uses.
+/// Everything below the shadow stack that a thread uses.
 pub const PRIVATE_BYTES: u64 = 0x4a_0000;
+/// The shadow stack (mode `full`): addresses that returns are expected to lead to. A zero lies below, which is no such address,
+/// and nothing above: who pushes more finds out by a fault (signal/handler.rs).
+pub const SHADOW_OFFSET: u64 = 0x50_1000;
+pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;
 
 /// `pending`: a signal waits to be delivered (see signal/).
 pub const PENDING_SIGNAL: u32 = 1;
@@ -211,6 +215,9 @@ pub struct ThreadContext {
     pub sequence_plain: u32,
     /// The instruction that faulted is not the one at `rip`: it is not executed again.
     pub is_fault_past: u32,
+    /// Open calls on the shadow stack, and how many were forgotten because there was no room for them.
+    pub shadow_depth: u64,
+    pub shadow_forgotten: u64,
 }
 
 /// `sequence_state`: the rest is the number of an exit.
@@ -246,7 +253,8 @@ pub fn context_at(address: u64) -> Option<*mut ThreadContext> {
 
 const _: () = assert!(size_of::<ThreadContext>() <= 4096);
 const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());
-const _: () = assert!(PRIVATE_BYTES <= protocol::THREAD_COUNTERS_OFFSET);
+const _: () = assert!(PRIVATE_BYTES < SHADOW_OFFSET);
+const _: () = assert!(SHADOW_OFFSET + SHADOW_BYTES < protocol::THREAD_COUNTERS_OFFSET);
 const _: () = assert!(BRANCH_TABLE_OFFSET + BRANCH_TABLE_ENTRIES * 8 <= HEAT_OFFSET);
 const _: () = assert!(HEAT_OFFSET + HEAT_CELLS as u64 * 2 <= STACK_OFFSET);
 
@@ -274,6 +282,7 @@ pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence_word);
 pub const GS_SEQUENCE_LEFT: u32 = gs_offset!(sequence_left);
 pub const GS_SEQUENCE_COUNT: u32 = gs_offset!(sequence_count);
 pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence_state);
+pub const GS_SHADOW_DEPTH: u32 = gs_offset!(shadow_depth);
 pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence_undo);
 
 /// gs displacement of the cell that tells how hot a fragment is.
@@ -284,6 +293,17 @@ pub fn gs_heat(fragment: u32) -> u32 {
 /// gs displacement of counter `index`.
 pub fn gs_counter(index: u32) -> u32 {
     protocol::THREAD_COUNTERS_OFFSET as u32 + index * 8
+}
+
+/// gs displacements of the ends of a path's buffers.
+pub const SURPRISES_END_OFFSET: u64 =
+    protocol::THREAD_COUNTERS_OFFSET + protocol::PATH_SURPRISES_OFFSET + protocol::PATH_BUFFER_BYTES;
+pub const SYMBOLS_END_OFFSET: u64 =
+    protocol::THREAD_COUNTERS_OFFSET + protocol::PATH_SYMBOLS_OFFSET + protocol::PATH_BUFFER_BYTES;
+
+/// gs displacement of one of a path's cells.
+pub fn gs_path_cell(cell: u64) -> u32 {
+    gs_counter(cell as u32)
 }
 
 /// gs displacement of a site's first branch table entry.

@@ -50,6 +50,49 @@ impl Emitter<'_> {
         self.dword(immediate);
     }
 
+    /// mov qword gs:[displacement], 0
+    pub fn store_gs_zero(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x67, 0x48, 0xc7, 0x05]);
+        self.gs_displacement(displacement, 4);
+        self.dword(0);
+    }
+
+    /// mov gs:[displacement + index], cl, dl or bl; the index one of r8 to r11
+    pub fn store_gs_low_byte_at(&mut self, displacement: u32, index: Gpr, register: Gpr) {
+        self.bytes(&[0x65, 0x41, 0x88, 0x80 | register.0 << 3 | (index.0 & 7)]);
+        self.dword(displacement);
+    }
+
+    /// mov byte gs:[displacement + index], value; the index one of r8 to r11
+    pub fn store_gs_byte_at(&mut self, displacement: u32, index: Gpr, value: u8) {
+        self.bytes(&[0x65, 0x41, 0xc6, 0x80 | (index.0 & 7)]);
+        self.dword(displacement);
+        self.bytes(&[value]);
+    }
+
+    /// mov gs:[displacement + index], register, one of rax to rdi; the index one of r8 to r11
+    pub fn store_gs_at(&mut self, displacement: u32, index: Gpr, register: Gpr) {
+        self.bytes(&[0x65, 0x49, 0x89, 0x80 | (register.0 & 7) << 3 | (index.0 & 7)]);
+        self.dword(displacement);
+    }
+
+    /// mov gs:[displacement + index * 8], register; both of r8 to r15
+    pub fn store_gs_table(&mut self, displacement: u32, index: Gpr, register: Gpr) {
+        self.bytes(&[0x65, 0x4e, 0x89, 0x04 | (register.0 & 7) << 3, 0xc5 | (index.0 & 7) << 3]);
+        self.dword(displacement);
+    }
+
+    /// mov rcx, gs:[displacement + rcx * 8]
+    pub fn load_rcx_gs_table(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x48, 0x8b, 0x0c, 0xcd]);
+        self.dword(displacement);
+    }
+
+    /// not rcx: changes no flags
+    pub fn invert_rcx(&mut self) {
+        self.bytes(&[0x48, 0xf7, 0xd1]);
+    }
+
     /// inc qword gs:[displacement]: all arithmetic flags but carry change
     pub fn increment_gs(&mut self, displacement: u32) {
         self.bytes(&[0x65, 0x67, 0x48, 0xff, 0x05]);
@@ -234,6 +277,14 @@ impl Emitter<'_> {
         self.bytes(&[0xe8]);
         let place = self.address();
         self.dword(0);
+        place
+    }
+
+    /// jmp rel8; returns the displacement's address for `bind_short`.
+    pub fn jump_short(&mut self) -> u64 {
+        self.bytes(&[0xeb]);
+        let place = self.address();
+        self.bytes(&[0]);
         place
     }
 

@@ -10,6 +10,7 @@ mod instructions;
 #[cfg(not(test))]
 pub mod parking;
 #[cfg(not(test))]
+mod shadow;
 pub mod xmm;
 pub mod xsave;
 

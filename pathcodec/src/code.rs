@@ -1,0 +1,95 @@
+//! The code that paths go through: basic blocks, and where each may lead.
+//!
+//! Tables come from a trace, which may be damaged: every number is checked where it is used.
+
+/// No block.
+pub const NOWHERE: u32 = u32::MAX;
+
+/// What a block ends with, as far as its path is concerned.
+pub mod ending {
+    /// Goes on behind itself: also behind a system call.
+    pub const FALL_THROUGH: u8 = 0;
+    /// A direct jump forwards.
+    pub const JUMP: u8 = 1;
+    /// A direct jump backwards, or to itself: a decision without a choice, so that no cycle of code is without one.
+    pub const BACK_JUMP: u8 = 2;
+    pub const CONDITIONAL: u8 = 3;
+    /// A direct call: a decision without a choice, so that two calls of one function are two places.
+    pub const CALL: u8 = 4;
+    pub const INDIRECT_CALL: u8 = 5;
+    pub const INDIRECT_JUMP: u8 = 6;
+    pub const RETURN: u8 = 7;
+    /// Nothing follows unless an event says what.
+    pub const STOP: u8 = 8;
+}
+
+/// A basic block: 48 bytes, as the controller makes them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Address of its first instruction.
+    pub pc: u64,
+    /// Address behind its last one: what a call at its end pushes.
+    pub end_pc: u64,
+    /// Where a direct branch leads.
+    pub target: u32,
+    /// The block behind it.
+    pub next: u32,
+    /// Its indirect branch's targets, by the numbers that paths have for them, are `targets[first_target..][..n_targets]`.
+    pub first_target: u32,
+    pub n_targets: u32,
+    pub n_instructions: u32,
+    /// `ending`
+    pub ending: u8,
+    /// Of a conditional branch: 1 if it is expected to be taken.
+    pub is_taken: u8,
+    pub reserved: [u8; 10],
+}
+
+const _: () = assert!(size_of::<Block>() == 48);
+
+/// All blocks of a process, and the targets of its indirect branches.
+pub struct Code<'a> {
+    blocks: &'a mut [Block],
+    targets: &'a [u32],
+}
+
+impl<'a> Code<'a> {
+    /// `None` if a block leads back to where it came from without a decision: a path through it might never end.
+    pub fn new(blocks: &'a mut [Block], targets: &'a [u32]) -> Option<Code<'a>> {
+        let leads_forwards = |block: &Block| {
+            let successor = match block.ending {
+                ending::FALL_THROUGH => block.next,
+                ending::JUMP => block.target,
+                _ => return true,
+            };
+            blocks.get(successor as usize).is_none_or(|next| next.pc > block.pc)
+        };
+        if !blocks.iter().all(leads_forwards) {
+            return None;
+        }
+        Some(Code { blocks, targets })
+    }
+
+    pub fn blocks(&self) -> &[Block] {
+        self.blocks
+    }
+
+    pub fn block(&self, index: u32) -> Option<&Block> {
+        self.blocks.get(index as usize)
+    }
+
+    /// From now on the conditional branch at the end of block `index` is expected to be taken, or not.
+    pub fn expect(&mut self, index: u32, is_taken: bool) -> Option<()> {
+        self.blocks.get_mut(index as usize)?.is_taken = u8::from(is_taken);
+        Some(())
+    }
+
+    /// The target that a path has this number for, at the indirect branch of `block`.
+    pub fn target_of(&self, block: &Block, symbol: u16) -> Option<u32> {
+        if u32::from(symbol) >= block.n_targets {
+            return None;
+        }
+        self.targets.get(block.first_target as usize + symbol as usize).copied()
+    }
+}

@@ -1,0 +1,26 @@
+//! Ordered paths: the complete order in which a thread executed basic blocks, as what of it the code does not imply.
+//!
+//! Pure: no allocation, no system, no panic on any input. The runtime links it for the rules that both sides keep, the
+//! controller loads it to read and re-code paths.
+#![cfg_attr(not(test), no_std)]
+
+pub mod advance;
+pub mod code;
+pub mod event;
+#[cfg(feature = "loaded")]
+pub mod ffi;
+pub mod fold;
+pub mod shadow;
+pub mod surprises;
+pub mod symbols;
+pub mod walk;
+
+#[cfg(test)]
+mod tests;
+
+/// The library by itself has nobody to tell; nothing in it panics.
+#[cfg(all(feature = "loaded", not(test)))]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
+}

@@ -1,0 +1,250 @@
+//! Unfolding: from the streams of a path to the blocks that were executed.
+
+use crate::code::{ending, Code, NOWHERE};
+use crate::event::{action, Event, Position};
+use crate::shadow::ShadowStack;
+use crate::surprises::read_surprise;
+use crate::symbols::read_symbol;
+
+/// Why there is no next block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The path ends here.
+    End,
+    /// What was written of the path is used up: the thread was killed, or more is still to come.
+    Cut,
+    /// The path and the code do not fit together.
+    Damaged,
+}
+
+/// What was recorded of one thread, or a stretch of it.
+#[derive(Clone, Copy)]
+pub struct Path<'a> {
+    /// Where the streams here begin, but for the depth.
+    pub start: Position,
+    pub surprises: &'a [u8],
+    pub symbols: &'a [u8],
+    pub events: &'a [Event],
+    /// Decisions behind the last surprise.
+    pub decisions: u64,
+}
+
+/// A place in a path, and what it takes to go on from there.
+pub struct Walker<'a> {
+    code: Code<'a>,
+    path: Path<'a>,
+    stack: ShadowStack<'a>,
+    block: u32,
+    position: Position,
+    /// Decisions that may be made before the next one is a surprise, or unknown.
+    limit: u64,
+    /// Decisions at which the next event comes, if none of the other numbers says that it is later.
+    event_at: u64,
+    next_event: usize,
+    /// How many blocks were executed one by one.
+    #[cfg(test)]
+    pub n_steps: u64,
+}
+
+impl<'a> Walker<'a> {
+    /// At the start of `path`, where `block` would run next and the open calls are those of `stack`.
+    pub fn new(code: Code<'a>, path: Path<'a>, stack: ShadowStack<'a>, block: u32) -> Walker<'a> {
+        let position = path.start;
+        let mut walker = Walker {
+            code,
+            path,
+            stack,
+            block,
+            position,
+            limit: 0,
+            event_at: 0,
+            next_event: 0,
+            #[cfg(test)]
+            n_steps: 0,
+        };
+        walker.find_limit();
+        walker.find_event();
+        walker
+    }
+
+    pub fn position(&self) -> Position {
+        Position { depth: self.stack.depth(), ..self.position }
+    }
+
+    /// The block that would run next.
+    pub fn block(&self) -> u32 {
+        self.block
+    }
+
+    pub fn stack(&self) -> &ShadowStack<'a> {
+        &self.stack
+    }
+
+    pub fn code(&self) -> &Code<'a> {
+        &self.code
+    }
+
+    /// The number of the next event.
+    pub fn next_event(&self) -> usize {
+        self.next_event
+    }
+
+    /// How many decisions go as expected before anything else may happen.
+    pub fn decisions_ahead(&self) -> u64 {
+        let made = self.position.decisions;
+        let event_at = if self.event_at >= made { self.event_at } else { u64::MAX };
+        self.limit.saturating_sub(made).min(event_at.saturating_sub(made + 1))
+    }
+
+    /// Has made so many more decisions, at most `decisions_ahead`, and is where it was.
+    pub fn pass_decisions(&mut self, decisions: u64) {
+        self.position.decisions += decisions;
+    }
+
+    /// Executes one block and returns it.
+    pub fn step(&mut self) -> Result<u32, Stop> {
+        self.settle()?;
+        let elsewhere = if self.position.decisions == self.event_at { self.take_elsewhere() } else { None };
+        let index = self.block;
+        let block = *self.code.block(index).ok_or(Stop::Damaged)?;
+        self.block = match block.ending {
+            ending::FALL_THROUGH => block.next,
+            ending::JUMP => block.target,
+            ending::BACK_JUMP => {
+                self.count()?;
+                block.target
+            }
+            ending::CONDITIONAL => {
+                let is_taken = self.decide()? == (block.is_taken != 0);
+                if is_taken {
+                    block.target
+                } else {
+                    block.next
+                }
+            }
+            ending::CALL => {
+                self.count()?;
+                self.stack.push(block.end_pc, block.next);
+                block.target
+            }
+            ending::INDIRECT_CALL | ending::INDIRECT_JUMP => {
+                let target = match elsewhere {
+                    Some(target) => target,
+                    None => self.take_symbol(index)?,
+                };
+                if block.ending == ending::INDIRECT_CALL {
+                    self.stack.push(block.end_pc, block.next);
+                }
+                target
+            }
+            ending::RETURN => match elsewhere {
+                Some(target) => {
+                    let address = self.code.block(target).map_or(0, |block| block.pc);
+                    self.stack.return_elsewhere(address);
+                    target
+                }
+                None => {
+                    let (_, number) = self.stack.top().ok_or(Stop::Damaged)?;
+                    self.stack.pop();
+                    number
+                }
+            },
+            ending::STOP => NOWHERE,
+            _ => return Err(Stop::Damaged),
+        };
+        #[cfg(test)]
+        {
+            self.n_steps += 1;
+        }
+        Ok(index)
+    }
+
+    /// Makes one decision; whether it goes as expected.
+    fn decide(&mut self) -> Result<bool, Stop> {
+        if self.position.decisions < self.limit {
+            self.position.decisions += 1;
+            return Ok(true);
+        }
+        let rest = self.rest_of_surprises();
+        let (_, size) = read_surprise(rest).ok_or(if rest.is_empty() { Stop::Cut } else { Stop::Damaged })?;
+        self.position.surprise_bytes += size as u64;
+        self.position.decisions = 0;
+        self.find_limit();
+        self.find_event();
+        Ok(false)
+    }
+
+    /// Makes a decision that has one way only.
+    fn count(&mut self) -> Result<(), Stop> {
+        match self.decide()? {
+            true => Ok(()),
+            false => Err(Stop::Damaged),
+        }
+    }
+
+    fn take_symbol(&mut self, index: u32) -> Result<u32, Stop> {
+        let read = self.position.symbol_bytes.wrapping_sub(self.path.start.symbol_bytes);
+        let rest = self.path.symbols.get(read as usize..).unwrap_or(&[]);
+        let (symbol, size) = read_symbol(rest).ok_or(Stop::Cut)?;
+        let block = self.code.block(index).ok_or(Stop::Damaged)?;
+        let target = self.code.target_of(block, symbol).ok_or(Stop::Damaged)?;
+        self.position.symbol_bytes += size as u64;
+        Ok(target)
+    }
+
+    /// Does what the events at this place say: `block` is what really runs next.
+    pub fn settle(&mut self) -> Result<(), Stop> {
+        while self.position.decisions == self.event_at {
+            let Some(event) = self.event_here() else {
+                return Ok(());
+            };
+            match event.action {
+                action::NOTE => {}
+                action::RESUME => self.block = event.value,
+                action::EXPECT => self.code.expect(event.subject, event.value != 0).ok_or(Stop::Damaged)?,
+                action::ELSEWHERE => return Ok(()),
+                action::END => return Err(Stop::End),
+                _ => return Err(Stop::Damaged),
+            }
+            self.pass_event();
+        }
+        Ok(())
+    }
+
+    /// Where the block's end is to lead, if an event says that.
+    fn take_elsewhere(&mut self) -> Option<u32> {
+        let event = self.event_here().filter(|event| event.action == action::ELSEWHERE)?;
+        self.pass_event();
+        Some(event.value)
+    }
+
+    fn event_here(&self) -> Option<Event> {
+        let event = self.path.events.get(self.next_event)?;
+        (event.at == self.position() && event.block == self.block).then_some(*event)
+    }
+
+    fn pass_event(&mut self) {
+        self.next_event += 1;
+        self.find_event();
+    }
+
+    fn rest_of_surprises(&self) -> &'a [u8] {
+        let surprises: &'a [u8] = self.path.surprises;
+        let read = self.position.surprise_bytes.wrapping_sub(self.path.start.surprise_bytes);
+        surprises.get(read as usize..).unwrap_or(&[])
+    }
+
+    fn find_limit(&mut self) {
+        self.limit = match read_surprise(self.rest_of_surprises()) {
+            Some((decisions, _)) => decisions - 1,
+            None => self.path.decisions,
+        };
+    }
+
+    fn find_event(&mut self) {
+        self.event_at = match self.path.events.get(self.next_event) {
+            Some(event) if event.at.surprise_bytes == self.position.surprise_bytes => event.at.decisions,
+            _ => u64::MAX,
+        };
+    }
+}

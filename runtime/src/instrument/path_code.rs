@@ -1,0 +1,99 @@
+//! Code that records in which order everything is executed (mode `full`): decisions, surprises and symbols.
+//!
+//! What a path is, and how its streams are read, is written down in the crate `pathcodec`. Nothing here touches the flags but
+//! counting, which asks where they are dead. Whatever a kill leaves behind is a true beginning of the path: a byte is
+//! written first, then the decisions are cleared, and the offset moves last.
+
+use super::counting::emit_count;
+use super::exits::ExitList;
+use crate::arch::x86_64::context::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
+use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::{Gpr, INDEX, RCX, TARGET};
+use crate::protocol::{PATH_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL};
+use clew_pathcodec::symbols::WIDE_SYMBOL;
+
+/// Emits `decisions += 1`.
+pub fn emit_decision(emitter: &mut Emitter, are_flags_dead: bool, is_lending: bool) {
+    emit_count(emitter, PATH_DECISIONS_CELL as u32, are_flags_dead, is_lending);
+}
+
+/// The end of code that writes: where it leads when the buffer is full, still to be bound.
+#[must_use]
+pub struct FullBuffer {
+    place: u64,
+    /// Where rcx is then.
+    saved: Gpr,
+    is_lending: bool,
+    exit: u32,
+}
+
+impl FullBuffer {
+    /// Emits, behind the jump of exit `exit`, the way by the dispatcher to where that leads: it empties the buffer. `false`: it
+    /// is too far.
+    pub fn emit(self, emitter: &mut Emitter) -> bool {
+        let reaches = emitter.bind_short(self.place);
+        emitter.copy_register(RCX, self.saved);
+        if !self.is_lending {
+            emitter.take_back_lent();
+        }
+        ExitList::emit_stub_jump(emitter, self.exit);
+        reaches
+    }
+}
+
+/// Emits what writes a surprise, in front of the jump of exit `exit`. r10 and r11 are lent from the fragment's start on
+/// (`is_lending`), or only here.
+pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool) -> FullBuffer {
+    let (decisions, offset) = (gs_path_cell(PATH_DECISIONS_CELL), gs_path_cell(PATH_SURPRISES_CELL));
+    if !is_lending {
+        emitter.lend();
+    }
+    emitter.copy_register(INDEX, RCX);
+    emitter.load_gs(TARGET, offset);
+    emitter.load_gs(RCX, decisions);
+    emitter.store_gs_low_byte_at(SURPRISES_END_OFFSET as u32, TARGET, RCX);
+    // All but the lowest byte: more than one takes the long form.
+    emitter.load_gs32(RCX, decisions + 1);
+    let is_short = emitter.jump_rcx_zero();
+    emitter.store_gs_byte_at(SURPRISES_END_OFFSET as u32, TARGET, 0);
+    emitter.load_gs(RCX, decisions);
+    emitter.store_gs_at(SURPRISES_END_OFFSET as u32 + 1, TARGET, RCX);
+    emitter.add_immediate(TARGET, 8);
+    emitter.bind_short(is_short);
+    emitter.store_gs_zero(decisions);
+    emitter.add_immediate(TARGET, 1);
+    emitter.store_gs(offset, TARGET);
+    let place = emit_full_question(emitter, offset);
+    emitter.copy_register(RCX, INDEX);
+    if !is_lending {
+        emitter.take_back_lent();
+    }
+    FullBuffer { place, saved: INDEX, is_lending, exit }
+}
+
+/// Emits what writes a pad's symbol, in front of the jump of its exit `exit`. r10 and r11 are free.
+pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, is_lending: bool) -> FullBuffer {
+    let offset = gs_path_cell(PATH_SYMBOLS_CELL);
+    let end = SYMBOLS_END_OFFSET as u32;
+    emitter.load_gs(INDEX, offset);
+    if symbol < u16::from(WIDE_SYMBOL) {
+        emitter.store_gs_byte_at(end, INDEX, symbol as u8);
+        emitter.add_immediate(INDEX, 1);
+    } else {
+        emitter.store_gs_byte_at(end, INDEX, WIDE_SYMBOL);
+        emitter.store_gs_byte_at(end + 1, INDEX, symbol as u8);
+        emitter.store_gs_byte_at(end + 2, INDEX, (symbol >> 8) as u8);
+        emitter.add_immediate(INDEX, 3);
+    }
+    emitter.store_gs(offset, INDEX);
+    emitter.copy_register(TARGET, RCX);
+    let place = emit_full_question(emitter, offset);
+    emitter.copy_register(RCX, TARGET);
+    FullBuffer { place, saved: TARGET, is_lending, exit }
+}
+
+/// Emits a jump to be bound, for when the offset came to the end of its buffer: it is negative up to there. rcx is lost.
+fn emit_full_question(emitter: &mut Emitter, offset: u32) -> u64 {
+    emitter.load_gs32(RCX, offset + 4);
+    emitter.jump_rcx_zero()
+}

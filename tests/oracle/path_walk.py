@@ -1,0 +1,185 @@
+"""A path unfolded as its format says it, block by block: what the path codec is compared with.
+
+Pure; plain Python, as short as it can be, and slow. Knows nothing of how the codec does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+NOWHERE = 0xFFFFFFFF
+MAX_DEPTH = 1 << 18
+REACH = 1024
+
+
+class Ending(IntEnum):
+    """What a block ends with."""
+
+    FALL_THROUGH = 0
+    JUMP = 1
+    BACK_JUMP = 2
+    CONDITIONAL = 3
+    CALL = 4
+    INDIRECT_CALL = 5
+    INDIRECT_JUMP = 6
+    RETURN = 7
+    STOP = 8
+
+
+class Action(IntEnum):
+    """What an event does."""
+
+    NOTE = 0
+    RESUME = 1
+    ELSEWHERE = 2
+    EXPECT = 3
+    END = 4
+
+
+@dataclass
+class Block:
+    """A basic block; `targets` are its indirect branch's, in the order of their symbols."""
+
+    pc: int
+    end_pc: int
+    ending: Ending
+    target: int = NOWHERE
+    next: int = NOWHERE
+    is_taken: bool = False
+    targets: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something at the place (bytes of surprises, decisions, bytes of symbols, depth, block)."""
+
+    place: tuple[int, int, int, int, int]
+    action: Action
+    subject: int
+    value: int
+
+
+@dataclass
+class Streams:
+    """What is stored of a path. `decisions` are those behind the last surprise."""
+
+    surprises: bytes
+    symbols: bytes
+    events: Sequence[Event]
+    decisions: int
+
+
+class Cut(Exception):
+    """What was stored is used up."""
+
+
+class Damaged(Exception):
+    """Path and code do not fit."""
+
+
+@dataclass
+class PathWalk:
+    """An unfolding under way; iterating gives the blocks executed, and ends where the path does (or raises)."""
+
+    blocks: list[Block]
+    streams: Streams
+    block: int
+    max_depth: int = MAX_DEPTH
+    n_surprise_bytes: int = 0
+    decisions: int = 0
+    n_symbol_bytes: int = 0
+    forgotten: int = 0
+    n_events: int = 0
+    stack: list[tuple[int, int]] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            elsewhere = None
+            while (event := self._event_here()) is not None:
+                if event.action == Action.END:
+                    return
+                self.n_events += 1
+                if event.action == Action.ELSEWHERE:
+                    elsewhere = event.value
+                    break
+                if event.action == Action.RESUME:
+                    self.block = event.value
+                elif event.action == Action.EXPECT:
+                    self.blocks[event.subject].is_taken = bool(event.value)
+            if self.block >= len(self.blocks):
+                raise Damaged
+            executed = self.block
+            self.block = self._leave(self.blocks[executed], elsewhere)
+            yield executed
+
+    def _event_here(self) -> Event | None:
+        if self.n_events == len(self.streams.events):
+            return None
+        event = self.streams.events[self.n_events]
+        depth = self.forgotten + len(self.stack)
+        here = (self.n_surprise_bytes, self.decisions, self.n_symbol_bytes, depth, self.block)
+        return event if event.place == here else None
+
+    def _leave(self, block: Block, elsewhere: int | None) -> int:
+        ending = block.ending
+        if ending == Ending.CONDITIONAL:
+            return block.target if self._decide() == block.is_taken else block.next
+        if ending in (Ending.BACK_JUMP, Ending.CALL) and not self._decide():
+            raise Damaged
+        if ending == Ending.RETURN:
+            return self._return(elsewhere)
+        target = block.target
+        if ending in (Ending.INDIRECT_CALL, Ending.INDIRECT_JUMP):
+            target = self._symbol(block) if elsewhere is None else elsewhere
+        if ending in (Ending.CALL, Ending.INDIRECT_CALL):
+            if len(self.stack) == self.max_depth:
+                self.forgotten += self.max_depth
+                self.stack.clear()
+            self.stack.append((block.end_pc, block.next))
+        if ending == Ending.STOP:
+            return NOWHERE
+        return block.next if ending == Ending.FALL_THROUGH else target
+
+    def _decide(self) -> bool:
+        """Whether the next decision goes as expected."""
+        rest = self.streams.surprises[self.n_surprise_bytes :]
+        if not rest:
+            if self.decisions == self.streams.decisions:
+                raise Cut
+            self.decisions += 1
+            return True
+        size = 1 if rest[0] else 9
+        if len(rest) < size:
+            raise Cut
+        surprise = rest[0] or max(int.from_bytes(rest[1:9], "little"), 1)
+        self.decisions += 1
+        if self.decisions < surprise:
+            return True
+        self.n_surprise_bytes += size
+        self.decisions = 0
+        return False
+
+    def _symbol(self, block: Block) -> int:
+        rest = self.streams.symbols[self.n_symbol_bytes :]
+        size = 3 if rest[:1] == b"\xff" else 1
+        if len(rest) < size:
+            raise Cut
+        symbol = int.from_bytes(rest[1:3], "little") if size == 3 else rest[0]
+        if symbol >= len(block.targets):
+            raise Damaged
+        self.n_symbol_bytes += size
+        return block.targets[symbol]
+
+    def _return(self, elsewhere: int | None) -> int:
+        if elsewhere is None:
+            if not self.stack:
+                raise Damaged
+            return self.stack.pop()[1]
+        address = self.blocks[elsewhere].pc if elsewhere < len(self.blocks) else 0
+        for depth in range(len(self.stack) - 1, max(len(self.stack) - REACH, 0) - 1, -1):
+            if self.stack[depth][0] == address:
+                del self.stack[depth:]
+                break
+        return elsewhere
