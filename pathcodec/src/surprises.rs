@@ -1,15 +1,21 @@
 //! The stream of surprises: after how many decisions a conditional branch went the other way.
 
-/// Announces a number of eight bytes.
-const LONG: u8 = 0;
-const LONG_BYTES: usize = 9;
+/// Announces a number of two bytes; if that is 0, one of eight bytes more.
+const WIDE: u8 = 0;
+const WIDE_BYTES: usize = 3;
+const LONG_BYTES: usize = WIDE_BYTES + 8;
+
+/// The most bytes that a surprise takes.
+pub const MAX_BYTES: usize = LONG_BYTES;
+/// From so many decisions on it takes them.
+pub const FIRST_LONG: u64 = 1 << 16;
 
 /// How many bytes `decisions` takes.
 pub fn size_of_surprise(decisions: u64) -> usize {
-    if (1..256).contains(&decisions) {
-        1
-    } else {
-        LONG_BYTES
+    match decisions {
+        1..256 => 1,
+        256..FIRST_LONG => WIDE_BYTES,
+        _ => LONG_BYTES,
     }
 }
 
@@ -17,11 +23,16 @@ pub fn size_of_surprise(decisions: u64) -> usize {
 pub fn write_surprise(room: &mut [u8], decisions: u64) -> Option<usize> {
     let size = size_of_surprise(decisions);
     let room = room.get_mut(..size)?;
-    if size == 1 {
-        room[0] = decisions as u8;
-    } else {
-        room[0] = LONG;
-        room[1..].copy_from_slice(&decisions.to_le_bytes());
+    match size {
+        1 => room[0] = decisions as u8,
+        WIDE_BYTES => {
+            room[0] = WIDE;
+            room[1..].copy_from_slice(&(decisions as u16).to_le_bytes());
+        }
+        _ => {
+            room[..WIDE_BYTES].fill(WIDE);
+            room[WIDE_BYTES..].copy_from_slice(&decisions.to_le_bytes());
+        }
     }
     Some(size)
 }
@@ -29,9 +40,13 @@ pub fn write_surprise(room: &mut [u8], decisions: u64) -> Option<usize> {
 /// The surprise at the start of `bytes`: its decisions, never 0, and its size. `None`: there is none, or only a part of one.
 pub fn read_surprise(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
-    if first != LONG {
+    if first != WIDE {
         return Some((u64::from(first), 1));
     }
-    let bytes = bytes.get(1..LONG_BYTES)?.try_into().ok()?;
-    Some((u64::from_le_bytes(bytes).max(1), LONG_BYTES))
+    let decisions = u16::from_le_bytes(bytes.get(1..WIDE_BYTES)?.try_into().ok()?);
+    if decisions != 0 {
+        return Some((u64::from(decisions), WIDE_BYTES));
+    }
+    let decisions = u64::from_le_bytes(bytes.get(WIDE_BYTES..LONG_BYTES)?.try_into().ok()?);
+    Some((decisions.max(1), LONG_BYTES))
 }

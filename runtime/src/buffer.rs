@@ -284,18 +284,15 @@ impl RingWriter {
         true
     }
 
-    /// Writes a record and its payload as continuations, or counts them lost.
-    pub fn write<T: Copy>(&self, record: &T, payload: &[u8]) {
+    /// Writes a record and its payload as continuations; `false`: they are lost, and counted so.
+    pub fn write<T: Copy>(&self, record: &T, payload: &[u8]) -> bool {
         const { assert!(size_of::<T>() == protocol::RECORD_BYTES as usize) };
         let part = protocol::CONTINUATION_PAYLOAD_BYTES as usize;
         let n = payload.len().div_ceil(part) as u64;
         let size = (1 + n) * protocol::RECORD_BYTES;
         if !self.wait_for(size) {
-            self.shared.add(status_field!(lost_records), 1);
-            // SAFETY: the slot is mapped, the field aligned.
-            unsafe { AtomicU64::from_ptr(&raw mut (*self.slot_pointer()).lost_records) }
-                .fetch_add(1, Ordering::Relaxed);
-            return;
+            self.count_lost();
+            return false;
         }
         let mut head = self.head().load(Ordering::Relaxed);
         self.store(head, record);
@@ -310,6 +307,14 @@ impl RingWriter {
             self.store(head, &continuation);
         }
         self.head().store(head + protocol::RECORD_BYTES, Ordering::Release);
+        true
+    }
+
+    /// One more record that the trace does not have.
+    pub fn count_lost(&self) {
+        self.shared.add(status_field!(lost_records), 1);
+        // SAFETY: the slot is mapped, the field aligned.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.slot_pointer()).lost_records) }.fetch_add(1, Ordering::Relaxed);
     }
 
     fn store<T: Copy>(&self, position: u64, record: &T) {

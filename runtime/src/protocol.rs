@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xf6, 0xda, 0xcc, 0x8b, 0xea, 0x68, 0x98, 0xb7, 0x4d, 0x1c, 0x85, 0xcc, 0x07, 0x44, 0xf9, 0xcf, 0xbc, 0xfe, 0xb4,
-    0xf0, 0x1d, 0xcf, 0x16, 0x9d, 0x08, 0x30, 0x79, 0xe5, 0x18, 0x25, 0x2e, 0x5b,
+    0x01, 0x3c, 0x7f, 0x22, 0x8e, 0x3d, 0x73, 0x17, 0x34, 0x8c, 0xd2, 0x7f, 0x60, 0xff, 0x1d, 0x57, 0xc2, 0xcc, 0x12,
+    0x39, 0xa1, 0x07, 0x3a, 0x06, 0x3b, 0xa5, 0x38, 0xbd, 0x56, 0x5c, 0xc7, 0xb7,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -42,6 +42,8 @@ pub const PATH_SYMBOLS_CELL: u64 = 0x2;
 pub const PATH_SURPRISES_LEFT_CELL: u64 = 0x3;
 /// mode full: bytes of symbols that did
 pub const PATH_SYMBOLS_LEFT_CELL: u64 = 0x4;
+/// mode full: 1 while what was dropped is not told yet: what is in the buffers belongs to nothing
+pub const PATH_LOST_CELL: u64 = 0x5;
 /// mode full: where the buffer of surprises starts in a thread's counters window
 pub const PATH_SURPRISES_OFFSET: u64 = 0x1000;
 /// mode full: where the buffer of symbols starts
@@ -119,7 +121,10 @@ pub mod event_kind {
 /// value: number of the system call made at pc. resume: in front of pc the thread went to value: start (pc 0), signal,
 /// fault, return from a handler. elsewhere: the return or indirect branch at pc led to value. unlike: from now on the
 /// conditional branch at value is expected to go the other way than before. code: from now on the code of fragment
-/// value is what runs. end: the path ends in front of pc.
+/// value is what runs. end: the path ends in front of pc. checkpoint: where the thread is in front of pc, and what it
+/// did since the last one: streams counters and calls go with it; of the open calls the outermost `value` are as at the
+/// last one. lost: records of the path were dropped since the position before; the checkpoint behind it is where it
+/// goes on.
 pub mod path_event_kind {
     pub const NOTE: u16 = 0;
     pub const RESUME: u16 = 1;
@@ -127,6 +132,18 @@ pub mod path_event_kind {
     pub const UNLIKE: u16 = 3;
     pub const CODE: u16 = 4;
     pub const END: u16 = 5;
+    pub const CHECKPOINT: u16 = 6;
+    pub const LOST: u16 = 7;
+}
+
+/// The streams of a thread's path (mode full). surprises, symbols: see docs/format/paths.md. counters: pairs of a
+/// counter's index (u32) and how much it rose (u64), 12 bytes each. calls: return addresses (u64) of open calls,
+/// outermost first. Counters and calls belong to the next checkpoint.
+pub mod path_stream {
+    pub const SURPRISES: u16 = 0;
+    pub const SYMBOLS: u16 = 1;
+    pub const COUNTERS: u16 = 2;
+    pub const CALLS: u16 = 3;
 }
 
 /// Why a task was released to native: `a` of a `released` event.
@@ -962,7 +979,8 @@ const _: () = assert!(core::mem::offset_of!(InvalidateRecord, tsc) == 24);
 const _: () = assert!(core::mem::offset_of!(InvalidateRecord, fragment_id) == 32);
 const _: () = assert!(core::mem::offset_of!(InvalidateRecord, reserved) == 36);
 
-/// A piece of one of the streams of a thread's path (mode full). Continuations carry size_bytes of it.
+/// A piece of one of the streams of a thread's path (mode full). Continuations carry it. A stream whose start is not
+/// where the one before ended has lost what lies between.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PathChunkRecord {
@@ -976,9 +994,9 @@ pub struct PathChunkRecord {
     pub tsc: u64,
     /// bytes of this stream before it (written by: runtime:thread)
     pub start: u64,
-    /// bytes in it (written by: runtime:thread)
+    /// bytes of the stream in it (written by: runtime:thread)
     pub size_bytes: u32,
-    /// 0 surprises, 1 symbols (written by: runtime:thread)
+    /// enum PathStream (written by: runtime:thread)
     pub stream: u16,
     /// zero (written by: runtime:thread)
     pub reserved: [u8; 34],

@@ -222,6 +222,8 @@ pub struct Exit {
     pub kind: ExitType,
     /// From inside a restartable sequence to its inside.
     pub is_inside: bool,
+    /// It goes the way that the thread's path does not expect (mode full).
+    pub is_surprise: bool,
     /// By which of its entries the jump enters what it is linked to.
     pub entry: Entry,
     /// The pad it belongs to.

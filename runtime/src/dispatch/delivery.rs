@@ -105,7 +105,7 @@ fn let_go_of_mask(context: &mut ThreadContext, mask: u64) {
 }
 
 /// Runs what may read the program's memory by a guarded copy, whose faults must not be blocked.
-pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&ThreadContext) -> T) -> T {
+pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&mut ThreadContext) -> T) -> T {
     if context.blocks_faults == 0 || context.holds_mask != 0 {
         return read(context);
     }
@@ -340,15 +340,16 @@ fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
 }
 
 /// Mode full: the thread's path ends in front of the context's rip, as far as it is recorded.
-pub fn end_path(engine: &Engine, writer: &RingWriter, context: &ThreadContext) {
+pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
     if engine.records_path() {
+        path::go_on(context, writer);
         path::write_event(context, writer, path_event_kind::END, context.rip, 0);
         path::flush(context, writer);
     }
 }
 
 /// Records that the thread is followed no further.
-pub fn note_end(context: &ThreadContext, reason: u16, end: u32) {
+pub fn note_end(context: &mut ThreadContext, reason: u16, end: u32) {
     let engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     write_event(&writer, event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);

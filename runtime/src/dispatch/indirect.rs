@@ -112,7 +112,7 @@ fn dropped_bytes(context: &mut ThreadContext, fragment: &Fragment) -> i64 {
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
-pub fn follow_indirect(context: &ThreadContext, source: u32, target: u64) {
+pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let fragment = *engine.cache.fragment(source);

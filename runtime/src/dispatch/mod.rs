@@ -157,7 +157,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
 }
 
 /// Where the fragment at the context's rip starts; and how often the ranges had changed that it was looked for in.
-fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Result<u64, BuildError> {
+fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -> Result<u64, BuildError> {
     let mut engine = ENGINE.lock();
     *n_changes = engine.ranges.n_changes;
     let writer = writer_of(context, engine.shared);
@@ -177,10 +177,10 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
 }
 
 /// Mode full: empties what is full of the thread's path.
-fn tend_path(context: &ThreadContext) {
+fn tend_path(context: &mut ThreadContext) {
     let engine = ENGINE.lock();
     if engine.records_path() {
-        path::flush_if_full(context, &writer_of(context, engine.shared));
+        path::tend(context, &writer_of(context, engine.shared));
     }
 }
 
@@ -191,7 +191,7 @@ fn note_first_exit(context: &mut ThreadContext, link: u32) {
     }
 }
 
-fn note_exit(context: &ThreadContext, link: u32) {
+fn note_exit(context: &mut ThreadContext, link: u32) {
     let mut engine = ENGINE.lock();
     if engine.is_counting() || engine.cache.exit(link).linked_to != NONE {
         return;
@@ -206,7 +206,7 @@ fn note_exit(context: &ThreadContext, link: u32) {
 fn find_or_build(
     engine: &mut Engine,
     writer: &RingWriter,
-    context: &ThreadContext,
+    context: &mut ThreadContext,
     pc: u64,
     arrival: Arrival,
 ) -> Result<u32, BuildError> {
@@ -227,7 +227,7 @@ fn find_or_build(
     Ok(id)
 }
 
-fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, exit_id: u32, id: u32) {
+fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, exit_id: u32, id: u32) {
     let exit = *engine.cache.exit(exit_id);
     if exit.target != engine.cache.fragment(id).app_pc || !engine.cache.fragment(exit.fragment).is_valid {
         return;
@@ -267,6 +267,9 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
     let exit_id = context.exit_id;
     let exit = *engine.cache.exit(exit_id);
     context.rip = exit.target;
+    if exit.is_surprise {
+        path::write_long_surprise(context);
+    }
     match exit.kind {
         ExitType::Interrupted => {
             context.note_step();
@@ -345,7 +348,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
 }
 
 /// Has hot code laid out anew, and says in the thread's path what is expected from now on.
-fn retire_hot(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, hot: u32) {
+fn retire_hot(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, hot: u32) {
     engine.may_expect_anew = engine.records_path() && THREADS.lock().count_running(engine.shared) == 1;
     engine.retire_hot(writer, context, hot);
     for branch in core::mem::take(&mut engine.expected_anew) {

@@ -213,7 +213,7 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     };
     engine.count_edge(&writer, context, edge);
     if engine.records_path() {
-        path::begin(context);
+        path::begin(context, engine.shared);
         path::write_event(context, &writer, path_event_kind::RESUME, 0, context.rip);
     }
 }

@@ -253,7 +253,7 @@ fn abort(context: &mut ThreadContext, target: u64) {
 }
 
 /// Counts the way from where a sequence was aborted to the context's rip, as that of a signal.
-fn count_edge(context: &ThreadContext, source_pc: u64) {
+fn count_edge(context: &mut ThreadContext, source_pc: u64) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let edge = DynamicEdge { kind: edge_kind::SIGNAL, source_fragment: NONE, source_pc, target_pc: context.rip };

@@ -141,7 +141,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
 }
 
 /// Mode full: says in the path that the call is about to be made.
-fn note_in_path(context: &ThreadContext, call: u64) {
+fn note_in_path(context: &mut ThreadContext, call: u64) {
     let engine = ENGINE.lock();
     if engine.records_path() {
         path::write_event(context, &writer_of(context, engine.shared), path_event_kind::NOTE, context.rip, call);
@@ -298,7 +298,7 @@ fn set_stack(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
 /// rt_sigreturn. Comes back if there is no frame: the call returns, and the kernel sends SIGSEGV (signal_fault in
 /// arch/x86/kernel/signal.c).
 fn return_from_handler(context: &mut ThreadContext) -> i64 {
-    let Some(frame) = delivery::with_faults(context, deliver::read_frame) else {
+    let Some(frame) = delivery::with_faults(context, |context| deliver::read_frame(context)) else {
         delivery::raise_forced(context);
         return 0;
     };

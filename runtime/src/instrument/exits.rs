@@ -29,6 +29,7 @@ pub const BLANK: Exit = Exit {
     next_incoming: NONE,
     kind: ExitType::Jump,
     is_inside: false,
+    is_surprise: false,
     entry: Entry::Plain,
     pad: NONE,
     counter: NONE,
@@ -51,6 +52,11 @@ impl ExitList {
     pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: u32) {
         let patch = emitter.jump_linkable();
         self.add(Exit { target, patch, kind, counter, ..BLANK });
+    }
+
+    /// The jump emitted last is a surprise for the thread's path.
+    pub fn mark_surprise(&mut self) {
+        self.exits[self.length - 1].is_surprise = true;
     }
 
     /// Emits a linkable call of `target`; r11 has the return address for its slot.

@@ -56,7 +56,7 @@ impl Engine {
         }
         let exit_id = exits.next_id();
         let is_lending = fragment.is_hot && scratch::lends_at(&self.ranges, target);
-        let full = symbol.map(|symbol| emit_symbol(&mut emitter, symbol, exit_id, is_lending));
+        let full = symbol.map(|symbol| emit_symbol(&mut emitter, symbol, exit_id));
         if is_lending {
             exits.entry = Entry::Lending;
         } else {

@@ -21,9 +21,10 @@ pub fn emit_decision(emitter: &mut Emitter, are_flags_dead: bool, is_lending: bo
 #[must_use]
 pub struct FullBuffer {
     place: u64,
+    /// Where it leads instead of writing: the dispatcher does that.
+    long: Option<u64>,
     /// Where rcx is then.
     saved: Gpr,
-    is_lending: bool,
     exit: u32,
 }
 
@@ -32,16 +33,17 @@ impl FullBuffer {
     /// is too far.
     pub fn emit(self, emitter: &mut Emitter) -> bool {
         let reaches = emitter.bind_short(self.place);
-        emitter.copy_register(RCX, self.saved);
-        if !self.is_lending {
-            emitter.take_back_lent();
+        if let Some(place) = self.long {
+            emitter.bind(place);
         }
+        emitter.copy_register(RCX, self.saved);
+        emitter.take_back_lent();
         ExitList::emit_stub_jump(emitter, self.exit);
         reaches
     }
 }
 
-/// Emits what writes a surprise, in front of the jump of exit `exit`. r10 and r11 are lent from the fragment's start on
+/// Emits what writes a surprise, in front of the jump of exit `exit`, which is marked with `mark_surprise`. r10 and r11 are lent from the fragment's start on
 /// (`is_lending`), or only here.
 pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool) -> FullBuffer {
     let (decisions, offset) = (gs_path_cell(PATH_DECISIONS_CELL), gs_path_cell(PATH_SURPRISES_CELL));
@@ -52,13 +54,17 @@ pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool) -> Full
     emitter.load_gs(TARGET, offset);
     emitter.load_gs(RCX, decisions);
     emitter.store_gs_low_byte_at(SURPRISES_END_OFFSET as u32, TARGET, RCX);
-    // All but the lowest byte: more than one takes the long form.
+    // All but the lowest byte, and all but the lowest two: more of them take a wider form, or the dispatcher.
     emitter.load_gs32(RCX, decisions + 1);
     let is_short = emitter.jump_rcx_zero();
+    emitter.load_gs32(RCX, decisions + 2);
+    let is_wide = emitter.jump_rcx_zero();
+    let long = Some(emitter.jump());
+    emitter.bind_short(is_wide);
     emitter.store_gs_byte_at(SURPRISES_END_OFFSET as u32, TARGET, 0);
     emitter.load_gs(RCX, decisions);
-    emitter.store_gs_at(SURPRISES_END_OFFSET as u32 + 1, TARGET, RCX);
-    emitter.add_immediate(TARGET, 8);
+    emitter.store_gs_word_at(SURPRISES_END_OFFSET as u32 + 1, TARGET, RCX);
+    emitter.add_immediate(TARGET, 2);
     emitter.bind_short(is_short);
     emitter.store_gs_zero(decisions);
     emitter.add_immediate(TARGET, 1);
@@ -68,11 +74,11 @@ pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool) -> Full
     if !is_lending {
         emitter.take_back_lent();
     }
-    FullBuffer { place, saved: INDEX, is_lending, exit }
+    FullBuffer { place, long, saved: INDEX, exit }
 }
 
 /// Emits what writes a pad's symbol, in front of the jump of its exit `exit`. r10 and r11 are free.
-pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, is_lending: bool) -> FullBuffer {
+pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32) -> FullBuffer {
     let offset = gs_path_cell(PATH_SYMBOLS_CELL);
     let end = SYMBOLS_END_OFFSET as u32;
     emitter.load_gs(INDEX, offset);
@@ -89,7 +95,7 @@ pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, is_lending: bo
     emitter.copy_register(TARGET, RCX);
     let place = emit_full_question(emitter, offset);
     emitter.copy_register(RCX, TARGET);
-    FullBuffer { place, saved: TARGET, is_lending, exit }
+    FullBuffer { place, long: None, saved: TARGET, exit }
 }
 
 /// Emits a jump to be bound, for when the offset came to the end of its buffer: it is negative up to there. rcx is lost.

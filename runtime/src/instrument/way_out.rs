@@ -145,6 +145,7 @@ impl WayOut<'_, '_> {
         });
         self.exits.emit_jump(self.emitter, way.kind, way.target, way.counter);
         if let Some(full) = surprise {
+            self.exits.mark_surprise();
             self.is_broken |= !full.emit(self.emitter);
         }
     }

@@ -1,8 +1,8 @@
 //! A thread's private block: mapping it and filling its context.
 
 use crate::arch::x86_64::context::{
-    ThreadContext, BRANCH_TABLE_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET, SIGNAL_STACK_BYTES,
-    SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
+    ThreadContext, BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET,
+    SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
 use crate::arch::x86_64::gate;
 use crate::buffer::Shared;
@@ -33,7 +33,7 @@ pub fn make(
     if !is_mapped && !map_counters(address, slot, shared) {
         return None;
     }
-    if shared.header().mode == mode::FULL && !map_shadow_stack(address, shared) {
+    if shared.header().mode == mode::FULL && !(map_shadow_stack(address, shared) && map_kept(address, shared)) {
         return None;
     }
     // SAFETY: just mapped, zeroed, large enough, and nobody else's; all-zero is a valid context.
@@ -57,9 +57,18 @@ pub fn make(
 /// Maps an empty shadow stack, and the page below it; what lies above is not mapped. `false`: reported.
 fn map_shadow_stack(address: u64, shared: Shared) -> bool {
     const BELOW: u64 = 0x1000;
+    map_zeros(address + SHADOW_OFFSET - BELOW, BELOW + SHADOW_BYTES, shared)
+}
+
+/// Maps, as zeros, what is kept of a thread's path at checkpoints. `false`: reported.
+pub fn map_kept(address: u64, shared: Shared) -> bool {
+    map_zeros(address + KEPT_COUNTERS_OFFSET, THREAD_STRIDE_BYTES - KEPT_COUNTERS_OFFSET, shared)
+}
+
+fn map_zeros(address: u64, size: u64, shared: Shared) -> bool {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    // SAFETY: a part of the slot's block that nothing else uses.
-    match unsafe { mmap(address + SHADOW_OFFSET - BELOW, BELOW + SHADOW_BYTES, PROT_READ | PROT_WRITE, flags) } {
+    // SAFETY: a part of a slot's block that nothing else uses.
+    match unsafe { mmap(address, size, PROT_READ | PROT_WRITE, flags) } {
         Ok(_) => true,
         Err(error) => {
             shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 2, 0]);

@@ -3,6 +3,7 @@
 //! Knows nothing of signals' delivery or of the dispatcher.
 
 pub mod block;
+pub mod checkpoint;
 pub mod create;
 pub mod path;
 pub mod registry;

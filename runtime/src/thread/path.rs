@@ -3,73 +3,140 @@
 //! Runs in the dispatcher, between two fragments: what translated code has written is complete. The streams, the shadow
 //! stack and the meaning of events are the crate `pathcodec`'s.
 
+use super::checkpoint;
 use crate::arch::x86_64::context::{
     ThreadContext, SHADOW_BYTES, SHADOW_OFFSET, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET,
 };
-use crate::buffer::RingWriter;
+use crate::buffer::{RingWriter, Shared};
 use crate::protocol::{
-    self, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL, PATH_SURPRISES_CELL,
-    PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
+    self, path_event_kind, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
+    PATH_LOST_CELL, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
 };
 use crate::sys::calls::rdtsc;
 use clew_pathcodec::shadow::depth_after;
+use clew_pathcodec::surprises::{write_surprise, FIRST_LONG, MAX_BYTES};
 use clew_pathcodec::symbols::write_symbol as write_into;
 
-/// A chunk is no larger than that, so that the ring holds several.
-const CHUNK_BYTES: usize = 0x2000;
+/// The cells of each stream's buffer, where the next byte goes and what left it, and where it ends; by number of the stream.
+const BUFFERS: [(u64, u64, u64); 2] = [
+    (PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, SURPRISES_END_OFFSET),
+    (PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL, SYMBOLS_END_OFFSET),
+];
 
 /// Makes the path begin here: nothing is written, no call is open.
-pub fn begin(context: &mut ThreadContext) {
-    set_cell(context, PATH_DECISIONS_CELL, 0);
-    for cell in [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL] {
-        set_cell(context, cell, PATH_BUFFER_BYTES.wrapping_neg());
+pub fn begin(context: &mut ThreadContext, shared: Shared) {
+    for number in [
+        PATH_DECISIONS_CELL,
+        PATH_SURPRISES_LEFT_CELL,
+        PATH_SYMBOLS_LEFT_CELL,
+        PATH_LOST_CELL,
+    ] {
+        set_cell(context, number, 0);
     }
-    set_cell(context, PATH_SURPRISES_LEFT_CELL, 0);
-    set_cell(context, PATH_SYMBOLS_LEFT_CELL, 0);
+    for number in [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL] {
+        set_cell(context, number, PATH_BUFFER_BYTES.wrapping_neg());
+    }
     context.shadow_forgotten = 0;
     set_depth(context, 0);
+    checkpoint::begin(context, shared);
 }
 
 /// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
-pub fn write_event(context: &ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) {
-    let record = PathEventRecord {
-        kind: record_kind::PATH_EVENT,
-        event_kind: kind,
-        tid: writer.tid,
-        tsc: rdtsc(),
-        surprise_bytes: cell(context, PATH_SURPRISES_LEFT_CELL) + written(context, PATH_SURPRISES_CELL),
-        decisions: cell(context, PATH_DECISIONS_CELL),
-        symbol_bytes: cell(context, PATH_SYMBOLS_LEFT_CELL) + written(context, PATH_SYMBOLS_CELL),
-        depth: context.shadow_forgotten + context.shadow_depth,
-        pc,
-        value,
-    };
-    writer.write(&record, &[]);
+pub fn write_event(context: &mut ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) {
+    if is_lost(context) {
+        writer.count_lost();
+    } else if !writer.write(&event_here(context, writer, kind, pc, value), &[]) {
+        lose(context);
+    }
+}
+
+/// An event at the path's end as it is now.
+pub fn event_here(context: &ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) -> PathEventRecord {
+    let [surprise_bytes, decisions, symbol_bytes, depth] = position(context);
+    let event_kind = kind;
+    let (kind, tid, tsc) = (record_kind::PATH_EVENT, writer.tid, rdtsc());
+    PathEventRecord { kind, event_kind, tid, tsc, surprise_bytes, decisions, symbol_bytes, depth, pc, value }
+}
+
+/// Bytes of surprises, decisions since the last one, bytes of symbols, and open calls.
+fn position(context: &ThreadContext) -> [u64; 4] {
+    [
+        cell(context, PATH_SURPRISES_LEFT_CELL) + written(context, PATH_SURPRISES_CELL),
+        cell(context, PATH_DECISIONS_CELL),
+        cell(context, PATH_SYMBOLS_LEFT_CELL) + written(context, PATH_SYMBOLS_CELL),
+        context.shadow_forgotten + context.shadow_depth,
+    ]
+}
+
+/// Whether something was dropped, and not told yet.
+fn is_lost(context: &ThreadContext) -> bool {
+    cell(context, PATH_LOST_CELL) != 0
+}
+
+/// Something was dropped here: nothing more of the path can be told until a checkpoint finds room.
+fn lose(context: &mut ThreadContext) {
+    if !is_lost(context) {
+        context.lost_at = position(context);
+        set_cell(context, PATH_LOST_CELL, 1);
+    }
+}
+
+/// Goes on behind what was dropped, if there is room again: in front of the context's rip.
+pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) {
+    if !is_lost(context) {
+        return;
+    }
+    // What is in the buffers follows what was dropped.
+    for (offset_cell, left_cell, _) in BUFFERS {
+        discard(context, offset_cell, left_cell);
+    }
+    let [surprise_bytes, decisions, symbol_bytes, depth] = context.lost_at;
+    let here = event_here(context, writer, path_event_kind::LOST, context.rip, 0);
+    let event = PathEventRecord { surprise_bytes, decisions, symbol_bytes, depth, ..here };
+    if writer.write(&event, &[]) && checkpoint::write_whole(context, writer) {
+        set_cell(context, PATH_LOST_CELL, 0);
+    }
 }
 
 /// A return to `target` that no landing compared: it pops, or says with an event that it went elsewhere.
-pub fn return_to(context: &ThreadContext, writer: &RingWriter, return_pc: u64, target: u64) {
-    let open = shadow_stack(context);
+pub fn return_to(context: &mut ThreadContext, writer: &RingWriter, return_pc: u64, target: u64) {
+    let open = open_calls(context);
     if open.last() == Some(&target) {
         set_depth(context, context.shadow_depth - 1);
         return;
     }
     let left = depth_after(open, target) as u64;
-    write_event(context, writer, protocol::path_event_kind::ELSEWHERE, return_pc, target);
+    write_event(context, writer, path_event_kind::ELSEWHERE, return_pc, target);
     set_depth(context, left);
 }
 
 /// Writes the symbol of an indirect branch that the dispatcher makes itself.
 pub fn write_symbol(context: &ThreadContext, symbol: u16) {
-    let offset = cell(context, PATH_SYMBOLS_CELL);
-    let place = context.self_address.wrapping_add(SYMBOLS_END_OFFSET).wrapping_add(offset);
     let mut bytes = [0; 3];
     let size = write_into(&mut bytes, symbol).unwrap_or(0);
-    for (index, byte) in bytes[..size].iter().enumerate() {
+    append(context, PATH_SYMBOLS_CELL, SYMBOLS_END_OFFSET, &bytes[..size]);
+}
+
+/// Writes the surprise that translated code leaves to the dispatcher, if it did so at the exit just taken, which is one.
+pub fn write_long_surprise(context: &ThreadContext) {
+    let decisions = cell(context, PATH_DECISIONS_CELL);
+    if decisions >= FIRST_LONG {
+        let mut bytes = [0; MAX_BYTES];
+        let size = write_surprise(&mut bytes, decisions).unwrap_or(0);
+        append(context, PATH_SURPRISES_CELL, SURPRISES_END_OFFSET, &bytes[..size]);
+        set_cell(context, PATH_DECISIONS_CELL, 0);
+    }
+}
+
+/// Appends to what is in a buffer.
+fn append(context: &ThreadContext, offset_cell: u64, end_offset: u64, bytes: &[u8]) {
+    let offset = cell(context, offset_cell);
+    let place = context.self_address.wrapping_add(end_offset).wrapping_add(offset);
+    for (index, byte) in bytes.iter().enumerate() {
         // SAFETY: the offset is at most a few bytes past the buffer's end, where there are 4,096 more.
         unsafe { ((place + index as u64) as *mut u8).write_volatile(*byte) };
     }
-    set_cell(context, PATH_SYMBOLS_CELL, offset.wrapping_add(size as u64));
+    set_cell(context, offset_cell, offset.wrapping_add(bytes.len() as u64));
 }
 
 /// Takes back a symbol that a pad wrote last.
@@ -78,45 +145,59 @@ pub fn unwrite_symbol(context: &ThreadContext, symbol: u16) {
     set_cell(context, PATH_SYMBOLS_CELL, cell(context, PATH_SYMBOLS_CELL).wrapping_sub(size as u64));
 }
 
-/// Empties the buffers if one is full.
-pub fn flush_if_full(context: &ThreadContext, writer: &RingWriter) {
+/// Between two fragments: empties the buffers if one is full, and says where the thread is if that was long ago.
+pub fn tend(context: &mut ThreadContext, writer: &RingWriter) {
+    go_on(context, writer);
     let is_full = |number: u64| cell(context, number) as i64 >= 0;
     if is_full(PATH_SURPRISES_CELL) || is_full(PATH_SYMBOLS_CELL) {
         flush(context, writer);
     }
+    if !is_lost(context) && checkpoint::is_due(context) {
+        flush(context, writer);
+        if !checkpoint::write(context, writer) {
+            lose(context);
+        }
+    }
 }
 
 /// Writes what is in the buffers into the ring.
-pub fn flush(context: &ThreadContext, writer: &RingWriter) {
-    let streams = [
-        (PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, SURPRISES_END_OFFSET),
-        (PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL, SYMBOLS_END_OFFSET),
-    ];
-    for (stream, (offset_cell, left_cell, end_offset)) in streams.into_iter().enumerate() {
-        let (left, size) = (cell(context, left_cell), written(context, offset_cell));
-        write_chunks(context, writer, stream as u16, left, end_offset, size);
-        set_cell(context, left_cell, left + size);
-        set_cell(context, offset_cell, PATH_BUFFER_BYTES.wrapping_neg());
+pub fn flush(context: &mut ThreadContext, writer: &RingWriter) {
+    for (stream, (offset_cell, left_cell, end_offset)) in BUFFERS.into_iter().enumerate() {
+        let size = written(context, offset_cell);
+        if size == 0 || is_lost(context) {
+            continue;
+        }
+        let address = context.self_address + end_offset - PATH_BUFFER_BYTES;
+        // SAFETY: the buffer and the slack behind it are mapped, and only this thread writes them, which is here.
+        let bytes = unsafe { core::slice::from_raw_parts(address as *const u8, size as usize) };
+        let left = cell(context, left_cell);
+        if !write_chunk(writer, stream as u16, left, bytes) {
+            lose(context);
+            continue;
+        }
+        discard(context, offset_cell, left_cell);
     }
 }
 
-fn write_chunks(context: &ThreadContext, writer: &RingWriter, stream: u16, start: u64, end_offset: u64, size: u64) {
-    let address = context.self_address + end_offset - PATH_BUFFER_BYTES;
-    // SAFETY: the buffer and the slack behind it are mapped, and only this thread writes them, which is here.
-    let bytes = unsafe { core::slice::from_raw_parts(address as *const u8, size as usize) };
-    for (index, chunk) in bytes.chunks(CHUNK_BYTES).enumerate() {
-        let record = PathChunkRecord {
-            kind: record_kind::PATH_CHUNK,
-            continuations: chunk.len().div_ceil(protocol::CONTINUATION_PAYLOAD_BYTES as usize) as u16,
-            tid: writer.tid,
-            tsc: rdtsc(),
-            start: start + (index * CHUNK_BYTES) as u64,
-            size_bytes: chunk.len() as u32,
-            stream,
-            reserved: [0; 34],
-        };
-        writer.write(&record, chunk);
-    }
+/// Writes a piece of a stream that begins at `start`.
+pub fn write_chunk(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) -> bool {
+    let record = PathChunkRecord {
+        kind: record_kind::PATH_CHUNK,
+        continuations: bytes.len().div_ceil(protocol::CONTINUATION_PAYLOAD_BYTES as usize) as u16,
+        tid: writer.tid,
+        tsc: rdtsc(),
+        start,
+        size_bytes: bytes.len() as u32,
+        stream,
+        reserved: [0; 34],
+    };
+    writer.write(&record, bytes)
+}
+
+/// Empties a buffer.
+fn discard(context: &ThreadContext, offset_cell: u64, left_cell: u64) {
+    set_cell(context, left_cell, cell(context, left_cell) + written(context, offset_cell));
+    set_cell(context, offset_cell, PATH_BUFFER_BYTES.wrapping_neg());
 }
 
 /// Bytes in a buffer.
@@ -125,8 +206,8 @@ fn written(context: &ThreadContext, number: u64) -> u64 {
     cell(context, number).wrapping_add(PATH_BUFFER_BYTES).min(PATH_BUFFER_BYTES + 16)
 }
 
-/// Addresses of the open calls, the outermost first.
-fn shadow_stack(context: &ThreadContext) -> &[u64] {
+/// Return addresses of the open calls, the outermost first, without those that were forgotten.
+pub fn open_calls(context: &ThreadContext) -> &[u64] {
     let depth = context.shadow_depth.min(SHADOW_BYTES / 8) as usize;
     // SAFETY: the thread's own stack, mapped as a whole, which only this thread writes.
     unsafe { core::slice::from_raw_parts((context.self_address + SHADOW_OFFSET) as *const u64, depth) }

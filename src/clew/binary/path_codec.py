@@ -7,7 +7,7 @@ dtypes below. What they mean is written down in docs/format/paths.md.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -24,6 +24,7 @@ __all__ = [
     "Action",
     "Ending",
     "PathCode",
+    "PathStart",
     "PathStreams",
     "PathWalk",
     "Position",
@@ -116,13 +117,27 @@ class PathCode:
 
 @dataclass(frozen=True)
 class PathStreams:
-    """What is stored of a path: bytes of surprises and of symbols, events of dtype EVENT, and the decisions behind the last
-    surprise."""
+    """What is stored of a path, or of a stretch: bytes of surprises and of symbols, events of dtype EVENT, and the decisions
+    behind the last surprise. Of a stretch the streams have so many bytes and decisions before it."""
 
     surprises: bytes
     symbols: bytes
     events: Array
     decisions: int
+    surprise_bytes_before: int = 0
+    symbol_bytes_before: int = 0
+    decisions_before: int = 0
+
+
+@dataclass(frozen=True)
+class PathStart:
+    """Where a walk begins: the block that would run next, and of each open call the return address, u64, and the block
+    there, u32; `forgotten` others were open once."""
+
+    block: int = 0xFFFFFFFF
+    addresses: Array = field(default_factory=lambda: np.zeros(0, np.uint64))
+    blocks: Array = field(default_factory=lambda: np.zeros(0, np.uint32))
+    forgotten: int = 0
 
 
 class Position(ctypes.Structure):
@@ -172,16 +187,20 @@ def _library() -> ctypes.CDLL:
 
 
 class PathWalk:
-    """A walk along a path from its start. Nothing of what it was made from may change meanwhile."""
+    """A walk along a path, or a stretch of it. Nothing of what it was made from may change meanwhile."""
 
-    def __init__(self, code: PathCode, streams: PathStreams, block: int = NOWHERE, max_depth: int = MAX_DEPTH) -> None:
+    def __init__(self, code: PathCode, streams: PathStreams, start: PathStart | None = None) -> None:
         library = _library()
         # What is expected changes on the way.
         blocks = np.array(code.blocks, BLOCK)
         targets = np.ascontiguousarray(code.targets, np.uint32)
         events = np.ascontiguousarray(streams.events, EVENT)
-        addresses, numbers = np.zeros(max_depth, np.uint64), np.zeros(max_depth, np.uint32)
+        start = start or PathStart()
+        depth = min(len(start.addresses), MAX_DEPTH)
+        addresses, numbers = np.zeros(MAX_DEPTH, np.uint64), np.zeros(MAX_DEPTH, np.uint32)
+        addresses[:depth], numbers[:depth] = start.addresses[:depth], start.blocks[:depth]
         surprises, symbols = np.frombuffer(streams.surprises, np.uint8), np.frombuffer(streams.symbols, np.uint8)
+        place = Position(streams.surprise_bytes_before, streams.decisions_before, streams.symbol_bytes_before, 0)
         self._kept = (blocks, targets, events, addresses, numbers, surprises, symbols)
         tables = _Tables(
             blocks=blocks.ctypes.data,
@@ -197,8 +216,11 @@ class PathWalk:
             decisions=streams.decisions,
             addresses=addresses.ctypes.data,
             numbers=numbers.ctypes.data,
-            max_depth=max_depth,
-            block=block,
+            max_depth=MAX_DEPTH,
+            depth=depth,
+            forgotten=start.forgotten,
+            start=place,
+            block=start.block,
         )
         self._state = np.zeros(library.clew_path_walk_bytes() // 8 + 2, np.uint64)
         self._address = ctypes.c_void_p((self._state.ctypes.data + 15) & ~15)

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("f6dacc8bea6898b74d1c85cc0744f9cfbcfeb4f01dcf169d083079e518252e5b")
+SCHEMA_HASH: Final = bytes.fromhex("013c7f228e3d7317348cd27f60ff1d57c2cc1239a1073a063ba538bd565cc7b7")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -48,6 +48,8 @@ PATH_SURPRISES_LEFT_CELL: Final = 3
 """mode full: bytes of surprises that left the buffer so far"""
 PATH_SYMBOLS_LEFT_CELL: Final = 4
 """mode full: bytes of symbols that did"""
+PATH_LOST_CELL: Final = 5
+"""mode full: 1 while what was dropped is not told yet: what is in the buffers belongs to nothing"""
 PATH_SURPRISES_OFFSET: Final = 4096
 """mode full: where the buffer of surprises starts in a thread's counters window"""
 PATH_SYMBOLS_OFFSET: Final = 73728
@@ -132,7 +134,10 @@ class PathEventKind(IntEnum):
     changes; value: number of the system call made at pc. resume: in front of pc the thread went to value: start (pc
     0), signal, fault, return from a handler. elsewhere: the return or indirect branch at pc led to value. unlike:
     from now on the conditional branch at value is expected to go the other way than before. code: from now on the
-    code of fragment value is what runs. end: the path ends in front of pc.
+    code of fragment value is what runs. end: the path ends in front of pc. checkpoint: where the thread is in front
+    of pc, and what it did since the last one: streams counters and calls go with it; of the open calls the outermost
+    `value` are as at the last one. lost: records of the path were dropped since the position before; the checkpoint
+    behind it is where it goes on.
     """
 
     NOTE = 0
@@ -141,6 +146,20 @@ class PathEventKind(IntEnum):
     UNLIKE = 3
     CODE = 4
     END = 5
+    CHECKPOINT = 6
+    LOST = 7
+
+
+class PathStream(IntEnum):
+    """The streams of a thread's path (mode full). surprises, symbols: see docs/format/paths.md. counters: pairs of a
+    counter's index (u32) and how much it rose (u64), 12 bytes each. calls: return addresses (u64) of open calls,
+    outermost first. Counters and calls belong to the next checkpoint.
+    """
+
+    SURPRISES = 0
+    SYMBOLS = 1
+    COUNTERS = 2
+    CALLS = 3
 
 
 class ReleaseReason(IntEnum):

@@ -36,6 +36,7 @@ from clew.protocol._constants import (
     PATH_CHUNK_RECORD_BYTES,
     PATH_DECISIONS_CELL,
     PATH_EVENT_RECORD_BYTES,
+    PATH_LOST_CELL,
     PATH_SURPRISES_CELL,
     PATH_SURPRISES_LEFT_CELL,
     PATH_SURPRISES_OFFSET,
@@ -61,6 +62,7 @@ from clew.protocol._constants import (
     ExitKind,
     Mode,
     PathEventKind,
+    PathStream,
     RecordKind,
     ReleaseReason,
     RequestKind,
@@ -107,6 +109,7 @@ __all__ = [
     "PATH_DECISIONS_CELL",
     "PATH_EVENT_RECORD",
     "PATH_EVENT_RECORD_BYTES",
+    "PATH_LOST_CELL",
     "PATH_SURPRISES_CELL",
     "PATH_SURPRISES_LEFT_CELL",
     "PATH_SURPRISES_OFFSET",
@@ -139,6 +142,7 @@ __all__ = [
     "ExitKind",
     "Mode",
     "PathEventKind",
+    "PathStream",
     "RecordKind",
     "ReleaseReason",
     "RequestKind",
@@ -722,7 +726,9 @@ PATH_CHUNK_RECORD: Final[np.dtype[np.void]] = np.dtype(
         "itemsize": 64,
     }
 )
-"""A piece of one of the streams of a thread's path (mode full). Continuations carry size_bytes of it."""
+"""A piece of one of the streams of a thread's path (mode full). Continuations carry it. A stream whose start is not
+where the one before ended has lost what lies between.
+"""
 
 PATH_EVENT_RECORD: Final[np.dtype[np.void]] = np.dtype(
     {

@@ -19,11 +19,14 @@ from clew.recording.assemble_edges import build_edges
 from clew.recording.assemble_ends import end_at_execution
 from clew.recording.assemble_flow import compute_flow, compute_seen_flow
 from clew.recording.assemble_images import ImageFiles, build_image_map
+from clew.recording.assemble_paths import build_path_tables
 from clew.recording.assemble_records import ParsedRecords, parse_records
-from clew.recording.assemble_tables import FirstIds, build_tables, clean_text
+from clew.recording.assemble_tables import Clock, FirstIds, build_tables, clean_text
 from clew.recording.assemble_versions import assign_versions, find_ends
 from clew.recording.blocks import build_blocks
 from clew.recording.blocks_keys import VSYSCALL_START, KeySpace
+from clew.recording.finish_paths import finish_paths
+from clew.recording.path_weights import weigh_counters
 from clew.recording.raw import RawProcess, SessionInfo
 from clew.store.manifest import Manifest
 from clew.store.writer import TraceWriter
@@ -107,6 +110,13 @@ def _assemble_process(
     blocks = build_blocks(parsed.fragments, flow, space, ends)
     edges = build_edges(flow, blocks)
     images = build_image_map(process.initial_images, parsed.mappings, parsed.unmaps, files)
+    if process.mode == Mode.FULL:
+        clock = Clock(process)
+        weights = weigh_counters(parsed.fragments, flow, blocks, n_counters)
+        paths = finish_paths(process, writer.directory, weights, clock, first.process)
+        starts_ns = [clock.one_to_ns(path.thread.start_tsc) for path in paths]
+        for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, first):
+            writer.write(name, table)
     for name, table in build_tables(process, parsed.fragments, parsed.events, images, blocks, edges, first):
         writer.write(name, table)
 

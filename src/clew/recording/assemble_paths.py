@@ -1,169 +1,176 @@
-"""Ordered paths out of records: the streams of each thread, and the code that they go through.
+"""The tables that reading ordered paths takes: how blocks end, and the numbers of indirect branches' targets.
 
-Runs in the controller, after the target ended. Records come from the target: what does not fit is left out, and the
-path ends where it would have been.
+Runs in the controller, after the target ended. Pure.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from clew.binary.path_codec import BLOCK, EVENT, NOWHERE, Action, Ending, PathCode, PathStreams
-from clew.protocol._generated import (
-    PATH_BUFFER_BYTES,
-    PATH_DECISIONS_CELL,
-    PATH_SURPRISES_CELL,
-    PATH_SURPRISES_OFFSET,
-    PATH_SYMBOLS_CELL,
-    PATH_SYMBOLS_OFFSET,
-    ExitKind,
-    PathEventKind,
-)
-from clew.recording.assemble_records import Fragments
+from clew.protocol._generated import ExitKind
+from clew.recording.assemble_records import Fragments, ParsedRecords
+from clew.recording.assemble_tables import FirstIds, number_blocks
+from clew.recording.assemble_edges import Edges
 from clew.recording.blocks import Blocks
+from clew.recording.finish_paths import FinishedPath
+from clew.recording.raw import RawProcess
+from clew.recording.rows import Rows
+from clew.store.schema import SCHEMAS
 
-__all__ = ["ProcessCode", "build_code", "build_streams"]
+__all__ = ["build_path_tables"]
 
 Array = npt.NDArray[Any]
 
 _MAX_INSTRUCTION_BYTES = 15
+_NO_SYMBOL = 0xFFFF
 
 _ENDINGS = {
-    ExitKind.FALL_THROUGH: Ending.FALL_THROUGH,
-    ExitKind.JUMP: Ending.JUMP,
-    ExitKind.CONDITIONAL: Ending.CONDITIONAL,
-    ExitKind.CALL: Ending.CALL,
-    ExitKind.INDIRECT_JUMP: Ending.INDIRECT_JUMP,
-    ExitKind.INDIRECT_CALL: Ending.INDIRECT_CALL,
-    ExitKind.RETURN: Ending.RETURN,
-    ExitKind.SYSCALL: Ending.FALL_THROUGH,
-    ExitKind.NONE: Ending.STOP,
+    ExitKind.FALL_THROUGH: "fall_through",
+    ExitKind.JUMP: "jump",
+    ExitKind.CONDITIONAL: "conditional",
+    ExitKind.CALL: "call",
+    ExitKind.INDIRECT_JUMP: "indirect_jump",
+    ExitKind.INDIRECT_CALL: "indirect_call",
+    ExitKind.RETURN: "return",
+    ExitKind.SYSCALL: "fall_through",
+    ExitKind.NONE: "stop",
 }
-"""Endings by exit kind. What may go either way forwards or backwards is told apart by its target."""
+_DIRECT = (ExitKind.JUMP, ExitKind.CONDITIONAL, ExitKind.CALL)
 
 
-@dataclass(frozen=True)
-class ProcessCode:
-    """The blocks as the codec wants them, and the address of each one's last instruction, u64."""
+def build_path_tables(
+    process: RawProcess,
+    parsed: ParsedRecords,
+    blocks: Blocks,
+    edges: Edges,
+    paths: list[FinishedPath],
+    starts_ns: list[int],
+    first: FirstIds,
+) -> Iterator[tuple[str, pa.Table]]:
+    """Tables with their names. Call it before `first` is moved past the ids of the process."""
+    fragments = parsed.fragments
+    block_id, kept = number_blocks(blocks, edges, first.block)
+    yield "paths", _paths(process, paths, starts_ns, first)
 
-    code: PathCode
-    branch_pc: Array
-
-
-def build_code(blocks: Blocks, fragments: Fragments, symbols: dict[tuple[int, int], int]) -> ProcessCode:
-    """From basic blocks. `symbols` are numbers by (address of the branch, address of the target)."""
-    n = len(blocks)
-    table = np.zeros(n, BLOCK)
-    table["pc"], table["end_pc"] = blocks.app_pc, blocks.end_pc
-    table["n_instructions"] = blocks.n_instructions
-    endings = np.zeros(max(ExitKind) + 1, np.uint8)
+    branch_pc, target_pc = _find_branches(blocks, fragments)
+    kinds, is_direct = blocks.exit_kind[kept], np.isin(blocks.exit_kind[kept], _DIRECT)
+    endings = np.array(["stop"] * (max(ExitKind) + 1), object)
     for kind, ending in _ENDINGS.items():
         endings[kind] = ending
-    table["ending"] = endings[blocks.exit_kind]
-    has_code = blocks.part_first[1:] > blocks.part_first[:-1]
-    last_part = blocks.parts[blocks.part_first[1:][has_code] - 1]
-    last_fragment = blocks.code.fragment[last_part]
-    target_pc = np.zeros(n, np.uint64)
-    target_pc[has_code] = fragments.target_pc[last_fragment]
-    branch_pc = _last_instructions(blocks, fragments)
-    table["target"] = _find_blocks(blocks, target_pc)
-    table["next"] = _find_blocks(blocks, blocks.end_pc)
-    goes_back = target_pc <= branch_pc
-    table["ending"][(table["ending"] == Ending.JUMP) & goes_back] = Ending.BACK_JUMP
-    table["is_taken"] = (table["ending"] == Ending.CONDITIONAL) & goes_back
-
-    by_branch: dict[int, dict[int, int]] = {}
-    for (branch, target), number in symbols.items():
-        by_branch.setdefault(branch, {})[number] = target
-    targets: list[int] = []
-    indirect = np.flatnonzero(np.isin(table["ending"], (Ending.INDIRECT_CALL, Ending.INDIRECT_JUMP)))
-    for index in indirect.tolist():
-        found = by_branch.get(int(branch_pc[index]), {})
-        table["first_target"][index] = len(targets)
-        table["n_targets"][index] = max(found, default=-1) + 1
-        targets += [found.get(number, 0) for number in range(int(table["n_targets"][index]))]
-    target_blocks = _find_blocks(blocks, np.array(targets, np.uint64))
-    return ProcessCode(PathCode(table, target_blocks.astype(np.uint32)), branch_pc)
+    goes_back = target_pc[kept] <= branch_pc[kept]
+    ending = endings[kinds]
+    ending[(kinds == ExitKind.JUMP) & goes_back] = "back_jump"
+    yield "path_blocks", _table(
+        "path_blocks",
+        process,
+        first,
+        len(kept),
+        block_id=block_id[kept],
+        ending=ending.tolist(),
+        branch_pc=branch_pc[kept],
+        target_pc=pa.array(target_pc[kept], pa.uint64(), mask=~is_direct),
+        is_taken=goes_back & (kinds == ExitKind.CONDITIONAL),
+    )
+    yield "path_targets", _targets(process, parsed, blocks, block_id, branch_pc, first)
+    yield "path_code", _code(process, fragments, first)
 
 
-def build_streams(
-    chunks: list[tuple[int, int, bytes]], events: Array, window: bytes, code: ProcessCode
-) -> PathStreams:
-    """A thread's streams: its chunks (stream, start, bytes), its path_event records, and the first bytes of its counters,
-    which hold what has not left the buffers."""
-    streams = [bytearray(), bytearray()]
-    for stream, start, data in chunks:
-        if stream < len(streams) and start == len(streams[stream]):
-            streams[stream] += data
-    cells = np.frombuffer(window, np.uint64, 8)
-    places = ((PATH_SURPRISES_CELL, PATH_SURPRISES_OFFSET), (PATH_SYMBOLS_CELL, PATH_SYMBOLS_OFFSET))
-    for stream, (cell, offset) in enumerate(places):
-        left = (int(cells[cell]) + PATH_BUFFER_BYTES) % (1 << 64)
-        if left <= PATH_BUFFER_BYTES + 16:
-            streams[stream] += window[offset : offset + left]
-    table = _convert_events(events, code)
-    return PathStreams(bytes(streams[0]), bytes(streams[1]), table, int(cells[PATH_DECISIONS_CELL]))
+def _table(name: str, process: RawProcess, first: FirstIds, n: int, **columns: Any) -> pa.Table:
+    columns |= {"process_id": np.full(n, first.process, np.int32), "pid": np.full(n, process.pid, np.int32)}
+    schema = SCHEMAS[name]
+    arrays = []
+    for field in schema:
+        column = columns[field.name]
+        if pa.types.is_dictionary(field.type):
+            column = pa.array(column, pa.string()).dictionary_encode()
+        arrays.append(column if isinstance(column, pa.Array) else pa.array(column, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _convert_events(records: Array, process: ProcessCode) -> Array:
-    code = process.code
-    records = records[records["event_kind"] != PathEventKind.NOTE]
-    table = np.zeros(len(records), EVENT)
-    for name in ("surprise_bytes", "decisions", "symbol_bytes", "depth"):
-        table[name] = records[name]
-    actions = {
-        PathEventKind.RESUME: Action.RESUME,
-        PathEventKind.ELSEWHERE: Action.ELSEWHERE,
-        PathEventKind.UNLIKE: Action.EXPECT,
-        PathEventKind.END: Action.END,
-    }
-    start_of = {int(pc): index for index, pc in enumerate(code.blocks["pc"])}
-    by_end = {int(pc): index for index, pc in enumerate(process.branch_pc)}
-    expected = code.blocks["is_taken"].copy()
-    for index, record in enumerate(records):
-        kind = PathEventKind(int(record["event_kind"]))
-        pc, value = int(record["pc"]), int(record["value"])
-        table["action"][index] = actions.get(kind, Action.NOTE)
-        table["block"][index] = start_of.get(pc, NOWHERE)
-        if kind == PathEventKind.ELSEWHERE:
-            table["block"][index] = by_end.get(pc, NOWHERE)
-        if kind == PathEventKind.UNLIKE:
-            subject = by_end.get(value, NOWHERE)
-            if subject != NOWHERE:
-                expected[subject] ^= 1
-                table["value"][index] = expected[subject]
-            table["subject"][index] = subject
-        else:
-            table["value"][index] = start_of.get(value, NOWHERE)
-    return table
+def _paths(process: RawProcess, paths: list[FinishedPath], starts_ns: list[int], first: FirstIds) -> pa.Table:
+    return _table(
+        "paths",
+        process,
+        first,
+        len(paths),
+        tid=[path.thread.tid for path in paths],
+        start_ns=starts_ns,
+        file=[path.file for path in paths],
+        stored_bytes=[path.stored_bytes for path in paths],
+        instructions=[path.facts.instructions for path in paths],
+        block_executions=[path.facts.block_executions for path in paths],
+    )
 
 
-def _find_blocks(blocks: Blocks, pc: Array) -> Array:
-    """The blocks that start at `pc`; NOWHERE where none does."""
-    if not len(blocks):
-        return np.full(len(pc), NOWHERE, np.uint32)
-    at = np.minimum(np.searchsorted(blocks.app_pc, pc), len(blocks) - 1)
-    found: Array = np.where(blocks.app_pc[at] == pc, at, NOWHERE)
-    return found
+def _targets(
+    process: RawProcess, parsed: ParsedRecords, blocks: Blocks, block_id: Array, branch_pc: Array, first: FirstIds
+) -> pa.Table:
+    fragments = parsed.fragments
+    rows = parsed.dynamic_edges[parsed.dynamic_edges["symbol"] != _NO_SYMBOL]
+    source = Rows(fragments.fragment_id).find_first(rows["source_fragment_id"])
+    rows, source = rows[source >= 0], source[source >= 0]
+    # Of the branch at a fragment's end: every block that ends with it has the same targets.
+    branch = _find_last_instructions(fragments, source, fragments.end_pc[source])
+    is_indirect = np.isin(blocks.exit_kind, (ExitKind.INDIRECT_JUMP, ExitKind.INDIRECT_CALL))
+    ending = np.flatnonzero(is_indirect & (block_id[: len(blocks)] >= 0))
+    order = ending[np.argsort(branch_pc[ending], kind="stable")]
+    sorted_pc = branch_pc[order]
+    low, high = np.searchsorted(sorted_pc, branch), np.searchsorted(sorted_pc, branch, "right")
+    row = np.repeat(np.arange(len(rows)), high - low)
+    offset = np.arange(len(row)) - np.repeat(np.cumsum(high - low) - (high - low), high - low)
+    block = order[low[row] + offset]
+    columns = np.stack([block_id[block], rows["symbol"][row].astype(np.int64)])
+    _, chosen = np.unique(columns, axis=1, return_index=True)
+    return _table(
+        "path_targets",
+        process,
+        first,
+        len(chosen),
+        block_id=columns[0][chosen],
+        number=columns[1][chosen].astype(np.int32),
+        target_pc=rows["target_pc"][row][chosen].astype(np.uint64),
+    )
 
 
-def _last_instructions(blocks: Blocks, fragments: Fragments) -> Array:
-    """Address of each block's last instruction; its own where it has no code."""
-    found = blocks.app_pc.copy()
+def _code(process: RawProcess, fragments: Fragments, first: FirstIds) -> pa.Table:
+    later = np.flatnonzero(fragments.code_version > 0)
+    return _table(
+        "path_code",
+        process,
+        first,
+        len(later),
+        fragment_id=fragments.fragment_id[later].astype(np.int64),
+        start_pc=fragments.app_pc[later],
+        end_pc=fragments.end_pc[later],
+        code_version=fragments.code_version[later].astype(np.uint32),
+    )
+
+
+def _find_branches(blocks: Blocks, fragments: Fragments) -> tuple[Array, Array]:
+    """Address of each block's last instruction (its own where it has no code), and where its direct branch leads."""
+    branch_pc, target_pc = blocks.app_pc.copy(), np.zeros(len(blocks), np.uint64)
     has_code = np.flatnonzero(blocks.part_first[1:] > blocks.part_first[:-1])
     last_part = blocks.parts[blocks.part_first[1:][has_code] - 1]
-    fragment, end_pc = blocks.code.fragment[last_part], blocks.end_pc[has_code]
-    waiting = np.ones(len(has_code), bool)
+    fragment = blocks.code.fragment[last_part]
+    branch_pc[has_code] = _find_last_instructions(fragments, fragment, blocks.end_pc[has_code])
+    target_pc[has_code] = fragments.target_pc[fragment]
+    return branch_pc, target_pc
+
+
+def _find_last_instructions(fragments: Fragments, fragment: Array, end_pc: Array) -> Array:
+    """Where the instruction of each fragment starts that ends at `end_pc`; its start if none does."""
+    found = fragments.app_pc[fragment].copy()
+    waiting = np.ones(len(fragment), bool)
     for distance in range(1, _MAX_INSTRUCTION_BYTES + 1):
         pc = end_pc - np.uint64(distance)
         waiting &= pc >= fragments.app_pc[fragment]
         here = np.flatnonzero(waiting)
         hits = here[fragments.starts_instruction(fragment[here], pc[here])]
-        found[has_code[hits]] = pc[hits]
+        found[hits] = pc[hits]
         waiting[hits] = False
     return found
-

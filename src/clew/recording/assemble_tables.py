@@ -25,7 +25,7 @@ from clew.recording.rows import add_up
 from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 from clew.store.schema import SCHEMAS
 
-__all__ = ["Clock", "FirstIds", "build_tables"]
+__all__ = ["number_blocks", "Clock", "FirstIds", "build_tables"]
 
 Array = npt.NDArray[Any]
 
@@ -50,15 +50,15 @@ class Clock:
 
     def __init__(self, process: RawProcess) -> None:
         status = process.status
-        self._tsc = int(status["start_tsc"])
-        ticks, nanoseconds = int(status["last_tsc"]) - self._tsc, int(status["last_ns"]) - int(status["start_ns"])
-        self._rate = nanoseconds / ticks if ticks > 0 and nanoseconds > 0 else 0.0
-        self._start_ns, self._end_ns = process.start_ns, max(process.end_ns, process.start_ns)
+        self.start_tsc = int(status["start_tsc"])
+        ticks, nanoseconds = int(status["last_tsc"]) - self.start_tsc, int(status["last_ns"]) - int(status["start_ns"])
+        self.ns_per_tick = nanoseconds / ticks if ticks > 0 and nanoseconds > 0 else 0.0
+        self.start_ns, self._end_ns = process.start_ns, max(process.end_ns, process.start_ns)
 
     def to_ns(self, tsc: Array) -> Array:
         """Nanoseconds, i64, of time stamps."""
-        elapsed = np.where(tsc > self._tsc, tsc - np.uint64(self._tsc), 0).astype(np.float64) * self._rate
-        return self._start_ns + np.minimum(elapsed, self._end_ns - self._start_ns).astype(np.int64)
+        elapsed = np.where(tsc > self.start_tsc, tsc - np.uint64(self.start_tsc), 0).astype(np.float64) * self.ns_per_tick
+        return self.start_ns + np.minimum(elapsed, self._end_ns - self.start_ns).astype(np.int64)
 
     def one_to_ns(self, tsc: int) -> int:
         """Nanoseconds of one time stamp."""
@@ -76,7 +76,7 @@ def build_tables(
 ) -> Iterator[tuple[str, pa.Table]]:
     """Tables with their names; some in several parts. `first` is moved past the ids used, at the end."""
     clock = Clock(process)
-    block_id, kept = _number_blocks(blocks, edges, first.block)
+    block_id, kept = number_blocks(blocks, edges, first.block)
     yield "processes", _processes(process, first.process)
     yield "threads", _threads(process, blocks, edges, clock, first.process)
     yield "images", _images(process, images, clock, first)
@@ -96,7 +96,7 @@ def clean_text(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _number_blocks(blocks: Blocks, edges: Edges, first_id: int) -> tuple[Array, Array]:
+def number_blocks(blocks: Blocks, edges: Edges, first_id: int) -> tuple[Array, Array]:
     """Ids of blocks by index (-1: left out), and the blocks that stay: those that ran, and those that edges touch."""
     stays = np.zeros(len(blocks), bool)
     for ends in (edges.source, edges.target, edges.callee):

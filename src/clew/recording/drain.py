@@ -25,17 +25,21 @@ from clew.address import Pid
 from clew.process.linux import futex_wake, punch_hole
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._generated import (
+    PATH_WINDOW_BYTES,
     RECORD_BYTES,
     STATUS_PAGE,
     STATUS_PAGE_BYTES,
     THREAD_SLOT,
     THREAD_SLOT_BYTES,
     EndKind,
+    Mode,
     RequestKind,
     SlotState,
 )
 from clew.protocol.layout import field_offset
 from clew.recording.journal import FrameKind, ProcessJournal
+from clew.recording.path_drain import PathDrain
+from clew.recording.path_tail import cut_tail
 
 __all__ = ["Drain", "Request"]
 
@@ -64,6 +68,8 @@ class _Stream:
     skipped_bytes: int = 0
     kept_bytes: int = 0
     """Records that the journal took, if only in memory."""
+    path: PathDrain | None = None
+    """Mode full: takes what is of its path."""
     warnings: list[str] = field(default_factory=list)
 
 
@@ -82,6 +88,7 @@ class Drain:
         *,
         process_name: str = "",
         answer: Callable[[Request], int | None] | None = None,
+        mode: int = Mode.COUNTS,
     ) -> None:
         layout = shared.layout
         self._layout = layout
@@ -90,6 +97,7 @@ class Drain:
         self._pid = pid
         self._process_name = process_name
         self._answer = answer
+        self._has_paths = mode == Mode.FULL
         self._slots: npt.NDArray[np.void] = np.frombuffer(
             shared.map, THREAD_SLOT, layout.max_threads, layout.slots_offset
         )
@@ -121,6 +129,7 @@ class Drain:
             stream = self._stream_of(slot)
             self._drain_ring(stream)
             self._refresh_name(stream)
+            self._finish_path(stream)
             self._write_thread(stream, self._slots[slot].copy(), self._journal)
         self._journal.write(FrameKind.STATUS, self.status().tobytes())
 
@@ -130,6 +139,7 @@ class Drain:
             row = self._slots[stream.slot].copy()
             row["state"], row["end_kind"] = SlotState.RUNNING, EndKind.UNKNOWN
             with contextlib.suppress(Exception):
+                self._finish_path(stream)
                 self._write_thread(stream, row, self._journal)
         self._journal.write(FrameKind.STATUS, self.status().tobytes())
 
@@ -147,6 +157,8 @@ class Drain:
         """
         for stream in list(self._streams.values()):
             self._refresh_name(stream)
+            if stream.path is not None:
+                stream.path.save()
             self._write_thread(stream, self._slots[stream.slot].copy(), journal)
         journal.write(FrameKind.STATUS, self.status().tobytes())
 
@@ -195,6 +207,7 @@ class Drain:
         if int(self._requests[slot]) != RequestKind.NONE:
             self._answer_request(slot)
         if state == SlotState.ENDED:
+            self._finish_path(stream)
             self._write_thread(stream, self._slots[slot].copy(), self._journal)
             self._free(slot)
         return moved
@@ -202,7 +215,9 @@ class Drain:
     def _stream_of(self, slot: int) -> _Stream:
         stream = self._streams.get(slot)
         if stream is None:
-            stream = self._streams[slot] = _Stream(self._next_stream, slot)
+            stream = self._streams[slot] = _Stream(self._next_stream, slot, int(self._slots["tid"][slot]))
+            if self._has_paths:
+                stream.path = PathDrain(self._journal.folder, self._journal.number, stream.number)
             self._next_stream += 1
             self._refresh_name(stream)
         return stream
@@ -222,22 +237,40 @@ class Drain:
             at = tail % ring_bytes
             ring = self._layout.rings_offset + slot * ring_bytes
             first_bytes = min(size_bytes, ring_bytes - at)
-            was_written = self._journal.write(
-                FrameKind.RECORDS,
+            self._keep_records(
+                stream,
                 self._view[ring + at : ring + at + first_bytes],
-                second=self._view[ring : ring + size_bytes - first_bytes],
-                stream=stream.number,
-                slot=slot,
+                self._view[ring : ring + size_bytes - first_bytes],
             )
-            if was_written:
-                stream.kept_bytes += size_bytes
-            else:
-                stream.skipped_bytes += size_bytes
             self._set_tail(slot, head)
             self.drained_bytes += size_bytes
         if self._waiters[slot]:
             self._wake(slot, "ring_tail")
         return size_bytes
+
+    def _keep_records(self, stream: _Stream, first: memoryview, second: memoryview) -> None:
+        """Write records, the second of two pieces after the first."""
+        if stream.path is not None:
+            records = np.concatenate([np.frombuffer(piece, np.uint8) for piece in (first, second)])
+            first, second = memoryview(stream.path.take(records.reshape(-1, RECORD_BYTES)).tobytes()), second[:0]
+        size_bytes = len(first) + len(second)
+        if not size_bytes:
+            return
+        was_written = self._journal.write(
+            FrameKind.RECORDS, first, second=second, stream=stream.number, slot=stream.slot
+        )
+        if was_written:
+            stream.kept_bytes += size_bytes
+        else:
+            stream.skipped_bytes += size_bytes
+
+    def _finish_path(self, stream: _Stream) -> None:
+        """Its thread has ended: nothing more comes of the path."""
+        if stream.path is not None:
+            stream.path.finish()
+            failure = stream.path.writer.failure
+            if failure is not None:
+                self._warn(f"{stream.path.writer.path}: {failure.strerror}; the path of thread {stream.tid} ends there")
 
     def _set_tail(self, slot: int, tail: int) -> None:
         self._tails[slot] = tail
@@ -260,7 +293,12 @@ class Drain:
         used = int(self.status()["counters_used"])
         counters_offset = self._shared.offset + self._layout.counters_offset + stream.slot * self._layout.counter_bytes
         end_offset = counters_offset + min(8 * used, self._layout.counter_bytes)
-        for start, end in _data_extents(self._shared.fd, counters_offset, end_offset):
+        first_offset = counters_offset
+        if self._has_paths:
+            first_offset += PATH_WINDOW_BYTES
+            tail = cut_tail(os.pread(self._shared.fd, PATH_WINDOW_BYTES, counters_offset))
+            journal.write(FrameKind.PATH_TAIL, tail, stream=stream.number, slot=stream.slot)
+        for start, end in _data_extents(self._shared.fd, first_offset, end_offset):
             data = os.pread(self._shared.fd, end - start, start)
             _write_counters(journal, stream, data, (start - counters_offset) // 8)
         name = bytes(row["name"]).split(b"\0", 1)[0].decode("utf-8", "replace") or stream.fallback_name

@@ -65,6 +65,8 @@ class FrameKind(IntEnum):
     """JSON: how the process ended."""
     SESSION = 7
     """JSON: what was asked for. The first frame; belongs to no process."""
+    PATH_TAIL = 9
+    """Mode full: what of one stream's path had not left the target (see `path_tail`)."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,11 @@ class ProcessJournal:
     def __init__(self, writer: JournalWriter, number: int) -> None:
         self._writer = writer
         self.number = number
+
+    @property
+    def folder(self) -> Path:
+        """The trace's directory."""
+        return self._writer.path.parent
 
     def write(
         self,

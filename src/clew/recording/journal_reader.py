@@ -34,6 +34,7 @@ class _Found:
     records: dict[int, list[Frame]] = field(default_factory=lambda: defaultdict(list))
     counters: dict[int, list[Frame]] = field(default_factory=lambda: defaultdict(list))
     slots: dict[int, int] = field(default_factory=dict)
+    path_tails: dict[int, bytes] = field(default_factory=dict)
     threads: dict[int, dict[str, Any]] = field(default_factory=dict)
     start: dict[str, Any] | None = None
     end: dict[str, Any] | None = None
@@ -72,6 +73,7 @@ class _Found:
             self.threads[stream] = later.threads[stream]
             self.slots[stream] = later.slots[stream]
             self.counters[stream] = later.counters[stream]
+            self.path_tails[stream] = later.path_tails.get(stream, b"")
         if not self.status["start_tsc"]:
             self.status = later.status
 
@@ -84,6 +86,8 @@ class _Found:
                 self.slots[frame.stream] = frame.slot
             case FrameKind.COUNTERS | FrameKind.SPARSE_COUNTERS:
                 self.counters[frame.stream].append(frame)
+            case FrameKind.PATH_TAIL:
+                self.path_tails[frame.stream] = bytes(frame.payload)
             case FrameKind.THREAD:
                 self.threads[frame.stream] = json.loads(bytes(frame.payload))
                 self.slots[frame.stream] = frame.slot
@@ -190,7 +194,7 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
     own = records = _join_records([frame for stream in sorted(found.records) for frame in found.records[stream]])
     images = [RawImage(**image) for image in start["initial_images"]]
     threads = [
-        _read_thread(found.slots[stream], found.threads.get(stream, {}), found.counters[stream])
+        _read_thread(stream, found)
         for stream in sorted(found.slots)
     ]
     parent = None if found.inherits is None else forked.get(found.inherits)
@@ -220,6 +224,7 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
         records=records,
         threads=threads,
         status=found.status,
+        number=number,
         is_lost=end is not None and bool(end.get("is_lost")),
         warnings=found.warnings,
     )
@@ -243,8 +248,9 @@ def read_counters(frame: Frame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
     return first + np.arange(len(values)), values
 
 
-def _read_thread(slot: int, row: dict[str, Any], frames: list[Frame]) -> RawThread:
-    parts = [read_counters(frame) for frame in frames]
+def _read_thread(stream: int, found: _Found) -> RawThread:
+    row = found.threads.get(stream, {})
+    parts = [read_counters(frame) for frame in found.counters[stream]]
     index = np.concatenate([np.zeros(0, np.int64), *(index for index, _ in parts)])
     value = np.concatenate([np.zeros(0, np.uint64), *(value for _, value in parts)])
     inside = index < MAX_COUNTER_BYTES // 8
@@ -256,7 +262,7 @@ def _read_thread(slot: int, row: dict[str, Any], frames: list[Frame]) -> RawThre
     counters = Counters(index[chosen], value[chosen])
     has_ended = bool(row.get("has_ended", False))
     return RawThread(
-        slot=slot,
+        slot=found.slots[stream],
         tid=Tid(row.get("tid", 0)),
         parent_tid=Tid(row.get("parent_tid", 0)),
         name=row.get("name", ""),
@@ -265,4 +271,6 @@ def _read_thread(slot: int, row: dict[str, Any], frames: list[Frame]) -> RawThre
         end_kind=row.get("end_kind", 0),
         lost_records=row.get("lost_records", 0),
         counters=counters,
+        stream=stream,
+        path_tail=found.path_tails.get(stream, b""),
     )

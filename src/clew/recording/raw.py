@@ -84,6 +84,10 @@ class RawThread:
     end_kind: int
     lost_records: int
     counters: Counters
+    stream: int = 0
+    """Its number in the journal."""
+    path_tail: bytes = b""
+    """Mode full: what of its path had not left the target (see `path_tail`)."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,8 @@ class RawProcess:
     records: npt.NDArray[np.uint8]
     threads: list[RawThread]
     status: np.void
+    number: int = 0
+    """Its number in the journal."""
     is_lost: bool = False
     went_on_unfollowed: bool = False
     warnings: list[str] = field(default_factory=list)

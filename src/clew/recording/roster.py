@@ -100,6 +100,7 @@ class Roster:
                 followed.pid,
                 process_name=followed.name,
                 answer=lambda request: self._answer(followed, request),
+                mode=self._mode,
             )
         return followed.attempt(lambda drain: drain.poll())
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["FORMAT_VERSION", "SCHEMAS"]
+__all__ = ["FORMAT_VERSION", "LATER_TABLES", "SCHEMAS"]
 
 FORMAT_VERSION: Final = 1
 
@@ -108,4 +108,36 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     "events": _schema(
         time_ns=_I64, process_id=_I32, pid=_I32, tid=_I32, kind=_WORD, block_id=(_I64, "null"), details=_TEXT
     ),
+    # Mode full: the file of each thread's ordered path, relative to the trace; docs/format/paths.md. The four tables from
+    # here on are empty in other modes.
+    "paths": _schema(
+        process_id=_I32,
+        pid=_I32,
+        tid=_I32,
+        start_ns=_I64,
+        file=_TEXT,
+        stored_bytes=_I64,
+        instructions=_I64,
+        block_executions=_I64,
+    ),
+    # How each block ends, as far as paths are concerned. branch_pc: its last instruction. target_pc: where its direct branch leads. is_taken: which way of a
+    # conditional branch is expected at a path's beginning.
+    "path_blocks": _schema(
+        process_id=_I32,
+        pid=_I32,
+        block_id=_I64,
+        ending=_WORD,
+        branch_pc=_U64,
+        target_pc=(_U64, "null"),
+        is_taken=pa.bool_(),
+    ),
+    # Where the indirect branch at a block's end leads, by the number that paths have for it.
+    "path_targets": _schema(process_id=_I32, pid=_I32, block_id=_I64, number=_I32, target_pc=_U64),
+    # What is executed from start_pc up to end_pc once a path's event says that of fragment_id.
+    "path_code": _schema(
+        process_id=_I32, pid=_I32, fragment_id=_I64, start_pc=_U64, end_pc=_U64, code_version=_U32
+    ),
 }
+
+LATER_TABLES: Final = frozenset({"paths", "path_blocks", "path_targets", "path_code"})
+"""Tables that the first traces of this format do not have: they are as good as empty there."""

@@ -83,6 +83,11 @@ class Trace:
         """Signals, faults, and what else happened."""
         return self.read("events")
 
+    @cached_property
+    def paths(self) -> pa.Table:
+        """One row per thread whose order of execution was recorded; empty but in mode full."""
+        return self.read("paths")
+
     def parts(self, table: str) -> TableParts:
         """The files of a table."""
         return self._parts[table]

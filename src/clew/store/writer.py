@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from clew.store.manifest import MANIFEST_NAME, Manifest
 from clew.store.row_groups import iter_row_groups
-from clew.store.schema import SCHEMAS
+from clew.store.schema import LATER_TABLES, SCHEMAS
 
 __all__ = ["PART_ROWS", "TraceWriter"]
 
@@ -49,6 +49,11 @@ class TraceWriter:
         self._waiting: dict[str, list[pa.Table]] = {}
         self._waiting_rows: dict[str, int] = {}
         self._tables: dict[str, dict[str, Any]] = {name: {"rows": 0, "parts": []} for name in SCHEMAS}
+
+    @property
+    def directory(self) -> Path:
+        """The trace's."""
+        return self._directory
 
     def write(self, name: str, table: pa.Table) -> None:
         """Append `table`, rows of one process, to the table `name`.
@@ -84,7 +89,8 @@ class TraceWriter:
     def finish(self, manifest: Manifest) -> None:
         """Publish `manifest` with the tables written; the trace is whole then."""
         for name in SCHEMAS:
-            if name in self._waiting or not self._tables[name]["parts"]:
+            is_missing = not self._tables[name]["parts"] and name not in LATER_TABLES
+            if name in self._waiting or is_missing:
                 self._write_part(name)
         text = dataclasses.replace(manifest, tables=self._tables).to_json()
         with self._publish(self._directory / MANIFEST_NAME) as file:
@@ -95,7 +101,10 @@ class TraceWriter:
         with contextlib.suppress(OSError):
             (self._directory / MANIFEST_NAME).unlink(missing_ok=True)
         for name in SCHEMAS:
-            shutil.rmtree(self._directory / name, ignore_errors=True)
+            for part in self._tables[name]["parts"]:
+                (self._directory / part).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                (self._directory / name).rmdir()
 
     @contextlib.contextmanager
     def _publish(self, path: Path) -> Any:

@@ -40,6 +40,10 @@ pub const PRIVATE_BYTES: u64 = 0x4a_0000;
 /// and nothing above: who pushes more finds out by a fault (signal/handler.rs).
 pub const SHADOW_OFFSET: u64 = 0x50_1000;
 pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;
+/// Behind the counters window (mode `full`): what counters and shadow stack were at the last checkpoint.
+pub const KEPT_COUNTERS_OFFSET: u64 = protocol::THREAD_COUNTERS_OFFSET + 0x200_0000;
+pub const KEPT_COUNTERS_BYTES: u64 = KEPT_CALLS_OFFSET - KEPT_COUNTERS_OFFSET;
+pub const KEPT_CALLS_OFFSET: u64 = protocol::THREAD_STRIDE_BYTES - SHADOW_BYTES;
 
 /// `pending`: a signal waits to be delivered (see signal/).
 pub const PENDING_SIGNAL: u32 = 1;
@@ -218,6 +222,14 @@ pub struct ThreadContext {
     /// Open calls on the shadow stack, and how many were forgotten because there was no room for them.
     pub shadow_depth: u64,
     pub shadow_forgotten: u64,
+    /// Checkpoints of the thread's path (thread/checkpoint.rs): when the next one is due, bytes of the streams `counters` and
+    /// `calls` so far, and how many open calls were kept at the last one.
+    pub checkpoint_due: u64,
+    pub counters_written: u64,
+    pub calls_written: u64,
+    pub calls_kept: u64,
+    /// Where in the path the first record was dropped that is not told yet.
+    pub lost_at: [u64; 4],
 }
 
 /// `sequence_state`: the rest is the number of an exit.

@@ -70,9 +70,9 @@ impl Emitter<'_> {
         self.bytes(&[value]);
     }
 
-    /// mov gs:[displacement + index], register, one of rax to rdi; the index one of r8 to r11
-    pub fn store_gs_at(&mut self, displacement: u32, index: Gpr, register: Gpr) {
-        self.bytes(&[0x65, 0x49, 0x89, 0x80 | (register.0 & 7) << 3 | (index.0 & 7)]);
+    /// mov gs:[displacement + index], ax to di; the index one of r8 to r11
+    pub fn store_gs_word_at(&mut self, displacement: u32, index: Gpr, register: Gpr) {
+        self.bytes(&[0x65, 0x66, 0x41, 0x89, 0x80 | (register.0 & 7) << 3 | (index.0 & 7)]);
         self.dword(displacement);
     }
 

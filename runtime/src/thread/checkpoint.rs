@@ -1,0 +1,153 @@
+//! Checkpoints of a thread's path (mode `full`): where the thread is, which calls are open, and how much its counters rose
+//! since the last one. Who reads the path can begin there.
+//!
+//! Runs in the dispatcher, between two fragments, as `path` does.
+
+use super::block::map_kept;
+use super::path::{event_here, open_calls, write_chunk};
+use crate::arch::x86_64::context::{ThreadContext, KEPT_CALLS_OFFSET, KEPT_COUNTERS_BYTES, KEPT_COUNTERS_OFFSET};
+use crate::buffer::{RingWriter, Shared};
+use crate::protocol::{path_event_kind, path_stream, PATH_WINDOW_BYTES};
+use crate::sys::calls::rdtsc;
+
+/// No sooner after another: some milliseconds. A reader walks through as much in a few more.
+const INTERVAL_CYCLES: u64 = 1 << 24;
+/// A checkpoint may take one part in so many of the time.
+const SHARE: u64 = 32;
+/// So many counters more than that are no longer followed: nothing says how much was executed.
+const MAX_COUNTERS: u64 = KEPT_COUNTERS_BYTES / 8;
+/// Counters that are compared at once.
+const GROUP: u64 = 8;
+
+/// The path begins.
+pub fn begin(context: &mut ThreadContext, shared: Shared) {
+    // A slot's block is used by one thread after another, and a fork's child has its parent's.
+    map_kept(context.self_address, shared);
+    context.checkpoint_due = rdtsc() + INTERVAL_CYCLES;
+    (context.counters_written, context.calls_written, context.calls_kept) = (0, 0, 0);
+}
+
+pub fn is_due(context: &ThreadContext) -> bool {
+    rdtsc() >= context.checkpoint_due
+}
+
+/// Writes a checkpoint that shows all open calls.
+pub fn write_whole(context: &mut ThreadContext, writer: &RingWriter) -> bool {
+    context.calls_kept = 0;
+    write(context, writer)
+}
+
+/// Writes a checkpoint in front of the context's rip. `false`: something of it was dropped.
+pub fn write(context: &mut ThreadContext, writer: &RingWriter) -> bool {
+    let start = rdtsc();
+    let Some(n_same) = write_counters(context, writer).then(|| write_calls(context, writer)).flatten() else {
+        return false;
+    };
+    let event = event_here(context, writer, path_event_kind::CHECKPOINT, context.rip, n_same);
+    let end = rdtsc();
+    context.checkpoint_due = end + INTERVAL_CYCLES.max(end.wrapping_sub(start).saturating_mul(SHARE));
+    writer.write(&event, &[])
+}
+
+/// Writes how much each counter rose, and keeps what they are.
+fn write_counters(context: &mut ThreadContext, writer: &RingWriter) -> bool {
+    let first = PATH_WINDOW_BYTES / 8;
+    // SAFETY: the status page is mapped.
+    let n_used = unsafe { (&raw const (*writer.shared.status()).counters_used).read_volatile() };
+    let end = n_used.min(writer.shared.header().counter_bytes / 8).min(MAX_COUNTERS);
+    let mut piece = Piece { bytes: [0; Piece::BYTES], used: 0 };
+    let kept = (context.self_address + KEPT_COUNTERS_OFFSET) as *mut u64;
+    let counters = context.counter(0);
+    for group in (first..end).step_by(GROUP as usize) {
+        let group_end = (group + GROUP).min(end);
+        // SAFETY: counters below `end` are inside the thread's window, and there is room for as many kept ones; only this
+        // thread writes either.
+        let rise = |index: u64| unsafe {
+            let index = index as usize;
+            counters.add(index).read_volatile().wrapping_sub(kept.add(index).read_volatile())
+        };
+        if (group..group_end).fold(0, |all, index| all | rise(index)) == 0 {
+            continue;
+        }
+        for index in group..group_end {
+            let rose = rise(index);
+            if rose == 0 {
+                continue;
+            }
+            if !piece.has_room() && !piece.send(context, writer, kept) {
+                return false;
+            }
+            piece.add(index as u32, rose);
+        }
+    }
+    piece.send(context, writer, kept)
+}
+
+/// Writes the open calls that are not as they were at the last checkpoint; how many are. `None`: dropped.
+fn write_calls(context: &mut ThreadContext, writer: &RingWriter) -> Option<u64> {
+    const PIECE: usize = 0x1000;
+    let kept = (context.self_address + KEPT_CALLS_OFFSET) as *mut u64;
+    let open = open_calls(context);
+    let mut written = context.calls_written;
+    // SAFETY: there is room for as many kept addresses as may be open; only this thread touches them.
+    let is_same = |index: usize| unsafe { kept.add(index).read_volatile() == open[index] };
+    let n_same = (0..open.len().min(context.calls_kept as usize)).take_while(|index| is_same(*index)).count();
+    for calls in open[n_same..].chunks(PIECE) {
+        // SAFETY: plain memory of as many bytes.
+        let bytes = unsafe { core::slice::from_raw_parts(calls.as_ptr().cast::<u8>(), size_of_val(calls)) };
+        if !write_chunk(writer, path_stream::CALLS, written, bytes) {
+            return None;
+        }
+        written += bytes.len() as u64;
+    }
+    for (index, address) in open.iter().enumerate().skip(n_same) {
+        // SAFETY: as above.
+        unsafe { kept.add(index).write_volatile(*address) };
+    }
+    let n_open = open.len() as u64;
+    (context.calls_written, context.calls_kept) = (written, n_open);
+    Some(n_same as u64)
+}
+
+/// Counters on their way into the ring.
+struct Piece {
+    bytes: [u8; Piece::BYTES],
+    used: usize,
+}
+
+impl Piece {
+    /// Index and rise.
+    const ENTRY_BYTES: usize = 12;
+    const BYTES: usize = 300 * Self::ENTRY_BYTES;
+
+    fn has_room(&self) -> bool {
+        self.used < Self::BYTES
+    }
+
+    fn add(&mut self, index: u32, rise: u64) {
+        let entry = &mut self.bytes[self.used..self.used + Self::ENTRY_BYTES];
+        entry[..4].copy_from_slice(&index.to_le_bytes());
+        entry[4..].copy_from_slice(&rise.to_le_bytes());
+        self.used += Self::ENTRY_BYTES;
+    }
+
+    /// Writes them, and has them kept; `false`: dropped. `kept` are the kept counters.
+    fn send(&mut self, context: &mut ThreadContext, writer: &RingWriter, kept: *mut u64) -> bool {
+        let bytes = &self.bytes[..core::mem::take(&mut self.used)];
+        if bytes.is_empty() {
+            return true;
+        }
+        if !write_chunk(writer, path_stream::COUNTERS, context.counters_written, bytes) {
+            return false;
+        }
+        context.counters_written += bytes.len() as u64;
+        for entry in bytes.chunks_exact(Self::ENTRY_BYTES) {
+            let (index, rise) = entry.split_at(4);
+            let index = u32::from_le_bytes(index.try_into().unwrap_or_default()) as usize;
+            let rise = u64::from_le_bytes(rise.try_into().unwrap_or_default());
+            // SAFETY: an index that `add` was given: there is room for as many.
+            unsafe { kept.add(index).write_volatile(kept.add(index).read_volatile().wrapping_add(rise)) };
+        }
+        true
+    }
+}

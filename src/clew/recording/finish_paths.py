@@ -1,0 +1,144 @@
+"""Makes the paths of a process' threads whole: what had not left the target, and the index.
+
+Runs in the controller, after the target ended. Of a path that was recorded nothing is read again but its checkpoints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
+from clew.recording.assemble_tables import Clock
+from clew.recording.path_tail import PathTail, read_tail
+from clew.recording.path_weights import CounterWeights
+from clew.recording.raw import RawProcess, RawThread
+from clew.store.path_checkpoints import decode_checkpoints, unshuffle
+from clew.store.path_frames import (
+    FOLDER_NAME,
+    HEADER_BYTES,
+    Frame,
+    FrameKind,
+    compress,
+    encode_frame,
+    file_name,
+    iter_frames,
+    read_payload,
+)
+from clew.store.path_index import FRAME, PLACE, PathFacts, PathIndex, append_index
+
+__all__ = ["FinishedPath", "finish_paths"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class FinishedPath:
+    """The path of a thread: its file in the trace, and facts."""
+
+    thread: RawThread
+    file: str
+    stored_bytes: int
+    facts: PathFacts
+
+
+def finish_paths(
+    process: RawProcess, folder: Path, weights: CounterWeights, clock: Clock, process_id: int
+) -> list[FinishedPath]:
+    """Finish the path of each thread that has one; `folder` is the trace's. Raises OSError if there is no room."""
+    finished = []
+    for thread in process.threads:
+        path = folder / FOLDER_NAME / file_name(process.number, thread.stream)
+        if path.is_file() or thread.path_tail:
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+            facts = _finish(path, process, thread, weights, clock, process_id)
+            finished.append(FinishedPath(thread, f"{FOLDER_NAME}/{path.name}", path.stat().st_size, facts))
+    return finished
+
+
+def _finish(
+    path: Path, process: RawProcess, thread: RawThread, weights: CounterWeights, clock: Clock, process_id: int
+) -> PathFacts:
+    with open(path, "rb") as file:
+        frames = [frame for frame in iter_frames(file) if frame.kind != FrameKind.INDEX]
+        size_bytes = frames[-1].end_offset if frames else 0
+        ends = {kind: max((frame.end for frame in frames if frame.kind == kind), default=0) for kind in FrameKind}
+        places = _weigh_checkpoints(file, frames, weights)
+        is_lost = _ends_in_loss(file, frames)
+    tail = _fitting_tail(thread.path_tail, ends, is_lost=is_lost)
+    with open(path, "r+b") as file:
+        # An index that is there was made in vain: the recording was cut off behind it.
+        file.truncate(size_bytes)
+        file.seek(size_bytes)
+        for kind, data in ((FrameKind.SURPRISES, tail.surprises), (FrameKind.SYMBOLS, tail.symbols)):
+            if data:
+                frame = encode_frame(kind, ends[kind], len(data), compress(data), len(data))
+                offset = file.tell()
+                file.write(frame)
+                frames.append(Frame(kind, ends[kind], len(data), len(frame) - HEADER_BYTES, len(data), offset))
+    instructions, executions = weights.weigh(thread.counters.index, thread.counters.value)
+    facts = PathFacts(
+        pid=process.pid,
+        tid=thread.tid,
+        process_id=process_id,
+        instructions=instructions,
+        block_executions=executions,
+        surprise_bytes=ends[FrameKind.SURPRISES] + len(tail.surprises),
+        symbol_bytes=ends[FrameKind.SYMBOLS] + len(tail.symbols),
+        events=ends[FrameKind.EVENTS],
+        decisions=tail.decisions,
+        is_lost_at_end=is_lost or tail.is_lost,
+        tsc=clock.start_tsc,
+        ns=clock.start_ns,
+        ns_per_tick=clock.ns_per_tick,
+    )
+    table = np.zeros(len(frames), FRAME)
+    for name in ("kind", "stored_bytes", "content_bytes", "start", "size", "offset"):
+        table[name] = [getattr(frame, name) for frame in frames]
+    append_index(path, PathIndex(facts, table, places))
+    return facts
+
+
+def _weigh_checkpoints(file: Any, frames: list[Frame], weights: CounterWeights) -> Array:
+    found = []
+    instructions = executions = 0
+    for frame in frames:
+        if frame.kind != FrameKind.CHECKPOINTS:
+            continue
+        for checkpoint in decode_checkpoints(read_payload(file, frame), frame.size):
+            more_instructions, more_executions = weights.weigh(checkpoint.index, checkpoint.rise)
+            instructions, executions = instructions + more_instructions, executions + more_executions
+            head = checkpoint.head
+            found.append(
+                (
+                    *(int(head[name]) for name in ("tsc", "surprise_bytes", "symbol_bytes", "events")),
+                    *(max(instructions, 0), max(executions, 0), int(head["is_after_loss"])),
+                )
+            )
+    return np.array(found, PLACE)
+
+
+def _ends_in_loss(file: Any, frames: list[Frame]) -> bool:
+    """Whether the last event is one that tells of something dropped, and no checkpoint came after it."""
+    events = [frame for frame in frames if frame.kind == FrameKind.EVENTS]
+    if not events:
+        return False
+    last = unshuffle(read_payload(file, events[-1]), PATH_EVENT_RECORD)[-1]
+    return int(last["event_kind"]) == PathEventKind.LOST
+
+
+def _fitting_tail(data: bytes, ends: dict[FrameKind, int], *, is_lost: bool) -> PathTail:
+    """What of a tail follows what left the target before: all of it, or nothing."""
+    try:
+        tail = read_tail(data)
+    except ValueError:
+        return PathTail(0, b"", 0, b"", 0, is_lost=False)
+    fits = (tail.surprises_left, tail.symbols_left) == (ends[FrameKind.SURPRISES], ends[FrameKind.SYMBOLS])
+    if fits and not tail.is_lost and not is_lost:
+        return tail
+    return PathTail(0, b"", 0, b"", 0, tail.is_lost)

@@ -1,0 +1,85 @@
+"""What of a thread's path had not left the target when the thread ended, was killed, or was looked at (mode `full`).
+
+Runs in the controller. Pure. The target writes its cells and buffers all the time, and may write anything there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from clew.protocol._generated import (
+    PATH_BUFFER_BYTES,
+    PATH_DECISIONS_CELL,
+    PATH_LOST_CELL,
+    PATH_SURPRISES_CELL,
+    PATH_SURPRISES_LEFT_CELL,
+    PATH_SURPRISES_OFFSET,
+    PATH_SYMBOLS_CELL,
+    PATH_SYMBOLS_LEFT_CELL,
+    PATH_SYMBOLS_OFFSET,
+)
+
+__all__ = ["PathTail", "cut_tail", "read_tail"]
+
+_N_CELLS: Final = 8
+_SLACK_BYTES: Final = 16
+"""The last number in a buffer may end so far behind it."""
+
+
+@dataclass(frozen=True)
+class PathTail:
+    """What was left in a thread's buffers: bytes of surprises and symbols, after so many that had left, and the decisions
+    behind the last surprise. `is_lost`: it follows something that was dropped, and belongs to nothing."""
+
+    surprises_left: int
+    surprises: bytes
+    symbols_left: int
+    symbols: bytes
+    decisions: int
+    is_lost: bool
+
+
+def cut_tail(window: bytes) -> bytes:
+    """The used part of a path's window: its cells, then what is in the buffers."""
+    cells = _cells_of(window)
+    surprises, symbols = _used_bytes(cells)
+    return (
+        window[: 8 * _N_CELLS]
+        + window[PATH_SURPRISES_OFFSET : PATH_SURPRISES_OFFSET + surprises]
+        + window[PATH_SYMBOLS_OFFSET : PATH_SYMBOLS_OFFSET + symbols]
+    )
+
+
+def read_tail(tail: bytes) -> PathTail:
+    """What `cut_tail` made. Raises ValueError if it is too short."""
+    if len(tail) < 8 * _N_CELLS:
+        raise ValueError("a path's tail is cut off")
+    cells = _cells_of(tail)
+    surprises, symbols = _used_bytes(cells)
+    content = tail[8 * _N_CELLS :]
+    return PathTail(
+        surprises_left=cells[PATH_SURPRISES_LEFT_CELL],
+        surprises=content[:surprises],
+        symbols_left=cells[PATH_SYMBOLS_LEFT_CELL],
+        symbols=content[surprises : surprises + symbols],
+        decisions=cells[PATH_DECISIONS_CELL],
+        is_lost=cells[PATH_LOST_CELL] != 0,
+    )
+
+
+def _cells_of(data: bytes) -> list[int]:
+    cells: list[int] = np.frombuffer(data, np.uint64, _N_CELLS).tolist()
+    return cells
+
+
+def _used_bytes(cells: list[int]) -> tuple[int, int]:
+    """Bytes in the buffers. A cell counts from its buffer's end, below 0."""
+
+    def used(number: int) -> int:
+        size = (cells[number] + PATH_BUFFER_BYTES) % (1 << 64)
+        return size if size <= PATH_BUFFER_BYTES + _SLACK_BYTES else 0
+
+    return used(PATH_SURPRISES_CELL), used(PATH_SYMBOLS_CELL)

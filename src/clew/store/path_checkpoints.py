@@ -1,0 +1,107 @@
+"""Checkpoints of a path as its file has them: places at which reading can begin.
+
+Runs in the controller. Pure. A frame of checkpoints holds four tables, each with the first bytes of all rows first, then
+all second ones and so on: their heads, of dtype CHECKPOINT; which counters rose since the checkpoint before (u32, how
+much higher than the one before its index is, the first one of each than 0); by how much each did (u64); and the return
+addresses (u64) of the open calls that are not as at the checkpoint before in the same frame, the outermost first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["CHECKPOINT", "STATE", "Checkpoint", "decode_checkpoints", "encode_checkpoints", "shuffle", "unshuffle"]
+
+Array = npt.NDArray[Any]
+
+CHECKPOINT: Final = np.dtype(
+    [
+        ("tsc", "<u8"),
+        ("surprise_bytes", "<u8"),
+        ("decisions", "<u8"),
+        ("symbol_bytes", "<u8"),
+        ("depth", "<u8"),
+        ("pc", "<u8"),
+        ("events", "<u8"),
+        ("n_counters", "<u4"),
+        ("n_calls", "<u4"),
+        ("n_same", "<u4"),
+        ("is_after_loss", "<u4"),
+    ]
+)
+"""A place in a path, in front of the instruction at `pc`, at time stamp `tsc`: so many bytes of both streams lie before it,
+decisions since the last surprise, and events; `depth` calls are open. `n_counters` counters rose; of its calls `n_same` are
+as before and `n_calls` follow. `is_after_loss`: what lies before it and behind the event `lost` was dropped."""
+
+STATE: Final = np.dtype([("event", "<u8"), ("kind", "<u8"), ("value", "<u8")])
+"""An event (its number) that changes how the path is read from there on: its `kind` and `value`. They are kept apart so that
+not all events have to be read for that."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One of dtype CHECKPOINT, with indices of counters (u32) and by how much they rose (u64), and all open calls (u64)."""
+
+    head: np.void
+    index: Array
+    rise: Array
+    calls: Array
+
+
+def encode_checkpoints(checkpoints: list[Checkpoint]) -> bytes:
+    """The content of a frame."""
+    heads = np.array([one.head for one in checkpoints], CHECKPOINT)
+    calls = []
+    before = np.zeros(0, np.uint64)
+    for head, one in zip(heads, checkpoints, strict=True):
+        n = min(len(before), len(one.calls))
+        differs = np.flatnonzero(before[:n] != one.calls[:n])
+        n_same = int(differs[0]) if len(differs) else n
+        head["n_counters"], head["n_same"], head["n_calls"] = len(one.index), n_same, len(one.calls) - n_same
+        calls.append(one.calls[n_same:])
+        before = one.calls
+    steps = [np.diff(one.index, prepend=np.uint32(0)).astype("<u4") for one in checkpoints]
+    rises = [one.rise.astype("<u8") for one in checkpoints]
+    tables = (heads, np.concatenate(steps), np.concatenate(rises), np.concatenate(calls).astype("<u8"))
+    return b"".join(map(shuffle, tables))
+
+
+def decode_checkpoints(content: bytes, n: int) -> list[Checkpoint]:
+    """The checkpoints of a frame of `n`. Raises ValueError if that can't be."""
+    heads = unshuffle(content[: n * CHECKPOINT.itemsize], CHECKPOINT)
+    n_counters, n_calls = (heads[name].astype(np.int64) for name in ("n_counters", "n_calls"))
+    sizes = (n * CHECKPOINT.itemsize, 4 * int(n_counters.sum()), 8 * int(n_counters.sum()), 8 * int(n_calls.sum()))
+    if sum(sizes) != len(content):
+        raise ValueError("a frame of checkpoints contradicts itself")
+    ends = np.cumsum(sizes)
+    steps = unshuffle(content[ends[0] : ends[1]], np.dtype("<u4"))
+    rises = unshuffle(content[ends[1] : ends[2]], np.dtype("<u8"))
+    new_calls = unshuffle(content[ends[2] :], np.dtype("<u8"))
+    counters_end, calls_end = np.cumsum(n_counters), np.cumsum(n_calls)
+    found = []
+    calls = new_calls[:0]
+    for at, head in enumerate(heads):
+        if int(head["n_same"]) > len(calls):
+            raise ValueError("a frame of checkpoints contradicts itself")
+        counters = slice(counters_end[at] - n_counters[at], counters_end[at])
+        calls = np.concatenate([calls[: int(head["n_same"])], new_calls[calls_end[at] - n_calls[at] : calls_end[at]]])
+        found.append(Checkpoint(head, np.cumsum(steps[counters], dtype=np.uint32), rises[counters], calls))
+    return found
+
+
+def shuffle(rows: Array) -> bytes:
+    """The bytes of `rows`, all first ones first, then all second ones: what means the same lies together."""
+    return np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), rows.dtype.itemsize).T.tobytes()
+
+
+def unshuffle(data: bytes, dtype: np.dtype[Any]) -> Array:
+    """What `shuffle` made of rows of `dtype`. Raises ValueError if these are not whole rows."""
+    if len(data) % dtype.itemsize:
+        raise ValueError("rows are cut off")
+    columns = np.frombuffer(data, np.uint8).reshape(dtype.itemsize, -1)
+    rows: Array = np.ascontiguousarray(columns.T).reshape(-1).view(dtype)
+    return rows

@@ -1,0 +1,167 @@
+"""A thread's path, opened for reading: any stretch of it, without what lies before.
+
+Runs in the controller. A file may be damaged, or made up: every number is checked before it is used. What the streams
+mean is the path codec's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.errors import TraceDamagedError
+from clew.protocol._generated import PATH_EVENT_RECORD
+from clew.store.path_checkpoints import STATE, Checkpoint, decode_checkpoints, unshuffle
+from clew.store.path_frames import Frame, FrameKind, read_payload
+from clew.store.path_index import PathFacts, PathIndex, read_index
+
+__all__ = ["PathFile"]
+
+Array = npt.NDArray[Any]
+
+KEPT_FRAMES: Final = 8
+"""Frames that are kept uncompressed: whoever reads on, or back, needs the same ones again."""
+
+
+@dataclass(frozen=True)
+class Rises:
+    """By how much (u64) counters rose in front of which checkpoint (i64), rising, and their indices (u32)."""
+
+    checkpoint: Array
+    index: Array
+    rise: Array
+
+
+class PathFile:
+    """The path file `name` of the trace in `directory`. Every method raises TraceDamagedError where it is damaged."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self.path = directory / name
+        self.name = name
+        try:
+            self._file = open(self.path, "rb")  # noqa: SIM115 - read from for as long as this lives
+        except OSError as error:
+            raise TraceDamagedError(directory, f"{name}: {error.strerror}") from error
+        try:
+            self._index: PathIndex = read_index(self._file)
+        except ValueError as error:
+            raise self._damage(error) from error
+        self._read = lru_cache(KEPT_FRAMES)(self._read_frame)
+
+    @property
+    def facts(self) -> PathFacts:
+        """The path as a whole."""
+        return self._index.facts
+
+    @property
+    def places(self) -> Array:
+        """Its checkpoints, of dtype `clew.store.path_index.PLACE`, rising."""
+        return self._index.places
+
+    def close(self) -> None:
+        """Read no more."""
+        self._file.close()
+
+    @cached_property
+    def _frames(self) -> dict[int, list[Frame]]:
+        frames: dict[int, list[Frame]] = {kind: [] for kind in FrameKind}
+        for row in self._index.frames:
+            values = {name: int(row[name]) for name in ("kind", "start", "size", "stored_bytes", "content_bytes", "offset")}
+            if values["kind"] in frames:
+                frames[values["kind"]].append(Frame(**values))
+        for some in frames.values():
+            some.sort(key=lambda frame: frame.start)
+        return frames
+
+    def read_bytes(self, kind: FrameKind, start: int, end: int) -> bytes:
+        """The bytes of a stream from `start` up to `end`, or up to where something is missing."""
+        found = bytearray()
+        for frame in self._find(kind, start, end):
+            if frame.start > start + len(found):
+                break
+            content = self._read(frame)
+            found += content[start + len(found) - frame.start : end - frame.start]
+        return bytes(found)
+
+    def read_events(self, start: int, end: int) -> Array:
+        """Events number `start` up to `end`, of dtype PATH_EVENT_RECORD."""
+        parts = [np.zeros(0, PATH_EVENT_RECORD)]
+        for frame in self._find(FrameKind.EVENTS, start, end):
+            rows = self._unshuffle(frame, PATH_EVENT_RECORD)
+            parts.append(rows[max(start - frame.start, 0) : max(end - frame.start, 0)])
+        return np.concatenate(parts)
+
+    def iter_events(self) -> Iterator[Array]:
+        """All events, some at a time."""
+        for frame in self._frames[FrameKind.EVENTS]:
+            yield self._unshuffle(frame, PATH_EVENT_RECORD)
+
+    @cached_property
+    def states(self) -> Array:
+        """What changes how the path is read, of dtype `clew.store.path_checkpoints.STATE`."""
+        parts = [self._unshuffle(frame, STATE) for frame in self._frames[FrameKind.STATES]]
+        return np.concatenate([np.zeros(0, STATE), *parts])
+
+    def read_checkpoint(self, number: int) -> Checkpoint:
+        """A checkpoint by its number."""
+        for frame in self._find(FrameKind.CHECKPOINTS, number, number + 1):
+            return self._checkpoints(frame)[number - frame.start]
+        raise self._damage(ValueError(f"checkpoint {number} is missing"))
+
+    @cached_property
+    def rises(self) -> Rises:
+        """What counters rose in front of each checkpoint."""
+        checkpoint, index, rise = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)], [np.zeros(0, np.uint64)]
+        for frame in self._frames[FrameKind.CHECKPOINTS]:
+            for number, one in enumerate(self._checkpoints(frame), frame.start):
+                checkpoint.append(np.full(len(one.index), number))
+                index.append(one.index)
+                rise.append(one.rise)
+        return Rises(np.concatenate(checkpoint), np.concatenate(index), np.concatenate(rise))
+
+    def _find(self, kind: FrameKind, start: int, end: int) -> Iterator[Frame]:
+        frames = self._frames[kind]
+        low, high = 0, len(frames)
+        while low < high:
+            middle = (low + high) // 2
+            if frames[middle].end > start:
+                high = middle
+            else:
+                low = middle + 1
+        for frame in frames[low:]:
+            if frame.start >= end:
+                return
+            yield frame
+
+    def _read_frame(self, frame: Frame) -> bytes:
+        try:
+            content = read_payload(self._file, frame)
+        except (ValueError, OSError) as error:
+            raise self._damage(error) from error
+        if frame.kind in (FrameKind.SURPRISES, FrameKind.SYMBOLS) and len(content) != frame.size:
+            raise self._damage(ValueError("a frame has another size than it says"))
+        return content
+
+    def _checkpoints(self, frame: Frame) -> list[Checkpoint]:
+        try:
+            return decode_checkpoints(self._read(frame), frame.size)
+        except ValueError as error:
+            raise self._damage(error) from error
+
+    def _unshuffle(self, frame: Frame, dtype: np.dtype[Any]) -> Array:
+        try:
+            rows = unshuffle(self._read(frame), dtype)
+        except ValueError as error:
+            raise self._damage(error) from error
+        if len(rows) != frame.size:
+            raise self._damage(ValueError("a frame has another size than it says"))
+        return rows
+
+    def _damage(self, error: Exception) -> TraceDamagedError:
+        return TraceDamagedError(self.path.parent.parent, f"{self.name} is damaged or truncated ({error})")
