@@ -10,7 +10,10 @@ FUZZ_SECONDS ?= 600
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 IMAGE := src/clew/_runtime/clew-runtime-x86_64
-RUNTIME_SOURCES := $(shell find runtime -path runtime/target -prune -o -type f -print)
+CODEC := src/clew/_runtime/libclew-pathcodec.so
+CODEC_SOURCES := $(shell find pathcodec -path pathcodec/target -prune -o -type f -print)
+# The runtime links the codec's rules.
+RUNTIME_SOURCES := $(shell find runtime -path runtime/target -prune -o -type f -print) $(CODEC_SOURCES)
 PROTOCOL := runtime/src/protocol.rs src/clew/protocol/_constants.py src/clew/protocol/_generated.py docs/format/protocol.md
 DEMO := build/demo
 
@@ -35,15 +38,19 @@ $(REQUIREMENTS): requirements-dev.txt
 	@touch $@
 
 $(IMAGE): $(RUNTIME_SOURCES) hatch_build.py | $(REQUIREMENTS)
-	$(PYTHON) hatch_build.py
+	$(PYTHON) hatch_build.py runtime
+	@touch $@
+
+$(CODEC): $(CODEC_SOURCES) hatch_build.py | $(REQUIREMENTS)
+	$(PYTHON) hatch_build.py pathcodec
 	@touch $@
 
 # An editable install: the sources are used where they lie, so it is made again only when the package's frame changes.
-$(INSTALLED): pyproject.toml hatch_build.py $(REQUIREMENTS) | $(IMAGE)
+$(INSTALLED): pyproject.toml hatch_build.py $(REQUIREMENTS) | $(IMAGE) $(CODEC)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-build: $(INSTALLED) $(IMAGE) ## make .venv, compile the runtime, install clew into .venv
+build: $(INSTALLED) $(IMAGE) $(CODEC) ## make .venv, compile the runtime and the path codec, install clew into .venv
 
 wheel: $(REQUIREMENTS) ## build the wheel into dist/
 	$(PYTHON) -m hatchling build -t wheel
@@ -137,6 +144,6 @@ $(PEERS): bench/peers/requirements.txt
 # ------------------------------------------------------------------------------------------------------------ clean up
 
 clean: ## remove everything that is built, and .venv
-	rm -rf $(VENV) build dist runtime/target src/clew/_runtime tests/programs/bin bench/bin bench/work
+	rm -rf $(VENV) build dist runtime/target pathcodec/target src/clew/_runtime tests/programs/bin bench/bin bench/work
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
