@@ -7,10 +7,14 @@ MAKEFLAGS += --no-builtin-rules
 
 JOBS ?= 2
 FUZZ_SECONDS ?= 600
+CODEC_FUZZ_FACTOR ?= 1000
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 IMAGE := src/clew/_runtime/clew-runtime-x86_64
-RUNTIME_SOURCES := $(shell find runtime -path runtime/target -prune -o -type f -print)
+CODEC := src/clew/_runtime/libclew-pathcodec.so
+CODEC_SOURCES := $(shell find pathcodec -path pathcodec/target -prune -o -type f -print)
+# The runtime links the codec's rules.
+RUNTIME_SOURCES := $(shell find runtime -path runtime/target -prune -o -type f -print) $(CODEC_SOURCES)
 PROTOCOL := runtime/src/protocol.rs src/clew/protocol/_constants.py src/clew/protocol/_generated.py docs/format/protocol.md
 DEMO := build/demo
 
@@ -20,7 +24,7 @@ INSTALLED := $(VENV)/.installed
 PEERS_VENV := build/peers-venv
 PEERS := $(PEERS_VENV)/.installed
 
-.PHONY: help demo test test-python test-runtime check check-python check-types check-floors check-rust check-generated \
+.PHONY: help demo test test-python test-rust test-runtime test-pathcodec check check-python check-types check-floors check-rust check-generated \
         check-image check-sources generate build wheel bench bench-quick bench-peers bench-compare \
         bench-baseline stress fuzz clean
 
@@ -35,15 +39,19 @@ $(REQUIREMENTS): requirements-dev.txt
 	@touch $@
 
 $(IMAGE): $(RUNTIME_SOURCES) hatch_build.py | $(REQUIREMENTS)
-	$(PYTHON) hatch_build.py
+	$(PYTHON) hatch_build.py runtime
+	@touch $@
+
+$(CODEC): $(CODEC_SOURCES) hatch_build.py | $(REQUIREMENTS)
+	$(PYTHON) hatch_build.py pathcodec
 	@touch $@
 
 # An editable install: the sources are used where they lie, so it is made again only when the package's frame changes.
-$(INSTALLED): pyproject.toml hatch_build.py $(REQUIREMENTS) | $(IMAGE)
+$(INSTALLED): pyproject.toml hatch_build.py $(REQUIREMENTS) | $(IMAGE) $(CODEC)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-build: $(INSTALLED) $(IMAGE) ## make .venv, compile the runtime, install clew into .venv
+build: $(INSTALLED) $(IMAGE) $(CODEC) ## make .venv, compile the runtime and the path codec, install clew into .venv
 
 wheel: $(REQUIREMENTS) ## build the wheel into dist/
 	$(PYTHON) -m hatchling build -t wheel
@@ -66,19 +74,26 @@ demo: build ## build, record a real program of this machine, print its report
 
 # --------------------------------------------------------------------------------------------------------------- tests
 
-test: test-runtime test-python ## run the whole test suite (under 10 minutes)
+test: test-rust test-python ## run the whole test suite (under 10 minutes)
 
 test-python: build
 	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal $(PYTEST)
 
+test-rust: test-runtime test-pathcodec
+
 test-runtime:
 	cd runtime && cargo test --locked --lib --quiet
+
+test-pathcodec:
+	cd pathcodec && cargo test --locked --lib --quiet
 
 stress: build ## whole programs, long runs
 	$(PYTHON) -m pytest -m stress $(PYTEST)
 
 fuzz: build ## property tests with many more examples; random programs and damage, each for FUZZ_SECONDS
 	$(PYTHON) -m pytest -n $(JOBS) -p checks.fuzz_profile --timeout 3600 tests/unit $(PYTEST)
+	cd pathcodec && CLEW_FUZZ_SEED=$$(date +%s) CLEW_FUZZ_FACTOR=$(CODEC_FUZZ_FACTOR) \
+	    cargo test --locked --lib --quiet --release
 	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
 	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS) --functions 20 --stepped
 	$(PYTHON) -m tests.fuzz.corruption --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
@@ -102,12 +117,15 @@ check-floors: $(REQUIREMENTS)
 check-rust:
 	cd runtime && cargo fmt --check
 	cd runtime && cargo clippy --locked --release --lib --bins --tests -- -D warnings
+	cd pathcodec && cargo fmt --check
+	cd pathcodec && cargo clippy --locked --release --lib --tests --features loaded -- -D warnings
 
 check-generated: $(REQUIREMENTS)
 	PYTHONPATH=src $(PYTHON) -m clew.protocol.generate --check
 
-check-image: $(IMAGE) $(REQUIREMENTS)
+check-image: $(IMAGE) $(CODEC) $(REQUIREMENTS)
 	PYTHONPATH=src $(PYTHON) -m checks.runtime_image $(IMAGE)
+	$(PYTHON) -m checks.codec_library $(CODEC)
 
 check-sources: $(REQUIREMENTS)
 	$(PYTHON) -m checks.unsafe_code
@@ -137,6 +155,6 @@ $(PEERS): bench/peers/requirements.txt
 # ------------------------------------------------------------------------------------------------------------ clean up
 
 clean: ## remove everything that is built, and .venv
-	rm -rf $(VENV) build dist runtime/target src/clew/_runtime tests/programs/bin bench/bin bench/work
+	rm -rf $(VENV) build dist runtime/target pathcodec/target src/clew/_runtime tests/programs/bin bench/bin bench/work
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@ from pathlib import Path
 from checks.violation import Violation, report
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("src", "runtime/src", "checks", "tests", "bench")
+FOLDERS = ("src", "runtime/src", "pathcodec/src", "checks", "tests", "bench")
 SUFFIXES = frozenset({".py", ".rs"})
 LONG_LINES = 400
 MAX_LINES = 600

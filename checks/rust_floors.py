@@ -1,9 +1,9 @@
-"""The floors of the runtime: a module of it uses only modules below its own.
+"""The floors of the Rust crates: a module uses only modules below its own.
 
 Reads the Rust files as text (`crate::name`, `super::name`, also in braces); what the compiler would resolve through
 re-exports it does not follow, so re-exports upward are found where they are written.
 
-Run as `python -m checks.rust_floors [SOURCE_FOLDER]`.
+Run as `python -m checks.rust_floors [ROOT]`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from pathlib import Path
 from checks.rust_source import parse_rust_source
 from checks.violation import Violation, report
 
-DEFAULT_SOURCES = Path(__file__).resolve().parent.parent / "runtime/src"
+ROOT = Path(__file__).resolve().parent.parent
 
-FLOORS: tuple[frozenset[str], ...] = (
+Floors = tuple[frozenset[str], ...]
+"""From the top to the bottom. Modules of one floor may use each other."""
+
+RUNTIME_FLOORS: Floors = (
     frozenset({"dispatch"}),
     frozenset({"signal", "thread"}),
     frozenset({"instrument"}),
@@ -30,28 +33,38 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"sys"}),
     frozenset({"protocol"}),
 )
-"""From the top to the bottom. Modules of one floor may use each other."""
 
-ROOTS = frozenset({"lib", "main"})
-"""Crate roots stand above every floor."""
+PATHCODEC_FLOORS: Floors = (
+    frozenset({"tests"}),
+    frozenset({"ffi"}),
+    frozenset({"advance"}),
+    frozenset({"walk", "fold"}),
+    frozenset({"shadow", "surprises", "symbols", "event", "code"}),
+)
 
-_FLOOR_INDEX = {module: index for index, floor in enumerate(FLOORS) for module in floor}
+CRATES = {"runtime": RUNTIME_FLOORS, "pathcodec": PATHCODEC_FLOORS}
+"""The floors of each crate, by its folder."""
+
+CRATE_ROOTS = frozenset({"lib", "main"})
+"""They stand above every floor."""
+
 _PATH = re.compile(r"(?<![\w:])(?P<root>crate|(?:super\s*::\s*)*super)\s*::\s*(?P<rest>\{|\w+)")
 
 
-def check_floors(sources: Path) -> Iterator[Violation]:
+def check_floors(sources: Path, floors: Floors) -> Iterator[Violation]:
     """Yield every use of a module above one's own, and every top-level module that has no floor."""
+    floor_index = {module: index for index, floor in enumerate(floors) for module in floor}
     for path in sorted(sources.rglob("*.rs")):
         parts = path.relative_to(sources).with_suffix("").parts
         module = parts[0]
-        if module in ROOTS or module == "bin":
+        if module in CRATE_ROOTS or module == "bin":
             continue
-        if module not in _FLOOR_INDEX:
+        if module not in floor_index:
             yield Violation(str(path), f"module {module} is on no floor: give it one in checks/rust_floors.py")
             continue
         depth = len(parts) - (parts[-1] == "mod")
         for line, used in iter_used_modules(path.read_text(encoding="utf-8"), depth):
-            if used in _FLOOR_INDEX and _FLOOR_INDEX[used] < _FLOOR_INDEX[module]:
+            if floor_index.get(used, len(floors)) < floor_index[module]:
                 yield Violation(f"{path}:{line}", f"{module} uses {used}, which is on a floor above it")
 
 
@@ -94,8 +107,12 @@ def _iter_brace_names(code: str, start: int) -> Iterator[tuple[int, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the folder named in `arguments`, or the runtime's sources; return the exit status."""
-    return report(check_floors(Path(arguments[0]) if arguments else DEFAULT_SOURCES), "floors of the runtime")
+    """Check the crates of the tree at `arguments[0]`, or of this repository; return the exit status."""
+    root = Path(arguments[0]) if arguments else ROOT
+    violations = [
+        violation for crate, floors in CRATES.items() for violation in check_floors(root / crate / "src", floors)
+    ]
+    return report(violations, f"floors of {' and '.join(CRATES)}")
 
 
 if __name__ == "__main__":

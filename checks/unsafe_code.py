@@ -18,7 +18,8 @@ from pathlib import Path
 from checks.rust_source import RustSource, parse_rust_source
 from checks.violation import Violation, report
 
-DEFAULT_SOURCES = (Path(__file__).resolve().parent.parent / "runtime/src",)
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_SOURCES = (ROOT / "runtime/src", ROOT / "pathcodec/src")
 
 # A function needs a name: `unsafe fn(usize)` is only a type.
 _UNSAFE = re.compile(r"\bunsafe\s+(?:(?P<item>(?:extern\b\s*)?fn\s+\w+|trait\b)|(?P<block>\{|impl\b|extern\s*\{))")
@@ -75,7 +76,7 @@ def _enclosing_header(code: str, position: int) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the folders named in `arguments`, or the runtime's sources; return the exit status."""
+    """Check the folders named in `arguments`, or the sources of both crates; return the exit status."""
     folders = [Path(argument) for argument in arguments] or list(DEFAULT_SOURCES)
     paths = sorted(path for folder in folders for path in folder.rglob("*.rs"))
     found = [

@@ -1,7 +1,8 @@
 //! Ordered paths: the complete order in which a thread executed basic blocks, as what of it the code does not imply.
 //!
 //! Pure: no allocation, no system, no panic on any input. The runtime links it for the rules that both sides keep, the
-//! controller loads it to read and re-code paths.
+//! controller loads it to read and re-code paths. Modules are floors; each may use only those named after it: ffi >
+//! advance > walk, fold > shadow, surprises, symbols, event, code.
 #![cfg_attr(not(test), no_std)]
 
 pub mod advance;

@@ -16,6 +16,7 @@ Runs in the controller. Knows no terminal: only `clew.cli` prints errors and exi
     │   ├── TargetGoneError        the target ended while it was worked on
     │   └── RemoteCallError        a system call made in the target failed
     ├── RuntimeImageError          the runtime's image is missing, damaged or of another version
+    ├── PathCodecError             the path codec's library is missing, damaged or lacks a function
     ├── ProtocolError              shared memory or a record says what cannot be
     ├── SchemaError                protocol/schema.toml breaks its own rules
     ├── TraceError                 a trace cannot be used
@@ -47,6 +48,7 @@ __all__ = [
     "NotExecutableError",
     "OutputError",
     "OutputExistsError",
+    "PathCodecError",
     "ProtocolError",
     "RemoteCallError",
     "RuntimeImageError",
@@ -177,6 +179,15 @@ class RuntimeImageError(ClewError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"runtime image {path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class PathCodecError(ClewError):
+    """The path codec's library at `path` cannot be used; `reason` says why."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"path codec {path}: {reason}")
         self.path = path
         self.reason = reason
 

@@ -40,11 +40,11 @@ class Action(IntEnum):
 
 @dataclass
 class Block:
-    """A basic block; `targets` are its indirect branch's, in the order of their symbols."""
+    """A basic block; `targets` are its indirect branch's, by their symbols. `ending` may be what is no `Ending`."""
 
     pc: int
     end_pc: int
-    ending: Ending
+    ending: int
     target: int = NOWHERE
     next: int = NOWHERE
     is_taken: bool = False
@@ -53,10 +53,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Event:
-    """Something at the place (bytes of surprises, decisions, bytes of symbols, depth, block)."""
+    """Something at the place (bytes of surprises, decisions, bytes of symbols, depth, block).
+
+    `action` may be what is no `Action`."""
 
     place: tuple[int, int, int, int, int]
-    action: Action
+    action: int
     subject: int
     value: int
 
@@ -71,11 +73,11 @@ class Streams:
     decisions: int
 
 
-class Cut(Exception):
+class Cut(Exception):  # noqa: N818 - an ending, no error
     """What was stored is used up."""
 
 
-class Damaged(Exception):
+class Damaged(Exception):  # noqa: N818
     """Path and code do not fit."""
 
 
@@ -95,6 +97,8 @@ class PathWalk:
     stack: list[tuple[int, int]] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[int]:
+        if any(self._leads_back(block) for block in self.blocks):
+            raise Damaged
         while True:
             elsewhere = None
             while (event := self._event_here()) is not None:
@@ -106,24 +110,38 @@ class PathWalk:
                     break
                 if event.action == Action.RESUME:
                     self.block = event.value
-                elif event.action == Action.EXPECT:
+                elif event.action == Action.EXPECT and event.subject < len(self.blocks):
                     self.blocks[event.subject].is_taken = bool(event.value)
+                elif event.action != Action.NOTE:
+                    raise Damaged
             if self.block >= len(self.blocks):
                 raise Damaged
             executed = self.block
             self.block = self._leave(self.blocks[executed], elsewhere)
             yield executed
 
+    def place(self) -> tuple[int, int, int, int, int]:
+        """Where it is, as events say it."""
+        depth = self.forgotten + len(self.stack)
+        return self.n_surprise_bytes, self.decisions, self.n_symbol_bytes, depth, self.block
+
+    def _leads_back(self, block: Block) -> bool:
+        """Whether a path might go round through the block and never decide anything."""
+        if block.ending not in (Ending.FALL_THROUGH, Ending.JUMP):
+            return False
+        successor = block.next if block.ending == Ending.FALL_THROUGH else block.target
+        return successor < len(self.blocks) and self.blocks[successor].pc <= block.pc
+
     def _event_here(self) -> Event | None:
         if self.n_events == len(self.streams.events):
             return None
         event = self.streams.events[self.n_events]
-        depth = self.forgotten + len(self.stack)
-        here = (self.n_surprise_bytes, self.decisions, self.n_symbol_bytes, depth, self.block)
-        return event if event.place == here else None
+        return event if event.place == self.place() else None
 
     def _leave(self, block: Block, elsewhere: int | None) -> int:
         ending = block.ending
+        if ending not in tuple(Ending):
+            raise Damaged
         if ending == Ending.CONDITIONAL:
             return block.target if self._decide() == block.is_taken else block.next
         if ending in (Ending.BACK_JUMP, Ending.CALL) and not self._decide():
@@ -145,14 +163,13 @@ class PathWalk:
     def _decide(self) -> bool:
         """Whether the next decision goes as expected."""
         rest = self.streams.surprises[self.n_surprise_bytes :]
-        if not rest:
+        size = 1 if rest[:1] != b"\0" else 9
+        if len(rest) < size:
             if self.decisions == self.streams.decisions:
-                raise Cut
+                # A surprise counts as written when all of it is: nothing that is cut off has a part of one.
+                raise Damaged if rest else Cut
             self.decisions += 1
             return True
-        size = 1 if rest[0] else 9
-        if len(rest) < size:
-            raise Cut
         surprise = rest[0] or max(int.from_bytes(rest[1:9], "little"), 1)
         self.decisions += 1
         if self.decisions < surprise:

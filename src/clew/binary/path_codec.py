@@ -16,6 +16,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from clew.errors import PathCodecError
+
 __all__ = [
     "BLOCK",
     "EVENT",
@@ -29,6 +31,8 @@ __all__ = [
     "PathWalk",
     "Position",
     "Stop",
+    "default_library_path",
+    "load_library",
 ]
 
 NOWHERE: Final = 0xFFFFFFFF
@@ -51,8 +55,9 @@ BLOCK: Final = np.dtype(
         ("reserved", "V10"),
     ]
 )
-"""A basic block: `ending` is a number of `Ending`; `target`, where its direct branch leads, `next`, what lies behind it, are
-indices of blocks or NOWHERE; `targets[first_target:][:n_targets]` are its indirect branch's, by their symbols."""
+"""A basic block: `ending` is a number of `Ending`; `target`, where its direct branch leads, and `next`, what lies
+behind it, are indices of blocks or NOWHERE; `targets[first_target:][:n_targets]` are its indirect branch's, by their
+symbols."""
 
 EVENT: Final = np.dtype(
     [
@@ -68,8 +73,6 @@ EVENT: Final = np.dtype(
     ]
 )
 """Something at a place of a path; `action` is a number of `Action`."""
-
-_LIBRARY: Final = Path(__file__).resolve().parents[1] / "_runtime" / "libclew-pathcodec.so"
 
 Array = npt.NDArray[Any]
 
@@ -109,7 +112,7 @@ class Stop(IntEnum):
 
 @dataclass(frozen=True)
 class PathCode:
-    """The code that paths go through: blocks, of dtype BLOCK, and targets of indirect branches, u32 indices of blocks."""
+    """The code that paths go through: blocks, of dtype BLOCK, and indirect branches' targets, u32 indices of blocks."""
 
     blocks: Array
     targets: Array
@@ -117,8 +120,8 @@ class PathCode:
 
 @dataclass(frozen=True)
 class PathStreams:
-    """What is stored of a path, or of a stretch: bytes of surprises and of symbols, events of dtype EVENT, and the decisions
-    behind the last surprise. Of a stretch the streams have so many bytes and decisions before it."""
+    """What is stored of a path, or of a stretch: bytes of surprises and of symbols, events of dtype EVENT, and the
+    decisions behind the last surprise. Of a stretch the streams have so many bytes and decisions before it."""
 
     surprises: bytes
     symbols: bytes
@@ -151,6 +154,16 @@ class Position(ctypes.Structure):
     )
 
 
+_FUNCTIONS: Final = {
+    "clew_path_walk_bytes": ctypes.c_uint64,
+    "clew_path_open": ctypes.c_int32,
+    "clew_path_walk": ctypes.c_uint64,
+    "clew_path_advance": ctypes.c_int32,
+    "clew_path_place": None,
+}
+"""The library's functions, and what they return."""
+
+
 class _Tables(ctypes.Structure):
     _fields_ = (
         ("blocks", ctypes.c_void_p),
@@ -178,12 +191,32 @@ class _Progress(ctypes.Structure):
     _fields_ = (("instructions", ctypes.c_uint64), ("blocks", ctypes.c_uint64))
 
 
+def default_library_path() -> Path:
+    """Where the codec's library is: beside the package."""
+    return Path(__file__).resolve().parent.parent / "_runtime" / "libclew-pathcodec.so"
+
+
+def load_library(path: Path) -> ctypes.CDLL:
+    """The codec's library at `path`. Raises PathCodecError if it is missing, damaged or lacks a function."""
+    way_out = "reinstall clew, or run `make build` in its repository"
+    if not path.is_file():  # the dynamic linker says only that it can't open it
+        raise PathCodecError(path, f"no such file; {way_out}")
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        reason = str(error).removeprefix(f"{path}: ").partition("\n")[0]
+        raise PathCodecError(path, f"{reason}; {way_out}") from error
+    try:
+        for name, result in _FUNCTIONS.items():
+            getattr(library, name).restype = result
+    except AttributeError as error:
+        raise PathCodecError(path, f"{name} is not in it; {way_out}") from error
+    return library
+
+
 @cache
 def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(str(_LIBRARY))
-    library.clew_path_walk_bytes.restype = ctypes.c_uint64
-    library.clew_path_walk.restype = ctypes.c_uint64
-    return library
+    return load_library(default_library_path())
 
 
 class PathWalk:
@@ -251,7 +284,5 @@ class PathWalk:
         """Where it is: the position, the block that would run next, and how many events are behind it."""
         position, block, events = Position(), ctypes.c_uint32(), ctypes.c_uint64()
         if self.stop != Stop.DAMAGED or self._kept:
-            _library().clew_path_place(
-                self._address, ctypes.byref(position), ctypes.byref(block), ctypes.byref(events)
-            )
+            _library().clew_path_place(self._address, ctypes.byref(position), ctypes.byref(block), ctypes.byref(events))
         return position, block.value, events.value

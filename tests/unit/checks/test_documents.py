@@ -23,7 +23,7 @@ DOCUMENTS = (
 )
 # Where a name in a document may be meant to start.
 BASES = (ROOT, ROOT / "src/clew", ROOT / "runtime/src")
-MADE_BY_BUILDING = ("NAME.clew", ".venv", "build", "bench/results", "bench/work", "dist")
+MADE_BY_BUILDING = ("NAME.clew", ".venv", "build", "bench/results", "bench/work", "dist", "src/clew/_runtime")
 
 
 def read(document: str) -> str:

@@ -9,8 +9,8 @@ pub mod hull;
 mod instructions;
 #[cfg(not(test))]
 pub mod parking;
-#[cfg(not(test))]
 mod shadow;
+#[cfg(not(test))]
 pub mod xmm;
 pub mod xsave;
 
