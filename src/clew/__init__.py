@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
+    from clew.analysis.diff import TraceDiff
     from clew.errors import ClewError
     from clew.recording.arguments import Text
     from clew.store.trace import Trace
 
-__all__ = ["ClewError", "Trace", "__version__", "attach", "record"]
+__all__ = ["ClewError", "Trace", "__version__", "attach", "diff", "record"]
 
 __version__ = "0.1.0"
 
@@ -132,6 +133,23 @@ def attach(
     if result.failure is not None:
         raise result.failure
     return Trace(result.output)
+
+
+def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:
+    """Compare the traces `a` and `b`, opened or given by their paths, without their order.
+
+    Of the result, `is_equal` says whether nothing differs; `rows`, `rows_only_in` and `to_dict` say what does, by
+    function, block or edge, as `clew diff --json` has it (docs/diff.md): addresses are hexadecimal strings, counts are
+    executions and instructions. `blocks` and `edges` have all of it as arrays. With `merge` processes are not told
+    apart. Raises ClewError where a trace can't be read.
+    """
+    import os
+
+    from clew.analysis.diff import TraceDiff
+    from clew.store.trace import Trace
+
+    of_a, of_b = (trace if isinstance(trace, Trace) else Trace(os.fsdecode(trace)) for trace in (a, b))
+    return TraceDiff(of_a, of_b, merge=merge)
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,7 @@ __all__ = [
     "binaries",
     "booleans",
     "byte_lengths",
+    "byte_values",
     "distinct",
     "numbers",
     "optional_numbers",
@@ -97,6 +98,14 @@ def byte_lengths(column: pa.ChunkedArray) -> Array:
     array = _to_array(column)
     offsets = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
     return np.diff(offsets.astype(np.int64))
+
+
+def byte_values(column: pa.ChunkedArray) -> tuple[Array, Array]:
+    """All bytes of a column of bytes, u8, and where the values begin in them, i64: one more than there are values."""
+    array = _to_array(column)
+    _, offsets, data = array.buffers()
+    begins = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4) if len(array) else np.zeros(1, np.int32)
+    return np.frombuffer(data or b"", np.uint8), begins.astype(np.int64)
 
 
 def to_words(column: pa.ChunkedArray, known: Sequence[str]) -> Array:

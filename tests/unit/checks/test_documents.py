@@ -19,6 +19,7 @@ DOCUMENTS = (
     "CHANGELOG.md",
     "docs/format/trace.md",
     "docs/statistics.md",
+    "docs/diff.md",
     "bench/README.md",
 )
 # Where a name in a document may be meant to start.
