@@ -109,7 +109,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 /// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
-    tend_path(context);
+    tend_path(context, link);
     if context.sequence_aborted != 0 {
         sequences::count_abort(context);
     }
@@ -176,11 +176,14 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 
-/// Mode full: empties what is full of the thread's path.
-fn tend_path(context: &mut ThreadContext) {
+/// Mode full: tells what waits of the thread's path, which left a block by exit `link` if that is one.
+fn tend_path(context: &mut ThreadContext, link: u32) {
     let engine = ENGINE.lock();
     if engine.records_path() {
-        path::tend(context, &writer_of(context, engine.shared));
+        // What the size of a fragment or the state of the floating point unit divides is one block.
+        let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState);
+        let is_between = link != NONE && !divides_block(engine.cache.exit(link).kind);
+        path::tend(context, &writer_of(context, engine.shared), is_between);
     }
 }
 

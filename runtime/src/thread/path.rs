@@ -145,14 +145,17 @@ pub fn unwrite_symbol(context: &ThreadContext, symbol: u16) {
     set_cell(context, PATH_SYMBOLS_CELL, cell(context, PATH_SYMBOLS_CELL).wrapping_sub(size as u64));
 }
 
-/// Between two fragments: empties the buffers if one is full, and says where the thread is if that was long ago.
-pub fn tend(context: &mut ThreadContext, writer: &RingWriter) {
-    go_on(context, writer);
+/// Between two fragments: empties the buffers if one is full. Between two blocks (`is_between`) says where the thread is if that
+/// was long ago.
+pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) {
+    if is_between {
+        go_on(context, writer);
+    }
     let is_full = |number: u64| cell(context, number) as i64 >= 0;
     if is_full(PATH_SURPRISES_CELL) || is_full(PATH_SYMBOLS_CELL) {
         flush(context, writer);
     }
-    if !is_lost(context) && checkpoint::is_due(context) {
+    if is_between && !is_lost(context) && checkpoint::is_due(context) {
         flush(context, writer);
         if !checkpoint::write(context, writer) {
             lose(context);

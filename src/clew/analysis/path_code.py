@@ -49,6 +49,16 @@ class ProcessCode:
         """The blocks (u32) that start at addresses; NOWHERE where none does."""
         return _find(self.code.blocks["pc"], address)
 
+    def find_around(self, address: Array) -> Array:
+        """The blocks (u32) that have code at addresses; NOWHERE where none has."""
+        blocks = self.code.blocks
+        if not len(blocks):
+            return np.full(len(address), NOWHERE, np.uint32)
+        at = np.maximum(np.searchsorted(blocks["pc"], address, "right") - 1, 0)
+        inside = (blocks["pc"][at] <= address) & ((address < blocks["end_pc"][at]) | (blocks["pc"][at] == address))
+        found: Array = np.where(inside, at, NOWHERE).astype(np.uint32)
+        return found
+
     def find_ending(self, address: Array) -> Array:
         """The blocks (u32) whose last instruction is at addresses; NOWHERE where there is none."""
         order = np.argsort(self.branch_pc, kind="stable")
@@ -74,10 +84,12 @@ class ProcessCode:
         kind = records["event_kind"]
         for number, action in _ACTIONS.items():
             table["action"][kind == number] = action
-        leaves = kind == PathEventKind.ELSEWHERE
-        table["block"] = np.where(leaves, self.find_ending(records["pc"]), self.find(records["pc"]))
+        table["block"] = self.find(records["pc"])
+        leaves, changes = np.flatnonzero(kind == PathEventKind.ELSEWHERE), np.flatnonzero(kind == PathEventKind.UNLIKE)
+        table["block"][leaves] = self.find_ending(records["pc"][leaves])
+        # What changes inside a block, where two fragments meet, concerns its end as well as the start.
+        table["block"][changes] = self.find_around(records["pc"][changes])
         table["value"] = self.find(records["value"])
-        changes = np.flatnonzero(kind == PathEventKind.UNLIKE)
         subject = self.find_ending(records["value"][changes])
         is_taken = expected.blocks["is_taken"].copy()
         for at, block in zip(changes.tolist(), subject.tolist(), strict=True):
