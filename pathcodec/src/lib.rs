@@ -11,6 +11,7 @@ pub mod event;
 pub mod ffi;
 pub mod fold;
 pub mod shadow;
+pub mod source;
 pub mod surprises;
 pub mod symbols;
 pub mod walk;
