@@ -12,6 +12,7 @@ pub mod event;
 pub mod ffi;
 pub mod fold;
 pub mod shadow;
+pub mod source;
 pub mod surprises;
 pub mod symbols;
 pub mod walk;

@@ -1,10 +1,9 @@
 //! Unfolding: from the streams of a path to the blocks that were executed.
 
-use crate::code::{ending, Code, NOWHERE};
+use crate::code::{ending, Block, Code, NOWHERE};
 use crate::event::{action, Event, Position};
 use crate::shadow::ShadowStack;
-use crate::surprises::read_surprise;
-use crate::symbols::read_symbol;
+use crate::source::{Place, Source, Streams};
 
 /// Why there is no next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +28,14 @@ pub struct Path<'a> {
     pub decisions: u64,
 }
 
-/// A place in a path, and what it takes to go on from there.
-pub struct Walker<'a> {
+/// A place in a path, and what it takes to go on from there. Where its decisions and symbols come from is the source's business.
+pub struct Walker<'a, S = Streams<'a>> {
+    source: S,
     code: Code<'a>,
-    path: Path<'a>,
+    events: &'a [Event],
     stack: ShadowStack<'a>,
     block: u32,
     position: Position,
-    /// Decisions that may be made before the next one is a surprise, or unknown.
-    limit: u64,
     /// Decisions at which the next event comes, if none of the other numbers says that it is later.
     event_at: u64,
     next_event: usize,
@@ -49,22 +47,50 @@ pub struct Walker<'a> {
 impl<'a> Walker<'a> {
     /// At the start of `path`, where `block` would run next and the open calls are those of `stack`.
     pub fn new(code: Code<'a>, path: Path<'a>, stack: ShadowStack<'a>, block: u32) -> Walker<'a> {
-        let position = path.start;
+        Walker::with_source(Streams::new(&path), code, path.events, stack, block, path.start)
+    }
+
+    /// How many decisions go as expected before anything else may happen.
+    pub fn decisions_ahead(&self) -> u64 {
+        let made = self.position.decisions;
+        let event_at = if self.event_at >= made { self.event_at } else { u64::MAX };
+        self.source.limit().saturating_sub(made).min(event_at.saturating_sub(made + 1))
+    }
+
+    /// Has made so many more decisions, at most `decisions_ahead`, and is where it was.
+    pub fn pass_decisions(&mut self, decisions: u64) {
+        self.position.decisions += decisions;
+    }
+}
+
+impl<'a, S: Source> Walker<'a, S> {
+    /// At `position`, where `block` would run next and the open calls are those of `stack`.
+    pub fn with_source(
+        source: S,
+        code: Code<'a>,
+        events: &'a [Event],
+        stack: ShadowStack<'a>,
+        block: u32,
+        position: Position,
+    ) -> Walker<'a, S> {
         let mut walker = Walker {
+            source,
             code,
-            path,
+            events,
             stack,
             block,
             position,
-            limit: 0,
             event_at: 0,
             next_event: 0,
             #[cfg(test)]
             n_steps: 0,
         };
-        walker.find_limit();
         walker.find_event();
         walker
+    }
+
+    pub fn source(&self) -> &S {
+        &self.source
     }
 
     pub fn position(&self) -> Position {
@@ -89,18 +115,6 @@ impl<'a> Walker<'a> {
         self.next_event
     }
 
-    /// How many decisions go as expected before anything else may happen.
-    pub fn decisions_ahead(&self) -> u64 {
-        let made = self.position.decisions;
-        let event_at = if self.event_at >= made { self.event_at } else { u64::MAX };
-        self.limit.saturating_sub(made).min(event_at.saturating_sub(made + 1))
-    }
-
-    /// Has made so many more decisions, at most `decisions_ahead`, and is where it was.
-    pub fn pass_decisions(&mut self, decisions: u64) {
-        self.position.decisions += decisions;
-    }
-
     /// Executes one block and returns it.
     pub fn step(&mut self) -> Result<u32, Stop> {
         self.settle()?;
@@ -115,7 +129,7 @@ impl<'a> Walker<'a> {
                 block.target
             }
             ending::CONDITIONAL => {
-                let is_taken = self.decide()? == (block.is_taken != 0);
+                let is_taken = self.decide(index, &block)? == (block.is_taken != 0);
                 if is_taken {
                     block.target
                 } else {
@@ -160,33 +174,29 @@ impl<'a> Walker<'a> {
     }
 
     /// Makes one decision; whether it goes as expected.
-    fn decide(&mut self) -> Result<bool, Stop> {
-        if self.position.decisions < self.limit {
+    fn decide(&mut self, index: u32, block: &Block) -> Result<bool, Stop> {
+        let place = Place { index, block, stack: &self.stack };
+        let size = self.source.decide(place, self.position.decisions)?;
+        if size == 0 {
             self.position.decisions += 1;
             return Ok(true);
         }
-        let rest = self.rest_of_surprises();
-        let (_, size) = read_surprise(rest).ok_or(if rest.is_empty() { Stop::Cut } else { Stop::Damaged })?;
         self.position.surprise_bytes += size as u64;
         self.position.decisions = 0;
-        self.find_limit();
         self.find_event();
         Ok(false)
     }
 
     /// Makes a decision that has one way only.
     fn count(&mut self) -> Result<(), Stop> {
-        match self.decide()? {
-            true => Ok(()),
-            false => Err(Stop::Damaged),
-        }
+        self.source.count(self.position.decisions)?;
+        self.position.decisions += 1;
+        Ok(())
     }
 
     fn take_symbol(&mut self, index: u32) -> Result<u32, Stop> {
-        let read = self.position.symbol_bytes.wrapping_sub(self.path.start.symbol_bytes);
-        let rest = self.path.symbols.get(read as usize..).unwrap_or(&[]);
-        let (symbol, size) = read_symbol(rest).ok_or(Stop::Cut)?;
         let block = self.code.block(index).ok_or(Stop::Damaged)?;
+        let (symbol, size) = self.source.take_symbol(Place { index, block, stack: &self.stack })?;
         let target = self.code.target_of(block, symbol).ok_or(Stop::Damaged)?;
         self.position.symbol_bytes += size as u64;
         Ok(target)
@@ -219,7 +229,7 @@ impl<'a> Walker<'a> {
     }
 
     fn event_here(&self) -> Option<Event> {
-        let event = self.path.events.get(self.next_event)?;
+        let event = self.events.get(self.next_event)?;
         (event.at == self.position() && event.block == self.block).then_some(*event)
     }
 
@@ -228,21 +238,8 @@ impl<'a> Walker<'a> {
         self.find_event();
     }
 
-    fn rest_of_surprises(&self) -> &'a [u8] {
-        let surprises: &'a [u8] = self.path.surprises;
-        let read = self.position.surprise_bytes.wrapping_sub(self.path.start.surprise_bytes);
-        surprises.get(read as usize..).unwrap_or(&[])
-    }
-
-    fn find_limit(&mut self) {
-        self.limit = match read_surprise(self.rest_of_surprises()) {
-            Some((decisions, _)) => decisions - 1,
-            None => self.path.decisions,
-        };
-    }
-
     fn find_event(&mut self) {
-        self.event_at = match self.path.events.get(self.next_event) {
+        self.event_at = match self.events.get(self.next_event) {
             Some(event) if event.at.surprise_bytes == self.position.surprise_bytes => event.at.decisions,
             _ => u64::MAX,
         };
