@@ -1,7 +1,8 @@
-//! Going on by many blocks at once: a stretch that comes back to where it was, and decided nothing else, is done so many times
-//! in one step.
+//! Going on by many blocks at once: a stretch that comes back to where it was is done as often in one step as what is recorded
+//! of it repeats itself.
 
 use crate::event::Position;
+use crate::surprises::MAX_BYTES;
 use crate::walk::{Stop, Walker};
 
 /// What was executed on the way.
@@ -14,24 +15,28 @@ pub struct Progress {
 
 /// Where a stretch began that may come back.
 #[derive(Clone, Copy)]
-struct Anchor {
+struct Anchor<'a> {
     block: u32,
     position: Position,
-    next_event: usize,
+    /// What was not read yet of the streams.
+    rest: [&'a [u8]; 2],
     done: Progress,
     /// The fewest open calls since.
     lowest: u64,
-    /// Blocks since, and at how many the anchor is cast anew: twice as many each time (Brent's algorithm).
+    /// Steps since, and at how many the anchor is cast anew: twice as many each time (Brent's algorithm).
     age: u64,
     patience: u64,
 }
 
-impl Walker<'_> {
+impl<'a> Walker<'a> {
     /// Executes blocks as long as no more than `instructions` are executed. What they were, and why there is no next one
     /// if it is not for that.
     pub fn advance(&mut self, instructions: u64) -> (Progress, Option<Stop>) {
         let mut done = Progress::default();
-        let mut anchor = self.cast_anchor(done, 1);
+        // Where only decisions were made since, and where streams were read as well: loops in loops have both.
+        let mut near = self.cast_anchor(done, 1);
+        let mut far = near;
+        let mut next_event = self.next_event();
         loop {
             let size = match self.settle() {
                 Ok(()) => self.code().block(self.block()).map_or(0, |block| u64::from(block.n_instructions)),
@@ -40,55 +45,115 @@ impl Walker<'_> {
             if done.instructions + size > instructions {
                 return (done, None);
             }
-            if let Err(stop) = self.step() {
+            let before = self.bytes_read();
+            if let Err(stop) = self.step_settled() {
                 return (done, Some(stop));
             }
             done.instructions += size;
             done.blocks += 1;
-            anchor.lowest = anchor.lowest.min(self.stack().depth());
-            anchor.age += 1;
-            if !self.has_only_decided_since(&anchor) {
-                anchor = self.cast_anchor(done, 1);
-            } else if self.is_back_at(&anchor) {
-                self.repeat(&anchor, &mut done, instructions);
-                anchor = self.cast_anchor(done, anchor.patience);
-            } else if anchor.age == anchor.patience {
-                anchor = self.cast_anchor(done, 2 * anchor.patience);
+            if self.next_event() != next_event {
+                next_event = self.next_event();
+                near = self.cast_anchor(done, 1);
+                far = near;
+                continue;
+            }
+            let depth = self.stack().depth();
+            far.lowest = far.lowest.min(depth);
+            if self.bytes_read() == before {
+                near.lowest = near.lowest.min(depth);
+                self.look_back(&mut near, &mut done, instructions);
+            } else {
+                self.look_back(&mut far, &mut done, instructions);
+                near = self.cast_anchor(done, 1);
             }
         }
     }
 
-    fn cast_anchor(&self, done: Progress, patience: u64) -> Anchor {
-        let (block, position, lowest) = (self.block(), self.position(), self.stack().depth());
-        Anchor { block, position, next_event: self.next_event(), done, lowest, age: 0, patience }
+    /// Goes on by what repeats, if the walk is back at the anchor, and casts that anew where it is time.
+    #[inline]
+    fn look_back(&mut self, anchor: &mut Anchor<'a>, done: &mut Progress, instructions: u64) {
+        anchor.age += 1;
+        if self.block() == anchor.block && self.is_back_at(anchor) {
+            self.repeat(anchor, done, instructions);
+            *anchor = self.cast_anchor(*done, anchor.patience);
+        } else if anchor.age == anchor.patience {
+            *anchor = self.cast_anchor(*done, 2 * anchor.patience);
+        }
     }
 
-    fn has_only_decided_since(&self, anchor: &Anchor) -> bool {
-        let now = self.position();
-        now.surprise_bytes == anchor.position.surprise_bytes
-            && now.symbol_bytes == anchor.position.symbol_bytes
-            && self.next_event() == anchor.next_event
+    fn cast_anchor(&self, done: Progress, patience: u64) -> Anchor<'a> {
+        let (block, position, lowest) = (self.block(), self.position(), self.stack().depth());
+        Anchor { block, position, rest: self.source().rest(), done, lowest, age: 0, patience }
     }
 
     fn is_back_at(&self, anchor: &Anchor) -> bool {
-        let depth = self.stack().depth();
-        self.block() == anchor.block && depth == anchor.position.depth && anchor.lowest >= depth
+        let now = self.position();
+        let is_same_place = now.depth == anchor.position.depth && anchor.lowest >= now.depth;
+        // Behind a surprise the next one is as far away only if as many decisions were made.
+        is_same_place
+            && (now.surprise_bytes == anchor.position.surprise_bytes || now.decisions == anchor.position.decisions)
     }
 
-    /// Does what was done since the anchor as often as nothing else happens.
+    /// Does what was done since the anchor as often as it repeats itself and no event comes.
     fn repeat(&mut self, anchor: &Anchor, done: &mut Progress, instructions: u64) {
-        let decisions = self.position().decisions - anchor.position.decisions;
-        let once = Progress {
+        let now = self.position();
+        let once = Position {
+            surprise_bytes: now.surprise_bytes - anchor.position.surprise_bytes,
+            decisions: now.decisions.saturating_sub(anchor.position.decisions),
+            symbol_bytes: now.symbol_bytes - anchor.position.symbol_bytes,
+            depth: 0,
+        };
+        let executed = Progress {
             instructions: done.instructions - anchor.done.instructions,
             blocks: done.blocks - anchor.done.blocks,
         };
-        let Some(by_decisions) = self.decisions_ahead().checked_div(decisions) else {
+        let mut times = (instructions - done.instructions).checked_div(executed.instructions).unwrap_or(0);
+        if once.surprise_bytes == 0 && once.decisions > 0 {
+            times = times.min(self.decisions_ahead() / once.decisions);
+        }
+        if let Some(event) = self.event_ahead() {
+            let before = |ahead: u64, by: u64| ahead.saturating_sub(1).checked_div(by).unwrap_or(u64::MAX);
+            if event.surprise_bytes > now.surprise_bytes {
+                times = times.min(before(event.surprise_bytes - now.surprise_bytes, once.surprise_bytes));
+            } else if once.decisions == 0 || once.surprise_bytes > 0 {
+                times = times.min(before(event.symbol_bytes.saturating_sub(now.symbol_bytes), once.symbol_bytes.max(1)));
+                times = if once.surprise_bytes > 0 { 0 } else { times };
+            }
+        }
+        let [surprises, symbols] = self.source().rest();
+        // The surprise behind the last turn is to be the same, too: the turn ends before it.
+        times = times.min(count_turns(anchor.rest[0], surprises, once.surprise_bytes, MAX_BYTES, times));
+        times = times.min(count_turns(anchor.rest[1], symbols, once.symbol_bytes, 0, times));
+        if once.surprise_bytes == 0 && once.decisions == 0 && once.symbol_bytes == 0 {
             return;
-        };
-        let by_instructions = (instructions - done.instructions).checked_div(once.instructions).unwrap_or(0);
-        let times = by_decisions.min(by_instructions);
-        self.pass_decisions(times * decisions);
-        done.instructions += times * once.instructions;
-        done.blocks += times * once.blocks;
+        }
+        self.pass(Position {
+            surprise_bytes: times * once.surprise_bytes,
+            decisions: times * once.decisions,
+            symbol_bytes: times * once.symbol_bytes,
+            depth: 0,
+        });
+        done.instructions += times * executed.instructions;
+        done.blocks += times * executed.blocks;
     }
+}
+
+/// How many more turns, at most `most`, read the same bytes as the one that read `size` of `before` and came to `now`; `behind`
+/// more are to be the same after the last one.
+fn count_turns(before: &[u8], now: &[u8], size: u64, behind: usize, most: u64) -> u64 {
+    if size == 0 {
+        return most;
+    }
+    let wanted = most.saturating_mul(size).saturating_add(behind as u64).min(now.len() as u64) as usize;
+    let same = count_same(&before[..wanted.min(before.len())], &now[..wanted]);
+    same.saturating_sub(behind) as u64 / size
+}
+
+/// How many bytes two pieces have in common at their starts.
+fn count_same(one: &[u8], other: &[u8]) -> usize {
+    const AT_ONCE: usize = 64;
+    let pairs = one.chunks_exact(AT_ONCE).zip(other.chunks_exact(AT_ONCE));
+    let whole = pairs.take_while(|(a, b)| a == b).count() * AT_ONCE;
+    let rest = one[whole..].iter().zip(&other[whole..]);
+    whole + rest.take_while(|(a, b)| a == b).count()
 }

@@ -51,6 +51,18 @@ impl<'a> Streams<'a> {
         self.limit
     }
 
+    /// What is not read yet, of surprises and of symbols.
+    pub fn rest(&self) -> [&'a [u8]; 2] {
+        [self.surprises, self.symbols]
+    }
+
+    /// Takes so many bytes for read.
+    pub fn skip(&mut self, surprise_bytes: usize, symbol_bytes: usize) {
+        self.surprises = self.surprises.get(surprise_bytes..).unwrap_or(&[]);
+        self.symbols = self.symbols.get(symbol_bytes..).unwrap_or(&[]);
+        self.find_limit();
+    }
+
     fn find_limit(&mut self) {
         self.limit = match read_surprise(self.surprises) {
             Some((decisions, _)) => decisions - 1,

@@ -143,9 +143,17 @@ impl Folded {
         let mut path = vec![random.below(blocks.len() as u64) as u32];
         // Hardly anything goes elsewhere: long stretches repeat.
         let is_even = random.below(2) == 0;
-        for _ in 0..random.below(most) {
+        // Of some paths turn after turn makes the same choices, so that what is recorded of them repeats.
+        let (turn, seed) = (1 + random.below(60), 1 + random.below(1000));
+        let is_turning = random.below(3) == 0;
+        let mut chooser = Random(seed);
+        for step in 0..random.below(most) {
             let last = path[path.len() - 1];
-            path.push(choose_next(random, &blocks, &targets, &mut calls, last, is_even));
+            if step % turn == 0 {
+                chooser = Random(seed);
+            }
+            let chooser = if is_turning { &mut chooser } else { &mut *random };
+            path.push(choose_next(chooser, &blocks, &targets, &mut calls, last, is_even));
         }
         let (mut surprises, mut symbols) = (vec![0; 9 * path.len()], vec![0; 3 * path.len()]);
         let mut events = vec![EMPTY; 2 * path.len() + 2];
@@ -155,7 +163,7 @@ impl Folded {
         let code = Code::new(&mut changed, &targets).unwrap();
         let mut folder = Folder::new(code, room, ShadowStack::new(&mut addresses, &mut numbers), path[0]);
         for block in &path {
-            if random.below(if is_even { 1000 } else { 30 }) == 0 {
+            if random.below(if is_even || is_turning { 1000 } else { 30 }) == 0 {
                 let subject = random.below(blocks.len() as u64) as u32;
                 folder.expect(*block, subject, random.below(2) == 0).unwrap();
             }

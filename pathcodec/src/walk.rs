@@ -57,9 +57,18 @@ impl<'a> Walker<'a> {
         self.source.limit().saturating_sub(made).min(event_at.saturating_sub(made + 1))
     }
 
-    /// Has made so many more decisions, at most `decisions_ahead`, and is where it was.
-    pub fn pass_decisions(&mut self, decisions: u64) {
-        self.position.decisions += decisions;
+    /// Where the next event is.
+    pub fn event_ahead(&self) -> Option<Position> {
+        self.events.get(self.next_event).map(|event| event.at)
+    }
+
+    /// Has gone on by so much, with no event on the way, and is at the same block with the same calls open.
+    pub fn pass(&mut self, by: Position) {
+        self.position.surprise_bytes += by.surprise_bytes;
+        self.position.symbol_bytes += by.symbol_bytes;
+        self.position.decisions += by.decisions;
+        self.source.skip(by.surprise_bytes as usize, by.symbol_bytes as usize);
+        self.find_event();
     }
 }
 
@@ -93,6 +102,12 @@ impl<'a, S: Source> Walker<'a, S> {
         &self.source
     }
 
+    /// Bytes read of both streams.
+    #[inline]
+    pub fn bytes_read(&self) -> u64 {
+        self.position.surprise_bytes + self.position.symbol_bytes
+    }
+
     pub fn position(&self) -> Position {
         Position { depth: self.stack.depth(), ..self.position }
     }
@@ -116,8 +131,15 @@ impl<'a, S: Source> Walker<'a, S> {
     }
 
     /// Executes one block and returns it.
+    #[inline]
     pub fn step(&mut self) -> Result<u32, Stop> {
         self.settle()?;
+        self.step_settled()
+    }
+
+    /// Executes one block and returns it; `settle` was called.
+    #[inline]
+    pub fn step_settled(&mut self) -> Result<u32, Stop> {
         let elsewhere = if self.position.decisions == self.event_at { self.take_elsewhere() } else { None };
         let index = self.block;
         let block = *self.code.block(index).ok_or(Stop::Damaged)?;
@@ -203,7 +225,16 @@ impl<'a, S: Source> Walker<'a, S> {
     }
 
     /// Does what the events at this place say: `block` is what really runs next.
+    #[inline]
     pub fn settle(&mut self) -> Result<(), Stop> {
+        if self.position.decisions == self.event_at {
+            self.do_events()?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn do_events(&mut self) -> Result<(), Stop> {
         while self.position.decisions == self.event_at {
             let Some(event) = self.event_here() else {
                 return Ok(());
