@@ -39,7 +39,7 @@ impl<'a> Walker<'a> {
         let mut next_event = self.next_event();
         loop {
             let size = match self.settle() {
-                Ok(()) => self.code().block(self.block()).map_or(0, |block| u64::from(block.n_instructions)),
+                Ok(()) => self.code().block_at(self.block()).map_or(0, |(_, block)| u64::from(block.n_instructions)),
                 Err(stop) => return (done, Some(stop)),
             };
             if done.instructions + size > instructions {

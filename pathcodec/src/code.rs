@@ -21,6 +21,8 @@ pub mod ending {
     pub const RETURN: u8 = 7;
     /// Nothing follows unless an event says what.
     pub const STOP: u8 = 8;
+    /// No block, but an address that held several: the one that it holds now is `target`.
+    pub const SLOT: u8 = 9;
 }
 
 /// A basic block: 48 bytes, as the controller makes them.
@@ -77,6 +79,26 @@ impl<'a> Code<'a> {
 
     pub fn block(&self, index: u32) -> Option<&Block> {
         self.blocks.get(index as usize)
+    }
+
+    /// What is executed where a path comes to block `index`: it, or what the slot holds.
+    #[inline]
+    pub fn block_at(&self, index: u32) -> Option<(u32, &Block)> {
+        let block = self.blocks.get(index as usize)?;
+        if block.ending != ending::SLOT {
+            return Some((index, block));
+        }
+        let held = self.blocks.get(block.target as usize).filter(|held| held.ending != ending::SLOT)?;
+        Some((block.target, held))
+    }
+
+    /// From now on the slot `index` holds `block`.
+    pub fn hold(&mut self, index: u32, block: u32) -> Option<()> {
+        let slot = self.blocks.get_mut(index as usize).filter(|slot| slot.ending == ending::SLOT)?;
+        let pc = slot.pc;
+        slot.target = block;
+        // So that code leads forwards whatever slots hold.
+        self.blocks.get(block as usize).filter(|held| held.pc == pc).map(|_| ())
     }
 
     /// From now on the conditional branch at the end of block `index` is expected to be taken, or not.

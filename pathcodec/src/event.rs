@@ -6,12 +6,14 @@ pub mod action {
     pub const NOTE: u8 = 0;
     /// The thread goes on at block `value` instead: a signal, a fault, a return from a handler.
     pub const RESUME: u8 = 1;
-    /// The return or indirect branch at the block's end leads to block `value`.
+    /// The return or indirect branch that comes next leads to block `value`.
     pub const ELSEWHERE: u8 = 2;
     /// From here on the conditional branch at the end of `block` is expected to be taken (`value` 1) or not (0).
     pub const EXPECT: u8 = 3;
     /// The path ends.
     pub const END: u8 = 4;
+    /// From here on the slot `subject` holds block `value`.
+    pub const CODE: u8 = 5;
 }
 
 /// Where in a path. With the block that would run next it is there once only: whatever comes back to a block has moved one of these.

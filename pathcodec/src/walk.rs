@@ -140,9 +140,8 @@ impl<'a, S: Source> Walker<'a, S> {
     /// Executes one block and returns it; `settle` was called.
     #[inline]
     pub fn step_settled(&mut self) -> Result<u32, Stop> {
-        let elsewhere = if self.position.decisions == self.event_at { self.take_elsewhere() } else { None };
-        let index = self.block;
-        let block = *self.code.block(index).ok_or(Stop::Damaged)?;
+        let (index, block) = self.code.block_at(self.block).ok_or(Stop::Damaged)?;
+        let block = *block;
         self.block = match block.ending {
             ending::FALL_THROUGH => block.next,
             ending::JUMP => block.target,
@@ -164,7 +163,7 @@ impl<'a, S: Source> Walker<'a, S> {
                 block.target
             }
             ending::INDIRECT_CALL | ending::INDIRECT_JUMP => {
-                let target = match elsewhere {
+                let target = match self.take_elsewhere() {
                     Some(target) => target,
                     None => self.take_symbol(index)?,
                 };
@@ -173,7 +172,7 @@ impl<'a, S: Source> Walker<'a, S> {
                 }
                 target
             }
-            ending::RETURN => match elsewhere {
+            ending::RETURN => match self.take_elsewhere() {
                 Some(target) => {
                     let address = self.code.block(target).map_or(0, |block| block.pc);
                     self.stack.return_elsewhere(address);
@@ -243,6 +242,7 @@ impl<'a, S: Source> Walker<'a, S> {
                 action::NOTE => {}
                 action::RESUME => self.block = event.value,
                 action::EXPECT => self.code.expect(event.subject, event.value != 0).ok_or(Stop::Damaged)?,
+                action::CODE => self.code.hold(event.subject, event.value).ok_or(Stop::Damaged)?,
                 action::ELSEWHERE => return Ok(()),
                 action::END => return Err(Stop::End),
                 _ => return Err(Stop::Damaged),
@@ -253,7 +253,11 @@ impl<'a, S: Source> Walker<'a, S> {
     }
 
     /// Where the block's end is to lead, if an event says that.
+    #[inline]
     fn take_elsewhere(&mut self) -> Option<u32> {
+        if self.position.decisions != self.event_at {
+            return None;
+        }
         let event = self.event_here().filter(|event| event.action == action::ELSEWHERE)?;
         self.pass_event();
         Some(event.value)
@@ -261,7 +265,9 @@ impl<'a, S: Source> Walker<'a, S> {
 
     fn event_here(&self) -> Option<Event> {
         let event = self.events.get(self.next_event)?;
-        (event.at == self.position() && event.block == self.block).then_some(*event)
+        // A branch that leads elsewhere moves the position: there is none before it with the same one.
+        let is_here = event.block == self.block || event.action == action::ELSEWHERE;
+        (is_here && event.at == self.position()).then_some(*event)
     }
 
     fn pass_event(&mut self) {

@@ -111,9 +111,11 @@ impl WayOut<'_, '_> {
             self.emitter.bytes(&bytes[..bytes.len() - 1]);
             let short = self.emitter.address();
             self.emitter.bytes(&[0]);
-            self.edge(not_taken);
+            let aside = self.emitter.jump();
             self.emitter.bind_short(short);
             self.edge(taken);
+            self.emitter.bind(aside);
+            self.edge(not_taken);
             return;
         };
         let (straight, aside) = if is_taken_straight { (taken, not_taken) } else { (not_taken, taken) };

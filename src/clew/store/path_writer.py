@@ -29,7 +29,7 @@ MAX_EVENTS: Final = 1 << 12
 MAX_CHECKPOINTS: Final = 32
 """How many a frame holds."""
 MIN_GROWTH_BYTES: Final = 16 << 10
-MIN_CYCLES: Final = 1 << 26
+MIN_CYCLES: Final = 1 << 25
 """A checkpoint is kept if the path grew by so much since the last one, or so much time went by."""
 MAX_RISES: Final = 1 << 18
 
