@@ -39,6 +39,8 @@ pub struct Fragment {
     /// Instruction before which its decision is counted, or `COUNTED_AT_EXITS` (mode full).
     pub decides_before: u16,
     pub code_version: u32,
+    /// So many changes a thread's path has to have told before it executes this (instrument/path_log.rs).
+    pub changes_needed: u32,
     pub counter: u32,
     pub first_exit: u32,
     pub n_exits: u8,

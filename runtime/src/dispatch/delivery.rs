@@ -6,10 +6,10 @@
 
 use super::{count_part, written};
 use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL};
+use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
 use crate::instrument::pads::DynamicEdge;
-use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, end_kind, event_kind, path_event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};

@@ -2,7 +2,7 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
-use super::{delivery, find_or_build, partial_edge, uncount_block, vsyscall};
+use super::{delivery, find_or_build, may_link_to, partial_edge, uncount_block, vsyscall};
 use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::guarded;
 use crate::cache::fragment::{ExitType, SpillState};
@@ -13,8 +13,8 @@ use crate::instrument::{Arrival, Engine, ENGINE};
 use crate::protocol::{error_code, exit_kind, path_event_kind};
 use crate::sys::kernel::USER_END;
 use crate::thread::registry::writer_of;
-use crate::thread::{path, trust};
 use crate::thread::THREADS;
+use crate::thread::{path, trust};
 
 /// Counts an indirect branch or return that no table knew, and makes its way known; the thread resumes at its target.
 pub fn take_indirect(context: &mut ThreadContext) {
@@ -155,7 +155,9 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
             if let Ok(id) = find_or_build(&mut engine, &writer, context, target, Arrival::Indirect) {
                 engine.cache.fragment_mut(id).is_indirect_target = true;
                 let exit = engine.cache.pad(pad_id).exit;
-                engine.cache.link(exit, id);
+                if may_link_to(&mut engine, id) {
+                    engine.cache.link(exit, id);
+                }
             }
             if is_first_try {
                 engine.cache.try_first(source, Some(pad_id));

@@ -33,7 +33,7 @@ use crate::cache::{Fragment, NONE};
 use crate::decode::NoCode;
 use crate::instrument::pads::{add_to_counter, correct_early_counts, DynamicEdge};
 use crate::instrument::{Arrival, BuildError, Engine, ENGINE};
-use crate::protocol::{edge_kind, error_code, path_event_kind, release_reason};
+use crate::protocol::{edge_kind, error_code, release_reason};
 use crate::signal::table::table_of;
 use crate::sys::calls::EFAULT;
 use crate::thread::registry::writer_of;
@@ -43,6 +43,7 @@ use crate::thread::{path, trust, THREADS};
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
     context.doubtful_pc = 0;
+    path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
     context.sequence_plain = 0;
     match reason {
@@ -167,6 +168,9 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
     let is_call = link != NONE && engine.cache.exit(link).kind == ExitType::Call;
     let arrival = if is_call { Arrival::Call } else { Arrival::Other };
     let id = find_or_build(&mut engine, &writer, context, context.rip, arrival)?;
+    if engine.records_path() {
+        tell_changes(&engine, &writer, context);
+    }
     if link != NONE {
         link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);
@@ -183,8 +187,29 @@ fn tend_path(context: &mut ThreadContext, link: u32) {
         // What the size of a fragment or the state of the floating point unit divides is one block.
         let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState);
         let is_between = link != NONE && !divides_block(engine.cache.exit(link).kind);
-        path::tend(context, &writer_of(context, engine.shared), is_between);
+        let writer = writer_of(context, engine.shared);
+        if path::tend(context, &writer, is_between) {
+            path::tell_state(context, &writer, context.rip, &engine.path_log);
+        }
     }
+}
+
+/// Tells in the thread's path what changed since it last did, in front of the context's rip.
+fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
+    while let Some((kind, value)) = engine.path_log.change(context.changes_told) {
+        path::write_event(context, writer, kind, context.rip, value);
+        context.changes_told += 1;
+    }
+    path::note_that_it_told(context);
+}
+
+/// Whether jumps may lead into fragment `id` (mode full): all threads know of its code what their paths have to tell.
+fn may_link_to(engine: &mut Engine, id: u32) -> bool {
+    let fragment = *engine.cache.fragment(id);
+    let length = engine.path_log.length();
+    engine.may_link_to(&fragment, || {
+        THREADS.lock().contexts().map(|context| path::changes_told(context, length)).min().unwrap_or(length)
+    })
 }
 
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
@@ -218,9 +243,6 @@ fn find_or_build(
     }
     engine.arrival = arrival;
     let id = engine.build(writer, pc)?;
-    if engine.records_path() && engine.cache.fragment(id).code_version > 0 {
-        path::write_event(context, writer, path_event_kind::CODE, pc, u64::from(id));
-    }
     let site = engine.cache.fragment(id).site;
     if site != NONE {
         THREADS.lock().reach_site(site);
@@ -248,6 +270,9 @@ fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadConte
         }
         // To what was laid out anew since.
         engine.cache.unlink_exit(exit_id);
+    }
+    if !may_link_to(engine, id) {
+        return;
     }
     if !engine.is_counting() {
         engine.write_link(writer, exit_id, id);
@@ -297,7 +322,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             if engine.cache.fragment(exit.fragment).is_compared {
                 trust::trust_pages_of(&mut engine, &writer, exit.fragment);
             } else {
-                retire_hot(&mut engine, &writer, context, exit.fragment);
+                engine.retire_hot(&writer, context, exit.fragment);
             }
             NONE
         }
@@ -347,15 +372,6 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             NONE
         }
         _ => exit_id,
-    }
-}
-
-/// Has hot code laid out anew, and says in the thread's path what is expected from now on.
-fn retire_hot(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, hot: u32) {
-    engine.may_expect_anew = engine.records_path() && THREADS.lock().count_running(engine.shared) == 1;
-    engine.retire_hot(writer, context, hot);
-    for branch in core::mem::take(&mut engine.expected_anew) {
-        path::write_event(context, writer, path_event_kind::UNLIKE, context.rip, branch);
     }
 }
 

@@ -214,6 +214,7 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     engine.count_edge(&writer, context, edge);
     if engine.records_path() {
         path::begin(context, engine.shared);
+        path::tell_state(context, &writer, 0, &engine.path_log);
         path::write_event(context, &writer, path_event_kind::RESUME, 0, context.rip);
     }
 }

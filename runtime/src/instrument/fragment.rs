@@ -246,6 +246,7 @@ impl Engine {
             count_before: place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
             decides_before: path_place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
             code_version,
+            changes_needed: 0,
             counter: body_counter,
             first_exit: first_exit.unwrap_or(0) as u32,
             n_exits: exits.as_slice().len() as u8,

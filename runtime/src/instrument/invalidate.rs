@@ -86,7 +86,9 @@ impl Engine {
     fn drop_fragment(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
         // What had been laid out anew as this fragment has exits on its list that were not linked again yet.
         let before = self.cache.versions.find(self.cache.fragment(id).app_pc);
-        if self.cache.fragment(id).is_valid {
+        let fragment = *self.cache.fragment(id);
+        self.path_log.note_gone(fragment.app_pc, fragment.end());
+        if fragment.is_valid {
             self.shared.add(crate::status_field!(invalidated), 1);
             self.retire(writer, id);
         }

@@ -8,6 +8,7 @@ pub mod fragment;
 pub mod invalidate;
 pub mod pads;
 pub mod path_code;
+pub mod path_log;
 pub mod path_plan;
 pub mod publish;
 pub mod relayout;
@@ -26,9 +27,9 @@ use crate::decode::{Block, NoCode, Ranges};
 use crate::protocol::{self, mode};
 use crate::sys::lock::Lock;
 use crate::translate::Mangler;
-use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
+use alloc::collections::BTreeMap;
 use pads::DynamicEdge;
+use path_log::PathLog;
 use symbols::Symbols;
 use trust::Trust;
 
@@ -70,12 +71,8 @@ pub struct Engine {
     looks_saved: u32,
     /// Counters of edges that the dispatcher counts itself.
     edges: BTreeMap<DynamicEdge, u32>,
-    /// Conditional branches whose expected way is not the one that their direction suggests (mode full).
-    pub unlike: BTreeSet<u64>,
-    /// Whether that may change now: where several threads run, each would have to say in its path when it found out.
-    pub may_expect_anew: bool,
-    /// Branches for which it changed, to be said in the path.
-    pub expected_anew: Vec<u64>,
+    /// What paths have to tell (mode full).
+    pub path_log: PathLog,
     /// The numbers that paths have for targets of indirect branches.
     pub symbols: Symbols,
     counters_used: u32,
@@ -99,9 +96,7 @@ impl Engine {
             trust: Trust::new(),
             looks_saved: 0,
             edges: BTreeMap::new(),
-            unlike: BTreeSet::new(),
-            may_expect_anew: false,
-            expected_anew: Vec::new(),
+            path_log: PathLog::new(),
             symbols: Symbols::new(),
             counters_used: 0,
             instructions_translated: 0,

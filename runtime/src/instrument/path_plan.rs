@@ -45,21 +45,18 @@ impl Engine {
         }
     }
 
-    /// Has paths expect what a fragment's conditional branch mostly did, if they may change now: other fragments that hold
-    /// the branch expect the same, so they are translated again.
+    /// Has paths expect what a fragment's conditional branch mostly did: other fragments that hold the branch expect the same, so
+    /// they are translated again.
     pub fn expect_habit(&mut self, writer: &RingWriter, fragment: &Fragment, habit: Habit) {
         let branch = fragment.branch_pc();
         let Some(taken) = self.cache.taken_exit(fragment) else {
             return;
         };
         let target = taken.target;
-        if !self.records_path() || !self.may_expect_anew || habit.is_mostly_taken == self.is_taken_expected(branch, target) {
+        if !self.records_path() || habit.is_mostly_taken == self.is_taken_expected(branch, target) {
             return;
         }
-        if !self.unlike.remove(&branch) {
-            self.unlike.insert(branch);
-        }
-        self.expected_anew.push(branch);
+        self.path_log.turn(branch);
         for id in self.fragments_within(branch, branch + 1) {
             if self.cache.fragment(id).is_valid {
                 self.retire(writer, id);
@@ -68,13 +65,8 @@ impl Engine {
         }
     }
 
-    /// The code of the branches in a fragment that went out of use changed: what they did before says nothing now.
-    pub fn forget_habit(&mut self, fragment: &Fragment) {
-        self.unlike.remove(&fragment.branch_pc());
-    }
-
     /// Which way the conditional branch at `branch` is expected to go: backwards, unless it turned out that it does not.
     fn is_taken_expected(&self, branch: u64, target: u64) -> bool {
-        (target <= branch) != self.unlike.contains(&branch)
+        (target <= branch) != self.path_log.is_unlike(branch)
     }
 }

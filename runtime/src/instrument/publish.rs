@@ -10,6 +10,9 @@ use crate::decode::{Block, Ending};
 use crate::protocol::{exit_kind, record_kind, FragmentRecord};
 use crate::sys::calls::rdtsc;
 
+/// A bit of FragmentRecord.flags.
+const FLAG_LATER_CODE: u8 = 64;
+
 impl Engine {
     /// Makes a finished fragment known: to the lookups, the slab's index and the controller.
     pub fn publish(
@@ -21,6 +24,7 @@ impl Engine {
         ending: Ending,
         counters: &Counters,
     ) {
+        self.note_in_log(block, id);
         self.cache.by_pc.insert(block.pc, id);
         let page = block.pc >> 12;
         let next = self.cache.by_page.find(page).unwrap_or(NONE);
@@ -63,7 +67,7 @@ impl Engine {
             size_bytes: n as u16,
             n_instructions: block.instructions.len() as u16,
             exit_kind: kind,
-            flags: counters.flags,
+            flags: counters.flags | if self.path_log.is_later(block) { FLAG_LATER_CODE } else { 0 },
             reserved: [0; 14],
         };
         writer.write(&record, payload);

@@ -160,6 +160,7 @@ impl Engine {
             count_before: if is_last { 0 } else { COUNTED_AT_EXITS },
             decides_before: COUNTED_AT_EXITS,
             code_version,
+            changes_needed: 0,
             counter: counters.main,
             first_exit: first_exit.unwrap_or(0) as u32,
             n_exits: exits.as_slice().len() as u8,

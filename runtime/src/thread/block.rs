@@ -49,6 +49,7 @@ pub fn make(
     context.app_signal_stack = SigStack::DISABLED;
     context.unlinked_fragment = NONE;
     context.slot = slot;
+    context.tells_first = 1;
     context.sequence_word = &raw const context.no_sequence as u64;
     fill_branch_table(context, 0, branch_table_filled);
     Some(context)

@@ -8,6 +8,7 @@ use crate::arch::x86_64::context::{
     ThreadContext, SHADOW_BYTES, SHADOW_OFFSET, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET,
 };
 use crate::buffer::{RingWriter, Shared};
+use crate::instrument::path_log::PathLog;
 use crate::protocol::{
     self, path_event_kind, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
     PATH_LOST_CELL, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
@@ -16,6 +17,7 @@ use crate::sys::calls::rdtsc;
 use clew_pathcodec::shadow::depth_after;
 use clew_pathcodec::surprises::{write_surprise, FIRST_LONG, MAX_BYTES};
 use clew_pathcodec::symbols::write_symbol as write_into;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// The cells of each stream's buffer, where the next byte goes and what left it, and where it ends; by number of the stream.
 const BUFFERS: [(u64, u64, u64); 2] = [
@@ -25,12 +27,7 @@ const BUFFERS: [(u64, u64, u64); 2] = [
 
 /// Makes the path begin here: nothing is written, no call is open.
 pub fn begin(context: &mut ThreadContext, shared: Shared) {
-    for number in [
-        PATH_DECISIONS_CELL,
-        PATH_SURPRISES_LEFT_CELL,
-        PATH_SYMBOLS_LEFT_CELL,
-        PATH_LOST_CELL,
-    ] {
+    for number in [PATH_DECISIONS_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL, PATH_LOST_CELL] {
         set_cell(context, number, 0);
     }
     for number in [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL] {
@@ -81,10 +78,10 @@ fn lose(context: &mut ThreadContext) {
     }
 }
 
-/// Goes on behind what was dropped, if there is room again: in front of the context's rip.
-pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) {
+/// Goes on behind what was dropped, if there is room again: in front of the context's rip. Whether it does from here on.
+pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     if !is_lost(context) {
-        return;
+        return false;
     }
     // What is in the buffers follows what was dropped.
     for (offset_cell, left_cell, _) in BUFFERS {
@@ -93,8 +90,39 @@ pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) {
     let [surprise_bytes, decisions, symbol_bytes, depth] = context.lost_at;
     let here = event_here(context, writer, path_event_kind::LOST, context.rip, 0);
     let event = PathEventRecord { surprise_bytes, decisions, symbol_bytes, depth, ..here };
-    if writer.write(&event, &[]) && checkpoint::write_whole(context, writer) {
-        set_cell(context, PATH_LOST_CELL, 0);
+    let is_told = writer.write(&event, &[]) && checkpoint::write_whole(context, writer);
+    set_cell(context, PATH_LOST_CELL, u64::from(!is_told));
+    is_told
+}
+
+/// Tells, in front of `pc`, all that a path has to that begins or goes on there.
+pub fn tell_state(context: &mut ThreadContext, writer: &RingWriter, pc: u64, log: &PathLog) {
+    for (kind, value) in log.state() {
+        write_event(context, writer, kind, pc, value);
+    }
+    context.changes_told = log.length();
+}
+
+/// From here on the thread tells what changed before it executes anything: others need not wait for that.
+pub fn note_that_it_tells_first(context: &mut ThreadContext) {
+    // SAFETY: an aligned field that other threads read.
+    unsafe { AtomicU32::from_ptr(&raw mut context.tells_first) }.store(1, Ordering::Release);
+}
+
+/// The thread told all changes, and is about to execute. The engine's lock is held.
+pub fn note_that_it_told(context: &mut ThreadContext) {
+    // SAFETY: as above.
+    unsafe { AtomicU32::from_ptr(&raw mut context.tells_first) }.store(0, Ordering::Release);
+}
+
+/// How many of `length` changes a thread has told, or tells before it executes anything. The engine's lock is held.
+pub fn changes_told(context: *mut ThreadContext, length: u32) -> u32 {
+    // SAFETY: the context of a slot that was in use: mapped, the fields aligned.
+    unsafe {
+        if AtomicU32::from_ptr(&raw mut (*context).tells_first).load(Ordering::Acquire) != 0 {
+            return length;
+        }
+        (&raw const (*context).changes_told).read_volatile()
     }
 }
 
@@ -146,11 +174,9 @@ pub fn unwrite_symbol(context: &ThreadContext, symbol: u16) {
 }
 
 /// Between two fragments: empties the buffers if one is full. Between two blocks (`is_between`) says where the thread is if that
-/// was long ago.
-pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) {
-    if is_between {
-        go_on(context, writer);
-    }
+/// was long ago. Whether it goes on behind something that was dropped.
+pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) -> bool {
+    let goes_on = is_between && go_on(context, writer);
     let is_full = |number: u64| cell(context, number) as i64 >= 0;
     if is_full(PATH_SURPRISES_CELL) || is_full(PATH_SYMBOLS_CELL) {
         flush(context, writer);
@@ -161,6 +187,7 @@ pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) 
             lose(context);
         }
     }
+    goes_on
 }
 
 /// Writes what is in the buffers into the ring.

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from clew.analysis.path_code import ProcessCode
-from clew.binary.path_codec import EVENT, NOWHERE, Action, PathStart, PathStreams, PathWalk, Stop
+from clew.binary.path_codec import EVENT, NOWHERE, Action, PathCode, PathStart, PathStreams, PathWalk, Stop
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PathEventKind
 from clew.store.path_file import PathFile
@@ -85,12 +84,17 @@ class Stretches:
     def __iter__(self) -> Iterator[Stretch]:
         return (self[number] for number in range(len(self)))
 
-    @cached_property
-    def _unlike(self) -> tuple[Array, Array]:
-        """Numbers of the events that change an expected way, and the branches."""
+    def _changed(self, before: int) -> PathCode:
+        """The code as it is in front of event number `before`."""
         states = self.file.states
-        unlike = states[states["kind"] == PathEventKind.UNLIKE]
-        return unlike["event"], unlike["value"]
+        states = states[: np.searchsorted(states["event"], before)]
+        lost = np.flatnonzero(states["kind"] == PathEventKind.LOST)
+        # Behind a loss the path tells all anew.
+        states = states[lost[-1] + 1 :] if len(lost) else states
+        blocks = self.code.code.blocks.copy()
+        for state in states:
+            self.code.change(blocks, int(state["kind"]), int(state["value"]))
+        return PathCode(blocks, self.code.code.targets)
 
     def open(self, number: int) -> StretchWalk:
         """A walk along a stretch, from its beginning."""
@@ -105,8 +109,7 @@ class Stretches:
             forgotten = max(int(head["depth"]) - len(checkpoint.calls), 0)
             block = int(self.code.find(np.array([head["pc"]], np.uint64))[0])
             start = PathStart(block, checkpoint.calls, self.code.find(checkpoint.calls), forgotten)
-        numbers, branches = self._unlike
-        expected = self.code.expecting(branches[: np.searchsorted(numbers, event_start)])
+        code = self._changed(event_start)
 
         if number < len(places):
             end = self.file.read_checkpoint(number).head
@@ -120,7 +123,7 @@ class Stretches:
             decisions = facts.decisions
         records = self.file.read_events(event_start, event_end)
         lost = np.flatnonzero(records["event_kind"] == PathEventKind.LOST)
-        events = self.code.convert_events(records[: lost[0]] if len(lost) else records, expected)
+        events = self.code.convert_events(records[: lost[0]] if len(lost) else records, code.blocks)
         if len(lost):
             at = records[lost[0]]
             surprise_end, decisions, symbol_end = (int(at[name]) for name in before)
@@ -135,7 +138,7 @@ class Stretches:
             symbol_bytes_before=before["symbol_bytes"],
             decisions_before=before["decisions"],
         )
-        return StretchWalk(self.code, PathWalk(expected, streams, start))
+        return StretchWalk(self.code, PathWalk(code, streams, start))
 
     def _end_at(self, head: np.void) -> Array:
         """An event that ends a walk at a checkpoint."""

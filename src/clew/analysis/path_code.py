@@ -6,6 +6,7 @@ Pure but for reading the tables, which may be damaged or made up.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -22,121 +23,185 @@ __all__ = ["ProcessCode", "load_process_code"]
 
 Array = npt.NDArray[Any]
 
-_ENDINGS: Final = {ending.name.lower(): ending for ending in Ending}
+_ENDINGS: Final = {ending.name.lower(): ending for ending in Ending if ending != Ending.SLOT}
 MAX_TARGETS: Final = 1 << 16
 
 _ACTIONS: Final = {
     PathEventKind.RESUME: Action.RESUME,
     PathEventKind.ELSEWHERE: Action.ELSEWHERE,
     PathEventKind.UNLIKE: Action.EXPECT,
+    PathEventKind.CODE: Action.CODE,
     PathEventKind.END: Action.END,
 }
 
 
 @dataclass(frozen=True)
 class ProcessCode:
-    """The blocks of a process, in the order of their addresses, and what goes with them.
+    """The blocks of a process, in the order of their addresses and versions, and what goes with them.
 
-    `block_id` and `n_instructions` (i64) are theirs; `branch_pc` (u64) is the address of each one's last instruction.
+    `code` has a slot behind the blocks for each address that held several. `block_id` and `n_instructions` (i64) are the
+    blocks'; `branch_pc` (u64) is the address of each one's last instruction. `later` are rows of `path_code`: fragment
+    (i64), start and end (u64), version (u32).
     """
 
     code: PathCode
     block_id: Array
     n_instructions: Array
     branch_pc: Array
+    code_version: Array
+    later: tuple[Array, Array, Array, Array]
+
+    def __len__(self) -> int:
+        return len(self.block_id)
+
+    @cached_property
+    def _places(self) -> tuple[Array, Array]:
+        """Addresses, rising, and what a path finds there: a block or a slot."""
+        table = self.code.blocks
+        is_place = np.ones(len(table), bool)
+        slots = table["pc"][len(self) :]
+        is_place[: len(self)] = ~np.isin(table["pc"][: len(self)], slots)
+        chosen = np.flatnonzero(is_place)
+        chosen = chosen[np.argsort(table["pc"][chosen], kind="stable")]
+        return table["pc"][chosen], chosen.astype(np.uint32)
+
+    @cached_property
+    def _by_branch(self) -> tuple[Array, Array]:
+        order = np.argsort(self.branch_pc, kind="stable")
+        return self.branch_pc[order], order
 
     def find(self, address: Array) -> Array:
-        """The blocks (u32) that start at addresses; NOWHERE where none does."""
-        return _find(self.code.blocks["pc"], address)
+        """The blocks or slots (u32) at addresses; NOWHERE where none starts."""
+        return _find(*self._places, address)
 
     def find_around(self, address: Array) -> Array:
         """The blocks (u32) that have code at addresses; NOWHERE where none has."""
-        blocks = self.code.blocks
-        if not len(blocks):
+        places, index = self._places
+        if not len(places):
             return np.full(len(address), NOWHERE, np.uint32)
-        at = np.maximum(np.searchsorted(blocks["pc"], address, "right") - 1, 0)
-        inside = (blocks["pc"][at] <= address) & ((address < blocks["end_pc"][at]) | (blocks["pc"][at] == address))
-        found: Array = np.where(inside, at, NOWHERE).astype(np.uint32)
+        at = np.maximum(np.searchsorted(places, address, "right") - 1, 0)
+        end = np.maximum(self.code.blocks["end_pc"][index[at]], places[at] + np.uint64(1))
+        found: Array = np.where((places[at] <= address) & (address < end), index[at], NOWHERE).astype(np.uint32)
         return found
 
-    def find_ending(self, address: Array) -> Array:
-        """The blocks (u32) whose last instruction is at addresses; NOWHERE where there is none."""
-        order = np.argsort(self.branch_pc, kind="stable")
-        found = _find(self.branch_pc[order], address)
-        inside = found != NOWHERE
-        found[inside] = order[found[inside]]
+    def find_ending(self, address: int) -> list[int]:
+        """The blocks whose last instruction is at `address`."""
+        branch_pc, order = self._by_branch
+        low, high = np.searchsorted(branch_pc, np.array([address], np.uint64)), None
+        high = np.searchsorted(branch_pc, np.array([address], np.uint64), "right")
+        found: list[int] = order[int(low[0]) : int(high[0])].tolist()
         return found
 
-    def expecting(self, branches: Array) -> PathCode:
-        """The code once the ways expected of the branches at `branches` have changed, of one as often as it is there."""
-        address, n = np.unique(branches, return_counts=True)
-        changed = self.find_ending(address[n % 2 == 1])
-        blocks = self.code.blocks.copy()
-        blocks["is_taken"][changed[changed != NOWHERE]] ^= 1
-        return PathCode(blocks, self.code.targets)
+    def find_held(self, fragment_id: int) -> list[tuple[int, int]]:
+        """What slots (indices) hold, and since which block, once a path says that it executes a fragment's code."""
+        fragments, starts, ends, versions = self.later
+        at = int(np.searchsorted(fragments, fragment_id))
+        if at >= len(fragments) or fragments[at] != fragment_id:
+            return []
+        pc, n = self.code.blocks["pc"], len(self)
+        low, high = (int(np.searchsorted(pc[:n], bound)) for bound in (starts[at], ends[at]))
+        found = []
+        for block in low + np.flatnonzero(self.code_version[low:high] == versions[at]):
+            slot = int(self.find(pc[block : block + 1])[0])
+            if slot >= n:
+                found.append((slot, int(block)))
+        return found
 
-    def convert_events(self, records: Array, expected: PathCode) -> Array:
-        """Events of dtype PATH_EVENT_RECORD as the codec wants them, at whose beginning the code is `expected`."""
+    def change(self, blocks: Array, kind: int, value: int) -> list[tuple[Action, int, int]]:
+        """Make a change that a path tells of to `blocks`, a copy of the code's: action, subject and value for each."""
+        made = []
+        if kind == PathEventKind.UNLIKE:
+            for block in self.find_ending(value):
+                blocks["is_taken"][block] ^= 1
+                made.append((Action.EXPECT, block, int(blocks["is_taken"][block])))
+        elif kind == PathEventKind.CODE:
+            for slot, block in self.find_held(value):
+                blocks["target"][slot] = block
+                made.append((Action.CODE, slot, block))
+        return made
+
+    def convert_events(self, records: Array, blocks: Array) -> Array:
+        """Events of dtype PATH_EVENT_RECORD as the codec wants them; in front of them the code's blocks are `blocks`."""
         records = records[np.isin(records["event_kind"], list(_ACTIONS))]
+        kind = records["event_kind"]
         table = np.zeros(len(records), EVENT)
         for name in ("surprise_bytes", "decisions", "symbol_bytes", "depth"):
             table[name] = records[name]
-        kind = records["event_kind"]
         for number, action in _ACTIONS.items():
             table["action"][kind == number] = action
-        table["block"] = self.find(records["pc"])
-        leaves, changes = np.flatnonzero(kind == PathEventKind.ELSEWHERE), np.flatnonzero(kind == PathEventKind.UNLIKE)
-        table["block"][leaves] = self.find_ending(records["pc"][leaves])
+        table["block"], table["value"] = self.find(records["pc"]), self.find(records["value"])
+        changes = np.flatnonzero((kind == PathEventKind.UNLIKE) | (kind == PathEventKind.CODE))
+        if not len(changes):
+            return table
         # What changes inside a block, where two fragments meet, concerns its end as well as the start.
         table["block"][changes] = self.find_around(records["pc"][changes])
-        table["value"] = self.find(records["value"])
-        subject = self.find_ending(records["value"][changes])
-        is_taken = expected.blocks["is_taken"].copy()
-        for at, block in zip(changes.tolist(), subject.tolist(), strict=True):
-            if block != NOWHERE:
-                is_taken[block] ^= 1
-                table["value"][at] = is_taken[block]
-        table["subject"][changes] = subject
-        return table
+        blocks = blocks.copy()
+        parts, done = [], 0
+        for at in changes.tolist():
+            made = self.change(blocks, int(kind[at]), int(records["value"][at]))
+            rows = np.repeat(table[at : at + 1], len(made))
+            for row, (action, subject, value) in zip(rows, made, strict=True):
+                row["action"], row["subject"], row["value"] = action, subject, value
+            parts += [table[done:at], rows]
+            done = at + 1
+        return np.concatenate([*parts, table[done:]])
 
 
 def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
     """The code of a process that was recorded in mode full. Raises TraceDamagedError."""
-    blocks = _rows(trace, "blocks", ["block_id", "app_pc", "size_bytes", "n_instructions"], process_id)
+    columns = ["block_id", "app_pc", "size_bytes", "n_instructions", "code_version"]
+    blocks = _rows(trace, "blocks", columns, process_id)
     ends = _rows(trace, "path_blocks", ["block_id", "ending", "branch_pc", "target_pc", "is_taken"], process_id)
     targets = _rows(trace, "path_targets", ["block_id", "number", "target_pc"], process_id)
-    order = np.argsort(to_numpy(blocks["app_pc"]), kind="stable")
-    blocks = blocks.take(order)
-    block_id = to_numpy(blocks["block_id"]).astype(np.int64)
-    table = np.zeros(len(order), BLOCK)
-    table["pc"] = to_numpy(blocks["app_pc"])
-    table["end_pc"] = table["pc"] + to_numpy(blocks["size_bytes"]).astype(np.uint64)
-    n_instructions = to_numpy(blocks["n_instructions"]).astype(np.int64)
-    table["n_instructions"] = n_instructions
-    table["ending"], table["target"], table["next"] = Ending.STOP, NOWHERE, _find(table["pc"], table["end_pc"])
+    block_id, pcs, sizes, n_instructions, versions = (to_numpy(blocks[name]) for name in columns)
+    order = np.lexsort((versions, pcs))
+    n = len(order)
+    block_id, versions = block_id[order].astype(np.int64), versions[order].astype(np.uint32)
+    n_instructions = n_instructions[order].astype(np.int64)
+    starts = pcs[order]
+    is_again = np.zeros(n, bool)
+    is_again[1:] = starts[1:] == starts[:-1]
+    slot_pc = np.unique(starts[is_again])
+    table = np.zeros(n + len(slot_pc), BLOCK)
+    table["pc"][:n], table["pc"][n:] = starts, slot_pc
+    table["end_pc"][:n] = starts + sizes[order].astype(np.uint64)
+    table["n_instructions"][:n] = n_instructions
+    table["ending"][:n], table["ending"][n:] = Ending.STOP, Ending.SLOT
+    table["target"], table["next"] = NOWHERE, NOWHERE
+    # At first each holds what was there first.
+    table["target"][n:] = np.searchsorted(starts, slot_pc)
+    branch_pc = starts.copy()
+    later = _rows(trace, "path_code", ["fragment_id", "start_pc", "end_pc", "code_version"], process_id)
+    rows = [to_numpy(later[name]) for name in ("fragment_id", "start_pc", "end_pc", "code_version")]
+    by_fragment = np.argsort(rows[0], kind="stable")
+    fragment, start, end, version = (row[by_fragment] for row in rows)
+    code = ProcessCode(
+        PathCode(table, np.zeros(0, np.uint32)),
+        block_id,
+        n_instructions,
+        branch_pc,
+        versions,
+        (fragment, start, end, version),
+    )
+    table["next"][:n] = code.find(table["end_pc"][:n])
 
     by_id = np.argsort(block_id, kind="stable")
-    sorted_id = block_id[by_id]
-
-    def rows_of(ids: Array) -> tuple[Array, Array]:
-        at = np.minimum(np.searchsorted(sorted_id, ids), max(len(sorted_id) - 1, 0))
-        known = np.flatnonzero(sorted_id[at] == ids) if len(sorted_id) else np.zeros(0, np.int64)
-        return by_id[at[known]], known
-
-    row, known = rows_of(to_numpy(ends["block_id"]).astype(np.int64))
+    row, known = _match(block_id[by_id], to_numpy(ends["block_id"]).astype(np.int64))
+    row = by_id[row]
     ending = ends["ending"].combine_chunks()
-    if isinstance(ending, pa.DictionaryArray):
-        names = [_ENDINGS.get(name, Ending.STOP) for name in ending.dictionary.to_pylist()]
-        table["ending"][row] = np.array([*names, Ending.STOP], np.uint8)[to_numpy(ending.indices)[known]]
+    if isinstance(ending, pa.ChunkedArray):
+        ending = ending.chunk(0) if ending.num_chunks else pa.array([], pa.string()).dictionary_encode()
+    names = [_ENDINGS.get(name, Ending.STOP) for name in ending.dictionary.to_pylist()]
+    table["ending"][row] = np.array([*names, Ending.STOP], np.uint8)[to_numpy(ending.indices)[known]]
     target_pc = to_numpy(pc.fill_null(ends["target_pc"], 0)).astype(np.uint64)
-    table["target"][row] = _find(table["pc"], target_pc[known])
+    table["target"][row] = code.find(target_pc[known])
     table["is_taken"][row] = to_numpy(ends["is_taken"])[known]
-    branch_pc = table["pc"].copy()
     branch_pc[row] = to_numpy(ends["branch_pc"])[known]
 
-    row, known = rows_of(to_numpy(targets["block_id"]).astype(np.int64))
+    row, known = _match(block_id[by_id], to_numpy(targets["block_id"]).astype(np.int64))
+    row = by_id[row]
     number = to_numpy(targets["number"]).astype(np.int64)[known]
-    target = _find(table["pc"], to_numpy(targets["target_pc"]).astype(np.uint64)[known])
+    target = code.find(to_numpy(targets["target_pc"]).astype(np.uint64)[known])
     inside = (number >= 0) & (number < MAX_TARGETS)
     row, number, target = row[inside], number[inside], target[inside]
     n_targets = np.zeros(len(table), np.int64)
@@ -145,7 +210,7 @@ def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
     all_targets = np.full(int(n_targets.sum()), NOWHERE, np.uint32)
     all_targets[first[row] + number] = target
     table["first_target"], table["n_targets"] = first, n_targets
-    return ProcessCode(PathCode(table, all_targets), block_id, n_instructions, branch_pc)
+    return ProcessCode(PathCode(table, all_targets), block_id, n_instructions, branch_pc, versions, code.later)
 
 
 def _rows(trace: Trace, table: str, columns: list[str], process_id: int) -> pa.Table:
@@ -153,9 +218,18 @@ def _rows(trace: Trace, table: str, columns: list[str], process_id: int) -> pa.T
     return found.filter(pc.equal(found["process_id"], process_id))
 
 
-def _find(sorted_pc: Array, address: Array) -> Array:
-    if not len(sorted_pc):
+def _match(known: Array, wanted: Array) -> tuple[Array, Array]:
+    """Where in `known`, which rises, those of `wanted` are that are there; and which ones these are."""
+    if not len(known):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    inside = np.flatnonzero(known[at] == wanted)
+    return at[inside], inside
+
+
+def _find(places: Array, index: Array, address: Array) -> Array:
+    if not len(places):
         return np.full(len(address), NOWHERE, np.uint32)
-    at = np.minimum(np.searchsorted(sorted_pc, address), len(sorted_pc) - 1)
-    found: Array = np.where(sorted_pc[at] == address, at, NOWHERE).astype(np.uint32)
+    at = np.minimum(np.searchsorted(places, address), len(places) - 1)
+    found: Array = np.where(places[at] == address, index[at], NOWHERE).astype(np.uint32)
     return found

@@ -89,6 +89,8 @@ class Ending(IntEnum):
     INDIRECT_JUMP = 6
     RETURN = 7
     STOP = 8
+    SLOT = 9
+    """No block, but an address that held several: `target` is the one that it holds."""
 
 
 class Action(IntEnum):
@@ -99,6 +101,7 @@ class Action(IntEnum):
     ELSEWHERE = 2
     EXPECT = 3
     END = 4
+    CODE = 5
 
 
 class Stop(IntEnum):

@@ -138,7 +138,7 @@ def _targets(
 
 
 def _code(process: RawProcess, fragments: Fragments, first: FirstIds) -> pa.Table:
-    later = np.flatnonzero(fragments.code_version > 0)
+    later = np.flatnonzero(fragments.is_later_code)
     return _table(
         "path_code",
         process,

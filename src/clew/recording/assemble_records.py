@@ -46,7 +46,7 @@ _ADDRESS_LIMIT = 1 << 57
 """No code of the application is as high: user space ends at 2^47, or at 2^56 with five levels of page tables."""
 
 _FLAG_EXCLUDED, _FLAG_LIMITED, _FLAG_COUNTS_FIRST, _FLAG_COUNTS_SECOND = 1, 2, 4, 8
-_FLAG_FIRST_IS_BOTH, _FLAG_SECOND_IS_BOTH = 16, 32
+_FLAG_FIRST_IS_BOTH, _FLAG_SECOND_IS_BOTH, _FLAG_LATER_CODE = 16, 32, 64
 
 Array = npt.NDArray[Any]
 
@@ -76,6 +76,7 @@ class Fragments:
     counts_second: Array
     first_is_both: Array
     second_is_both: Array
+    is_later_code: Array
     code: Array
     code_at: Array
     starts: InstructionStarts
@@ -248,6 +249,7 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         counts_second=(flags & _FLAG_COUNTS_SECOND) != 0,
         first_is_both=((flags & _FLAG_FIRST_IS_BOTH) != 0) & (width == 2),
         second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (width == 2),
+        is_later_code=(flags & _FLAG_LATER_CODE) != 0,
         code=stream.payload,
         code_at=code_at[order],
         starts=starts,

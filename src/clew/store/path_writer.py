@@ -70,7 +70,7 @@ class PathWriter:
 
     def add_events(self, records: Array) -> None:
         """Append events, of dtype PATH_EVENT_RECORD."""
-        changes = np.flatnonzero(np.isin(records["event_kind"], (PathEventKind.UNLIKE, PathEventKind.CODE)))
+        changes = np.flatnonzero(np.isin(records["event_kind"], (PathEventKind.UNLIKE, PathEventKind.CODE, PathEventKind.LOST)))
         if len(changes):
             states = np.zeros(len(changes), STATE)
             states["event"] = self._n_events + self._n_waiting + changes

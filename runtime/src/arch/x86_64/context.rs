@@ -228,6 +228,10 @@ pub struct ThreadContext {
     pub counters_written: u64,
     pub calls_written: u64,
     pub calls_kept: u64,
+    /// So many changes the path has told (instrument/path_log.rs); and whether the thread is in the dispatcher or a system call,
+    /// and tells more before it executes anything.
+    pub changes_told: u32,
+    pub tells_first: u32,
     /// Where in the path the first record was dropped that is not told yet.
     pub lost_at: [u64; 4],
 }
