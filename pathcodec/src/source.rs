@@ -24,6 +24,9 @@ pub trait Source {
     /// Whether the path goes on through a decision that has one way only.
     fn count(&mut self, made: u64) -> Result<(), Stop>;
 
+    /// Whether nothing is left of the path, of whose decisions `made` were made since the last surprise.
+    fn is_used_up(&self, made: u64) -> bool;
+
     /// The symbol of the indirect branch at `place`, and how many bytes it takes.
     fn take_symbol(&mut self, place: Place) -> Result<(u16, usize), Stop>;
 }
@@ -91,6 +94,10 @@ impl Source for Streams<'_> {
         }
         // A surprise here contradicts the code.
         Err(if self.surprises.is_empty() { Stop::Cut } else { Stop::Damaged })
+    }
+
+    fn is_used_up(&self, made: u64) -> bool {
+        self.surprises.is_empty() && self.symbols.is_empty() && made >= self.limit
     }
 
     #[inline]

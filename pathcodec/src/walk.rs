@@ -140,7 +140,7 @@ impl<'a, S: Source> Walker<'a, S> {
     /// Executes one block and returns it; `settle` was called.
     #[inline]
     pub fn step_settled(&mut self) -> Result<u32, Stop> {
-        let (index, block) = self.code.block_at(self.block).ok_or(Stop::Damaged)?;
+        let (index, block) = self.code.block_at(self.block).ok_or(self.stop_nowhere())?;
         let block = *block;
         self.block = match block.ending {
             ending::FALL_THROUGH => block.next,
@@ -184,6 +184,8 @@ impl<'a, S: Source> Walker<'a, S> {
                     number
                 }
             },
+            // An address where no instruction could be read.
+            ending::STOP if block.n_instructions == 0 => return Err(self.stop_nowhere()),
             ending::STOP => NOWHERE,
             _ => return Err(Stop::Damaged),
         };
@@ -192,6 +194,16 @@ impl<'a, S: Source> Walker<'a, S> {
             self.n_steps += 1;
         }
         Ok(index)
+    }
+
+    /// Why there is no block: where a thread is killed nothing says what would have come.
+    #[cold]
+    fn stop_nowhere(&self) -> Stop {
+        if self.next_event >= self.events.len() && self.source.is_used_up(self.position.decisions) {
+            Stop::Cut
+        } else {
+            Stop::Damaged
+        }
     }
 
     /// Makes one decision; whether it goes as expected.

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x01, 0x3c, 0x7f, 0x22, 0x8e, 0x3d, 0x73, 0x17, 0x34, 0x8c, 0xd2, 0x7f, 0x60, 0xff, 0x1d, 0x57, 0xc2, 0xcc, 0x12,
-    0x39, 0xa1, 0x07, 0x3a, 0x06, 0x3b, 0xa5, 0x38, 0xbd, 0x56, 0x5c, 0xc7, 0xb7,
+    0xde, 0xed, 0xe3, 0x59, 0x8b, 0x1c, 0xd6, 0xe9, 0x6a, 0xff, 0xfc, 0x19, 0x64, 0x15, 0xdd, 0xa4, 0x59, 0x22, 0x6d,
+    0x02, 0x2d, 0x42, 0x62, 0x5c, 0xad, 0x8c, 0x44, 0x83, 0x46, 0x0f, 0x39, 0x80,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -42,6 +42,8 @@ pub const PATH_SYMBOLS_CELL: u64 = 0x2;
 pub const PATH_SURPRISES_LEFT_CELL: u64 = 0x3;
 /// mode full: bytes of symbols that did
 pub const PATH_SYMBOLS_LEFT_CELL: u64 = 0x4;
+/// mode full: stands for the address in front of a path's first instruction
+pub const PATH_START: u64 = 0xffffffffffffffff;
 /// mode full: 1 while what was dropped is not told yet: what is in the buffers belongs to nothing
 pub const PATH_LOST_CELL: u64 = 0x5;
 /// mode full: where the buffer of surprises starts in a thread's counters window
@@ -118,13 +120,13 @@ pub mod event_kind {
 }
 
 /// What a path_event record tells of a thread's path (mode full); pc and value as each one says. note: nothing changes;
-/// value: number of the system call made at pc. resume: in front of pc the thread went to value: start (pc 0), signal,
-/// fault, return from a handler. elsewhere: the return or indirect branch at pc led to value. unlike: from now on the
-/// conditional branch at value is expected to go the other way than before. code: from now on the code of fragment
-/// value is what runs. end: the path ends in front of pc. checkpoint: where the thread is in front of pc, and what it
-/// did since the last one: streams counters and calls go with it; of the open calls the outermost `value` are as at the
-/// last one. lost: records of the path were dropped since the position before; the checkpoint behind it is where it
-/// goes on.
+/// value: number of the system call made at pc. resume: in front of pc the thread went to value: start (pc is
+/// path_start), signal, fault, return from a handler. elsewhere: the return or indirect branch at pc led to value.
+/// unlike: from now on the conditional branch at value is expected to go the other way than before. code: from now on
+/// the code of fragment value is what runs. end: the path ends in front of pc, unless more of it follows: the call that
+/// was to end the thread was refused. checkpoint: where the thread is in front of pc, and what it did since the last
+/// one: streams counters and calls go with it; of the open calls the outermost `value` are as at the last one. lost:
+/// records of the path were dropped since the position before; the checkpoint behind it is where it goes on.
 pub mod path_event_kind {
     pub const NOTE: u16 = 0;
     pub const RESUME: u16 = 1;

@@ -10,7 +10,7 @@ use crate::cache::pairs::{PairEntry, VERIFIED};
 use crate::cache::{Fragment, NONE};
 use crate::instrument::pads::{add_to_counter, correct_early_counts};
 use crate::instrument::{Arrival, Engine, ENGINE};
-use crate::protocol::{error_code, exit_kind, path_event_kind};
+use crate::protocol::{error_code, exit_kind};
 use crate::sys::kernel::USER_END;
 use crate::thread::registry::writer_of;
 use crate::thread::THREADS;
@@ -171,7 +171,8 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     }
     // Nothing to jump through: counted here.
     if records_path && !is_return {
-        path::write_event(context, &writer, path_event_kind::ELSEWHERE, fragment.branch_pc(), target);
+        let is_call = fragment.exit_kind == exit_kind::INDIRECT_CALL;
+        path::branch_elsewhere(context, &writer, fragment.branch_pc(), target, is_call);
     }
     if is_return && landing.is_some() {
         return;

@@ -6,7 +6,7 @@ use crate::buffer::Shared;
 use crate::dispatch::{seccomp, syscalls};
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
-use crate::protocol::{edge_kind, event_kind, path_event_kind, release_reason};
+use crate::protocol::{edge_kind, event_kind, path_event_kind, release_reason, PATH_START};
 use crate::signal::table::{copy_table, free_table, table_of};
 use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, E2BIG, EAGAIN, EFAULT, EINVAL};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
@@ -214,8 +214,8 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     engine.count_edge(&writer, context, edge);
     if engine.records_path() {
         path::begin(context, engine.shared);
-        path::tell_state(context, &writer, 0, &engine.path_log);
-        path::write_event(context, &writer, path_event_kind::RESUME, 0, context.rip);
+        path::tell_state(context, &writer, PATH_START, &engine.path_log);
+        path::write_event(context, &writer, path_event_kind::RESUME, PATH_START, context.rip);
     }
 }
 

@@ -40,11 +40,22 @@ pub fn begin(context: &mut ThreadContext, shared: Shared) {
 
 /// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
 pub fn write_event(context: &mut ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) {
+    let event = event_here(context, writer, kind, pc, value);
+    write_record(context, writer, &event);
+}
+
+fn write_record(context: &mut ThreadContext, writer: &RingWriter, event: &PathEventRecord) {
     if is_lost(context) {
         writer.count_lost();
-    } else if !writer.write(&event_here(context, writer, kind, pc, value), &[]) {
+    } else if !writer.write(event, &[]) {
         lose(context);
     }
+}
+
+/// An indirect branch at `branch_pc` to `target`, for which there is no symbol. A call (`is_call`) was pushed already.
+pub fn branch_elsewhere(context: &mut ThreadContext, writer: &RingWriter, branch_pc: u64, target: u64, is_call: bool) {
+    let event = event_here(context, writer, path_event_kind::ELSEWHERE, branch_pc, target);
+    write_record(context, writer, &PathEventRecord { depth: event.depth - u64::from(is_call), ..event });
 }
 
 /// An event at the path's end as it is now.

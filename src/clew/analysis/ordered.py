@@ -18,6 +18,7 @@ from clew.errors import TraceDamagedError
 from clew.protocol._generated import PathEventKind
 from clew.store.path_file import PathFile
 from clew.store.path_frames import FrameKind
+from clew.store.path_index import PathFacts
 
 __all__ = ["Stretch", "StretchWalk", "Stretches"]
 
@@ -122,6 +123,11 @@ class Stretches:
             surprise_end, symbol_end, event_end = facts.surprise_bytes, facts.symbol_bytes, facts.events
             decisions = facts.decisions
         records = self.file.read_events(event_start, event_end)
+        is_end = records["event_kind"] == PathEventKind.END
+        if is_end.any():
+            # A call that was to end the thread may have been refused: then it goes on.
+            is_end[-1] &= not (number == len(places) and _is_at_end(records[-1], facts))
+            records = records[~is_end]
         lost = np.flatnonzero(records["event_kind"] == PathEventKind.LOST)
         events = self.code.convert_events(records[: lost[0]] if len(lost) else records, code.blocks)
         if len(lost):
@@ -152,3 +158,8 @@ class Stretches:
     def damage(self, number: int) -> TraceDamagedError:
         """What to raise where a stretch ends too soon."""
         return TraceDamagedError(self.file.path.parent.parent, f"{self.file.name}: stretch {number} contradicts itself")
+
+
+def _is_at_end(record: np.void, facts: PathFacts) -> bool:
+    names = ("surprise_bytes", "decisions", "symbol_bytes")
+    return all(int(record[name]) == getattr(facts, name) for name in names)

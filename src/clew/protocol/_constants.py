@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("013c7f228e3d7317348cd27f60ff1d57c2cc1239a1073a063ba538bd565cc7b7")
+SCHEMA_HASH: Final = bytes.fromhex("deede3598b1cd6e96afffc196415dda459226d022d42625cad8c4483460f3980")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -48,6 +48,8 @@ PATH_SURPRISES_LEFT_CELL: Final = 3
 """mode full: bytes of surprises that left the buffer so far"""
 PATH_SYMBOLS_LEFT_CELL: Final = 4
 """mode full: bytes of symbols that did"""
+PATH_START: Final = 18446744073709551615
+"""mode full: stands for the address in front of a path's first instruction"""
 PATH_LOST_CELL: Final = 5
 """mode full: 1 while what was dropped is not told yet: what is in the buffers belongs to nothing"""
 PATH_SURPRISES_OFFSET: Final = 4096
@@ -132,12 +134,13 @@ class EventKind(IntEnum):
 class PathEventKind(IntEnum):
     """What a path_event record tells of a thread's path (mode full); pc and value as each one says. note: nothing
     changes; value: number of the system call made at pc. resume: in front of pc the thread went to value: start (pc
-    0), signal, fault, return from a handler. elsewhere: the return or indirect branch at pc led to value. unlike:
-    from now on the conditional branch at value is expected to go the other way than before. code: from now on the
-    code of fragment value is what runs. end: the path ends in front of pc. checkpoint: where the thread is in front
-    of pc, and what it did since the last one: streams counters and calls go with it; of the open calls the outermost
-    `value` are as at the last one. lost: records of the path were dropped since the position before; the checkpoint
-    behind it is where it goes on.
+    is path_start), signal, fault, return from a handler. elsewhere: the return or indirect branch at pc led to
+    value. unlike: from now on the conditional branch at value is expected to go the other way than before. code:
+    from now on the code of fragment value is what runs. end: the path ends in front of pc, unless more of it
+    follows: the call that was to end the thread was refused. checkpoint: where the thread is in front of pc, and
+    what it did since the last one: streams counters and calls go with it; of the open calls the outermost `value`
+    are as at the last one. lost: records of the path were dropped since the position before; the checkpoint behind
+    it is where it goes on.
     """
 
     NOTE = 0
