@@ -327,7 +327,14 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
     let result = deliver::return_from_handler(context, frame);
     // A filter refused it.
     match counted {
-        Some(edge) => ENGINE.lock().uncount_edge(context, edge),
+        Some(edge) => {
+            let mut engine = ENGINE.lock();
+            engine.uncount_edge(context, edge);
+            if engine.records_path() {
+                let writer = writer_of(context, engine.shared);
+                path::write_event(context, &writer, path_event_kind::RESUME, target, context.rip);
+            }
+        }
         None => super::indirect::forgive_branch(context, source),
     }
     result

@@ -6,7 +6,10 @@
 use super::{delivery, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
+use crate::instrument::ENGINE;
 use crate::sys::calls::{program_call, EFAULT};
+use crate::thread::path;
+use crate::thread::registry::writer_of;
 
 const PAGE: u64 = 0xffff_ffff_ff60_0000;
 
@@ -40,6 +43,12 @@ pub fn emulate(context: &mut ThreadContext) {
     }
     // A call that a filter answers with a signal leaves its number (emulate_vsyscall).
     context.registers[0] = if syscalls::is_trapped(context) { number } else { result as u64 };
-    context.rip = u64::from_le_bytes(slot);
+    let target = u64::from_le_bytes(slot);
+    let engine = ENGINE.lock();
+    if engine.records_path() {
+        path::return_to(context, &writer_of(context, engine.shared), context.rip, target);
+    }
+    drop(engine);
+    context.rip = target;
     context.registers[4] = r[4].wrapping_add(8);
 }

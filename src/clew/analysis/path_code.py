@@ -27,6 +27,7 @@ _ENDINGS: Final = {ending.name.lower(): ending for ending in Ending if ending !=
 MAX_TARGETS: Final = 1 << 16
 
 _ACTIONS: Final = {
+    PathEventKind.NOTE: Action.NOTE,
     PathEventKind.RESUME: Action.RESUME,
     PathEventKind.ELSEWHERE: Action.ELSEWHERE,
     PathEventKind.UNLIKE: Action.EXPECT,
