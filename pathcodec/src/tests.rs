@@ -8,6 +8,8 @@ use crate::shadow::{depth_after, ShadowStack};
 use crate::surprises::{read_surprise, write_surprise};
 use crate::walk::{Path, Stop, Walker};
 
+mod recode;
+
 struct Random(u64);
 
 impl Random {
