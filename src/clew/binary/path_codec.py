@@ -341,7 +341,7 @@ def decode_segment(
     """The bytes of surprises and of symbols that `segment` was made from, and the position where it ends.
 
     `state` is where it begins; `targets` are those of PathCode; `events`, of dtype EVENT, those of the path from
-    `state.n_events` on, as far as the segment goes or further. Its `decisions` are those behind the segment's last
+    `state.n_events` on, as far as the segment goes or further. The end's `decisions` are those behind the last
     surprise.
 
     Raises ValueError if the segment contradicts what it is read with.
