@@ -37,8 +37,11 @@ RUNTIME_FLOORS: Floors = (
 PATHCODEC_FLOORS: Floors = (
     frozenset({"tests"}),
     frozenset({"ffi"}),
-    frozenset({"advance"}),
-    frozenset({"walk", "fold"}),
+    frozenset({"advance", "recode"}),
+    frozenset({"predictor"}),
+    frozenset({"history", "mixer", "slots"}),
+    frozenset({"counter", "logistic", "range_coder"}),
+    frozenset({"walk", "source", "fold"}),
     frozenset({"shadow", "surprises", "symbols", "event", "code"}),
 )
 

@@ -116,7 +116,8 @@ impl<'a> Walker<'a> {
             if event.surprise_bytes > now.surprise_bytes {
                 times = times.min(before(event.surprise_bytes - now.surprise_bytes, once.surprise_bytes));
             } else if once.decisions == 0 || once.surprise_bytes > 0 {
-                times = times.min(before(event.symbol_bytes.saturating_sub(now.symbol_bytes), once.symbol_bytes.max(1)));
+                times =
+                    times.min(before(event.symbol_bytes.saturating_sub(now.symbol_bytes), once.symbol_bytes.max(1)));
                 times = if once.surprise_bytes > 0 { 0 } else { times };
             }
         }

@@ -6,6 +6,8 @@
 use crate::advance::Progress;
 use crate::code::{Block, Code};
 use crate::event::{Event, Position};
+use crate::predictor::MEMORY_WORDS;
+use crate::recode::{decode, encode, Reading, Start};
 use crate::shadow::ShadowStack;
 use crate::walk::{Path, Stop, Walker};
 use core::slice;
@@ -15,6 +17,8 @@ const GOES_ON: i32 = 0;
 const END: i32 = 1;
 const CUT: i32 = 2;
 const DAMAGED: i32 = 3;
+/// Nothing was done: the predictor's memory, or the room for what is written, is too small.
+const NO_ROOM: i32 = 4;
 
 /// What a walk reads. Pointers to nothing are as good as any others where the count is 0, but not null.
 #[repr(C)]
@@ -23,9 +27,10 @@ pub struct Tables {
     pub n_blocks: u64,
     pub targets: *const u32,
     pub n_targets: u64,
-    pub surprises: *const u8,
+    /// The streams; to decode, room for them.
+    pub surprises: *mut u8,
     pub n_surprise_bytes: u64,
-    pub symbols: *const u8,
+    pub symbols: *mut u8,
     pub n_symbol_bytes: u64,
     pub events: *const Event,
     pub n_events: u64,
@@ -40,6 +45,56 @@ pub struct Tables {
     /// Where the streams begin, and the block that would run next.
     pub start: Position,
     pub block: u64,
+}
+
+impl Tables {
+    /// `None` if the code can't be walked through.
+    ///
+    /// # Safety
+    /// Pointers and counts belong together.
+    unsafe fn code<'a>(&self) -> Option<Code<'a>> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let blocks = slice::from_raw_parts_mut(self.blocks, self.n_blocks as usize);
+            Code::new(blocks, slice::from_raw_parts(self.targets, self.n_targets as usize))
+        }
+    }
+
+    /// # Safety
+    /// Pointers and counts belong together.
+    unsafe fn stack<'a>(&self) -> ShadowStack<'a> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let addresses = slice::from_raw_parts_mut(self.addresses, self.max_depth as usize);
+            let numbers = slice::from_raw_parts_mut(self.numbers, self.max_depth as usize);
+            ShadowStack::restore(addresses, numbers, self.depth as usize, self.forgotten)
+        }
+    }
+
+    /// # Safety
+    /// Pointers and counts belong together.
+    unsafe fn events<'a>(&self) -> &'a [Event] {
+        // SAFETY: as the caller promises.
+        unsafe { slice::from_raw_parts(self.events, self.n_events as usize) }
+    }
+}
+
+/// What was encoded.
+#[repr(C)]
+pub struct Encoded {
+    pub n_bytes: u64,
+    pub n_blocks: u64,
+    pub n_items: u64,
+}
+
+/// What is decoded, and the predictor's memory for it.
+#[repr(C)]
+pub struct Coded {
+    pub bytes: *const u8,
+    pub n_bytes: u64,
+    pub n_blocks: u64,
+    pub words: *mut u32,
+    pub n_words: u64,
 }
 
 fn number_of(stop: Option<Stop>) -> i32 {
@@ -66,22 +121,17 @@ pub unsafe extern "C" fn clew_path_open(state: *mut u8, tables: *const Tables) -
     // SAFETY: the caller promises that pointers and counts belong together.
     unsafe {
         let tables = &*tables;
-        let blocks = slice::from_raw_parts_mut(tables.blocks, tables.n_blocks as usize);
-        let targets = slice::from_raw_parts(tables.targets, tables.n_targets as usize);
-        let Some(code) = Code::new(blocks, targets) else {
+        let Some(code) = tables.code() else {
             return DAMAGED;
         };
         let path = Path {
             start: tables.start,
             surprises: slice::from_raw_parts(tables.surprises, tables.n_surprise_bytes as usize),
             symbols: slice::from_raw_parts(tables.symbols, tables.n_symbol_bytes as usize),
-            events: slice::from_raw_parts(tables.events, tables.n_events as usize),
+            events: tables.events(),
             decisions: tables.decisions,
         };
-        let addresses = slice::from_raw_parts_mut(tables.addresses, tables.max_depth as usize);
-        let numbers = slice::from_raw_parts_mut(tables.numbers, tables.max_depth as usize);
-        let stack = ShadowStack::restore(addresses, numbers, tables.depth as usize, tables.forgotten);
-        state.cast::<Walker>().write(Walker::new(code, path, stack, tables.block as u32));
+        state.cast::<Walker>().write(Walker::new(code, path, tables.stack(), tables.block as u32));
     }
     GOES_ON
 }
@@ -135,5 +185,84 @@ pub unsafe extern "C" fn clew_path_place(state: *mut u8, position: *mut Position
         position.write(walker.position());
         block.write(walker.block());
         events.write(walker.next_event() as u64);
+    }
+}
+
+/// How many of the open calls are in memory; the others are forgotten.
+///
+/// # Safety
+/// `state` is an open walk.
+#[no_mangle]
+pub unsafe extern "C" fn clew_path_open_calls(state: *mut u8) -> u64 {
+    // SAFETY: as the caller promises.
+    unsafe { (*state.cast::<Walker>()).stack().open().0.len() as u64 }
+}
+
+/// Numbers of four bytes that a predictor takes.
+#[no_mangle]
+pub extern "C" fn clew_path_memory_words() -> u64 {
+    MEMORY_WORDS as u64
+}
+
+/// Goes on by `n_items` conditional and indirect branches, and encodes them. Returns why it stopped, or `NO_ROOM`.
+///
+/// # Safety
+/// `state` is an open walk, and the other pointers and counts belong together.
+#[no_mangle]
+pub unsafe extern "C" fn clew_path_encode(
+    state: *mut u8,
+    n_items: u64,
+    words: *mut u32,
+    n_words: u64,
+    room: *mut u8,
+    n_room: u64,
+    encoded: *mut Encoded,
+) -> i32 {
+    // SAFETY: as the caller promises; the walk is put back where it was taken from, and nothing in between panics.
+    unsafe {
+        let state = state.cast::<Walker>();
+        let words = slice::from_raw_parts_mut(words, n_words as usize);
+        let room = slice::from_raw_parts_mut(room, n_room as usize);
+        let (walker, segment) = encode(state.read(), n_items, words, room);
+        state.write(walker);
+        let Some(segment) = segment else {
+            return NO_ROOM;
+        };
+        let (n_bytes, n_blocks, n_items) = (segment.n_bytes as u64, segment.n_blocks, segment.n_items);
+        encoded.write(Encoded { n_bytes, n_blocks, n_items });
+        number_of(segment.stop)
+    }
+}
+
+/// Decodes the streams of a segment to where `tables` has its streams, and says where it ends. Returns 0, or why it can't.
+///
+/// # Safety
+/// `tables` and `coded` must be as described above.
+#[no_mangle]
+pub unsafe extern "C" fn clew_path_decode(tables: *const Tables, coded: *const Coded, end: *mut Position) -> i32 {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let (tables, coded) = (&*tables, &*coded);
+        if (coded.n_words as usize) < MEMORY_WORDS {
+            return NO_ROOM;
+        }
+        let Some(code) = tables.code() else {
+            return DAMAGED;
+        };
+        let (block, position) = (tables.block as u32, tables.start);
+        let start = Start { code, events: tables.events(), stack: tables.stack(), block, position };
+        let reading = Reading {
+            coded: slice::from_raw_parts(coded.bytes, coded.n_bytes as usize),
+            words: slice::from_raw_parts_mut(coded.words, coded.n_words as usize),
+            surprises: slice::from_raw_parts_mut(tables.surprises, tables.n_surprise_bytes as usize),
+            symbols: slice::from_raw_parts_mut(tables.symbols, tables.n_symbol_bytes as usize),
+        };
+        match decode(start, coded.n_blocks, reading) {
+            Ok(position) => {
+                end.write(position);
+                GOES_ON
+            }
+            Err(stop) => number_of(Some(stop)),
+        }
     }
 }

@@ -7,11 +7,19 @@
 
 pub mod advance;
 pub mod code;
+pub mod counter;
 pub mod event;
 #[cfg(feature = "loaded")]
 pub mod ffi;
 pub mod fold;
+pub mod history;
+pub mod logistic;
+pub mod mixer;
+pub mod predictor;
+pub mod range_coder;
+pub mod recode;
 pub mod shadow;
+pub mod slots;
 pub mod source;
 pub mod surprises;
 pub mod symbols;

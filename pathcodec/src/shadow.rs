@@ -49,9 +49,10 @@ impl<'a> ShadowStack<'a> {
             self.forgotten += self.depth as u64;
             self.depth = 0;
         }
-        self.addresses[self.depth] = address;
-        self.numbers[self.depth] = number;
-        self.depth += 1;
+        if let (Some(place), Some(beside)) = (self.addresses.get_mut(self.depth), self.numbers.get_mut(self.depth)) {
+            (*place, *beside) = (address, number);
+            self.depth += 1;
+        }
     }
 
     /// The topmost's address and number.

@@ -4,16 +4,26 @@
 pub const WIDE_SYMBOL: u8 = 255;
 const WIDE_BYTES: usize = 3;
 
+/// How many bytes `symbol` takes.
+pub fn size_of_symbol(symbol: u16) -> usize {
+    if symbol < u16::from(WIDE_SYMBOL) {
+        1
+    } else {
+        WIDE_BYTES
+    }
+}
+
 /// Writes a symbol at the start of `room`, and returns its size. `None`: there is no room.
 pub fn write_symbol(room: &mut [u8], symbol: u16) -> Option<usize> {
-    if symbol < u16::from(WIDE_SYMBOL) {
-        *room.first_mut()? = symbol as u8;
-        return Some(1);
+    let size = size_of_symbol(symbol);
+    let room = room.get_mut(..size)?;
+    if size == 1 {
+        room[0] = symbol as u8;
+    } else {
+        room[0] = WIDE_SYMBOL;
+        room[1..].copy_from_slice(&symbol.to_le_bytes());
     }
-    let room = room.get_mut(..WIDE_BYTES)?;
-    room[0] = WIDE_SYMBOL;
-    room[1..].copy_from_slice(&symbol.to_le_bytes());
-    Some(WIDE_BYTES)
+    Some(size)
 }
 
 /// The symbol at the start of `bytes`, and its size. `None`: there is none, or only a part of one.

@@ -8,6 +8,8 @@ use crate::shadow::{depth_after, ShadowStack};
 use crate::surprises::{read_surprise, write_surprise};
 use crate::walk::{Path, Stop, Walker};
 
+mod recode;
+
 /// The numbers of `n` examples, or of many times as many from elsewhere: `make fuzz` says so by CLEW_FUZZ_FACTOR and
 /// CLEW_FUZZ_SEED. A number that a test names is tried alone when that is the seed and the factor is 0.
 fn seeds(n: u64) -> impl Iterator<Item = u64> {

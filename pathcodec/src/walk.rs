@@ -28,7 +28,7 @@ pub struct Path<'a> {
     pub decisions: u64,
 }
 
-/// A place in a path, and what it takes to go on from there. Where its decisions and symbols come from is the source's business.
+/// A place in a path, and what it takes to go on from there. Where decisions and symbols come from is the source's business.
 pub struct Walker<'a, S = Streams<'a>> {
     source: S,
     code: Code<'a>,
@@ -106,6 +106,22 @@ impl<'a, S: Source> Walker<'a, S> {
     #[inline]
     pub fn bytes_read(&self) -> u64 {
         self.position.surprise_bytes + self.position.symbol_bytes
+    }
+
+    /// The same place, with another source.
+    pub fn map<T>(self, change: impl FnOnce(S) -> T) -> Walker<'a, T> {
+        Walker {
+            source: change(self.source),
+            code: self.code,
+            events: self.events,
+            stack: self.stack,
+            block: self.block,
+            position: self.position,
+            event_at: self.event_at,
+            next_event: self.next_event,
+            #[cfg(test)]
+            n_steps: self.n_steps,
+        }
     }
 
     pub fn position(&self) -> Position {

@@ -71,6 +71,7 @@ pub fn blame_branch(context: &mut ThreadContext, source: u32) {
     let fragment = *engine.cache.fragment(source);
     let branch = fragment.app_pc + u64::from(fragment.last_offset);
     uncount_block(&mut engine, context, source, branch);
+    forget_call(&engine, context, &fragment);
     context.fault_origin = branch;
 }
 
@@ -94,9 +95,17 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
         context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
     }
     correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
+    forget_call(&engine, context, &fragment);
     drop(engine);
     context.exit_id = source;
     delivery::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+}
+
+/// Mode full: a call at a fragment's end that is not made was pushed already.
+fn forget_call(engine: &Engine, context: &ThreadContext, fragment: &Fragment) {
+    if engine.records_path() && fragment.exit_kind == exit_kind::INDIRECT_CALL {
+        path::unpush(context);
+    }
 }
 
 /// How much more than its address the return dropped that is under way.

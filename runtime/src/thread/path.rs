@@ -149,6 +149,11 @@ pub fn return_to(context: &mut ThreadContext, writer: &RingWriter, return_pc: u6
     set_depth(context, left);
 }
 
+/// Takes back the call that was pushed last.
+pub fn unpush(context: &ThreadContext) {
+    set_depth(context, context.shadow_depth.saturating_sub(1));
+}
+
 /// Writes the symbol of an indirect branch that the dispatcher makes itself.
 pub fn write_symbol(context: &ThreadContext, symbol: u16) {
     let mut bytes = [0; 3];

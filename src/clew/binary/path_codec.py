@@ -27,10 +27,13 @@ __all__ = [
     "Ending",
     "PathCode",
     "PathStart",
+    "PathState",
     "PathStreams",
     "PathWalk",
     "Position",
     "Stop",
+    "Tables",
+    "default_library",
     "default_library_path",
     "load_library",
 ]
@@ -163,11 +166,36 @@ _FUNCTIONS: Final = {
     "clew_path_walk": ctypes.c_uint64,
     "clew_path_advance": ctypes.c_int32,
     "clew_path_place": None,
+    "clew_path_open_calls": ctypes.c_uint64,
+    "clew_path_memory_words": ctypes.c_uint64,
+    "clew_path_encode": ctypes.c_int32,
+    "clew_path_decode": ctypes.c_int32,
 }
 """The library's functions, and what they return."""
 
 
-class _Tables(ctypes.Structure):
+@dataclass(frozen=True)
+class PathState:
+    """All that a walk needs to go on from some place of a path."""
+
+    blocks: Array
+    """The code's blocks, of dtype BLOCK, with what is expected of them here."""
+    addresses: npt.NDArray[np.uint64]
+    """Return addresses of open calls, the outermost first, but for those that are forgotten."""
+    numbers: npt.NDArray[np.uint32]
+    """The blocks at these addresses."""
+    forgotten: int
+    """Open calls that are forgotten."""
+    block: int
+    """The block that would run next."""
+    position: Position
+    n_events: int
+    """Events that are behind it."""
+
+
+class Tables(ctypes.Structure):
+    """What the library reads, as its `ffi.rs` has it."""
+
     _fields_ = (
         ("blocks", ctypes.c_void_p),
         ("n_blocks", ctypes.c_uint64),
@@ -218,27 +246,30 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def default_library() -> ctypes.CDLL:
+    """The codec's library. Raises PathCodecError."""
     return load_library(default_library_path())
 
 
 class PathWalk:
     """A walk along a path, or a stretch of it. Nothing of what it was made from may change meanwhile."""
 
-    def __init__(self, code: PathCode, streams: PathStreams, start: PathStart | None = None) -> None:
-        library = _library()
+    def __init__(
+        self, code: PathCode, streams: PathStreams, start: PathStart | None = None, max_depth: int = MAX_DEPTH
+    ) -> None:
+        library = default_library()
         # What is expected changes on the way.
         blocks = np.array(code.blocks, BLOCK)
         targets = np.ascontiguousarray(code.targets, np.uint32)
         events = np.ascontiguousarray(streams.events, EVENT)
         start = start or PathStart()
-        depth = min(len(start.addresses), MAX_DEPTH)
-        addresses, numbers = np.zeros(MAX_DEPTH, np.uint64), np.zeros(MAX_DEPTH, np.uint32)
+        depth = min(len(start.addresses), max_depth)
+        addresses, numbers = np.zeros(max_depth, np.uint64), np.zeros(max_depth, np.uint32)
         addresses[:depth], numbers[:depth] = start.addresses[:depth], start.blocks[:depth]
         surprises, symbols = np.frombuffer(streams.surprises, np.uint8), np.frombuffer(streams.symbols, np.uint8)
         place = Position(streams.surprise_bytes_before, streams.decisions_before, streams.symbol_bytes_before, 0)
         self._kept = (blocks, targets, events, addresses, numbers, surprises, symbols)
-        tables = _Tables(
+        tables = Tables(
             blocks=blocks.ctypes.data,
             n_blocks=len(blocks),
             targets=targets.ctypes.data,
@@ -252,7 +283,7 @@ class PathWalk:
             decisions=streams.decisions,
             addresses=addresses.ctypes.data,
             numbers=numbers.ctypes.data,
-            max_depth=MAX_DEPTH,
+            max_depth=max_depth,
             depth=depth,
             forgotten=start.forgotten,
             start=place,
@@ -263,13 +294,18 @@ class PathWalk:
         self.stop = Stop(library.clew_path_open(self._address, ctypes.byref(tables)))
         """Why it can't go on; ASKED while it can."""
 
+    @property
+    def address(self) -> ctypes.c_void_p:
+        """Where the library keeps its state."""
+        return self._address
+
     def walk(self, n: int) -> npt.NDArray[np.uint32]:
         """The next blocks executed (indices), at most `n`."""
         out = np.empty(n, np.uint32)
         if self.stop != Stop.ASKED:
             return out[:0]
         stop = ctypes.c_int32()
-        done = _library().clew_path_walk(
+        done = default_library().clew_path_walk(
             self._address, ctypes.c_void_p(out.ctypes.data), ctypes.c_uint64(n), ctypes.byref(stop)
         )
         self.stop = Stop(stop.value)
@@ -279,7 +315,7 @@ class PathWalk:
         """Go on by as many whole blocks as have no more than `instructions`; how many of both were executed."""
         progress = _Progress()
         if self.stop == Stop.ASKED:
-            stop = _library().clew_path_advance(self._address, ctypes.c_uint64(instructions), ctypes.byref(progress))
+            stop = default_library().clew_path_advance(self._address, ctypes.c_uint64(instructions), ctypes.byref(progress))
             self.stop = Stop(stop)
         return progress.instructions, progress.blocks
 
@@ -287,5 +323,17 @@ class PathWalk:
         """Where it is: the position, the block that would run next, and how many events are behind it."""
         position, block, events = Position(), ctypes.c_uint32(), ctypes.c_uint64()
         if self.stop != Stop.DAMAGED or self._kept:
-            _library().clew_path_place(self._address, ctypes.byref(position), ctypes.byref(block), ctypes.byref(events))
+            default_library().clew_path_place(self._address, ctypes.byref(position), ctypes.byref(block), ctypes.byref(events))
         return position, block.value, events.value
+
+    def state(self) -> PathState:
+        """All that another walk needs to go on from here; a copy."""
+        if self.stop == Stop.DAMAGED:
+            raise ValueError("the walk has lost its way")
+        position, block, n_events = self.place()
+        n_open = default_library().clew_path_open_calls(self._address)
+        blocks, _, _, addresses, numbers, *_ = self._kept
+        forgotten = position.depth - n_open
+        return PathState(
+            blocks.copy(), addresses[:n_open].copy(), numbers[:n_open].copy(), forgotten, block, position, n_events
+        )

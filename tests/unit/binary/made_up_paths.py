@@ -42,7 +42,7 @@ class MadeUpPath(NamedTuple):
             events[index] = (*event.place, event.subject, event.value, event.action, b"")
         streams = path_codec.PathStreams(self.streams.surprises, self.streams.symbols, events, self.streams.decisions)
         code = path_codec.PathCode(blocks, np.array(targets, np.uint32))
-        return path_codec.PathWalk(code, streams, self.start, self.max_depth)
+        return path_codec.PathWalk(code, streams, path_codec.PathStart(self.start), self.max_depth)
 
 
 class Wanderer(PathWalk):
