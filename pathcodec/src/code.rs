@@ -57,9 +57,13 @@ pub struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    /// `None` if a block leads back to where it came from without a decision: a path through it might never end.
+    /// `None` if a block leads back to where it came from without a decision, or a slot to another address: a path through
+    /// it might never end.
     pub fn new(blocks: &'a mut [Block], targets: &'a [u32]) -> Option<Code<'a>> {
         let leads_forwards = |block: &Block| {
+            if block.ending == ending::SLOT {
+                return blocks.get(block.target as usize).is_none_or(|held| held.pc == block.pc);
+            }
             let successor = match block.ending {
                 ending::FALL_THROUGH => block.next,
                 ending::JUMP => block.target,

@@ -26,6 +26,7 @@ class Ending(IntEnum):
     INDIRECT_JUMP = 6
     RETURN = 7
     STOP = 8
+    SLOT = 9
 
 
 class Action(IntEnum):
@@ -36,6 +37,7 @@ class Action(IntEnum):
     ELSEWHERE = 2
     EXPECT = 3
     END = 4
+    CODE = 5
 
 
 @dataclass
@@ -49,6 +51,7 @@ class Block:
     next: int = NOWHERE
     is_taken: bool = False
     targets: Sequence[int] = ()
+    n_instructions: int = 1
 
 
 @dataclass(frozen=True)
@@ -100,25 +103,49 @@ class PathWalk:
         if any(self._leads_back(block) for block in self.blocks):
             raise Damaged
         while True:
-            elsewhere = None
-            while (event := self._event_here()) is not None:
+            while (event := self._event_here()) is not None and event.action != Action.ELSEWHERE:
                 if event.action == Action.END:
                     return
                 self.n_events += 1
-                if event.action == Action.ELSEWHERE:
-                    elsewhere = event.value
-                    break
                 if event.action == Action.RESUME:
                     self.block = event.value
                 elif event.action == Action.EXPECT and event.subject < len(self.blocks):
                     self.blocks[event.subject].is_taken = bool(event.value)
+                elif event.action == Action.CODE:
+                    self._hold(event.subject, event.value)
                 elif event.action != Action.NOTE:
                     raise Damaged
-            if self.block >= len(self.blocks):
-                raise Damaged
-            executed = self.block
-            self.block = self._leave(self.blocks[executed], elsewhere)
+            executed = self._held()
+            if executed is None or self._is_nothing(self.blocks[executed]):
+                raise Cut if self._is_used_up() else Damaged
+            self.block = self._leave(self.blocks[executed])
             yield executed
+
+    def _held(self) -> int | None:
+        """The block that would run next: where that is a slot, the one that it holds."""
+        held = self.block
+        if held < len(self.blocks) and self.blocks[held].ending == Ending.SLOT:
+            held = self.blocks[held].target
+            if held < len(self.blocks) and self.blocks[held].ending == Ending.SLOT:
+                return None
+        return held if held < len(self.blocks) else None
+
+    def _hold(self, slot: int, block: int) -> None:
+        if slot >= len(self.blocks) or self.blocks[slot].ending != Ending.SLOT:
+            raise Damaged
+        self.blocks[slot].target = block
+        if block >= len(self.blocks) or self.blocks[block].pc != self.blocks[slot].pc:
+            raise Damaged
+
+    def _is_nothing(self, block: Block) -> bool:
+        """Whether it is an address where no instruction could be read."""
+        return block.ending == Ending.STOP and block.n_instructions == 0
+
+    def _is_used_up(self) -> bool:
+        """Whether nothing is left to read: a thread was killed, and nothing says what would have come."""
+        streams = self.streams
+        is_read = (self.n_surprise_bytes, self.n_symbol_bytes) == (len(streams.surprises), len(streams.symbols))
+        return is_read and self.n_events == len(streams.events) and self.decisions >= streams.decisions
 
     def place(self) -> tuple[int, int, int, int, int]:
         """Where it is, as events say it."""
@@ -127,6 +154,8 @@ class PathWalk:
 
     def _leads_back(self, block: Block) -> bool:
         """Whether a path might go round through the block and never decide anything."""
+        if block.ending == Ending.SLOT:
+            return block.target < len(self.blocks) and self.blocks[block.target].pc != block.pc
         if block.ending not in (Ending.FALL_THROUGH, Ending.JUMP):
             return False
         successor = block.next if block.ending == Ending.FALL_THROUGH else block.target
@@ -136,9 +165,20 @@ class PathWalk:
         if self.n_events == len(self.streams.events):
             return None
         event = self.streams.events[self.n_events]
-        return event if event.place == self.place() else None
+        *position, block = event.place
+        # There is no branch before the one meant with the same position: it would have moved that.
+        is_here = event.action == Action.ELSEWHERE or block == self.block
+        return event if is_here and tuple(position) == self.place()[:4] else None
 
-    def _leave(self, block: Block, elsewhere: int | None) -> int:
+    def _elsewhere(self) -> int | None:
+        """Where an event says that the branch at this place leads."""
+        event = self._event_here()
+        if event is None or event.action != Action.ELSEWHERE:
+            return None
+        self.n_events += 1
+        return event.value
+
+    def _leave(self, block: Block) -> int:
         ending = block.ending
         if ending not in tuple(Ending):
             raise Damaged
@@ -147,9 +187,10 @@ class PathWalk:
         if ending in (Ending.BACK_JUMP, Ending.CALL) and not self._decide():
             raise Damaged
         if ending == Ending.RETURN:
-            return self._return(elsewhere)
+            return self._return()
         target = block.target
         if ending in (Ending.INDIRECT_CALL, Ending.INDIRECT_JUMP):
+            elsewhere = self._elsewhere()
             target = self._symbol(block) if elsewhere is None else elsewhere
         if ending in (Ending.CALL, Ending.INDIRECT_CALL):
             if len(self.stack) == self.max_depth:
@@ -163,14 +204,14 @@ class PathWalk:
     def _decide(self) -> bool:
         """Whether the next decision goes as expected."""
         rest = self.streams.surprises[self.n_surprise_bytes :]
-        size = 1 if rest[:1] != b"\0" else 9
+        size = 1 if rest[:1] != b"\0" else 3 if rest[1:3] != b"\0\0" else 11
         if len(rest) < size:
             if self.decisions == self.streams.decisions:
                 # A surprise counts as written when all of it is: nothing that is cut off has a part of one.
                 raise Damaged if rest else Cut
             self.decisions += 1
             return True
-        surprise = rest[0] or max(int.from_bytes(rest[1:9], "little"), 1)
+        surprise = rest[0] or int.from_bytes(rest[1:3], "little") or max(int.from_bytes(rest[3:11], "little"), 1)
         self.decisions += 1
         if self.decisions < surprise:
             return True
@@ -189,7 +230,8 @@ class PathWalk:
         self.n_symbol_bytes += size
         return block.targets[symbol]
 
-    def _return(self, elsewhere: int | None) -> int:
+    def _return(self) -> int:
+        elsewhere = self._elsewhere()
         if elsewhere is None:
             if not self.stack:
                 raise Damaged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ class MadeUpPath(NamedTuple):
             row["pc"], row["end_pc"], row["ending"] = block.pc, block.end_pc, block.ending
             row["target"], row["next"], row["is_taken"] = block.target, block.next, block.is_taken
             row["first_target"], row["n_targets"] = len(targets), len(block.targets)
-            row["n_instructions"] = 1 if sizes is None else sizes[index]
+            row["n_instructions"] = block.n_instructions * (1 if sizes is None else sizes[index])
             targets += block.targets
         events = np.zeros(len(self.streams.events), path_codec.EVENT)
         for index, event in enumerate(self.streams.events):
@@ -72,39 +73,57 @@ class Wanderer(PathWalk):
         action = self._choose_action()
         if action is None:
             return None
+        subject = self.random.randrange(len(self.blocks))
         value = self.random.randrange(2 if action == Action.EXPECT else len(self.blocks))
+        if action == Action.CODE:
+            subject = self.random.choice(self._slots())
+            same = [i for i, one in enumerate(self.blocks) if one.pc == self.blocks[subject].pc and i != subject]
+            value = self.random.choice(same)
         if action == Action.ELSEWHERE and self.stack and self.random.randrange(2):
             value = self.random.choice(self.stack)[1]  # where calls further out return to
-        event = Event(self.place(), action, self.random.randrange(len(self.blocks)), value)
+        event = Event(self.place(), action, subject, value)
         self.events.append(event)
         return event
 
     def _choose_action(self) -> Action | None:
         if self.n_left == 0:
             return Action.END
-        if self.block >= len(self.blocks):
+        held = self._held()
+        if held is None or self._is_nothing(self.blocks[held]):
+            self.n_left -= 1
             return Action.RESUME
-        block = self.blocks[self.block]
+        block = self.blocks[held]
         is_branch = block.ending in (Ending.INDIRECT_CALL, Ending.INDIRECT_JUMP)
         if (block.ending == Ending.RETURN and not self.stack) or (is_branch and not block.targets):
             return Action.ELSEWHERE
         if block.ending == Ending.RETURN and self.random.randrange(20) == 0:
             return Action.ELSEWHERE
         if self.random.randrange(4 * self.evenness) == 0:
-            return self.random.choice([Action.NOTE, Action.RESUME, Action.ELSEWHERE, Action.EXPECT])
+            actions = [Action.NOTE, Action.RESUME, Action.EXPECT]
+            actions += [Action.ELSEWHERE] if is_branch else []
+            actions += [Action.CODE] if self._slots() else []
+            return self.random.choice(actions)
         return None
 
-    def _leave(self, block: Block, elsewhere: int | None) -> int:
+    def _slots(self) -> list[int]:
+        return [index for index, block in enumerate(self.blocks) if block.ending == Ending.SLOT]
+
+    def _elsewhere(self) -> int | None:
+        last = self.events[-1] if self.events else None
+        if last is None or last.action != Action.ELSEWHERE or last.place != self.place():
+            return None
+        return last.value
+
+    def _leave(self, block: Block) -> int:
         self.n_left -= 1
-        return super()._leave(block, elsewhere)
+        return super()._leave(block)
 
     def _decide(self) -> bool:
         self.decisions += 1
-        has_choice = self.blocks[self.block].ending == Ending.CONDITIONAL
+        has_choice = self.blocks[self._held() or 0].ending == Ending.CONDITIONAL
         if not has_choice or self.random.randrange(self.evenness):
             return True
-        is_short = self.decisions < 256
-        self.surprises += bytes([self.decisions]) if is_short else b"\0" + self.decisions.to_bytes(8, "little")
+        self.surprises += _encode_surprise(self.decisions)
         self.n_surprise_bytes, self.decisions = len(self.surprises), 0
         return False
 
@@ -115,13 +134,21 @@ class Wanderer(PathWalk):
         return block.targets[symbol]
 
 
+def _encode_surprise(decisions: int) -> bytes:
+    if decisions < 1 << 8:
+        return bytes([decisions])
+    if decisions < 1 << 16:
+        return b"\0" + decisions.to_bytes(2, "little")
+    return b"\0\0\0" + decisions.to_bytes(8, "little")
+
+
 @st.composite
 def codes(draw: st.DrawFn) -> list[Block]:
     """Some blocks in a row. What needs no decision leads forwards."""
     n = draw(st.integers(1, 12))
     blocks = []
     for index in range(n):
-        ending = draw(st.sampled_from(Ending))
+        ending = draw(st.sampled_from([ending for ending in Ending if ending != Ending.SLOT]))
         if ending == Ending.JUMP and index + 1 == n:
             ending = Ending.STOP
         lowest, highest = 0, n - 1
@@ -141,9 +168,23 @@ def codes(draw: st.DrawFn) -> list[Block]:
                 next=index + 1 if index + 1 < n else NOWHERE,
                 is_taken=draw(st.booleans()),
                 targets=targets,
+                n_instructions=0 if ending == Ending.STOP and draw(st.booleans()) else 1,
             )
         )
+    if draw(st.booleans()):
+        _make_slot(blocks, draw(st.integers(0, n - 1)), draw(st.sampled_from([Ending.STOP, Ending.RETURN, Ending.CALL])))
     return blocks
+
+
+def _make_slot(blocks: list[Block], block: int, ending: Ending) -> None:
+    """Block `block` is one of two that its address holds at times; the other one ends with `ending`."""
+    first = blocks[block]
+    slot = len(blocks) + 1
+    for one in blocks:
+        one.target, one.next = (slot if link == block else link for link in (one.target, one.next))
+        one.targets = [slot if link == block else link for link in one.targets]
+    blocks.append(replace(first, ending=ending))
+    blocks.append(Block(first.pc, first.end_pc, Ending.SLOT, target=block))
 
 
 @st.composite

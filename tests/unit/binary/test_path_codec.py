@@ -66,7 +66,7 @@ def test_damaged_paths(path: MadeUpPath, pieces: list[int]) -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(
-    path=paths(), sizes=st.lists(st.integers(1, 9), min_size=12, max_size=12), budget=st.integers(0, 5 * MOST_BLOCKS)
+    path=paths(), sizes=st.lists(st.integers(1, 9), min_size=14, max_size=14), budget=st.integers(0, 5 * MOST_BLOCKS)
 )
 def test_advancing_is_walking(path: MadeUpPath, sizes: list[int], budget: int) -> None:
     oracle, codec = path.oracle(), path.codec(sizes)
@@ -95,12 +95,13 @@ LEADS_BACK = [Block(0x1000, 0x1010, Ending.FALL_THROUGH, next=0)]
         (LOOP, Streams(b"", b"", [], 9000), [0] * MOST_BLOCKS, Stop.ASKED),
         (LOOP, Streams(b"\3", b"", [Event((1, 0, 0, 0, 1), Action.END, 0, 0)], 0), [0, 0, 0], Stop.END),
         (LOOP, Streams(b"", b"", [], 2), [0, 0], Stop.CUT),
-        (LOOP, Streams(b"\3", b"", [], 0), [0, 0, 0, 1], Stop.DAMAGED),
+        (LOOP, Streams(b"\3", b"", [], 0), [0, 0, 0, 1], Stop.CUT),
+        (LOOP, Streams(b"\3", b"\0", [], 0), [0, 0, 0, 1], Stop.DAMAGED),
         (LOOP, Streams(b"\0\1", b"", [], 2), [0, 0], Stop.DAMAGED),
         (LOOP, Streams(b"", b"", [Event((0, 1, 0, 0, 0), Action.EXPECT, 2, 1)], 2), [0], Stop.DAMAGED),
         (LEADS_BACK, Streams(b"", b"", [], 0), [], Stop.DAMAGED),
     ],
-    ids=["asked", "end", "cut", "nowhere", "part-of-a-surprise", "no-such-branch", "for-ever"],
+    ids=["asked", "end", "cut", "killed", "nowhere", "part-of-a-surprise", "no-such-branch", "for-ever"],
 )
 def test_every_reason_to_stop(blocks: list[Block], streams: Streams, found: list[int], stop: Stop) -> None:
     path = MadeUpPath(blocks, streams, start=0, max_depth=4)
@@ -120,10 +121,10 @@ def test_how_far_down_a_return_elsewhere_looks(n_calls: int, n_left: int) -> Non
         Block(0x1030, 0x1040, Ending.CALL, target=2, next=4),
         Block(0x1040, 0x1050, Ending.RETURN),
     ]
-    surprise = b"\0" + (2 * n_calls + 2).to_bytes(8, "little")
+    surprise = b"\0" + (2 * n_calls + 2).to_bytes(2, "little")
     events = [
-        Event((9, 0, 0, n_calls + 1, 4), Action.ELSEWHERE, 4, 1),
-        Event((9, 0, 0, n_left, 1), Action.END, 1, 0),
+        Event((3, 0, 0, n_calls + 1, 4), Action.ELSEWHERE, 4, 1),
+        Event((3, 0, 0, n_left, 1), Action.END, 1, 0),
     ]
     path = MadeUpPath(blocks, Streams(surprise, b"", events, 0), start=0, max_depth=2000)
     expected = [0, 2, *[3, 2] * n_calls, 4]
