@@ -29,9 +29,9 @@ struct Anchor<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// Executes blocks as long as no more than `instructions` are executed. What they were, and why there is no next one
-    /// if it is not for that.
-    pub fn advance(&mut self, instructions: u64) -> (Progress, Option<Stop>) {
+    /// Executes blocks as long as these are no more, and have no more instructions, than `most` says. What they were, and
+    /// why there is no next one if it is not for that.
+    pub fn advance(&mut self, most: Progress) -> (Progress, Option<Stop>) {
         let mut done = Progress::default();
         // Where only decisions were made since, and where streams were read as well: loops in loops have both.
         let mut near = self.cast_anchor(done, 1);
@@ -42,7 +42,7 @@ impl<'a> Walker<'a> {
                 Ok(()) => self.code().block_at(self.block()).map_or(0, |(_, block)| u64::from(block.n_instructions)),
                 Err(stop) => return (done, Some(stop)),
             };
-            if done.instructions + size > instructions {
+            if done.instructions + size > most.instructions || done.blocks == most.blocks {
                 return (done, None);
             }
             let before = self.bytes_read();
@@ -61,9 +61,9 @@ impl<'a> Walker<'a> {
             far.lowest = far.lowest.min(depth);
             if self.bytes_read() == before {
                 near.lowest = near.lowest.min(depth);
-                self.look_back(&mut near, &mut done, instructions);
+                self.look_back(&mut near, &mut done, most);
             } else {
-                self.look_back(&mut far, &mut done, instructions);
+                self.look_back(&mut far, &mut done, most);
                 near = self.cast_anchor(done, 1);
             }
         }
@@ -71,10 +71,10 @@ impl<'a> Walker<'a> {
 
     /// Goes on by what repeats, if the walk is back at the anchor, and casts that anew where it is time.
     #[inline]
-    fn look_back(&mut self, anchor: &mut Anchor<'a>, done: &mut Progress, instructions: u64) {
+    fn look_back(&mut self, anchor: &mut Anchor<'a>, done: &mut Progress, most: Progress) {
         anchor.age += 1;
         if self.block() == anchor.block && self.is_back_at(anchor) {
-            self.repeat(anchor, done, instructions);
+            self.repeat(anchor, done, most);
             *anchor = self.cast_anchor(*done, anchor.patience);
         } else if anchor.age == anchor.patience {
             *anchor = self.cast_anchor(*done, 2 * anchor.patience);
@@ -95,7 +95,7 @@ impl<'a> Walker<'a> {
     }
 
     /// Does what was done since the anchor as often as it repeats itself and no event comes.
-    fn repeat(&mut self, anchor: &Anchor, done: &mut Progress, instructions: u64) {
+    fn repeat(&mut self, anchor: &Anchor, done: &mut Progress, most: Progress) {
         let now = self.position();
         let once = Position {
             surprise_bytes: now.surprise_bytes - anchor.position.surprise_bytes,
@@ -107,7 +107,9 @@ impl<'a> Walker<'a> {
             instructions: done.instructions - anchor.done.instructions,
             blocks: done.blocks - anchor.done.blocks,
         };
-        let mut times = (instructions - done.instructions).checked_div(executed.instructions).unwrap_or(0);
+        let by_instructions = (most.instructions - done.instructions).checked_div(executed.instructions);
+        let by_blocks = (most.blocks - done.blocks).checked_div(executed.blocks).unwrap_or(0);
+        let mut times = by_instructions.unwrap_or(u64::MAX).min(by_blocks);
         if once.surprise_bytes == 0 && once.decisions > 0 {
             times = times.min(self.decisions_ahead() / once.decisions);
         }

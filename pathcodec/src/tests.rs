@@ -295,7 +295,7 @@ fn no_streams_make_a_walk_panic() {
             }
         }
         folded.with_walker(|walker| walk_all(walker, 1000));
-        folded.with_walker(|walker| walker.advance(random.below(1 << 24)));
+        folded.with_walker(|walker| walker.advance(Progress { instructions: random.below(1 << 24), blocks: u64::MAX }));
     }
 }
 
@@ -328,7 +328,7 @@ fn advancing_is_stepping() {
         for block in &mut folded.blocks {
             block.n_instructions = 1 + random.below(9) as u32;
         }
-        let budget = random.below(20_000);
+        let budget = Progress { instructions: random.below(20_000), blocks: random.below(20_000) };
         let end = |walker: &Walker| (walker.position(), walker.block(), walker.next_event());
         let stepped = folded.with_walker(|walker| (step_by_step(walker, budget), end(walker)));
         let (found, n_steps) = folded.with_walker(|walker| {
@@ -342,14 +342,14 @@ fn advancing_is_stepping() {
     assert!(n_long >= n_paths / 150, "{n_long} of {n_paths} paths were mostly repetition");
 }
 
-fn step_by_step(walker: &mut Walker, budget: u64) -> (Progress, Option<Stop>) {
+fn step_by_step(walker: &mut Walker, budget: Progress) -> (Progress, Option<Stop>) {
     let mut done = Progress::default();
     loop {
         if let Err(stop) = walker.settle() {
             return (done, Some(stop));
         }
-        let size = walker.code().block(walker.block()).map_or(0, |block| u64::from(block.n_instructions));
-        if done.instructions + size > budget {
+        let size = walker.code().block_at(walker.block()).map_or(0, |(_, block)| u64::from(block.n_instructions));
+        if done.instructions + size > budget.instructions || done.blocks == budget.blocks {
             return (done, None);
         }
         match walker.step() {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clew.analysis.diff import TraceDiff
     from clew.errors import ClewError
     from clew.recording.arguments import Text
-    from clew.store.trace import Trace
+    from clew.analysis.trace import Trace
 
 __all__ = ["ClewError", "Trace", "__version__", "attach", "diff", "record"]
 
@@ -55,7 +55,7 @@ def record(
     from clew.recording.interrupts import InterruptGuard
     from clew.recording.output import default_output
     from clew.recording.session import RecordingSession, RecordOptions
-    from clew.store.trace import Trace
+    from clew.analysis.trace import Trace
 
     words = parse_command(command)
     if mode.upper() not in Mode.__members__:
@@ -108,7 +108,7 @@ def attach(
     from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
     from clew.recording.output import default_output
     from clew.recording.session import RecordOptions
-    from clew.store.trace import Trace
+    from clew.analysis.trace import Trace
 
     if mode.upper() not in Mode.__members__:
         raise UsageError(f"mode {mode!r}: no such mode; choose counts or coverage")
@@ -146,7 +146,7 @@ def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:
     import os
 
     from clew.analysis.diff import TraceDiff
-    from clew.store.trace import Trace
+    from clew.analysis.trace import Trace
 
     of_a, of_b = (trace if isinstance(trace, Trace) else Trace(os.fsdecode(trace)) for trace in (a, b))
     return TraceDiff(of_a, of_b, merge=merge)
@@ -154,7 +154,7 @@ def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:
 
 def __getattr__(name: str) -> Any:
     if name == "Trace":
-        from clew.store.trace import Trace
+        from clew.analysis.trace import Trace
 
         return Trace
     if name == "ClewError":

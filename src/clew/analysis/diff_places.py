@@ -51,7 +51,7 @@ class Code:
 
     def refuse(self, reason: str) -> None:
         """Raise TraceDamagedError."""
-        raise TraceDamagedError(self.arrays.trace.path, f"{reason}; see `clew verify`")
+        raise TraceDamagedError(self.arrays.trace.directory, f"{reason}; see `clew verify`")
 
     def distances(self, column: str) -> Array:
         """A column of offsets, i64, -1 where there is none."""

@@ -41,7 +41,7 @@ def _describe_trace(diff: TraceDiff, side: int) -> Row:
     totals = Totals(trace)
     totals.add(diff.code[side].arrays)
     return {
-        "path": str(trace.path),
+        "path": str(trace.directory),
         "command": trace.manifest.command,
         "mode": trace.mode,
         "totals": totals.to_dict(),

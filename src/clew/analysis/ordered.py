@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.analysis.path_code import ProcessCode
-from clew.binary.path_codec import EVENT, NOWHERE, Action, PathCode, PathStart, PathStreams, PathWalk, Stop
+from clew.binary.path_codec import EVENT, MOST, NOWHERE, Action, PathCode, PathStart, PathStreams, PathWalk, Stop
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PathEventKind
 from clew.store.path_file import PathFile
@@ -58,9 +58,13 @@ class StretchWalk:
         """The next blocks executed, indices (u32), at most `n`."""
         return self._walk.walk(n)
 
-    def skip(self, instructions: int) -> tuple[int, int]:
-        """Go on by whole blocks that have no more than `instructions`: how many of both were executed."""
-        return self._walk.advance(instructions)
+    def skip(self, instructions: int = MOST, executions: int = MOST) -> tuple[int, int]:
+        """Go on by whole blocks, at most so many, that have no more than `instructions`: how many of both were executed."""
+        return self._walk.advance(instructions, executions)
+
+    def open_calls(self) -> Array:
+        """Return addresses (u64) of the open calls, the outermost first, without those that were forgotten."""
+        return self._walk.state().addresses
 
 
 class Stretches:
@@ -97,8 +101,14 @@ class Stretches:
             self.code.change(blocks, int(state["kind"]), int(state["value"]))
         return PathCode(blocks, self.code.code.targets)
 
-    def open(self, number: int) -> StretchWalk:
-        """A walk along a stretch, from its beginning."""
+    def events(self, number: int) -> Array:
+        """The events of a stretch, of dtype PATH_EVENT_RECORD."""
+        places, facts = self.file.places, self.file.facts
+        start = int(places[number - 1]["events"]) if number else 0
+        return self.file.read_events(start, int(places[number]["events"]) if number < len(places) else facts.events)
+
+    def open(self, number: int, until: int | None = None) -> StretchWalk:
+        """A walk along a stretch, from its beginning; up to its event `until` if one is named."""
         facts, places = self.file.facts, self.file.places
         event_start, start = 0, PathStart()
         before = {"surprise_bytes": 0, "decisions": 0, "symbol_bytes": 0}
@@ -123,8 +133,10 @@ class Stretches:
             surprise_end, symbol_end, event_end = facts.surprise_bytes, facts.symbol_bytes, facts.events
             decisions = facts.decisions
         records = self.file.read_events(event_start, event_end)
+        if until is not None:
+            end, records = records[until], records[:until]
         is_end = records["event_kind"] == PathEventKind.END
-        if is_end.any():
+        if until is None and is_end.any():
             # A call that was to end the thread may have been refused: then it goes on.
             is_end[-1] &= not (number == len(places) and _is_at_end(records[-1], facts))
             records = records[~is_end]

@@ -108,7 +108,7 @@ def summarize_trace(trace: Trace) -> dict[str, Any]:
         "warnings": manifest.warnings,
         "processes": processes,
         "cpu": manifest.cpu,
-        "stored_bytes": sum(file.stat().st_size for file in trace.path.rglob("*") if file.is_file()),
+        "stored_bytes": sum(file.stat().st_size for file in trace.directory.rglob("*") if file.is_file()),
     }
 
 

@@ -41,6 +41,9 @@ __all__ = [
 NOWHERE: Final = 0xFFFFFFFF
 """No block."""
 
+MOST: Final = (1 << 64) - 1
+"""As many as there are."""
+
 MAX_DEPTH: Final = 1 << 18
 """So many calls may be open."""
 
@@ -311,11 +314,13 @@ class PathWalk:
         self.stop = Stop(stop.value)
         return out[:done]
 
-    def advance(self, instructions: int) -> tuple[int, int]:
-        """Go on by as many whole blocks as have no more than `instructions`; how many of both were executed."""
+    def advance(self, instructions: int, blocks: int = MOST) -> tuple[int, int]:
+        """Go on by whole blocks, at most so many, that have no more than `instructions`; how many of both were executed."""
         progress = _Progress()
         if self.stop == Stop.ASKED:
-            stop = default_library().clew_path_advance(self._address, ctypes.c_uint64(instructions), ctypes.byref(progress))
+            stop = default_library().clew_path_advance(
+                self._address, ctypes.c_uint64(instructions), ctypes.c_uint64(blocks), ctypes.byref(progress)
+            )
             self.stop = Stop(stop)
         return progress.instructions, progress.blocks
 

@@ -115,7 +115,7 @@ def _assemble_process(
         weights = weigh_counters(parsed.fragments, flow, blocks, n_counters)
         paths = finish_paths(process, writer.directory, weights, clock, first.process)
         starts_ns = [clock.one_to_ns(path.thread.start_tsc) for path in paths]
-        for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, first):
+        for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
             writer.write(name, table)
     for name, table in build_tables(process, parsed.fragments, parsed.events, images, blocks, edges, first):
         writer.write(name, table)

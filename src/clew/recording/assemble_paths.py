@@ -18,6 +18,7 @@ from clew.recording.assemble_tables import FirstIds, number_blocks
 from clew.recording.assemble_edges import Edges
 from clew.recording.blocks import Blocks
 from clew.recording.finish_paths import FinishedPath
+from clew.recording.path_weights import CounterWeights
 from clew.recording.raw import RawProcess
 from clew.recording.rows import Rows
 from clew.store.schema import SCHEMAS
@@ -50,6 +51,7 @@ def build_path_tables(
     edges: Edges,
     paths: list[FinishedPath],
     starts_ns: list[int],
+    weights: CounterWeights,
     first: FirstIds,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Tables with their names. Call it before `first` is moved past the ids of the process."""
@@ -78,6 +80,16 @@ def build_path_tables(
     )
     yield "path_targets", _targets(process, parsed, blocks, block_id, branch_pc, first)
     yield "path_code", _code(process, fragments, first)
+    counter, block, weight = weights.listed
+    yield "path_counters", _table(
+        "path_counters",
+        process,
+        first,
+        len(counter),
+        counter=counter.astype(np.uint32),
+        block_id=block_id[block],
+        weight=weight.astype(np.int32),
+    )
 
 
 def _table(name: str, process: RawProcess, first: FirstIds, n: int, **columns: Any) -> pa.Table:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from clew.recording.assemble_flow import ProcessFlow
 from clew.recording.assemble_records import Fragments
 from clew.recording.blocks import Blocks
+from clew.recording.blocks_keys import spans
 
 __all__ = ["CounterWeights", "weigh_counters"]
 
@@ -27,6 +28,8 @@ class CounterWeights:
 
     instructions: Array
     blocks: Array
+    listed: tuple[Array, Array, Array]
+    """Rows of counters, blocks (indices), and how often one count of the counter executes the block (i64)."""
 
     def weigh(self, index: Array, rise: Array) -> tuple[int, int]:
         """Instructions and blocks executed when counters `index` rose by `rise`."""
@@ -43,21 +46,43 @@ def weigh_counters(fragments: Fragments, flow: ProcessFlow, blocks: Blocks, n_co
     instructions, n_blocks = np.zeros(n_counters, np.int64), np.zeros(n_counters, np.int64)
     executed = fragments.count_instructions(fragment, fragments.app_pc[fragment], stop_pc).astype(np.int64)
     np.add.at(instructions, counter, executed)
-    np.add.at(n_blocks, counter, _count_blocks(blocks, fragments, fragment, stop_pc))
-    for weights in (instructions, n_blocks):
-        _set_right(weights, fragments)
-    return CounterWeights(instructions, n_blocks)
+    row, block = _list_blocks(blocks, fragments, fragment, stop_pc)
+    np.add.at(n_blocks, counter[row], 1)
+    _set_right(instructions, fragments)
+    _set_right(n_blocks, fragments)
+    listed = _correct_list(counter[row], block, fragments)
+    return CounterWeights(instructions, n_blocks, listed)
 
 
-def _count_blocks(blocks: Blocks, fragments: Fragments, fragment: Array, stop_pc: Array) -> Array:
-    """How many blocks start in each fragment in front of `stop_pc`."""
+def _list_blocks(blocks: Blocks, fragments: Fragments, fragment: Array, stop_pc: Array) -> tuple[Array, Array]:
+    """The blocks that start in each fragment in front of `stop_pc`: rows of `fragment`, and blocks (indices)."""
     code = blocks.code
-    before = np.concatenate([[0], np.cumsum(blocks.piece_starts & (blocks.piece_block >= 0))])
     first, last = code.first[fragment], code.first[fragment + 1]
     for row in np.flatnonzero(stop_pc != fragments.end_pc[fragment]).tolist():
         last[row] = first[row] + np.searchsorted(code.start_pc[first[row] : last[row]], stop_pc[row])
-    counted: Array = before[last] - before[first]
-    return counted
+    n_pieces = last - first
+    row = np.repeat(np.arange(len(fragment)), n_pieces)
+    piece = spans(first, n_pieces)
+    starts = np.flatnonzero(blocks.piece_starts[piece] & (blocks.piece_block[piece] >= 0))
+    return row[starts], blocks.piece_block[piece[starts]]
+
+
+def _correct_list(counter: Array, block: Array, fragments: Fragments) -> tuple[Array, Array, Array]:
+    """The list with what `_set_right` does to sums: what the other counter of two counts already is taken away."""
+    index = fragments.counter_index
+    both = np.concatenate([index[fragments.first_is_both], index[fragments.second_is_both] + 1])
+    other = np.concatenate([index[fragments.first_is_both] + 1, index[fragments.second_is_both]])
+    order = np.argsort(both, kind="stable")
+    both, other = both[order], other[order]
+    if not len(both):
+        return counter, block, np.ones(len(counter), np.int64)
+    at = np.minimum(np.searchsorted(both, counter), len(both) - 1)
+    shared = np.flatnonzero(both[at] == counter)
+    return (
+        np.concatenate([counter, other[at[shared]]]),
+        np.concatenate([block, block[shared]]),
+        np.concatenate([np.ones(len(counter), np.int64), np.full(len(shared), -1)]),
+    )
 
 
 def _set_right(weights: Array, fragments: Fragments) -> None:

@@ -27,14 +27,14 @@ class Excerpt(Trace):
 
     def __init__(self, whole: Trace, ranges: Mapping[str, RowRanges]) -> None:
         # Not as `Trace` does: the manifest is there already, and so are the footers of the files.
-        self.path = whole.path
+        self.directory = whole.directory
         self._manifest = whole.manifest
         self._parts = {table: whole.parts(table) for table in SCHEMAS}
         self._whole = whole
         self._ranges = ranges
 
     def __repr__(self) -> str:
-        return f"Excerpt({str(self.path)!r})"
+        return f"Excerpt({str(self.directory)!r})"
 
     def n_rows(self, table: str) -> int:
         """How many rows of a table are in the excerpt."""

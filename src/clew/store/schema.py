@@ -108,7 +108,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     "events": _schema(
         time_ns=_I64, process_id=_I32, pid=_I32, tid=_I32, kind=_WORD, block_id=(_I64, "null"), details=_TEXT
     ),
-    # Mode full: the file of each thread's ordered path, relative to the trace; docs/format/paths.md. The four tables from
+    # Mode full: the file of each thread's ordered path, relative to the trace; docs/format/paths.md. The tables from
     # here on are empty in other modes.
     "paths": _schema(
         process_id=_I32,
@@ -133,11 +133,13 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     ),
     # Where the indirect branch at a block's end leads, by the number that paths have for it.
     "path_targets": _schema(process_id=_I32, pid=_I32, block_id=_I64, number=_I32, target_pc=_U64),
+    # How often a block was executed more for each count of a counter: checkpoints of paths tell how counters rose.
+    "path_counters": _schema(process_id=_I32, pid=_I32, counter=_U32, block_id=_I64, weight=_I32),
     # What is executed from start_pc up to end_pc once a path's event says that of fragment_id.
     "path_code": _schema(
         process_id=_I32, pid=_I32, fragment_id=_I64, start_pc=_U64, end_pc=_U64, code_version=_U32
     ),
 }
 
-LATER_TABLES: Final = frozenset({"paths", "path_blocks", "path_targets", "path_code"})
+LATER_TABLES: Final = frozenset({"paths", "path_blocks", "path_targets", "path_counters", "path_code"})
 """Tables that the first traces of this format do not have: they are as good as empty there."""

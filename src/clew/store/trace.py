@@ -31,12 +31,12 @@ class Trace:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._manifest = read_manifest(self.path)
-        self._parts = {name: TableParts(self.path, name, self._manifest.tables[name]) for name in SCHEMAS}
+        self.directory = Path(path)
+        self._manifest = read_manifest(self.directory)
+        self._parts = {name: TableParts(self.directory, name, self._manifest.tables[name]) for name in SCHEMAS}
 
     def __repr__(self) -> str:
-        return f"Trace({str(self.path)!r})"
+        return f"Trace({str(self.directory)!r})"
 
     @property
     def manifest(self) -> Manifest:

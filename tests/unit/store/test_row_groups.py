@@ -48,7 +48,7 @@ def groups_of(trace: Trace) -> list[tuple[int, int, int]]:
     """Of each row group of the counts: rows, and the least and the greatest pid that it tells of."""
     found = []
     for part in trace.manifest.tables["counts"]["parts"]:
-        metadata = pq.ParquetFile(trace.path / part).metadata
+        metadata = pq.ParquetFile(trace.directory / part).metadata
         for index in range(metadata.num_row_groups):
             group = metadata.row_group(index)
             pid = next(group.column(i) for i in range(group.num_columns) if group.column(i).path_in_schema == "pid")
@@ -107,7 +107,7 @@ def test_thousands_of_small_processes_share_groups(tmp_path: Path) -> None:
 
 def test_other_engines_pass_over_the_groups_of_other_processes(tmp_path: Path) -> None:
     trace = write_counts(tmp_path / "t.clew", [OWN_GROUP_ROWS + process for process in range(6)])
-    files = str(trace.path / "counts" / "*.parquet")
+    files = str(trace.directory / "counts" / "*.parquet")
     told = duckdb.execute(
         "SELECT count(DISTINCT (file_name, row_group_id)) FROM parquet_metadata(?) WHERE path_in_schema = 'pid' "
         "AND stats_min_value::INT <= 103 AND stats_max_value::INT >= 103",
@@ -199,9 +199,9 @@ def test_ranges() -> None:
 def test_a_trace_that_knows_no_programs_but_the_first(trace: Trace, tmp_path: Path) -> None:
     """As the first traces of the format: without process_id, and without what row groups tell of themselves."""
     for part in trace.manifest.tables["counts"]["parts"]:
-        table = pq.read_table(trace.path / part).drop_columns(["process_id"])
-        pq.write_table(table, trace.path / part, write_statistics=False)
-    found = Trace(trace.path)
+        table = pq.read_table(trace.directory / part).drop_columns(["process_id"])
+        pq.write_table(table, trace.directory / part, write_statistics=False)
+    found = Trace(trace.directory)
     assert found.counts["process_id"].to_pylist() == found.counts["pid"].to_pylist()
     assert excerpt_of_pid(found, 9).n_rows("counts") == 9
     assert found.find_first("counts", "process_id", [9]) == {9: 18}

@@ -1,0 +1,206 @@
+"""The order of execution of one thread: any part of it as arrays, forwards from any place.
+
+Reads the trace's path file, whose stretches can be read by themselves; see `clew.analysis.path_cursor` for going back
+and forth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.analysis.ordered import Stretches, StretchWalk
+from clew.analysis.path_code import ProcessCode
+from clew.binary.path_codec import MOST, Stop
+from clew.errors import TraceDamagedError
+from clew.store.columns import to_numpy
+from clew.store.path_file import PathFile
+
+if TYPE_CHECKING:
+    from clew.store.trace import Trace
+
+__all__ = ["PathPiece", "PathPlace", "ThreadPath"]
+
+Array = npt.NDArray[Any]
+
+PIECE_BLOCKS = 1 << 16
+
+
+@dataclass(frozen=True)
+class PathPlace:
+    """A place between two executions of blocks: so many of them, and of instructions, lie before it."""
+
+    execution: int
+    instruction: int
+
+
+@dataclass(frozen=True)
+class PathPiece:
+    """Blocks executed one after the other, from `place` on; `block_ids` are theirs (i64). `is_after_loss`: what lies
+    between the piece before and this one was not recorded."""
+
+    place: PathPlace
+    block_ids: Array
+    indices: Array
+    is_after_loss: bool
+
+
+class ThreadPath:
+    """The path of one thread of a trace of mode full. Iterating gives the ids of the blocks executed.
+
+    Numbers of executions and instructions count from 0. What was lost is counted, too, so that numbers are true behind
+    it. Every method raises TraceDamagedError where the path can't be read.
+    """
+
+    def __init__(self, trace: Trace, row: dict[str, Any], code: ProcessCode) -> None:
+        self._trace = trace
+        self.code = code
+        self.pid: int = row["pid"]
+        self.tid: int = row["tid"]
+        self.process_id: int = row["process_id"]
+        self.instructions: int = row["instructions"]
+        """Executed in all."""
+        self.block_executions: int = row["block_executions"]
+        """Executions of blocks, in all."""
+        self.stored_bytes: int = row["stored_bytes"]
+        self.stretches = Stretches(code, PathFile(trace.directory, row["file"]))
+
+    def __iter__(self) -> Iterator[int]:
+        for piece in self.iter_pieces():
+            yield from piece.block_ids.tolist()
+
+    def blocks(self, start: int = 0, count: int | None = None) -> Array:
+        """Ids (i64) of the blocks executed from execution number `start` on: at most `count`, and none behind a loss."""
+        wanted = self.block_executions if count is None else count
+        parts = [np.zeros(0, np.int64)]
+        for piece in self.iter_pieces(start, min(wanted, PIECE_BLOCKS)):
+            if wanted <= 0 or (piece.is_after_loss and len(parts) > 1):
+                break
+            parts.append(piece.block_ids[:wanted])
+            wanted -= len(parts[-1])
+            if wanted <= 0:
+                break
+        return np.concatenate(parts)
+
+    def iter_pieces(self, start: int = 0, at_once: int = PIECE_BLOCKS) -> Iterator[PathPiece]:
+        """The path from execution number `start` on, some blocks at a time."""
+        number, walk, place = self._go_to(execution=start)
+        is_after_loss = False
+        while True:
+            indices = walk.read(max(at_once, 1))
+            if len(indices):
+                yield PathPiece(place, self.code.block_id[indices], indices, is_after_loss)
+                is_after_loss = False
+                sizes = int(self.code.n_instructions[indices].sum())
+                place = PathPlace(place.execution + len(indices), place.instruction + sizes)
+            if walk.stop == Stop.ASKED:
+                continue
+            self._check_end(number, walk)
+            number += 1
+            if number >= len(self.stretches):
+                return
+            stretch = self.stretches[number]
+            is_after_loss |= stretch.is_after_loss
+            walk, place = self.stretches.open(number), PathPlace(stretch.executions, stretch.instructions)
+
+    def find_instruction(self, number: int) -> PathPlace:
+        """The place in front of the block whose execution has instruction number `number`."""
+        return self._go_to(instruction=number)[2]
+
+    def find_time(self, time_ns: int) -> PathPlace:
+        """A place at or before `time_ns` (CLOCK_REALTIME): that of the last system call, signal or checkpoint by then."""
+        facts, places = self.stretches.file.facts, self.stretches.file.places
+        ticks = (time_ns - facts.ns) / facts.ns_per_tick if facts.ns_per_tick > 0 else 0.0
+        tsc = facts.tsc + int(ticks)
+        number = int(np.searchsorted(places["tsc"], max(tsc, 0), "right"))
+        stretch = self.stretches[number]
+        passed = np.flatnonzero(self.stretches.events(number)["tsc"] <= max(tsc, 0))
+        if not len(passed):
+            return PathPlace(stretch.executions, stretch.instructions)
+        instructions, executions = self.stretches.open(number, int(passed[-1])).skip()
+        return PathPlace(stretch.executions + executions, stretch.instructions + instructions)
+
+    def find_execution(self, block_id: int, n: int) -> PathPlace | None:
+        """The place in front of the `n`-th execution of a block, counted from 0; None if there were not so many."""
+        wanted = np.flatnonzero(self.code.block_id == block_id)
+        if not len(wanted) or n < 0:
+            return None
+        before = self.count_before(block_id)
+        number = int(np.searchsorted(before, n, "right")) - 1
+        left = n - int(before[number])
+        stretch = self.stretches[number]
+        for piece in self.iter_pieces(stretch.executions):
+            hits = np.flatnonzero(piece.indices == wanted[0])
+            if left < len(hits):
+                at = int(hits[left])
+                skipped = int(self.code.n_instructions[piece.indices[:at]].sum())
+                return PathPlace(piece.place.execution + at, piece.place.instruction + skipped)
+            left -= len(hits)
+        return None
+
+    def count_before(self, block_id: int) -> Array:
+        """How often (i64) a block was executed before each stretch."""
+        counters, weights = self._counters_of(block_id)
+        rises = self.stretches.file.rises
+        at = np.minimum(np.searchsorted(counters, rises.index), max(len(counters) - 1, 0))
+        hits = np.flatnonzero(counters[at] == rises.index) if len(counters) else np.zeros(0, np.int64)
+        in_stretch = np.zeros(len(self.stretches) + 1, np.int64)
+        np.add.at(in_stretch, rises.checkpoint[hits] + 1, rises.rise[hits].astype(np.int64) * weights[at[hits]])
+        before: Array = np.cumsum(in_stretch)[: len(self.stretches)]
+        return before
+
+    def calls_at(self, place: PathPlace) -> Array:
+        """Return addresses (u64) of the calls open at a place, the outermost first; at most 2^18 are known."""
+        return self._go_to(execution=place.execution)[1].open_calls()
+
+    def time_at(self, place: PathPlace) -> int:
+        """A time (CLOCK_REALTIME, ns) at or before which the thread was at a place: that of a checkpoint behind it."""
+        facts, places = self.stretches.file.facts, self.stretches.file.places
+        number = int(np.searchsorted(places["block_executions"], place.execution, "left"))
+        tsc = int(places["tsc"][number]) if number < len(places) else int(facts.tsc)
+        return facts.ns + int((tsc - facts.tsc) * facts.ns_per_tick)
+
+    @cached_property
+    def _counters(self) -> tuple[Array, Array, Array]:
+        table = self._trace.read("path_counters", ["process_id", "counter", "block_id", "weight"])
+        process_id, counter, block_id, weight = (
+            to_numpy(table[name]) for name in ("process_id", "counter", "block_id", "weight")
+        )
+        own = process_id == self.process_id
+        return counter[own], block_id[own], weight[own].astype(np.int64)
+
+    def _counters_of(self, block_id: int) -> tuple[Array, Array]:
+        """The counters that count a block, rising, and the weight of each."""
+        counter, block, weight = self._counters
+        own = block == block_id
+        index, at = np.unique(counter[own], return_inverse=True)
+        total = np.zeros(len(index), np.int64)
+        np.add.at(total, at, weight[own])
+        return index, total
+
+    def _go_to(
+        self, *, execution: int | None = None, instruction: int | None = None
+    ) -> tuple[int, StretchWalk, PathPlace]:
+        """A walk at a place, the stretch that it is in, and the place that was reached."""
+        column, wanted = ("block_executions", execution) if execution is not None else ("instructions", instruction)
+        assert wanted is not None
+        number = int(np.searchsorted(self.stretches.file.places[column], max(wanted, 0), "right"))
+        stretch, walk = self.stretches[number], self.stretches.open(number)
+        if execution is not None:
+            skipped = walk.skip(MOST, max(execution - stretch.executions, 0))
+        else:
+            skipped = walk.skip(max(wanted - stretch.instructions, 0), MOST)
+        return number, walk, PathPlace(stretch.executions + skipped[1], stretch.instructions + skipped[0])
+
+    def _check_end(self, number: int, walk: StretchWalk) -> None:
+        # A thread that was killed, and a path that goes on behind a loss, are cut off.
+        is_last = number + 1 >= len(self.stretches)
+        may_be_cut = is_last or self.stretches[number + 1].is_after_loss
+        if walk.stop == Stop.DAMAGED or (walk.stop == Stop.CUT and not may_be_cut):
+            name = self.stretches.file.name
+            raise TraceDamagedError(self._trace.directory, f"{name} contradicts itself in stretch {number}")
