@@ -29,7 +29,7 @@ use crate::arch::x86_64::gate::{
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
-use crate::cache::{Fragment, NONE};
+use crate::cache::{Entry, Fragment, NONE};
 use crate::decode::NoCode;
 use crate::instrument::pads::{add_to_counter, correct_early_counts, DynamicEdge};
 use crate::instrument::{Arrival, BuildError, Engine, ENGINE};
@@ -37,7 +37,7 @@ use crate::protocol::{edge_kind, error_code, path_event_kind, release_reason};
 use crate::signal::table::table_of;
 use crate::sys::calls::EFAULT;
 use crate::thread::registry::writer_of;
-use crate::thread::{path, trust, THREADS};
+use crate::thread::{path, region, trust, THREADS};
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
@@ -171,16 +171,23 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
         link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);
     }
+    if link != NONE && engine.cache.exit(link).skips_question {
+        // The same block goes on.
+        return engine.cache.entry_behind_question(id, Entry::Plain).ok_or(BuildError::OutOfMemory);
+    }
     let fragment = engine.cache.fragment(id);
     let is_plain = context.sequence_plain != 0;
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 
-/// Mode full: empties what is full of the thread's path.
+/// Modes full and region: empties what is full of the thread's path, or of its tags.
 fn tend_path(context: &ThreadContext) {
     let engine = ENGINE.lock();
     if engine.records_path() {
         path::flush_if_full(context, &writer_of(context, engine.shared));
+    }
+    if engine.records_regions() {
+        region::flush_if_full(context, &writer_of(context, engine.shared));
     }
 }
 
@@ -295,6 +302,12 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             }
             NONE
         }
+        ExitType::Region => {
+            context.note_step();
+            let writer = writer_of(context, engine.shared);
+            region::decide(&engine, context, &writer, engine.cache.fragment(exit.fragment).region_block);
+            NONE
+        }
         ExitType::SequenceEntry => {
             context.note_step();
             drop(engine);
@@ -363,6 +376,9 @@ fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_
 /// Counts the instructions of a fragment before `stopped_at`.
 pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
+    if fragment.region_block != NONE && stopped_at != fragment.end() {
+        region::note_stop(context, &writer_of(context, engine.shared), stopped_at);
+    }
     // Behind its last instruction, which trapped, it has run as a whole.
     if stopped_at == fragment.app_pc || stopped_at == fragment.end() || !fragment.is_included {
         return;

@@ -199,7 +199,7 @@ impl Engine {
     }
 
     /// How often the thread ran a fragment.
-    fn executions_of_fragment(&self, context: &ThreadContext, fragment: &Fragment) -> u64 {
+    pub fn executions_of_fragment(&self, context: &ThreadContext, fragment: &Fragment) -> u64 {
         if fragment.count_before != COUNTED_AT_EXITS {
             return executions_of(context, fragment.counter);
         }
@@ -208,7 +208,7 @@ impl Engine {
     }
 
     /// How often the thread took a fragment's conditional branch, of `executed` times.
-    fn taken(&self, context: &ThreadContext, fragment: &Fragment, executed: u64) -> u64 {
+    pub fn taken(&self, context: &ThreadContext, fragment: &Fragment, executed: u64) -> u64 {
         let (mut taken, mut not_taken) = (0, 0);
         for id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
             let exit = self.cache.exit(id);
@@ -229,7 +229,8 @@ impl Engine {
     }
 }
 
-fn executions_of(context: &ThreadContext, counter: u32) -> u64 {
+/// How often the thread counted `counter`; 0 for `NONE`.
+pub fn executions_of(context: &ThreadContext, counter: u32) -> u64 {
     if counter == NONE {
         return 0;
     }

@@ -25,7 +25,7 @@ from clew.recording.rows import add_up
 from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 from clew.store.schema import SCHEMAS
 
-__all__ = ["Clock", "FirstIds", "build_tables"]
+__all__ = ["Clock", "FirstIds", "build_tables", "number_blocks"]
 
 Array = npt.NDArray[Any]
 
@@ -76,7 +76,7 @@ def build_tables(
 ) -> Iterator[tuple[str, pa.Table]]:
     """Tables with their names; some in several parts. `first` is moved past the ids used, at the end."""
     clock = Clock(process)
-    block_id, kept = _number_blocks(blocks, edges, first.block)
+    block_id, kept = number_blocks(blocks, edges, first.block)
     yield "processes", _processes(process, first.process)
     yield "threads", _threads(process, blocks, edges, clock, first.process)
     yield "images", _images(process, images, clock, first)
@@ -96,7 +96,7 @@ def clean_text(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _number_blocks(blocks: Blocks, edges: Edges, first_id: int) -> tuple[Array, Array]:
+def number_blocks(blocks: Blocks, edges: Edges, first_id: int) -> tuple[Array, Array]:
     """Ids of blocks by index (-1: left out), and the blocks that stay: those that ran, and those that edges touch."""
     stays = np.zeros(len(blocks), bool)
     for ends in (edges.source, edges.target, edges.callee):

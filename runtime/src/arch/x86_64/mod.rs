@@ -9,8 +9,9 @@ pub mod hull;
 mod instructions;
 #[cfg(not(test))]
 pub mod parking;
-#[cfg(not(test))]
+pub mod region;
 mod shadow;
+#[cfg(not(test))]
 pub mod xmm;
 pub mod xsave;
 
