@@ -11,7 +11,7 @@ use crate::cache::fragment::{ExitType, Fragment, NONE};
 use crate::protocol::{edge_kind, exit_kind, mode, REGION_BLOCKS};
 use alloc::vec::Vec;
 
-/// Where executions went that is not known: returns, and what goes on behind a limit of size.
+/// Where executions went that is not known: returns, and what ends with another's branch that has several ways.
 pub const SOMEWHERE: u64 = 0;
 
 /// Numbered blocks: of each the fragment that was made last. Others follow by `Fragment::region_before`.
@@ -88,7 +88,8 @@ impl Engine {
         let executed = self.executions_of_fragment(context, fragment);
         if fragment.exit_kind != exit_kind::CONDITIONAL {
             let is_way = |kind: ExitType| matches!(kind, ExitType::Jump | ExitType::Call | ExitType::Syscall);
-            let way = self.exits_of(fragment).iter().find(|exit| is_way(exit.kind));
+            let last = self.find_end(fragment);
+            let way = self.exits_of(&last).iter().find(|exit| is_way(exit.kind));
             visit(way.map_or(SOMEWHERE, |exit| exit.target), executed);
             return;
         }
@@ -100,6 +101,20 @@ impl Engine {
                 _ => {}
             }
         }
+    }
+
+    /// The fragment that a fragment's block ends with: where it was cut, others go on, which others come to as well.
+    fn find_end(&self, fragment: &Fragment) -> Fragment {
+        const MAX_PIECES: usize = 16;
+        let mut last = *fragment;
+        for _ in 0..MAX_PIECES {
+            let is_cut = last.exit_kind == exit_kind::FALL_THROUGH;
+            match is_cut.then(|| self.cache.by_pc.find(last.end())).flatten() {
+                Some(next) => last = *self.cache.fragment(next),
+                None => break,
+            }
+        }
+        last
     }
 
     fn exits_of(&self, fragment: &Fragment) -> &[crate::cache::Exit] {
