@@ -14,6 +14,7 @@ pub mod indirect;
 pub mod memory;
 pub mod proc_files;
 pub mod process;
+pub mod regions;
 pub mod seccomp;
 pub mod sequences;
 pub mod stage;
@@ -45,6 +46,9 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     context.doubtful_pc = 0;
     let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
     context.sequence_plain = 0;
+    if let Some(address) = (reason == REASON_EXIT).then(|| regions::decide_alone(context)).flatten() {
+        return address;
+    }
     match reason {
         REASON_EXIT => link = take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
@@ -304,8 +308,7 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
         }
         ExitType::Region => {
             context.note_step();
-            let writer = writer_of(context, engine.shared);
-            region::decide(&engine, context, &writer, engine.cache.fragment(exit.fragment).region_block);
+            regions::decide(&engine, context, exit.fragment);
             NONE
         }
         ExitType::SequenceEntry => {

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from clew.protocol._generated import REGION_BLOCKS, REGION_WINDOW_BYTES, RegionWord
+from clew.protocol._generated import REGION_BLOCKS, REGION_WINDOW_BYTES
 from clew.recording.assemble_records import NO_INDEX, Fragments, RegionChunk
 from clew.recording.assemble_tables import Clock
 from clew.recording.assemble_tags import NOT_THERE, TAG_KINDS, Tags, iter_tags, join_streams
@@ -118,15 +118,13 @@ def _table(
     n = len(tags)
     block, target = places.of_number(tags.block), places.of_number(tags.target)
     target = np.where(tags.target_pc >= 0, places.of_address(tags.target_pc), target)
-    index = np.zeros(max(RegionWord) + 1, np.int64)
-    index[list(TAG_KINDS)] = np.arange(len(TAG_KINDS))
     is_timed = tags.tsc != NOT_THERE
     columns: dict[str, pa.Array] = {
         "process_id": numbers(np.full(n, process_id), pa.int32()),
         "pid": numbers(np.full(n, process.pid), pa.int32()),
         "tid": numbers(np.full(n, tid), pa.int32()),
         "tag": numbers(n_before + tags.number, pa.int64()),
-        "kind": words(index[tags.kind], [kind.name.lower() for kind in TAG_KINDS]),
+        "kind": words(tags.kind, [kind.name.lower() for kind in TAG_KINDS]),
         "block_id": numbers(block, pa.int64(), block < 0),
         "target_block_id": numbers(target, pa.int64(), target < 0),
         "executions": numbers(tags.executions, pa.int64(), tags.executions == NOT_THERE),

@@ -56,16 +56,36 @@ _N_NUMBERS = {
     RegionWord.SYSCALL: 2,
     RegionWord.END: 2,
 }
-_WORDS_AT_ONCE = 1 << 20
+_WORDS_AT_ONCE = 1 << 16
+"""So that what is worked out of them stays in the processor's cache."""
 _SLACK_BYTES = 4096
+_MAX_NUMBER = np.uint64(np.iinfo(np.int64).max)
+
+
+def _table(*kinds: RegionWord) -> Array:
+    """By kind of word whether it is one of these."""
+    found = np.zeros(1 << (32 - REGION_KIND_SHIFT), bool)
+    found[list(kinds)] = True
+    return found
+
+
+_IS_TAG = _table(*TAG_KINDS)
+_HAS_BLOCK = _table(RegionWord.EXECUTED, RegionWord.BECAME_BUSY, RegionWord.COUNTS)
+_IS_SIGNAL = _table(RegionWord.SIGNAL, RegionWord.FAULT)
+_HAPPENS = _table(RegionWord.BECAME_BUSY, RegionWord.LEFT_BUSY, RegionWord.SIGNAL, RegionWord.FAULT, RegionWord.SYSCALL)
+_ENDS_EXECUTION = _IS_SIGNAL | _table(RegionWord.EXECUTED, RegionWord.BECAME_BUSY, RegionWord.STOPPED)
+_TAG_OF_WORD = np.zeros(1 << (32 - REGION_KIND_SHIFT), np.int32)
+_TAG_OF_WORD[list(TAG_KINDS)] = np.arange(len(TAG_KINDS))
+_TAG_OF_WORD[RegionWord.COUNTS_TARGET] = TAG_KINDS.index(RegionWord.COUNTS)
 
 
 @dataclass(frozen=True)
 class Tags:
-    """Some tags of a thread in order, one row each, and several for one that counts several targets; all i64.
+    """Some tags of a thread in order, one row each, and several for one that counts several targets.
 
-    `number` counts the thread's tags. `block` and `target` are numbers of blocks (`FragmentRecord.region_block`),
-    `target_pc` is an address instead. `tsc` is a time stamp. Each is NOT_THERE where the tag has none.
+    All i64 but for `kind`, an index into TAG_KINDS. `number` counts the thread's tags. `block` and `target` are
+    numbers of blocks (`FragmentRecord.region_block`), `target_pc` is an address instead. `tsc` is a time stamp. Each
+    is NOT_THERE where the tag has none.
     """
 
     number: Array
@@ -121,7 +141,7 @@ def iter_tags(words: Array, numbers: Array, start_pc: Array) -> Iterator[Tags]:
             last += 1
         # One that an execution's end is told by may come later.
         seen = min(last + 16, len(words))
-        kind = (words[first:seen] >> np.uint32(REGION_KIND_SHIFT)).astype(np.int64)
+        kind = (words[first:seen] >> np.uint32(REGION_KIND_SHIFT)).astype(np.uint8)
         needed = n_numbers[kind]
         at = number_at + np.cumsum(needed) - needed
         unsound = np.flatnonzero((needed < 0) | (at + needed > len(numbers)))
@@ -153,79 +173,59 @@ class _Words:
     def decode(self, n: int, numbers: Array, start_pc: Array, n_before: int) -> Tags:
         """The tags of the first `n` words; `n_before` came before."""
         kind, value = self.kind[:n], self.value[:n]
-        is_executed, is_target = kind == RegionWord.EXECUTED, kind == RegionWord.COUNTS_TARGET
         target, target_pc, is_nothing = self._find_targets(n, numbers, start_pc)
-        is_counts = kind == RegionWord.COUNTS
-        executions = np.full(n, NOT_THERE)
-        executions[is_counts] = self._numbers(is_counts, 0, numbers)
-        executions[is_target] = self._numbers(is_target, 1, numbers)
-        target_pc[is_target] = self._numbers(is_target, 0, numbers)
-        # What of a block's counts has no target that is known.
-        owner = np.maximum.accumulate(np.where(is_counts, np.arange(n), -1))
-        told = is_target & (owner >= 0)
-        np.subtract.at(executions, owner[told], executions[told])
-        has_targets = np.zeros(n, bool)
-        has_targets[owner[told]] = True
+        executions, told_value, tsc = (np.full(n, NOT_THERE) for _ in range(3))
+        stays = _IS_TAG[kind]
+        stays[is_nothing] = False
+        number = n_before - 1 + np.cumsum(stays)
+        block = np.where(_HAS_BLOCK[kind], value, NOT_THERE)
 
-        is_tag = np.isin(kind, TAG_KINDS) & ~is_nothing
-        number = n_before + np.cumsum(is_tag) - 1
-        stays = (is_tag & ~(has_targets & (executions == 0))) | told
-        has_block = is_executed | is_counts | (kind == RegionWord.BECAME_BUSY)
-        block = np.where(has_block, value, NOT_THERE)
-        block[told] = value[owner[told]]
-        is_signal = (kind == RegionWord.SIGNAL) | (kind == RegionWord.FAULT)
-        is_call = kind == RegionWord.SYSCALL
-        told_value = np.where(is_signal, value, NOT_THERE)
-        told_value[is_call] = self._numbers(is_call, 1, numbers)
-        tsc = np.full(n, NOT_THERE)
-        is_timed = is_signal | is_call | (kind == RegionWord.BECAME_BUSY) | (kind == RegionWord.LEFT_BUSY)
-        tsc[is_timed] = self._numbers(is_timed, 0, numbers)
-        rows = np.flatnonzero(stays)
-        return Tags(
-            number=number[rows],
-            kind=np.where(told, int(RegionWord.COUNTS), kind)[rows],
-            block=block[rows],
-            target=target[rows],
-            target_pc=target_pc[rows],
-            executions=executions[rows],
-            value=told_value[rows],
-            tsc=tsc[rows],
-        )
+        counts, told = np.flatnonzero(kind == RegionWord.COUNTS), np.flatnonzero(kind == RegionWord.COUNTS_TARGET)
+        executions[counts] = self._numbers(counts, 0, numbers)
+        if len(counts) and len(told):
+            owner = np.searchsorted(counts, told) - 1
+            told, owner = told[owner >= 0], counts[owner[owner >= 0]]
+            executions[told] = self._numbers(told, 1, numbers)
+            target_pc[told] = self._numbers(told, 0, numbers)
+            block[told] = value[owner]
+            # What of a block's counts has no target that is known has a row if there is something, or nothing else.
+            np.subtract.at(executions, owner, executions[told])
+            stays[owner[executions[owner] == 0]] = False
+            stays[told] = True
+
+        happened = np.flatnonzero(_HAPPENS[kind])
+        tsc[happened] = self._numbers(happened, 0, numbers)
+        signals, calls = np.flatnonzero(_IS_SIGNAL[kind]), np.flatnonzero(kind == RegionWord.SYSCALL)
+        told_value[signals] = value[signals]
+        told_value[calls] = self._numbers(calls, 1, numbers)
+        columns = (number, _TAG_OF_WORD[kind], block, target, target_pc, executions, told_value, tsc)
+        return Tags(*(column[stays] for column in columns))
 
     def _numbers(self, rows: Array, index: int, numbers: Array) -> Array:
         """The `index`-th numbers of some words, made to fit."""
-        found = numbers[self.at[: len(rows)][rows] + index]
-        fitting: Array = np.minimum(found, np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
+        found = numbers[self.at[rows] + index]
+        fitting: Array = np.minimum(found, _MAX_NUMBER).astype(np.int64)
         return fitting
 
     def _find_targets(self, n: int, numbers: Array, start_pc: Array) -> tuple[Array, Array, Array]:
-        """Of the first `n` words: where executions went, as a block and as an address; and which did nothing at all."""
-        ends = np.isin(
-            self.kind,
-            (
-                RegionWord.EXECUTED,
-                RegionWord.BECAME_BUSY,
-                RegionWord.STOPPED,
-                RegionWord.SIGNAL,
-                RegionWord.FAULT,
-            ),
-        )
+        """Of the first `n` words: where executions went, as a block and as an address; which did nothing."""
+        ends = _ENDS_EXECUTION[self.kind]
         end_at = np.flatnonzero(ends)
         target, target_pc = np.full(n, NOT_THERE), np.full(n, NOT_THERE)
-        is_nothing = np.zeros(n, bool)
         executed = np.flatnonzero(self.kind[:n] == RegionWord.EXECUTED)
-        place = np.searchsorted(end_at, executed, "right")
-        executed, place = executed[place < len(end_at)], place[place < len(end_at)]
-        end = end_at[place]
+        # The first end behind each: so many come up to it, itself included.
+        place = np.cumsum(ends)[executed]
+        has_end = place < len(end_at)
+        executed, end = executed[has_end], end_at[place[has_end]]
         end_kind = self.kind[end]
-        enters = np.isin(end_kind, (RegionWord.EXECUTED, RegionWord.BECAME_BUSY))
+        enters = _HAS_BLOCK[end_kind]
         target[executed[enters]] = self.value[end[enters]]
-        waits = np.isin(end_kind, (RegionWord.SIGNAL, RegionWord.FAULT))
-        limit = np.uint64(np.iinfo(np.int64).max)
-        target_pc[executed[waits]] = np.minimum(numbers[self.at[end[waits]] + 1], limit).astype(np.int64)
+        if enters.all():
+            return target, target_pc, executed[:0]
+        waits = _IS_SIGNAL[end_kind]
+        target_pc[executed[waits]] = self._numbers(end[waits], 1, numbers)
         stops = np.flatnonzero(end_kind == RegionWord.STOPPED)
-        block = self.value[executed[stops]]
-        known = block < len(start_pc)
-        stops, block = stops[known], block[known]
-        is_nothing[executed[stops[numbers[self.at[end[stops]]] == start_pc[block]]]] = True
-        return target, target_pc, is_nothing
+        stops = stops[self.value[executed[stops]] < len(start_pc)]
+        stopped = executed[stops]
+        stayed = numbers[self.at[end[stops]]] == start_pc[self.value[stopped]]
+        return target, target_pc, stopped[stayed]
