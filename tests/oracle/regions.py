@@ -21,7 +21,7 @@ class Execution:
     """An execution of a block, by its address. `target` is where it went, None where it was stopped on the way.
 
     Of one that is not `is_begun_only` at least one instruction was executed. `is_told` says whether the target of a
-    counted execution is always known: that of a return is not, nor those of branches that several copies of code share.
+    counted execution is always known: that of a return is not, nor those of code that was cut.
     """
 
     block: int
@@ -138,7 +138,7 @@ def _execution(block: list[Instruction], target: int | None) -> Execution:
     first, last = block[0], block[-1]
     is_cut = last.end - first.pc > MAX_BYTES or len(block) > MAX_INSTRUCTIONS
     is_cut |= any(found.code.lstrip(_PREFIXES).startswith(_FLOAT_STATE) for found in block)
-    return Execution(first.pc, target, is_told=last.flow not in ("return", "indirect_call") and not is_cut)
+    return Execution(first.pc, target, is_told=last.flow != "return" and not is_cut)
 
 
 def agree(wanted: Tag, found: Tag) -> bool:

@@ -61,9 +61,10 @@ impl Engine {
     /// Cuts a hot block where a hot fragment starts that ends with the same call. Returns how it ends now.
     ///
     /// The processor predicts that a function returns to the copy of the call that it was called from, but returns all
-    /// come to one of them: a hot call must have one copy.
+    /// come to one of them: a hot call must have one copy. Not where blocks are tagged: of that copy it could not be told which
+    /// of them was executed.
     pub fn leave_call_to_others(&self, block: &mut Block, ending: Ending) -> Ending {
-        if !matches!(ending, Ending::Call(_) | Ending::IndirectCall) {
+        if !matches!(ending, Ending::Call(_) | Ending::IndirectCall) || self.records_regions() {
             return ending;
         }
         let end = block.end();

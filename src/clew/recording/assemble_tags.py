@@ -58,6 +58,7 @@ _N_NUMBERS = {
 }
 _WORDS_AT_ONCE = 1 << 16
 """So that what is worked out of them stays in the processor's cache."""
+_WORDS_AHEAD = 1 << 12
 _SLACK_BYTES = 4096
 _MAX_NUMBER = np.uint64(np.iinfo(np.int64).max)
 
@@ -140,7 +141,7 @@ def iter_tags(words: Array, numbers: Array, start_pc: Array) -> Iterator[Tags]:
         while last < len(words) and words[last] >> REGION_KIND_SHIFT == RegionWord.COUNTS_TARGET:
             last += 1
         # One that an execution's end is told by may come later.
-        seen = min(last + 16, len(words))
+        seen = min(last + _WORDS_AHEAD, len(words))
         kind = (words[first:seen] >> np.uint32(REGION_KIND_SHIFT)).astype(np.uint8)
         needed = n_numbers[kind]
         at = number_at + np.cumsum(needed) - needed
