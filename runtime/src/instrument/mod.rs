@@ -12,6 +12,7 @@ pub mod path_plan;
 pub mod publish;
 pub mod region_blocks;
 pub mod region_code;
+pub mod region_rules;
 pub mod relayout;
 pub mod sequence_code;
 pub mod sequences;

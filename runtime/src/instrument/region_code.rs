@@ -1,7 +1,7 @@
 //! Code that asks, where a block begins, whether its execution is to be tagged (mode `region`).
 //!
 //! While the thread is busy and counts the block that is one byte asked. Otherwise code in the cold section follows the
-//! rules (thread/region_rules.rs) and writes a word. Where it would become busy, is busy, or finds the buffer full, it leaves for
+//! rules (instrument/region_rules.rs) and writes a word. Where it would become busy, is busy, or finds the buffer full, it leaves for
 //! the dispatcher, having changed nothing, and asks again when it comes back. Nothing here touches flags that are live.
 
 use super::exits::{ExitList, ZERO};

@@ -6,7 +6,6 @@ pub mod block;
 pub mod create;
 pub mod path;
 pub mod region;
-pub mod region_rules;
 pub mod registry;
 pub mod trust;
 
