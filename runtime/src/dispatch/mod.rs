@@ -175,7 +175,7 @@ fn find_to_resume(context: &ThreadContext, link: u32, n_changes: &mut u64) -> Re
         link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);
     }
-    if link != NONE && engine.cache.exit(link).skips_question {
+    if link != NONE && engine.cache.exit(link).skips_question && engine.cache.fragment(id).behind_question != 0 {
         // The same block goes on.
         return engine.cache.entry_behind_question(id, Entry::Plain).ok_or(BuildError::OutOfMemory);
     }

@@ -28,12 +28,12 @@ pub fn decide_alone(context: &mut ThreadContext) -> Option<u64> {
         && context.sequence_aborted == 0
         && context.rflags & TRAP_FLAG == 0
         && !detach::is_asked(context);
-    let fragment = engine.cache.fragment(exit.fragment);
-    if !is_alone || !fragment.is_valid {
+    // Exits of other kinds may belong to no fragment.
+    if !is_alone || !engine.cache.fragment(exit.fragment).is_valid {
         return None;
     }
     context.rip = exit.target;
     decide(&engine, context, exit.fragment);
     // Should a signal come before it is there, the thread goes on in front of it.
-    Some(fragment.plain_entry)
+    Some(engine.cache.fragment(exit.fragment).plain_entry)
 }
