@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xde, 0xed, 0xe3, 0x59, 0x8b, 0x1c, 0xd6, 0xe9, 0x6a, 0xff, 0xfc, 0x19, 0x64, 0x15, 0xdd, 0xa4, 0x59, 0x22, 0x6d,
-    0x02, 0x2d, 0x42, 0x62, 0x5c, 0xad, 0x8c, 0x44, 0x83, 0x46, 0x0f, 0x39, 0x80,
+    0x7f, 0xca, 0x09, 0x8f, 0xce, 0xda, 0x48, 0xb2, 0xd2, 0xd4, 0xff, 0xa3, 0x01, 0x5c, 0x6e, 0xd8, 0x6a, 0xe3, 0xa9,
+    0x47, 0x3c, 0x75, 0x36, 0x0c, 0x85, 0xca, 0xd7, 0x06, 0x15, 0x93, 0x9a, 0xa1,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -54,6 +54,30 @@ pub const PATH_SYMBOLS_OFFSET: u64 = 0x12000;
 pub const PATH_BUFFER_BYTES: u64 = 0x10000;
 /// mode full: what the path takes of a thread's counters window; the first counter comes behind it
 pub const PATH_WINDOW_BYTES: u64 = 0x23000;
+/// mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not
+/// tagged
+pub const REGION_BLOCKS: u64 = 0x100000;
+/// mode region: which of a thread's counters holds where its next word goes, counted in bytes from the end of their
+/// buffer: -region_buffer_bytes up to 0, or a little beyond
+pub const REGION_WORDS_CELL: u64 = 0x0;
+/// mode region: where the next number goes, in the same way
+pub const REGION_NUMBERS_CELL: u64 = 0x1;
+/// mode region: bytes of words that left the buffer so far
+pub const REGION_WORDS_LEFT_CELL: u64 = 0x2;
+/// mode region: bytes of numbers that did
+pub const REGION_NUMBERS_LEFT_CELL: u64 = 0x3;
+/// mode region: where the buffer of words starts in a thread's counters window
+pub const REGION_WORDS_OFFSET: u64 = 0x1000;
+/// mode region: where the buffer of numbers starts
+pub const REGION_NUMBERS_OFFSET: u64 = 0x12000;
+/// size of either; what is written last may end up to 4,096 bytes behind it
+pub const REGION_BUFFER_BYTES: u64 = 0x10000;
+/// mode region: what tags take of a thread's counters window; the first counter comes behind it
+pub const REGION_WINDOW_BYTES: u64 = 0x23000;
+/// the bits of a word from this one on are enum RegionWord, those below its value
+pub const REGION_KIND_SHIFT: u64 = 0x1c;
+/// largest SessionHeader.busy_limit
+pub const MAX_BUSY_LIMIT: u64 = 0xfe;
 /// heartbeats for so long, and nothing else that was waited for: as if there were none, from then on
 pub const LONGEST_WAIT_SECONDS: u64 = 0x14;
 
@@ -70,6 +94,7 @@ pub mod record_kind {
     pub const INVALIDATE: u16 = 8;
     pub const PATH_CHUNK: u16 = 9;
     pub const PATH_EVENT: u16 = 10;
+    pub const REGION_CHUNK: u16 = 14;
 }
 
 /// How a fragment ends. Says what its counters mean: see FragmentRecord.counter_index.
@@ -146,6 +171,26 @@ pub mod path_stream {
     pub const SYMBOLS: u16 = 1;
     pub const COUNTERS: u16 = 2;
     pub const CALLS: u16 = 3;
+}
+
+/// What a word of a thread's tags tells (mode region), 32 bits; behind each kind: its value; the numbers that go with
+/// it, 64 bits each. executed: FragmentRecord.region_block, whose execution begins; none. became_busy: that block,
+/// which is counted from here on; time stamp, executions so far. counts: that block; executions while it was busy.
+/// counts_target: nothing; of these to an address, and how many. left_busy: nothing; time stamp. stopped: nothing; the
+/// execution that began last got as far as this address, whose instruction was not executed. signal, fault: signal
+/// number; time stamp, address of the instruction that waits or faulted. syscall: nothing; time stamp, number of the
+/// call, which is about to be made. end: nothing; time stamp, address of the instruction that waits.
+pub mod region_word {
+    pub const EXECUTED: u32 = 0;
+    pub const BECAME_BUSY: u32 = 1;
+    pub const COUNTS: u32 = 2;
+    pub const COUNTS_TARGET: u32 = 3;
+    pub const LEFT_BUSY: u32 = 4;
+    pub const STOPPED: u32 = 5;
+    pub const SIGNAL: u32 = 6;
+    pub const FAULT: u32 = 7;
+    pub const SYSCALL: u32 = 8;
+    pub const END: u32 = 9;
 }
 
 /// Why a task was released to native: `a` of a `released` event.
@@ -290,8 +335,10 @@ pub struct SessionHeader {
     /// who adopts orphans natively, where the controller does now: their parent as they are told; 0: tell the truth
     /// (written by: controller)
     pub reaper_pid: u32,
+    /// mode region: from this level on a thread is busy (written by: controller)
+    pub busy_limit: u32,
     /// zero (written by: controller)
-    pub reserved: [u8; 104],
+    pub reserved: [u8; 100],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -317,7 +364,8 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, relayout_executions) 
 const _: () = assert!(core::mem::offset_of!(SessionHeader, follows) == 140);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, region) == 144);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, reaper_pid) == 148);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 152);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, busy_limit) == 152);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 156);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]
@@ -413,8 +461,10 @@ pub struct StatusPage {
     /// lookups of an indirect branch in its thread's table that missed, and that the table of all threads answered
     /// (written by: runtime)
     pub table_misses: u64,
+    /// mode region: fragments made after the numbers of blocks were used up (written by: runtime)
+    pub untagged_fragments: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3816],
+    pub reserved: [u8; 3808],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -452,7 +502,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, slots_used) == 248);
 const _: () = assert!(core::mem::offset_of!(StatusPage, trusted_pages) == 256);
 const _: () = assert!(core::mem::offset_of!(StatusPage, trust_ends) == 264);
 const _: () = assert!(core::mem::offset_of!(StatusPage, table_misses) == 272);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 280);
+const _: () = assert!(core::mem::offset_of!(StatusPage, untagged_fragments) == 280);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 288);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.
@@ -724,7 +775,12 @@ pub struct FragmentRecord {
     /// and paths tell when (mode full) (written by: runtime:thread)
     pub flags: u8,
     /// zero (written by: runtime:thread)
-    pub reserved: [u8; 14],
+    pub reserved: [u8; 2],
+    /// mode region: the number of its block, from 0; what is translated again keeps it. 0xffffffff: it is not tagged
+    /// (written by: runtime:thread)
+    pub region_block: u32,
+    /// zero (written by: runtime:thread)
+    pub reserved_more: [u8; 8],
 }
 const _: () = assert!(core::mem::size_of::<FragmentRecord>() == 64);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, kind) == 0);
@@ -741,6 +797,8 @@ const _: () = assert!(core::mem::offset_of!(FragmentRecord, n_instructions) == 4
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, exit_kind) == 48);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, flags) == 49);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved) == 50);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, region_block) == 52);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved_more) == 56);
 
 /// More payload of the record before it.
 #[repr(C)]
@@ -1050,3 +1108,35 @@ const _: () = assert!(core::mem::offset_of!(PathEventRecord, symbol_bytes) == 32
 const _: () = assert!(core::mem::offset_of!(PathEventRecord, depth) == 40);
 const _: () = assert!(core::mem::offset_of!(PathEventRecord, pc) == 48);
 const _: () = assert!(core::mem::offset_of!(PathEventRecord, value) == 56);
+
+/// A piece of a thread's tags (mode region): of the words or of the numbers that go with them. Continuations carry
+/// size_bytes of it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RegionChunkRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// how many continuation records follow (written by: runtime:thread)
+    pub continuations: u16,
+    /// whose tags they are (written by: runtime:thread)
+    pub tid: u32,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// bytes of words, or of numbers, before it (written by: runtime:thread)
+    pub start: u64,
+    /// bytes in it (written by: runtime:thread)
+    pub size_bytes: u32,
+    /// 0 words, 1 numbers (written by: runtime:thread)
+    pub stream: u16,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 34],
+}
+const _: () = assert!(core::mem::size_of::<RegionChunkRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(RegionChunkRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(RegionChunkRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(RegionChunkRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(RegionChunkRecord, tsc) == 8);
+const _: () = assert!(core::mem::offset_of!(RegionChunkRecord, start) == 16);
+const _: () = assert!(core::mem::offset_of!(RegionChunkRecord, size_bytes) == 24);
+const _: () = assert!(core::mem::offset_of!(RegionChunkRecord, stream) == 28);
+const _: () = assert!(core::mem::offset_of!(RegionChunkRecord, reserved) == 30);

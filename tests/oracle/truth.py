@@ -6,6 +6,7 @@ Runs on the machine that tests. Pure: steps in, truth out. Shares no code with c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -276,6 +277,12 @@ class Truth:
             if kind != "fall_through":
                 counts[self.instructions[source].pc, self.instructions[target].pc] += times
         return dict(counts)
+
+    @property
+    def path(self) -> Iterator[tuple[Instruction, bool, str]]:
+        """Instructions in order: whether each ran, or only waited, and how it was left: flow, signal, fault."""
+        for number, has_run, how in zip(self._node.tolist(), self._ran.tolist(), self._left_by, strict=True):
+            yield self.instructions[number], has_run, how
 
     @property
     def total_instructions(self) -> int:

@@ -80,6 +80,15 @@ pub struct Fragment {
     pub habit: Habit,
     /// In a restartable sequence: where it is entered from inside, counted from `cache_start`; 0 elsewhere.
     pub inner_offset: u16,
+    /// Where its code goes on behind the question whether it is tagged (mode region), r10 and r11 as `is_lending` says; 0: there
+    /// is none, or it may not be left out.
+    pub behind_question: u64,
+    /// The number of its block, or `NONE` (mode region).
+    pub region_block: u32,
+    /// The fragment that was made of that before.
+    pub region_before: u32,
+    /// The pad of its indirect branch that was made last; others follow by `Pad::before`.
+    pub newest_pad: u32,
     /// Its code runs with r10 and r11 lent.
     pub is_lending: bool,
     /// An indirect branch came to it, or to what it stands for.
@@ -226,6 +235,8 @@ pub struct Exit {
     pub is_inside: bool,
     /// It goes the way that the thread's path does not expect (mode full).
     pub is_surprise: bool,
+    /// What it leads to goes on with the same block, as those see it who tag blocks (mode region).
+    pub skips_question: bool,
     /// By which of its entries the jump enters what it is linked to.
     pub entry: Entry,
     /// The pad it belongs to.
@@ -276,6 +287,8 @@ pub enum ExitType {
     Stale,
     /// At the fragment's start: hot code is to be laid out anew. Never linked.
     Relayout,
+    /// In front of a fragment's code: the dispatcher is to decide about its tag (mode region). Never linked.
+    Region,
     /// At the start of a fragment in a restartable sequence, which the thread did not announce so. Never linked.
     SequenceEntry,
     /// Out of a restartable sequence by the kernel's hand; belongs to no fragment. Never linked.
@@ -294,4 +307,6 @@ pub struct Pad {
     pub symbol: Option<u16>,
     /// No longer valid: its target was replaced.
     pub is_dead: bool,
+    /// The pad of the same branch that was made before it.
+    pub before: u32,
 }

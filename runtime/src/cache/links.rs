@@ -48,6 +48,7 @@ impl Cache {
                     | ExitType::Release
                     | ExitType::Stale
                     | ExitType::Relayout
+                    | ExitType::Region
                     | ExitType::SequenceEntry
                     | ExitType::SequenceAbort
             )
@@ -56,6 +57,7 @@ impl Cache {
         }
         let start = match exit.kind {
             ExitType::FloatState => Some(exit.stub),
+            _ if exit.skips_question => self.entry_behind_question(fragment_id, exit.entry),
             _ => self.entry(fragment_id, exit.entry),
         };
         let inner_offset = if exit.is_inside { self.fragment(fragment_id).inner_offset } else { 0 };
@@ -112,6 +114,24 @@ impl Cache {
                 self.fragment_mut(fragment_id).call_entry = address;
                 Some(address)
             }
+        }
+    }
+
+    /// As `entry`, but that a fragment which asks whether it is tagged does not do so. Not by a call.
+    pub fn entry_behind_question(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
+        let fragment = *self.fragment(fragment_id);
+        let further = fragment.behind_question;
+        match entry {
+            _ if further == 0 => self.entry(fragment_id, entry),
+            Entry::Plain if fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
+                emitter.lend();
+                emitter.jump_anywhere(further);
+            }),
+            Entry::Lending if !fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
+                emitter.take_back_lent();
+                emitter.jump_anywhere(further);
+            }),
+            _ => Some(further),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::sys::kernel::{
     SigInfo, DEBUG_EXCEPTION, SA_RESTART, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE,
 };
 use crate::thread::registry::{describe_end, write_event, writer_of};
-use crate::thread::{path, THREADS};
+use crate::thread::{path, region, THREADS};
 use core::sync::atomic::Ordering;
 
 /// `fault_pending`: the kernel itself would force a SIGSEGV, with no instruction to blame.
@@ -228,6 +228,9 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         engine.shared.add(crate::status_field!(entries_signal), 1);
         let writer = writer_of(context, engine.shared);
         write_event(&writer, event, interrupted_pc, [info.signo as u64, info.code as u64, info.address]);
+        if engine.records_regions() {
+            region::note_signal(context, &writer, is_fault, info.signo as u32, interrupted_pc);
+        }
     }
     if !is_fault {
         end_interrupted_call(context, info.signo as u32);
@@ -339,12 +342,15 @@ fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     mask
 }
 
-/// Mode full: the thread's path ends in front of the context's rip, as far as it is recorded.
+/// Modes full and region: the thread's path, or its tags, end in front of the context's rip, as far as they are recorded.
 pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
     if engine.records_path() {
         path::go_on(context, writer);
         path::write_event(context, writer, path_event_kind::END, context.rip, 0);
         path::flush(context, writer);
+    }
+    if engine.records_regions() {
+        region::end(engine, context, writer);
     }
 }
 

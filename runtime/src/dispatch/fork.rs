@@ -18,7 +18,7 @@ use crate::signal::table::table_of;
 use crate::sys::calls::{check, getpid, gettid, rdtsc, set_signal_mask};
 use crate::sys::kernel::CLONE_CLEAR_SIGHAND;
 use crate::sys::{filter, heap};
-use crate::thread::block::fill_branch_table;
+use crate::thread::block::{fill_branch_table, map_cells};
 use crate::thread::create::{self, child_stack_top, ChildEntry};
 use crate::thread::registry::{write_event, writer_of};
 use crate::thread::THREADS;
@@ -149,6 +149,10 @@ fn move_in(context: &ThreadContext, engine: &mut Engine) {
     if engine.continue_in_child() {
         let filled = THREADS.lock().branch_table_filled;
         fill_branch_table(context, 0, filled);
+    }
+    if engine.records_regions() {
+        // Nothing was executed here yet.
+        map_cells(context.self_address, engine.shared);
     }
     stamp_start(engine.shared);
     tell_running(engine.shared);

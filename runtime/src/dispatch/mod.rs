@@ -14,6 +14,7 @@ pub mod indirect;
 pub mod memory;
 pub mod proc_files;
 pub mod process;
+pub mod regions;
 pub mod seccomp;
 pub mod sequences;
 pub mod stage;
@@ -29,7 +30,7 @@ use crate::arch::x86_64::gate::{
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
-use crate::cache::{Fragment, NONE};
+use crate::cache::{Entry, Fragment, NONE};
 use crate::decode::NoCode;
 use crate::instrument::pads::{add_to_counter, correct_early_counts, DynamicEdge};
 use crate::instrument::{Arrival, BuildError, Engine, ENGINE};
@@ -37,7 +38,7 @@ use crate::protocol::{edge_kind, error_code, release_reason};
 use crate::signal::table::table_of;
 use crate::sys::calls::EFAULT;
 use crate::thread::registry::writer_of;
-use crate::thread::{path, trust, THREADS};
+use crate::thread::{path, region, trust, THREADS};
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
@@ -46,6 +47,9 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
     context.sequence_plain = 0;
+    if let Some(address) = (reason == REASON_EXIT).then(|| regions::decide_alone(context)).flatten() {
+        return address;
+    }
     match reason {
         REASON_EXIT => link = take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
@@ -175,12 +179,16 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
         link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);
     }
+    if link != NONE && engine.cache.exit(link).skips_question && engine.cache.fragment(id).behind_question != 0 {
+        // The same block goes on.
+        return engine.cache.entry_behind_question(id, Entry::Plain).ok_or(BuildError::OutOfMemory);
+    }
     let fragment = engine.cache.fragment(id);
     let is_plain = context.sequence_plain != 0;
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 
-/// Mode full: tells what waits of the thread's path, which left a block by exit `link` if that is one.
+/// Modes full and region: tells what waits of the thread's path, which left a block by exit `link` if that is one, or of its tags.
 fn tend_path(context: &mut ThreadContext, link: u32) {
     let engine = ENGINE.lock();
     if engine.records_path() {
@@ -191,6 +199,9 @@ fn tend_path(context: &mut ThreadContext, link: u32) {
         if path::tend(context, &writer, is_between) {
             path::tell_state(context, &writer, context.rip, &engine.path_log);
         }
+    }
+    if engine.records_regions() {
+        region::flush_if_full(context, &writer_of(context, engine.shared));
     }
 }
 
@@ -326,6 +337,11 @@ fn take_exit(context: &mut ThreadContext) -> u32 {
             }
             NONE
         }
+        ExitType::Region => {
+            context.note_step();
+            regions::decide(&engine, context, exit.fragment);
+            NONE
+        }
         ExitType::SequenceEntry => {
             context.note_step();
             drop(engine);
@@ -385,6 +401,9 @@ fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_
 /// Counts the instructions of a fragment before `stopped_at`.
 pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
+    if fragment.region_block != NONE && stopped_at != fragment.end() {
+        region::note_stop(context, &writer_of(context, engine.shared), stopped_at);
+    }
     // Behind its last instruction, which trapped, it has run as a whole.
     if stopped_at == fragment.app_pc || stopped_at == fragment.end() || !fragment.is_included {
         return;

@@ -16,7 +16,7 @@ use crate::thread::create::{
     self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_SIZES, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
 };
 use crate::thread::registry::{begin_slot, take_slot, write_event, writer_of};
-use crate::thread::{path, THREADS};
+use crate::thread::{path, region, THREADS};
 
 /// Whether the program may read `size` bytes at `address`: the kernel is asked, by a call that fails without an effect.
 pub fn is_readable(address: u64, size: u64) -> bool {
@@ -216,6 +216,9 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
         path::begin(context, engine.shared);
         path::tell_state(context, &writer, PATH_START, &engine.path_log);
         path::write_event(context, &writer, path_event_kind::RESUME, PATH_START, context.rip);
+    }
+    if engine.records_regions() {
+        region::begin(context, shared.header().busy_limit);
     }
 }
 

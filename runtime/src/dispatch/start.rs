@@ -56,7 +56,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         let mut engine = ENGINE.lock();
         engine.shared = shared;
         engine.prepare_mode();
-        if engine.records_path() {
+        if engine.records_path() || engine.records_regions() {
             super::syscalls::handle_all();
         }
         engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));

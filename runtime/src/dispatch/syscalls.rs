@@ -13,7 +13,7 @@ use crate::sys::calls::{
 use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::{filter, number};
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
-use crate::thread::{path, THREADS};
+use crate::thread::{path, region, THREADS};
 
 /// The calls that come to the dispatcher.
 const HANDLED: [u64; 30] = [
@@ -58,7 +58,7 @@ pub fn initialize() {
     }
 }
 
-/// Mode full: all calls come here, so that the path has the time of each.
+/// Modes full and region: all calls come here, so that path and tags have the time of each.
 pub fn handle_all() {
     let table = &raw mut gate::HANDLED_SYSCALLS;
     // SAFETY: one thread runs yet.
@@ -140,11 +140,14 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
     Outcome::Done
 }
 
-/// Mode full: says in the path that the call is about to be made.
+/// Modes full and region: says in the path, or with a tag, that the call is about to be made.
 fn note_in_path(context: &mut ThreadContext, call: u64) {
     let engine = ENGINE.lock();
     if engine.records_path() {
         path::write_event(context, &writer_of(context, engine.shared), path_event_kind::NOTE, context.rip, call);
+    }
+    if engine.records_regions() {
+        region::note_call(context, &writer_of(context, engine.shared), call);
     }
 }
 

@@ -4,8 +4,8 @@ use crate::arch::x86_64::context::{gs_heat, GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
 use crate::cache::fragment::{Entry, Exit, ExitType, NONE};
 
-/// Exits of a fragment or pad under construction: at most seven (code that may be written, a call through a register, with two
-/// ways back of it).
+/// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
+/// ways back of it, and the question of mode `region`).
 pub struct ExitList {
     /// Number that the first one will have.
     first: u32,
@@ -13,12 +13,12 @@ pub struct ExitList {
     pub entry: Entry,
     /// Calls push onto the shadow stack.
     keeps_shadow: bool,
-    exits: [Exit; 7],
+    exits: [Exit; 8],
     length: usize,
 }
 
 /// Condition code of `jz`.
-const ZERO: u8 = 4;
+pub const ZERO: u8 = 4;
 
 pub const BLANK: Exit = Exit {
     target: 0,
@@ -30,6 +30,7 @@ pub const BLANK: Exit = Exit {
     kind: ExitType::Jump,
     is_inside: false,
     is_surprise: false,
+    skips_question: false,
     entry: Entry::Plain,
     pad: NONE,
     counter: NONE,
@@ -37,7 +38,7 @@ pub const BLANK: Exit = Exit {
 
 impl ExitList {
     pub fn new(first: usize, keeps_shadow: bool) -> ExitList {
-        ExitList { first: first as u32, entry: Entry::Plain, keeps_shadow, exits: [BLANK; 7], length: 0 }
+        ExitList { first: first as u32, entry: Entry::Plain, keeps_shadow, exits: [BLANK; 8], length: 0 }
     }
 
     pub fn as_slice(&self) -> &[Exit] {
@@ -57,6 +58,12 @@ impl ExitList {
     /// The jump emitted last is a surprise for the thread's path.
     pub fn mark_surprise(&mut self) {
         self.exits[self.length - 1].is_surprise = true;
+    }
+
+    /// As `emit_jump`, to what is no block of its own for those who tag blocks.
+    pub fn emit_continuation(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: u32) {
+        self.emit_jump(emitter, kind, target, counter);
+        self.exits[self.length - 1].skips_question = true;
     }
 
     /// Emits a linkable call of `target`; r11 has the return address for its slot.

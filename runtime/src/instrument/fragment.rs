@@ -2,6 +2,7 @@
 
 use super::counting::{is_taken_straight, CountPlace};
 use super::exits::ExitList;
+use super::region_code::emit_question;
 use super::staleness::emit_check;
 use super::verification::emit_verified_entry;
 use super::way_out::WayOut;
@@ -143,12 +144,22 @@ impl Engine {
             // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/handler.rs).
             map.mark(failed, 0, SpillState::None);
         }
+        let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_included());
         let counts_heat = !is_hot && self.counts_heat(block, ending, are_dead_at_end);
         if counts_heat {
             map.mark(emitter.position(), 0, SpillState::None);
             exits.emit_heat(&mut emitter, id, block.pc);
         }
         let heat_bytes = if counts_heat { emitter.address() - start } else { 0 } as u8;
+        let mut behind_question = 0;
+        if region_block != NONE {
+            map.mark(emitter.position(), 0, SpillState::None);
+            let exit = exits.add_stub_only(ExitType::Region, block.pc);
+            if !emit_question(&mut emitter, block, region_block, exit, is_lending) {
+                return Err(BuildError::OutOfMemory);
+            }
+            behind_question = if block.is_writable { 0 } else { emitter.address() };
+        }
         let mut is_unsupported = ending == Ending::Unsupported;
         let mut n_done = n_copied;
         for index in 0..n_copied {
@@ -270,6 +281,10 @@ impl Engine {
             n_looks: 0,
             habit: habit.unwrap_or(Habit::UNKNOWN),
             inner_offset: 0,
+            behind_question,
+            region_block,
+            region_before,
+            newest_pad: NONE,
             is_lending,
             is_indirect_target,
             is_called,
@@ -279,6 +294,7 @@ impl Engine {
             self.shared.report_error(error_code::OUT_OF_MEMORY, [1, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
         }
+        self.region_blocks.note(region_block, id);
         let cold_size = emitter.cold_position() as u64;
         self.cache.slabs.commit(room, size, cold_size, Unit::Fragment(id));
         if verified_entry != 0 {

@@ -11,6 +11,9 @@ pub mod path_code;
 pub mod path_log;
 pub mod path_plan;
 pub mod publish;
+pub mod region_blocks;
+pub mod region_code;
+pub mod region_rules;
 pub mod relayout;
 pub mod sequence_code;
 pub mod sequences;
@@ -30,6 +33,7 @@ use crate::translate::Mangler;
 use alloc::collections::BTreeMap;
 use pads::DynamicEdge;
 use path_log::PathLog;
+use region_blocks::RegionBlocks;
 use symbols::Symbols;
 use trust::Trust;
 
@@ -75,6 +79,8 @@ pub struct Engine {
     pub path_log: PathLog,
     /// The numbers that paths have for targets of indirect branches.
     pub symbols: Symbols,
+    /// The blocks that tags are about (mode region).
+    pub region_blocks: RegionBlocks,
     counters_used: u32,
     instructions_translated: u64,
     /// The processor has restricted transactional memory.
@@ -98,6 +104,7 @@ impl Engine {
             edges: BTreeMap::new(),
             path_log: PathLog::new(),
             symbols: Symbols::new(),
+            region_blocks: RegionBlocks::new(),
             counters_used: 0,
             instructions_translated: 0,
             has_rtm: false,
@@ -119,7 +126,7 @@ impl Engine {
 
     /// Whether executions are counted at all.
     pub fn is_counting(&self) -> bool {
-        matches!(self.shared.header().mode, mode::COUNTS | mode::FULL)
+        matches!(self.shared.header().mode, mode::COUNTS | mode::REGION | mode::FULL)
     }
 
     /// Learns from the header what is to be recorded. Once, before anything is translated.
@@ -127,6 +134,9 @@ impl Engine {
         if self.shared.header().mode == mode::FULL {
             self.cache.keeps_shadow = true;
             self.counters_used = (protocol::PATH_WINDOW_BYTES / 8) as u32;
+        }
+        if self.records_regions() {
+            self.counters_used = (protocol::REGION_WINDOW_BYTES / 8) as u32;
         }
     }
 

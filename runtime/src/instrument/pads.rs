@@ -72,12 +72,21 @@ impl Engine {
             exit.fragment = source;
             exit.pad = id;
         }
-        let pad =
-            Pad { target, cache_start: start, source_fragment: source, exit: exit_id, counter, symbol, is_dead: false };
+        let pad = Pad {
+            target,
+            cache_start: start,
+            source_fragment: source,
+            exit: exit_id,
+            counter,
+            symbol,
+            is_dead: false,
+            before: fragment.newest_pad,
+        };
         if self.cache.exits.extend(exits.as_slice()).is_none() || self.cache.pads.push(pad).is_none() {
             self.shared.report_error(error_code::OUT_OF_MEMORY, [2, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
         }
+        self.cache.fragment_mut(source).newest_pad = id;
         let cold_size = emitter.cold_position() as u64;
         self.cache.slabs.commit(room, emitter.position() as u64, cold_size, Unit::Pad(id));
         Ok(id)
@@ -154,6 +163,13 @@ impl Engine {
         }
     }
 
+    /// The edges of a kind out of a fragment that the dispatcher counts itself, and their counters.
+    pub fn edges_of(&self, kind: u8, source_fragment: u32) -> impl Iterator<Item = (&DynamicEdge, u32)> {
+        let first = DynamicEdge { kind, source_fragment, source_pc: 0, target_pc: 0 };
+        let last = DynamicEdge { source_pc: u64::MAX, target_pc: u64::MAX, ..first };
+        self.edges.range(first..=last).map(|(edge, counter)| (edge, *counter))
+    }
+
     /// Takes back one count of an edge.
     pub fn uncount_edge(&mut self, context: &ThreadContext, edge: DynamicEdge) {
         if let Some(counter) = self.edges.get(&edge).filter(|counter| **counter != NONE) {
@@ -180,6 +196,7 @@ impl Engine {
             | ExitType::Release
             | ExitType::Stale
             | ExitType::Relayout
+            | ExitType::Region
             | ExitType::SequenceEntry
             | ExitType::SequenceAbort => return,
         };

@@ -68,7 +68,9 @@ impl Engine {
             n_instructions: block.instructions.len() as u16,
             exit_kind: kind,
             flags: counters.flags | if self.path_log.is_later(block) { FLAG_LATER_CODE } else { 0 },
-            reserved: [0; 14],
+            reserved: [0; 2],
+            region_block: self.cache.fragment(id).region_block,
+            reserved_more: [0; 8],
         };
         writer.write(&record, payload);
     }

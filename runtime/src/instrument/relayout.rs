@@ -61,9 +61,10 @@ impl Engine {
     /// Cuts a hot block where a hot fragment starts that ends with the same call. Returns how it ends now.
     ///
     /// The processor predicts that a function returns to the copy of the call that it was called from, but returns all
-    /// come to one of them: a hot call must have one copy.
+    /// come to one of them: a hot call must have one copy. Not where blocks are tagged: of that copy it could not be told which
+    /// of them was executed.
     pub fn leave_call_to_others(&self, block: &mut Block, ending: Ending) -> Ending {
-        if !matches!(ending, Ending::Call(_) | Ending::IndirectCall) {
+        if !matches!(ending, Ending::Call(_) | Ending::IndirectCall) || self.records_regions() {
             return ending;
         }
         let end = block.end();
@@ -199,7 +200,7 @@ impl Engine {
     }
 
     /// How often the thread ran a fragment.
-    fn executions_of_fragment(&self, context: &ThreadContext, fragment: &Fragment) -> u64 {
+    pub fn executions_of_fragment(&self, context: &ThreadContext, fragment: &Fragment) -> u64 {
         if fragment.count_before != COUNTED_AT_EXITS {
             return executions_of(context, fragment.counter);
         }
@@ -208,7 +209,7 @@ impl Engine {
     }
 
     /// How often the thread took a fragment's conditional branch, of `executed` times.
-    fn taken(&self, context: &ThreadContext, fragment: &Fragment, executed: u64) -> u64 {
+    pub fn taken(&self, context: &ThreadContext, fragment: &Fragment, executed: u64) -> u64 {
         let (mut taken, mut not_taken) = (0, 0);
         for id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
             let exit = self.cache.exit(id);
@@ -229,7 +230,8 @@ impl Engine {
     }
 }
 
-fn executions_of(context: &ThreadContext, counter: u32) -> u64 {
+/// How often the thread counted `counter`; 0 for `NONE`.
+pub fn executions_of(context: &ThreadContext, counter: u32) -> u64 {
     if counter == NONE {
         return 0;
     }

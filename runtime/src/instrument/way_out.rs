@@ -69,7 +69,7 @@ impl WayOut<'_, '_> {
             Ending::Limit => {
                 let stores_pointer = self.block.instructions.last().is_some_and(|last| stored_pointer(last).is_some());
                 let kind = if stores_pointer { ExitType::FloatState } else { ExitType::FallThrough };
-                self.exits.emit_jump(self.emitter, kind, next, self.counters.main);
+                self.exits.emit_continuation(self.emitter, kind, next, self.counters.main);
             }
             Ending::Jump(target) => self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.counters.main),
             Ending::Conditional(target) => self.conditional(target, next),

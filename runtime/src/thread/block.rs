@@ -5,6 +5,7 @@ use crate::arch::x86_64::context::{
     SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
 use crate::arch::x86_64::gate;
+use crate::arch::x86_64::region::{REGION_BYTES, REGION_CELLS_OFFSET};
 use crate::buffer::Shared;
 use crate::cache::NONE;
 use crate::protocol::{error_code, mode, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
@@ -34,6 +35,9 @@ pub fn make(
         return None;
     }
     if shared.header().mode == mode::FULL && !(map_shadow_stack(address, shared) && map_kept(address, shared)) {
+        return None;
+    }
+    if shared.header().mode == mode::REGION && !map_cells(address, shared) {
         return None;
     }
     // SAFETY: just mapped, zeroed, large enough, and nobody else's; all-zero is a valid context.
@@ -73,6 +77,19 @@ fn map_zeros(address: u64, size: u64, shared: Shared) -> bool {
         Ok(_) => true,
         Err(error) => {
             shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 2, 0]);
+            false
+        }
+    }
+}
+
+/// Maps what tags take of a block, zeroed. `false`: reported.
+pub fn map_cells(address: u64, shared: Shared) -> bool {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    // SAFETY: a part of the slot's block that nothing else uses, and of which no translated code runs now.
+    match unsafe { mmap(address + REGION_CELLS_OFFSET, REGION_BYTES, PROT_READ | PROT_WRITE, flags) } {
+        Ok(_) => true,
+        Err(error) => {
+            shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 3, 0]);
             false
         }
     }

@@ -6,6 +6,7 @@ pub mod block;
 pub mod checkpoint;
 pub mod create;
 pub mod path;
+pub mod region;
 pub mod registry;
 pub mod trust;
 

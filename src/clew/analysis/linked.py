@@ -23,6 +23,7 @@ _REFERENCES: Final[dict[str, Mapping[str, str]]] = {
     "blocks": {"image_id": "images"},
     "edges": {"source_block_id": "blocks", "target_block_id": "blocks", "callee_block_id": "blocks"},
     "counts": {"block_id": "blocks", "edge_id": "edges"},
+    "tags": {"block_id": "blocks", "target_block_id": "blocks"},
 }
 """By table: columns that name rows of other tables, and which."""
 
@@ -70,7 +71,7 @@ def find_linked(trace: Trace) -> tuple[dict[str, Runs], dict[int, int]]:
     links = _Links()
     ranges: dict[str, _Ranges] = {}
     runs = {}
-    for table in ("processes", "images", "blocks", "edges", "counts", "threads", "events"):
+    for table in ("processes", "images", "blocks", "edges", "counts", "tags", "threads", "events"):
         id_column = _IDS.get(table)
         references = _REFERENCES.get(table, {})
         given_out: list[tuple[Array, Array, Array]] = []

@@ -11,6 +11,7 @@ import numpy as np
 
 from clew.analysis.arrays import TraceArrays
 from clew.analysis.split import iter_by_pid
+from clew.store.columns import to_numpy
 from clew.store.trace import Trace
 
 __all__ = ["Totals", "summarize_totals", "summarize_trace"]
@@ -119,6 +120,7 @@ def _describe_exit(row: dict[str, Any]) -> dict[str, int | None]:
 def _describe_threads(trace: Trace) -> dict[int, list[dict[str, Any]]]:
     """Threads by process_id."""
     threads: dict[int, list[dict[str, Any]]] = {}
+    n_tags = _count_tags(trace)
     for row in trace.threads.to_pylist():
         threads.setdefault(row["process_id"], []).append(
             {
@@ -126,7 +128,7 @@ def _describe_threads(trace: Trace) -> dict[int, list[dict[str, Any]]]:
                 "name": row["name"],
                 "instructions": row["instructions"],
                 "block_executions": row["block_executions"],
-                "tags": 0,
+                "tags": n_tags.get((row["process_id"], row["tid"]), 0),
                 "stored_bytes": 0,
                 "end": row["end"],
                 "start_ns": row["start_ns"],
@@ -135,6 +137,17 @@ def _describe_threads(trace: Trace) -> dict[int, list[dict[str, Any]]]:
             }
         )
     return threads
+
+
+def _count_tags(trace: Trace) -> dict[tuple[int, int], int]:
+    """Tags by process_id and tid."""
+    counted: dict[tuple[int, int], int] = {}
+    for piece in trace.iter_pieces("tags", ["process_id", "tid", "tag"]):
+        process_id, tid, tag = (to_numpy(piece[name]).astype(np.int64) for name in piece.column_names)
+        changes = np.flatnonzero((np.diff(process_id) != 0) | (np.diff(tid) != 0))
+        for row in [*changes.tolist(), len(tag) - 1]:
+            counted[int(process_id[row]), int(tid[row])] = int(tag[row]) + 1
+    return counted
 
 
 def _describe_images(trace: Trace, totals: _ImageTotals) -> dict[int, list[dict[str, Any]]]:

@@ -18,6 +18,7 @@ from clew.cli.record import print_result
 from clew.errors import UsageError
 from clew.process.attachable import check_attachable
 from clew.protocol._constants import Mode
+from clew.recording.arguments import parse_busy_limit
 from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
 from clew.recording.output import default_output
 from clew.recording.session import RecordOptions
@@ -41,6 +42,7 @@ def command(
     pid: str,
     output: Path | None,
     mode: str,
+    busy_limit: int | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
     no_follow: bool,
@@ -63,6 +65,7 @@ def command(
         command=command_of(target),
         output=output if output is not None else default_output(name_of(target).replace("/", "_")),
         mode=Mode[mode.upper()],
+        busy_limit=parse_busy_limit(busy_limit, Mode[mode.upper()]),
         include=include,
         exclude=exclude,
         drop_on_full=on_full == "drop",

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from clew.recording.arguments import parse_output
+from clew.protocol._constants import MAX_BUSY_LIMIT
+from clew.recording.arguments import DEFAULT_BUSY_LIMIT, parse_output
 
 __all__ = ["output_option", "what_is_said", "what_to_record"]
 
@@ -40,10 +41,17 @@ what_to_record = _together(
     output_option("The trace to write; default PROGRAM.clew."),
     click.option(
         "--mode",
-        type=click.Choice(["coverage", "counts", "full"]),
+        type=click.Choice(["coverage", "counts", "region", "full"]),
         default="counts",
         show_default=True,
-        help="coverage: which blocks and edges ran. counts: how often each did.",
+        help="coverage: which blocks and edges ran. counts: how often each did. region: also in "
+        "which order, but for what is busy.",
+    ),
+    click.option(
+        "--busy-limit",
+        type=click.IntRange(1, MAX_BUSY_LIMIT),
+        metavar="N",
+        help=f"Mode region: the level of activity from which on a thread is busy; default {DEFAULT_BUSY_LIMIT}.",
     ),
     click.option(
         "--include",

@@ -23,6 +23,7 @@ from clew.cli.statistics_text import iter_statistics
 from clew.errors import ClewError
 from clew.process.launch import original_environment
 from clew.protocol._constants import Mode
+from clew.recording.arguments import parse_busy_limit
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.output import default_output
 from clew.recording.session import RecordingSession, RecordOptions
@@ -48,6 +49,7 @@ SLOW_SECONDS: Final = 1.0
 def command(
     output: Path | None,
     mode: str,
+    busy_limit: int | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
     no_follow: bool,
@@ -69,6 +71,7 @@ def command(
         command=words,
         output=output if output is not None else default_output(words[0]),
         mode=Mode[mode.upper()],
+        busy_limit=parse_busy_limit(busy_limit, Mode[mode.upper()]),
         include=include,
         exclude=exclude,
         drop_on_full=on_full == "drop",

@@ -47,6 +47,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "lost_records": "records dropped",
         "lost_threads": "threads refused, because there are too many",
         "uncounted_fragments": "fragments that no counter was left for",
+        "untagged_fragments": "fragments whose executions mode region counts only: no number of a block was left",
         "unanswered": "requests that clew did not answer in time",
     },
     "attaching": {

@@ -110,6 +110,8 @@ class HeaderSettings:
     filters_active: bool = False
     default_included: bool = True
     follows: bool = False
+    busy_limit: int = 0
+    """Mode region: from this level on a thread is busy."""
     reaper_pid: int = 0
     """Who adopts orphans where the controller does not; 0: the controller does not, or that is not known."""
     is_own_child: bool = False
@@ -216,6 +218,7 @@ class SharedMemory:
             filters_active=settings.filters_active,
             default_included=settings.default_included,
             relayout_executions=settings.relayout_executions,
+            busy_limit=settings.busy_limit,
             follows=settings.follows,
             region=region,
             reaper_pid=0 if settings.is_own_child else settings.reaper_pid,

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("deede3598b1cd6e96afffc196415dda459226d022d42625cad8c4483460f3980")
+SCHEMA_HASH: Final = bytes.fromhex("7fca098fceda48b2d2d4ffa3015c6ed86ae3a9473c75360c85cad70615939aa1")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -60,6 +60,32 @@ PATH_BUFFER_BYTES: Final = 65536
 """size of either; a number may end up to 4,096 bytes behind it"""
 PATH_WINDOW_BYTES: Final = 143360
 """mode full: what the path takes of a thread's counters window; the first counter comes behind it"""
+REGION_BLOCKS: Final = 1048576
+"""mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not
+tagged
+"""
+REGION_WORDS_CELL: Final = 0
+"""mode region: which of a thread's counters holds where its next word goes, counted in bytes from the end of their
+buffer: -region_buffer_bytes up to 0, or a little beyond
+"""
+REGION_NUMBERS_CELL: Final = 1
+"""mode region: where the next number goes, in the same way"""
+REGION_WORDS_LEFT_CELL: Final = 2
+"""mode region: bytes of words that left the buffer so far"""
+REGION_NUMBERS_LEFT_CELL: Final = 3
+"""mode region: bytes of numbers that did"""
+REGION_WORDS_OFFSET: Final = 4096
+"""mode region: where the buffer of words starts in a thread's counters window"""
+REGION_NUMBERS_OFFSET: Final = 73728
+"""mode region: where the buffer of numbers starts"""
+REGION_BUFFER_BYTES: Final = 65536
+"""size of either; what is written last may end up to 4,096 bytes behind it"""
+REGION_WINDOW_BYTES: Final = 143360
+"""mode region: what tags take of a thread's counters window; the first counter comes behind it"""
+REGION_KIND_SHIFT: Final = 28
+"""the bits of a word from this one on are enum RegionWord, those below its value"""
+MAX_BUSY_LIMIT: Final = 254
+"""largest SessionHeader.busy_limit"""
 LONGEST_WAIT_SECONDS: Final = 20
 """heartbeats for so long, and nothing else that was waited for: as if there were none, from then on"""
 
@@ -78,6 +104,7 @@ class RecordKind(IntEnum):
     INVALIDATE = 8
     PATH_CHUNK = 9
     PATH_EVENT = 10
+    REGION_CHUNK = 14
 
 
 class ExitKind(IntEnum):
@@ -163,6 +190,28 @@ class PathStream(IntEnum):
     SYMBOLS = 1
     COUNTERS = 2
     CALLS = 3
+
+
+class RegionWord(IntEnum):
+    """What a word of a thread's tags tells (mode region), 32 bits; behind each kind: its value; the numbers that go
+    with it, 64 bits each. executed: FragmentRecord.region_block, whose execution begins; none. became_busy: that
+    block, which is counted from here on; time stamp, executions so far. counts: that block; executions while it was
+    busy. counts_target: nothing; of these to an address, and how many. left_busy: nothing; time stamp. stopped:
+    nothing; the execution that began last got as far as this address, whose instruction was not executed. signal,
+    fault: signal number; time stamp, address of the instruction that waits or faulted. syscall: nothing; time stamp,
+    number of the call, which is about to be made. end: nothing; time stamp, address of the instruction that waits.
+    """
+
+    EXECUTED = 0
+    BECAME_BUSY = 1
+    COUNTS = 2
+    COUNTS_TARGET = 3
+    LEFT_BUSY = 4
+    STOPPED = 5
+    SIGNAL = 6
+    FAULT = 7
+    SYSCALL = 8
+    END = 9
 
 
 class ReleaseReason(IntEnum):
@@ -283,6 +332,7 @@ EVENT_RECORD_BYTES: Final = 64
 INVALIDATE_RECORD_BYTES: Final = 64
 PATH_CHUNK_RECORD_BYTES: Final = 64
 PATH_EVENT_RECORD_BYTES: Final = 64
+REGION_CHUNK_RECORD_BYTES: Final = 64
 
 LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
     "SessionHeader": (
@@ -311,7 +361,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "follows": (140, "<I"),
             "region": (144, "<I"),
             "reaper_pid": (148, "<I"),
-            "reserved": (152, "<104s"),
+            "busy_limit": (152, "<I"),
+            "reserved": (156, "<100s"),
         },
     ),
     "FilterRange": (
@@ -360,7 +411,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "trusted_pages": (256, "<Q"),
             "trust_ends": (264, "<Q"),
             "table_misses": (272, "<Q"),
-            "reserved": (280, "<3816s"),
+            "untagged_fragments": (280, "<Q"),
+            "reserved": (288, "<3808s"),
         },
     ),
     "ThreadSlot": (
@@ -464,7 +516,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "n_instructions": (46, "<H"),
             "exit_kind": (48, "<B"),
             "flags": (49, "<B"),
-            "reserved": (50, "<14s"),
+            "reserved": (50, "<2s"),
+            "region_block": (52, "<I"),
+            "reserved_more": (56, "<8s"),
         },
     ),
     "ContinuationRecord": (
@@ -590,6 +644,19 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "depth": (40, "<Q"),
             "pc": (48, "<Q"),
             "value": (56, "<Q"),
+        },
+    ),
+    "RegionChunkRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "tsc": (8, "<Q"),
+            "start": (16, "<Q"),
+            "size_bytes": (24, "<I"),
+            "stream": (28, "<H"),
+            "reserved": (30, "<34s"),
         },
     ),
 }

@@ -25,6 +25,7 @@ from clew.protocol._constants import (
     LINK_RECORD_BYTES,
     LONGEST_WAIT_SECONDS,
     MAGIC,
+    MAX_BUSY_LIMIT,
     MAX_COUNTER_BYTES,
     MAX_FILTER_RANGES,
     MAX_FRAGMENT_BYTES,
@@ -46,6 +47,17 @@ from clew.protocol._constants import (
     PATH_SYMBOLS_OFFSET,
     PATH_WINDOW_BYTES,
     RECORD_BYTES,
+    REGION_BLOCKS,
+    REGION_BUFFER_BYTES,
+    REGION_CHUNK_RECORD_BYTES,
+    REGION_KIND_SHIFT,
+    REGION_NUMBERS_CELL,
+    REGION_NUMBERS_LEFT_CELL,
+    REGION_NUMBERS_OFFSET,
+    REGION_WINDOW_BYTES,
+    REGION_WORDS_CELL,
+    REGION_WORDS_LEFT_CELL,
+    REGION_WORDS_OFFSET,
     SCHEMA_HASH,
     SESSION_HEADER_BYTES,
     START_BLOCK_BYTES,
@@ -65,6 +77,7 @@ from clew.protocol._constants import (
     PathEventKind,
     PathStream,
     RecordKind,
+    RegionWord,
     ReleaseReason,
     RequestKind,
     RuntimeState,
@@ -97,6 +110,7 @@ __all__ = [
     "LINK_RECORD_BYTES",
     "LONGEST_WAIT_SECONDS",
     "MAGIC",
+    "MAX_BUSY_LIMIT",
     "MAX_COUNTER_BYTES",
     "MAX_FILTER_RANGES",
     "MAX_FRAGMENT_BYTES",
@@ -121,6 +135,18 @@ __all__ = [
     "PATH_WINDOW_BYTES",
     "RECORD_BYTES",
     "RECORD_DTYPES",
+    "REGION_BLOCKS",
+    "REGION_BUFFER_BYTES",
+    "REGION_CHUNK_RECORD",
+    "REGION_CHUNK_RECORD_BYTES",
+    "REGION_KIND_SHIFT",
+    "REGION_NUMBERS_CELL",
+    "REGION_NUMBERS_LEFT_CELL",
+    "REGION_NUMBERS_OFFSET",
+    "REGION_WINDOW_BYTES",
+    "REGION_WORDS_CELL",
+    "REGION_WORDS_LEFT_CELL",
+    "REGION_WORDS_OFFSET",
     "SCHEMA_HASH",
     "SESSION_HEADER",
     "SESSION_HEADER_BYTES",
@@ -146,6 +172,7 @@ __all__ = [
     "PathEventKind",
     "PathStream",
     "RecordKind",
+    "RegionWord",
     "ReleaseReason",
     "RequestKind",
     "RuntimeState",
@@ -179,6 +206,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "follows",
             "region",
             "reaper_pid",
+            "busy_limit",
             "reserved",
         ],
         "formats": [
@@ -205,7 +233,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            ("<u1", (104,)),
+            "<u4",
+            ("<u1", (100,)),
         ],
         "offsets": [
             0,
@@ -232,6 +261,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             144,
             148,
             152,
+            156,
         ],
         "itemsize": 256,
     }
@@ -288,6 +318,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "trusted_pages",
             "trust_ends",
             "table_misses",
+            "untagged_fragments",
             "reserved",
         ],
         "formats": [
@@ -326,7 +357,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (3816,)),
+            "<u8",
+            ("<u1", (3808,)),
         ],
         "offsets": [
             0,
@@ -365,6 +397,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             264,
             272,
             280,
+            288,
         ],
         "itemsize": 4096,
     }
@@ -574,6 +607,8 @@ FRAGMENT_RECORD: Final[np.dtype[np.void]] = np.dtype(
             "exit_kind",
             "flags",
             "reserved",
+            "region_block",
+            "reserved_more",
         ],
         "formats": [
             "<u2",
@@ -589,9 +624,11 @@ FRAGMENT_RECORD: Final[np.dtype[np.void]] = np.dtype(
             "<u2",
             "<u1",
             "<u1",
-            ("<u1", (14,)),
+            ("<u1", (2,)),
+            "<u4",
+            ("<u1", (8,)),
         ],
-        "offsets": [0, 2, 4, 8, 16, 24, 32, 36, 40, 44, 46, 48, 49, 50],
+        "offsets": [0, 2, 4, 8, 16, 24, 32, 36, 40, 44, 46, 48, 49, 50, 52, 56],
         "itemsize": 64,
     }
 )
@@ -753,6 +790,18 @@ PATH_EVENT_RECORD: Final[np.dtype[np.void]] = np.dtype(
 )
 """What a thread's path cannot imply, and where in it that is (mode full)."""
 
+REGION_CHUNK_RECORD: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["kind", "continuations", "tid", "tsc", "start", "size_bytes", "stream", "reserved"],
+        "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u4", "<u2", ("<u1", (34,))],
+        "offsets": [0, 2, 4, 8, 16, 24, 28, 30],
+        "itemsize": 64,
+    }
+)
+"""A piece of a thread's tags (mode region): of the words or of the numbers that go with them. Continuations carry
+size_bytes of it.
+"""
+
 RECORD_DTYPES: Final[dict[RecordKind, np.dtype[np.void]]] = {
     RecordKind.FRAGMENT: FRAGMENT_RECORD,
     RecordKind.CONTINUATION: CONTINUATION_RECORD,
@@ -764,5 +813,6 @@ RECORD_DTYPES: Final[dict[RecordKind, np.dtype[np.void]]] = {
     RecordKind.INVALIDATE: INVALIDATE_RECORD,
     RecordKind.PATH_CHUNK: PATH_CHUNK_RECORD,
     RecordKind.PATH_EVENT: PATH_EVENT_RECORD,
+    RecordKind.REGION_CHUNK: REGION_CHUNK_RECORD,
 }
 """The dtype of each kind of record."""

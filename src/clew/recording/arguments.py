@@ -9,13 +9,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from clew.errors import UsageError
+from clew.protocol._constants import MAX_BUSY_LIMIT, Mode
 
-__all__ = ["Text", "parse_command", "parse_environment", "parse_output", "parse_patterns"]
+__all__ = [
+    "DEFAULT_BUSY_LIMIT",
+    "Text",
+    "parse_busy_limit",
+    "parse_command",
+    "parse_environment",
+    "parse_output",
+    "parse_patterns",
+]
 
 Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 """What `subprocess` takes for a word of a command, too."""
+
+DEFAULT_BUSY_LIMIT: Final = 10
 
 
 def parse_command(command: Sequence[Text]) -> list[str]:
@@ -43,6 +55,17 @@ def parse_environment(environment: Mapping[str, Text] | Mapping[bytes, Text]) ->
 def parse_patterns(given: str | Iterable[str]) -> tuple[str, ...]:
     """What to include or exclude: one string is one pattern. What patterns mean is not known here."""
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def parse_busy_limit(given: int | None, mode: Mode) -> int:
+    """The level from which on a thread is busy, 0 where that does not matter. Raises UsageError if it can't be."""
+    if mode != Mode.REGION:
+        if given is not None:
+            raise UsageError(f"busy limit {given}: only for mode region; leave it out, or choose that mode")
+        return 0
+    if given is not None and not 1 <= given <= MAX_BUSY_LIMIT:
+        raise UsageError(f"busy limit {given}: not possible; give 1 to {MAX_BUSY_LIMIT}")
+    return DEFAULT_BUSY_LIMIT if given is None else given
 
 
 def parse_output(given: Text) -> Path:

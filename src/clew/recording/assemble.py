@@ -21,7 +21,8 @@ from clew.recording.assemble_flow import compute_flow, compute_seen_flow
 from clew.recording.assemble_images import ImageFiles, build_image_map
 from clew.recording.assemble_paths import build_path_tables
 from clew.recording.assemble_records import ParsedRecords, parse_records
-from clew.recording.assemble_tables import Clock, FirstIds, build_tables, clean_text
+from clew.recording.assemble_regions import iter_tag_tables, without_window
+from clew.recording.assemble_tables import Clock, FirstIds, build_tables, clean_text, number_blocks
 from clew.recording.assemble_versions import assign_versions, find_ends
 from clew.recording.blocks import build_blocks
 from clew.recording.blocks_keys import VSYSCALL_START, KeySpace
@@ -58,6 +59,7 @@ def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: Sessio
             "lost_processes",
             "unfollowed_children",
             "uncounted_fragments",
+            "untagged_fragments",
         ),
         0,
     )
@@ -106,7 +108,9 @@ def _assemble_process(
     versions = assign_versions(parsed.fragments, ends, space.max_versions)
     parsed = dataclasses.replace(parsed, fragments=dataclasses.replace(parsed.fragments, code_version=versions))
     is_counted = process.mode != Mode.COVERAGE
-    flow = compute_flow(parsed, process.threads) if is_counted else compute_seen_flow(parsed)
+    is_region = process.mode == Mode.REGION
+    threads = [without_window(thread) for thread in process.threads] if is_region else process.threads
+    flow = compute_flow(parsed, threads) if is_counted else compute_seen_flow(parsed)
     blocks = build_blocks(parsed.fragments, flow, space, ends)
     edges = build_edges(flow, blocks)
     images = build_image_map(process.initial_images, parsed.mappings, parsed.unmaps, files)
@@ -117,6 +121,11 @@ def _assemble_process(
         starts_ns = [clock.one_to_ns(path.thread.start_tsc) for path in paths]
         for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
             writer.write(name, table)
+    if is_region:
+        block_id, _ = number_blocks(blocks, edges, first.block)
+        chunks = parsed.region_chunks
+        for table in iter_tag_tables(process, parsed.fragments, chunks, blocks, block_id, first.process):
+            writer.write("tags", table)
     for name, table in build_tables(process, parsed.fragments, parsed.events, images, blocks, edges, first):
         writer.write(name, table)
 
@@ -129,6 +138,7 @@ def _assemble_process(
     is_fork = parsed.events["event_kind"] == EventKind.FORK
     losses["unfollowed_children"] += follow and int(np.count_nonzero(is_fork & (parsed.events["b"] != 1)))
     losses["uncounted_fragments"] += int(status["uncounted_fragments"])
+    losses["untagged_fragments"] += int(status["untagged_fragments"])
     warnings += process.warnings
     if not images.is_complete:
         warnings.append("mappings overlap beyond all measure: some code is told to be of the wrong image")

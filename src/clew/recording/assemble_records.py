@@ -28,6 +28,7 @@ from clew.protocol._generated import (
     PATH_CHUNK_RECORD,
     PATH_EVENT_RECORD,
     RECORD_BYTES,
+    REGION_CHUNK_RECORD,
     UNMAP_RECORD,
     EdgeKind,
     ExitKind,
@@ -37,7 +38,7 @@ from clew.recording.blocks_keys import VSYSCALL_END, VSYSCALL_START, gather
 from clew.recording.instruction_starts import InstructionStarts
 from clew.recording.rows import Rows
 
-__all__ = ["NO_INDEX", "Fragments", "ImageMapping", "ParsedRecords", "parse_records"]
+__all__ = ["NO_INDEX", "Fragments", "ImageMapping", "ParsedRecords", "RegionChunk", "parse_records"]
 
 NO_INDEX = 0xFFFFFFFF
 """A counter or fragment that is not there."""
@@ -55,8 +56,9 @@ Array = npt.NDArray[Any]
 class Fragments:
     """Fragments, one element each, in the order of (app_pc, code_version, fragment_id).
 
-    `app_pc`, `end_pc`, `target_pc` and `tsc` are u64; `counter_index` is i64, -1 where there is none; `code_at` is
-    where the code of a fragment starts in `code`, all in bytes. Bit `bit_at[i] + k` of `starts` says whether an
+    `app_pc`, `end_pc`, `target_pc` and `tsc` are u64; `counter_index` is i64, -1 where there is none;
+    `region_block`, i64, is NO_INDEX where there is none; `code_at` is where the code of a fragment starts in `code`,
+    all in bytes. Bit `bit_at[i] + k` of `starts` says whether an
     instruction starts at byte k of fragment i.
     """
 
@@ -68,6 +70,7 @@ class Fragments:
     tid: Array
     code_version: Array
     counter_index: Array
+    region_block: Array
     exit_kind: Array
     n_instructions: Array
     is_excluded: Array
@@ -119,6 +122,17 @@ class ImageMapping:
 
 
 @dataclass(frozen=True)
+class RegionChunk:
+    """A piece of a thread's tags (mode region): of the words (`stream` 0) or the numbers (1), behind `start` bytes."""
+
+    tid: int
+    tsc: int
+    stream: int
+    start: int
+    data: bytes
+
+
+@dataclass(frozen=True)
 class ParsedRecords:
     """What the records of a process say. Tables of numpy are structured arrays of the dtypes of the protocol."""
 
@@ -132,6 +146,7 @@ class ParsedRecords:
     path_events: Array
     path_chunks: dict[int, list[tuple[int, int, bytes]]]
     """By thread id: stream, how many bytes of it came before, and bytes (mode full)."""
+    region_chunks: list[RegionChunk]
     damaged_records: int
 
 
@@ -168,6 +183,7 @@ def parse_records(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedReco
         invalidates=invalidates,
         path_events=path_events,
         path_chunks=_parse_chunks(stream),
+        region_chunks=_parse_region_chunks(stream),
         damaged_records=damaged + damaged_mappings + unknown,
     )
 
@@ -241,6 +257,7 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         tid=rows["tid"][chosen].astype(np.int64),
         code_version=rows["code_version"][chosen].astype(np.int64),
         counter_index=counter_index,
+        region_block=rows["region_block"][chosen].astype(np.int64),
         exit_kind=exit_kind,
         n_instructions=rows["n_instructions"][chosen].astype(np.int64),
         is_excluded=(flags & _FLAG_EXCLUDED) != 0,
@@ -267,6 +284,17 @@ def _parse_chunks(stream: _RecordStream) -> dict[int, list[tuple[int, int, bytes
             begin = int(stream.payload_at[position])
             data = stream.payload[begin : begin + size].tobytes()
             chunks.setdefault(int(row["tid"]), []).append((int(row["stream"]), int(row["start"]), data))
+    return chunks
+
+
+def _parse_region_chunks(stream: _RecordStream) -> list[RegionChunk]:
+    rows, at = stream.select(RecordKind.REGION_CHUNK, REGION_CHUNK_RECORD)
+    chunks: list[RegionChunk] = []
+    for row, position in zip(rows, at.tolist(), strict=True):
+        size, begin = int(row["size_bytes"]), int(stream.payload_at[position])
+        if size <= int(stream.received[position]) * CONTINUATION_PAYLOAD_BYTES:
+            data = stream.payload[begin : begin + size].tobytes()
+            chunks.append(RegionChunk(int(row["tid"]), int(row["tsc"]), int(row["stream"]), int(row["start"]), data))
     return chunks
 
 

@@ -25,7 +25,7 @@ from clew.recording.rows import add_up
 from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 from clew.store.schema import SCHEMAS
 
-__all__ = ["number_blocks", "Clock", "FirstIds", "build_tables"]
+__all__ = ["Clock", "FirstIds", "build_tables", "number_blocks"]
 
 Array = npt.NDArray[Any]
 

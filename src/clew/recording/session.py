@@ -62,13 +62,15 @@ class RecordOptions:
     `environment` holds `NAME=value` strings; None means this process's own, as Python has it. `pause_seconds` is how
     long the target waits before its first instruction. With `follow` child processes are recorded, too, and the
     programs that processes go on with. With `drop_on_full` what finds no room is counted and left out, otherwise the
-    target waits. With `adopts_orphans` descendants whose parents end become children of this process, which has none
-    of its own then: so they may be traced where only descendants may. `tell` gets lines for people while it goes on.
+    target waits. `busy_limit` is the level from which on a thread is busy, in mode region. With
+    `adopts_orphans` descendants whose parents end become children of this process, which has none of its own then: so
+    they may be traced where only descendants may. `tell` gets lines for people while it goes on.
     """
 
     command: Sequence[str]
     output: Path
     mode: Mode = Mode.COUNTS
+    busy_limit: int = 0
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     drop_on_full: bool = False
@@ -111,8 +113,8 @@ class RecordingSession:
     """
 
     def __init__(self, options: RecordOptions, guard: InterruptGuard | None = None) -> None:
-        if options.mode not in (Mode.COUNTS, Mode.COVERAGE, Mode.FULL):
-            raise UsageError(f"mode {options.mode.name.lower()}: not there yet; choose counts or coverage")
+        if options.mode not in (Mode.COUNTS, Mode.COVERAGE, Mode.REGION, Mode.FULL):
+            raise UsageError(f"mode {options.mode.name.lower()}: not there yet; choose counts, coverage or region")
         self.options = options
         self.pid = Pid(0)
         self._guard = guard or InterruptGuard()
@@ -316,6 +318,7 @@ class RecordingSession:
         return HeaderSettings(
             mode=options.mode,
             relayout_executions=read_relayout_executions(),
+            busy_limit=options.busy_limit,
             drop_on_full=options.drop_on_full,
             filters_active=self._filters.is_active,
             default_included=self._filters.is_included_by_default,

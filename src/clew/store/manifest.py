@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clew.errors import NotATraceError, TraceDamagedError, TraceUnfinishedError, TraceVersionError
-from clew.store.schema import FORMAT_VERSION, LATER_TABLES, SCHEMAS
+from clew.store.schema import FORMAT_VERSION, OPTIONAL_TABLES, SCHEMAS
 
 __all__ = ["JOURNAL_NAME", "MANIFEST_NAME", "Manifest", "read_manifest"]
 
@@ -125,9 +125,9 @@ def _check_contents(directory: Path, content: dict[str, Any]) -> None:
     require(all(isinstance(value, int) for value in content["losses"].values()), "losses")
     require(all(isinstance(value, int | float) for value in content["cpu"].values()), "cpu")
     require(all(isinstance(row, dict) and isinstance(row.get("pid"), int) for row in content["processes"]), "processes")
-    for name in LATER_TABLES:
-        content["tables"].setdefault(name, {"rows": 0, "parts": []})
     for name in SCHEMAS:
+        if name in OPTIONAL_TABLES:
+            content["tables"].setdefault(name, {"rows": 0, "parts": []})
         table = content["tables"].get(name)
         require(isinstance(table, dict) and isinstance(table.get("rows"), int), "tables")
         parts = table.get("parts")

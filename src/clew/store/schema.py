@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["FORMAT_VERSION", "LATER_TABLES", "SCHEMAS"]
+__all__ = ["FORMAT_VERSION", "OPTIONAL_TABLES", "SCHEMAS"]
 
 FORMAT_VERSION: Final = 1
 
@@ -104,6 +104,24 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     "counts": _schema(
         process_id=_I32, pid=_I32, tid=_I32, block_id=(_I64, "null"), edge_id=(_I64, "null"), executions=_I64
     ),
+    # Only in mode region. tag: its number, from 0, in the order in which the thread made them. A block, here, is what
+    # runs from where it is entered to the next branch: block_id is the basic block with which that begins,
+    # target_block_id where it went. kind: executed (the target is null where it was stopped on the way); became_busy
+    # (from here on the block is counted); counts (how often it ran until left_busy: a row for each target that is
+    # known, and one without for the rest, all with one number); left_busy; signal, fault (value: the signal); syscall
+    # (value: its number).
+    "tags": _schema(
+        process_id=_I32,
+        pid=_I32,
+        tid=_I32,
+        tag=_I64,
+        kind=_WORD,
+        block_id=(_I64, "null"),
+        target_block_id=(_I64, "null"),
+        executions=(_I64, "null"),
+        value=(_I64, "null"),
+        time_ns=(_I64, "null"),
+    ),
     # details: a JSON object.
     "events": _schema(
         time_ns=_I64, process_id=_I32, pid=_I32, tid=_I32, kind=_WORD, block_id=(_I64, "null"), details=_TEXT
@@ -141,5 +159,5 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     ),
 }
 
-LATER_TABLES: Final = frozenset({"paths", "path_blocks", "path_targets", "path_counters", "path_code"})
-"""Tables that the first traces of this format do not have: they are as good as empty there."""
+OPTIONAL_TABLES: Final = frozenset({"tags", "paths", "path_blocks", "path_targets", "path_counters", "path_code"})
+"""Those that a trace may lack: they are empty then."""

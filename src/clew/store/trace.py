@@ -45,7 +45,7 @@ class Trace:
 
     @property
     def mode(self) -> str:
-        """The recorder: coverage, counts."""
+        """The recorder: coverage, counts, region."""
         return self._manifest.mode
 
     @cached_property
@@ -77,6 +77,11 @@ class Trace:
     def counts(self) -> pa.Table:
         """How often each thread ran each block and took each edge; empty in mode coverage."""
         return self.read("counts")
+
+    @cached_property
+    def tags(self) -> pa.Table:
+        """What each thread did, in order, thinned by activity; empty but in mode region."""
+        return self.read("tags")
 
     @cached_property
     def events(self) -> pa.Table:

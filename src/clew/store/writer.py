@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from clew.store.manifest import MANIFEST_NAME, Manifest
 from clew.store.row_groups import iter_row_groups
-from clew.store.schema import LATER_TABLES, SCHEMAS
+from clew.store.schema import OPTIONAL_TABLES, SCHEMAS
 
 __all__ = ["PART_ROWS", "TraceWriter"]
 
@@ -31,6 +31,7 @@ _DELTA_COLUMNS: Final = {
     "blocks": ("block_id", "offset", "app_pc", "first_ns", "function_offset", "symbol_offset"),
     "edges": ("edge_id", "source_block_id", "target_block_id", "callee_block_id"),
     "counts": ("block_id", "edge_id", "executions"),
+    "tags": ("tag", "block_id", "target_block_id", "executions", "value", "time_ns"),
 }
 _STATISTICS_COLUMNS: Final = ("process_id", "pid", "tid", "image_id", "block_id", "edge_id", "time_ns")
 """Columns whose least and greatest value each row group tells, so that queries pass over those of other processes."""
@@ -89,10 +90,11 @@ class TraceWriter:
     def finish(self, manifest: Manifest) -> None:
         """Publish `manifest` with the tables written; the trace is whole then."""
         for name in SCHEMAS:
-            is_missing = not self._tables[name]["parts"] and name not in LATER_TABLES
-            if name in self._waiting or is_missing:
+            is_needed = not self._tables[name]["parts"] and name not in OPTIONAL_TABLES
+            if name in self._waiting or is_needed:
                 self._write_part(name)
-        text = dataclasses.replace(manifest, tables=self._tables).to_json()
+        tables = {name: table for name, table in self._tables.items() if table["parts"]}
+        text = dataclasses.replace(manifest, tables=tables).to_json()
         with self._publish(self._directory / MANIFEST_NAME) as file:
             file.write(text.encode())
 

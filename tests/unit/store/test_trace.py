@@ -71,6 +71,13 @@ def test_parts_are_joined(directory: Path) -> None:
     assert trace.mode == "counts"
 
 
+def test_a_table_that_a_trace_may_lack(directory: Path) -> None:
+    assert not (directory / "tags").exists()
+    assert "tags" not in json.loads((directory / MANIFEST_NAME).read_text())["tables"]
+    assert Trace(directory).tags.schema.names == SCHEMAS["tags"].names
+    assert Trace(directory).tags.num_rows == 0
+
+
 def test_only_some_columns(directory: Path) -> None:
     assert Trace(directory).read("counts", ["tid"]).schema.names == ["tid"]
 

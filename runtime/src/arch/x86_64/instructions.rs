@@ -12,7 +12,7 @@ impl Emitter<'_> {
     /// Relative to eip (prefix 67) instead of absolute, because processors pass a stored value on to a load of the same
     /// operand at once (memory renaming; one cycle instead of seven) only where the operand has a base, and eip counts as
     /// one. The sum is cut to 32 bits (Intel SDM, RIP-relative addressing), so it is `offset` wherever the code is.
-    fn gs_displacement(&mut self, offset: u32, behind: u32) {
+    pub(super) fn gs_displacement(&mut self, offset: u32, behind: u32) {
         let next = (self.address() as u32).wrapping_add(4 + behind);
         self.dword(offset.wrapping_sub(next));
     }

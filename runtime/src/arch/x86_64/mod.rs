@@ -9,6 +9,7 @@ pub mod hull;
 mod instructions;
 #[cfg(not(test))]
 pub mod parking;
+pub mod region;
 mod shadow;
 #[cfg(not(test))]
 pub mod xmm;

@@ -1,0 +1,138 @@
+"""Words of the runtime become tags (mode region), wherever they are cut, and whatever they say."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.protocol._generated import (
+    REGION_BUFFER_BYTES,
+    REGION_KIND_SHIFT,
+    REGION_NUMBERS_CELL,
+    REGION_NUMBERS_OFFSET,
+    REGION_WINDOW_BYTES,
+    REGION_WORDS_CELL,
+    REGION_WORDS_OFFSET,
+    RegionWord,
+)
+from clew.recording import assemble_tags
+from clew.recording.assemble_records import RegionChunk
+from clew.recording.assemble_tags import NOT_THERE, TAG_KINDS, iter_tags, join_streams
+
+START_PC = np.arange(8, dtype=np.uint64) * np.uint64(16) + np.uint64(0x1000)
+NOTHING = bytes(REGION_WINDOW_BYTES)
+
+Said = tuple[RegionWord, int, list[int]]
+
+
+def streams(said: list[Said]) -> tuple[np.ndarray, np.ndarray]:
+    words = [kind << REGION_KIND_SHIFT | value for kind, value, _ in said]
+    return np.array(words, np.uint32), np.array([one for *_, numbers in said for one in numbers], np.uint64)
+
+
+def rows(words: np.ndarray, numbers: np.ndarray) -> list[tuple[int, ...]]:
+    found = []
+    for tags in iter_tags(words, numbers, START_PC):
+        found += list(zip(*(column.tolist() for column in astuple(tags)), strict=True))
+    return found
+
+
+def kind(word: RegionWord) -> int:
+    return TAG_KINDS.index(word)
+
+
+def test_a_busy_stretch() -> None:
+    n = NOT_THERE
+    said: list[Said] = [
+        (RegionWord.EXECUTED, 1, []),
+        (RegionWord.EXECUTED, 2, []),
+        (RegionWord.BECAME_BUSY, 1, [50, 7]),
+        (RegionWord.COUNTS, 1, [10]),
+        (RegionWord.COUNTS_TARGET, 0, [0x1020, 6]),
+        (RegionWord.COUNTS_TARGET, 0, [0x1030, 3]),
+        (RegionWord.LEFT_BUSY, 0, [60]),
+        (RegionWord.EXECUTED, 3, []),
+        (RegionWord.SYSCALL, 0, [70, 39]),
+        (RegionWord.SIGNAL, 10, [80, 0x1040]),
+        (RegionWord.END, 0, [90, 0]),
+    ]
+    assert rows(*streams(said)) == [
+        (0, kind(RegionWord.EXECUTED), 1, 2, n, n, n, n),
+        (1, kind(RegionWord.EXECUTED), 2, 1, n, n, n, n),
+        (2, kind(RegionWord.BECAME_BUSY), 1, n, n, n, n, 50),
+        (3, kind(RegionWord.COUNTS), 1, n, n, 1, n, n),
+        (3, kind(RegionWord.COUNTS), 1, n, 0x1020, 6, n, n),
+        (3, kind(RegionWord.COUNTS), 1, n, 0x1030, 3, n, n),
+        (4, kind(RegionWord.LEFT_BUSY), n, n, n, n, n, 60),
+        (5, kind(RegionWord.EXECUTED), 3, n, 0x1040, n, n, n),
+        (6, kind(RegionWord.SYSCALL), n, n, n, n, 39, 70),
+        (7, kind(RegionWord.SIGNAL), n, n, n, n, 10, 80),
+    ]
+
+
+def test_what_did_not_run_is_no_tag() -> None:
+    said: list[Said] = [
+        (RegionWord.EXECUTED, 1, []),
+        (RegionWord.STOPPED, 0, [0x1010]),
+        (RegionWord.FAULT, 11, [5, 0x1010]),
+        (RegionWord.EXECUTED, 2, []),
+        (RegionWord.STOPPED, 0, [0x1024]),
+    ]
+    assert [row[:4] for row in rows(*streams(said))] == [
+        (0, kind(RegionWord.FAULT), NOT_THERE, NOT_THERE),
+        (1, kind(RegionWord.EXECUTED), 2, NOT_THERE),
+    ]
+
+
+SAID = st.lists(
+    st.sampled_from([word for word in RegionWord if word != RegionWord.COUNTS_TARGET]).flatmap(
+        lambda word: st.tuples(
+            st.just(word),
+            st.integers(0, 9),
+            st.lists(
+                st.integers(0, 1 << 40),
+                min_size=assemble_tags._N_NUMBERS[word],
+                max_size=assemble_tags._N_NUMBERS[word],
+            ),
+        )
+    ),
+    max_size=60,
+)
+
+
+@given(SAID, st.integers(1, 7))
+def test_it_does_not_matter_where_words_are_cut(said: list[Said], at_once: int) -> None:
+    words, numbers = streams(said)
+    whole = rows(words, numbers)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assemble_tags, "_WORDS_AT_ONCE", at_once)
+        assert rows(words, numbers) == whole
+
+
+@given(st.lists(st.integers(0, (1 << 32) - 1), max_size=40), st.lists(st.integers(0, (1 << 64) - 1), max_size=40))
+def test_any_words_are_read(words: list[int], numbers: list[int]) -> None:
+    found = rows(np.array(words, np.uint32), np.array(numbers, np.uint64))
+    assert [row[0] for row in found] == sorted(row[0] for row in found)
+
+
+def test_chunks_and_what_had_not_left_the_buffers() -> None:
+    window = bytearray(NOTHING)
+    cells = {REGION_WORDS_CELL: 8, REGION_NUMBERS_CELL: 8, REGION_WORDS_CELL + 2: 8, REGION_NUMBERS_CELL + 2: 16}
+    for cell, value in cells.items():
+        waiting = (value - REGION_BUFFER_BYTES) % (1 << 64) if cell < 2 else value
+        window[cell * 8 : cell * 8 + 8] = struct.pack("<Q", waiting)
+    window[REGION_WORDS_OFFSET : REGION_WORDS_OFFSET + 8] = struct.pack("<2I", 3, 4)
+    window[REGION_NUMBERS_OFFSET : REGION_NUMBERS_OFFSET + 8] = struct.pack("<Q", 9)
+    chunks = [
+        RegionChunk(1, 0, 0, 0, struct.pack("<2I", 1, 2)),
+        RegionChunk(1, 0, 1, 0, struct.pack("<Q", 7)),
+        RegionChunk(1, 0, 1, 8, struct.pack("<Q", 8)),
+        RegionChunk(1, 0, 0, 400, b"behind a gap"),
+    ]
+    words, numbers = join_streams(chunks, bytes(window))
+    assert (words.tolist(), numbers.tolist()) == ([1, 2, 3, 4], [7, 8, 9])
