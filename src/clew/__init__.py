@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from clew.analysis.diff import TraceDiff
+    from clew.analysis.trace import Trace
     from clew.errors import ClewError
     from clew.recording.arguments import Text
-    from clew.analysis.trace import Trace
 
 __all__ = ["ClewError", "Trace", "__version__", "attach", "diff", "record"]
 
@@ -51,6 +51,7 @@ def record(
     """
     import warnings
 
+    from clew.analysis.trace import Trace
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
     from clew.recording.arguments import (
@@ -63,7 +64,6 @@ def record(
     from clew.recording.interrupts import InterruptGuard
     from clew.recording.output import default_output
     from clew.recording.session import RecordingSession, RecordOptions
-    from clew.analysis.trace import Trace
 
     words = parse_command(command)
     if mode.upper() not in Mode.__members__:
@@ -112,13 +112,13 @@ def attach(
     import warnings
 
     from clew.address import Pid
+    from clew.analysis.trace import Trace
     from clew.errors import UsageError
     from clew.protocol._constants import Mode
     from clew.recording.arguments import parse_busy_limit, parse_output, parse_patterns
     from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
     from clew.recording.output import default_output
     from clew.recording.session import RecordOptions
-    from clew.analysis.trace import Trace
 
     if mode.upper() not in Mode.__members__:
         raise UsageError(f"mode {mode!r}: no such mode; choose counts, coverage or region")

@@ -89,7 +89,7 @@ def measure(*words: str | Path) -> tuple[int, float]:
 @pytest.mark.parametrize("words", [["verify"], ["info"], ["report"], ["report", "--merge"], ["report", "--by", "line"]])
 def test_memory_is_bounded_by_the_largest_process(words: list[str], tmp_path: Path) -> None:
     """Four times as many processes need no more memory, and four times the time."""
-    few, many = (write_chains(tmp_path / str(n), n, 40_000).path for n in (25, 100))
+    few, many = (write_chains(tmp_path / str(n), n, 40_000).directory for n in (25, 100))
     (few_mib, few_seconds), (many_mib, many_seconds) = measure(*words, few), measure(*words, many)
     assert many_mib < few_mib + 60, (few_mib, many_mib)
     assert many_mib < 500
@@ -97,7 +97,7 @@ def test_memory_is_bounded_by_the_largest_process(words: list[str], tmp_path: Pa
 
 
 def test_thousands_of_small_processes(tmp_path: Path) -> None:
-    few, many = (write_chains(tmp_path / str(n), n, 60).path for n in (1500, 6000))
+    few, many = (write_chains(tmp_path / str(n), n, 60).directory for n in (1500, 6000))
     for words in (["verify"], ["info"], ["info", "--all"], ["report"], ["report", "--by", "line"]):
         (few_mib, few_seconds), (many_mib, many_seconds) = measure(*words, few), measure(*words, many)
         assert many_mib < few_mib + 100, (words, few_mib, many_mib)

@@ -127,8 +127,11 @@ pub fn note_that_it_told(context: &mut ThreadContext) {
 }
 
 /// How many of `length` changes a thread has told, or tells before it executes anything. The engine's lock is held.
-pub fn changes_told(context: *mut ThreadContext, length: u32) -> u32 {
-    // SAFETY: the context of a slot that was in use: mapped, the fields aligned.
+///
+/// # Safety
+/// `context` is that of a slot that was in use.
+pub unsafe fn changes_told(context: *mut ThreadContext, length: u32) -> u32 {
+    // SAFETY: as the caller promises: mapped, the fields aligned.
     unsafe {
         if AtomicU32::from_ptr(&raw mut (*context).tells_first).load(Ordering::Acquire) != 0 {
             return length;

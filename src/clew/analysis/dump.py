@@ -17,9 +17,9 @@ FIRST_PIECE_BLOCKS = 256
 
 @dataclass(frozen=True)
 class DumpedBlock:
-    """An execution of a block or an instruction (`what`): its number, its address, where that is, and an instruction's text.
+    """An execution of a block or an instruction (`what`): its number, its address, where that is, and its text.
 
-    `is_after_loss`: what was executed in front of it was not recorded.
+    Blocks have none. `is_after_loss`: what was executed in front of it was not recorded.
     """
 
     index: int
@@ -95,4 +95,3 @@ class Dump:
             place = f"{image}!{place}" if place else f"{image}+{row['offset']:#x}"
         addresses = [instruction.address for instruction in listed] or [row["app_pc"]]
         return _Code(addresses, [instruction.text for instruction in listed] or [""], place)
-

@@ -59,7 +59,7 @@ class StretchWalk:
         return self._walk.walk(n)
 
     def skip(self, instructions: int = MOST, executions: int = MOST) -> tuple[int, int]:
-        """Go on by whole blocks, at most so many, that have no more than `instructions`: how many of both were executed."""
+        """Go on by whole blocks, at most so many, of no more than `instructions`: how many of both were executed."""
         return self._walk.advance(instructions, executions)
 
     def open_calls(self) -> Array:

@@ -40,9 +40,9 @@ _ACTIONS: Final = {
 class ProcessCode:
     """The blocks of a process, in the order of their addresses and versions, and what goes with them.
 
-    `code` has a slot behind the blocks for each address that held several. `block_id` and `n_instructions` (i64) are the
-    blocks'; `branch_pc` (u64) is the address of each one's last instruction. `later` are rows of `path_code`: fragment
-    (i64), start and end (u64), version (u32).
+    `code` has a slot behind the blocks for each address that held several. `block_id` and `n_instructions` (i64) are
+    the blocks'; `branch_pc` (u64) is the address of each one's last instruction. `later` are rows of `path_code`:
+    fragment (i64), start and end (u64), version (u32).
     """
 
     code: PathCode
@@ -122,7 +122,7 @@ class ProcessCode:
         return made
 
     def convert_events(self, records: Array, blocks: Array) -> Array:
-        """Events of dtype PATH_EVENT_RECORD as the codec wants them; in front of them the code's blocks are `blocks`."""
+        """Events of dtype PATH_EVENT_RECORD as the codec wants them; in front of them the code has `blocks`."""
         records = records[np.isin(records["event_kind"], list(_ACTIONS))]
         kind = records["event_kind"]
         table = np.zeros(len(records), EVENT)

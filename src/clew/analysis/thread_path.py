@@ -75,7 +75,7 @@ class ThreadPath:
             yield from piece.block_ids.tolist()
 
     def blocks(self, start: int = 0, count: int | None = None) -> Array:
-        """Ids (i64) of the blocks executed from execution number `start` on: at most `count`, and none behind a loss."""
+        """Ids (i64) of the blocks executed from number `start` on: at most `count`, and none behind a loss."""
         wanted = self.block_executions if count is None else count
         parts = [np.zeros(0, np.int64)]
         for piece in self.iter_pieces(start, min(wanted, PIECE_BLOCKS)):
@@ -113,7 +113,7 @@ class ThreadPath:
         return self._go_to(instruction=number)[2]
 
     def find_time(self, time_ns: int) -> PathPlace:
-        """A place at or before `time_ns` (CLOCK_REALTIME): that of the last system call, signal or checkpoint by then."""
+        """A place at or before `time_ns` (CLOCK_REALTIME): that of the last call, signal or checkpoint by then."""
         facts, places = self.stretches.file.facts, self.stretches.file.places
         ticks = (time_ns - facts.ns) / facts.ns_per_tick if facts.ns_per_tick > 0 else 0.0
         tsc = facts.tsc + int(ticks)

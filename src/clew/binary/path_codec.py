@@ -315,7 +315,7 @@ class PathWalk:
         return out[:done]
 
     def advance(self, instructions: int, blocks: int = MOST) -> tuple[int, int]:
-        """Go on by whole blocks, at most so many, that have no more than `instructions`; how many of both were executed."""
+        """Go on by whole blocks, at most so many, of no more than `instructions`; how many of both were executed."""
         progress = _Progress()
         if self.stop == Stop.ASKED:
             stop = default_library().clew_path_advance(
@@ -328,7 +328,9 @@ class PathWalk:
         """Where it is: the position, the block that would run next, and how many events are behind it."""
         position, block, events = Position(), ctypes.c_uint32(), ctypes.c_uint64()
         if self.stop != Stop.DAMAGED or self._kept:
-            default_library().clew_path_place(self._address, ctypes.byref(position), ctypes.byref(block), ctypes.byref(events))
+            default_library().clew_path_place(
+                self._address, ctypes.byref(position), ctypes.byref(block), ctypes.byref(events)
+            )
         return position, block.value, events.value
 
     def state(self) -> PathState:

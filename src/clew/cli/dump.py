@@ -58,7 +58,8 @@ def command(
     wanted = count if count is not None or as_json else DEFAULT_COUNT
     total = path.instructions if instructions else path.block_executions
     if start >= total > 0:
-        say(f"thread {path.tid} executed {total:,} {'instructions' if instructions else 'blocks'}: none from {start:,} on")
+        what = "instructions" if instructions else "blocks"
+        say(f"thread {path.tid} executed {total:,} {what}: none from {start:,} on")
         return
     lines = dump.iter_instructions(start, wanted) if instructions else dump.iter_blocks(start, wanted)
     for line in _to_json(lines) if as_json else _to_text(lines):

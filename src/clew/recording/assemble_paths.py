@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.protocol._generated import ExitKind
+from clew.recording.assemble_edges import Edges
 from clew.recording.assemble_records import Fragments, ParsedRecords
 from clew.recording.assemble_tables import FirstIds, number_blocks
-from clew.recording.assemble_edges import Edges
 from clew.recording.blocks import Blocks
 from clew.recording.finish_paths import FinishedPath
 from clew.recording.path_weights import CounterWeights
@@ -62,33 +62,39 @@ def build_path_tables(
     branch_pc, target_pc = _find_branches(blocks, fragments)
     kinds, is_direct = blocks.exit_kind[kept], np.isin(blocks.exit_kind[kept], _DIRECT)
     endings = np.array(["stop"] * (max(ExitKind) + 1), object)
-    for kind, ending in _ENDINGS.items():
-        endings[kind] = ending
+    for kind, name in _ENDINGS.items():
+        endings[kind] = name
     goes_back = target_pc[kept] <= branch_pc[kept]
     ending = endings[kinds]
     ending[(kinds == ExitKind.JUMP) & goes_back] = "back_jump"
-    yield "path_blocks", _table(
+    yield (
         "path_blocks",
-        process,
-        first,
-        len(kept),
-        block_id=block_id[kept],
-        ending=ending.tolist(),
-        branch_pc=branch_pc[kept],
-        target_pc=pa.array(target_pc[kept], pa.uint64(), mask=~is_direct),
-        is_taken=goes_back & (kinds == ExitKind.CONDITIONAL),
+        _table(
+            "path_blocks",
+            process,
+            first,
+            len(kept),
+            block_id=block_id[kept],
+            ending=ending.tolist(),
+            branch_pc=branch_pc[kept],
+            target_pc=pa.array(target_pc[kept], pa.uint64(), mask=~is_direct),
+            is_taken=goes_back & (kinds == ExitKind.CONDITIONAL),
+        ),
     )
     yield "path_targets", _targets(process, parsed, blocks, block_id, branch_pc, first)
     yield "path_code", _code(process, fragments, first)
     counter, block, weight = weights.listed
-    yield "path_counters", _table(
+    yield (
         "path_counters",
-        process,
-        first,
-        len(counter),
-        counter=counter.astype(np.uint32),
-        block_id=block_id[block],
-        weight=weight.astype(np.int32),
+        _table(
+            "path_counters",
+            process,
+            first,
+            len(counter),
+            counter=counter.astype(np.uint32),
+            block_id=block_id[block],
+            weight=weight.astype(np.int32),
+        ),
     )
 
 

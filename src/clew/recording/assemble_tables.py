@@ -57,7 +57,9 @@ class Clock:
 
     def to_ns(self, tsc: Array) -> Array:
         """Nanoseconds, i64, of time stamps."""
-        elapsed = np.where(tsc > self.start_tsc, tsc - np.uint64(self.start_tsc), 0).astype(np.float64) * self.ns_per_tick
+        elapsed = (
+            np.where(tsc > self.start_tsc, tsc - np.uint64(self.start_tsc), 0).astype(np.float64) * self.ns_per_tick
+        )
         return self.start_ns + np.minimum(elapsed, self._end_ns - self.start_ns).astype(np.int64)
 
     def one_to_ns(self, tsc: int) -> int:

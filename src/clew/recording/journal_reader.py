@@ -193,10 +193,7 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
     assert start is not None
     own = records = _join_records([frame for stream in sorted(found.records) for frame in found.records[stream]])
     images = [RawImage(**image) for image in start["initial_images"]]
-    threads = [
-        _read_thread(stream, found)
-        for stream in sorted(found.slots)
-    ]
+    threads = [_read_thread(stream, found) for stream in sorted(found.slots)]
     parent = None if found.inherits is None else forked.get(found.inherits)
     fork_tsc = 0
     if parent is not None:

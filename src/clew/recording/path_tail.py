@@ -31,8 +31,11 @@ _SLACK_BYTES: Final = 16
 
 @dataclass(frozen=True)
 class PathTail:
-    """What was left in a thread's buffers: bytes of surprises and symbols, after so many that had left, and the decisions
-    behind the last surprise. `is_lost`: it follows something that was dropped, and belongs to nothing."""
+    """What was left in a thread's buffers: bytes of surprises and symbols, after so many that had left.
+
+    `decisions` were made behind the last surprise. `is_lost`: it follows something that was dropped, and belongs to
+    nothing.
+    """
 
     surprises_left: int
     surprises: bytes

@@ -1,9 +1,10 @@
 """Checkpoints of a path as its file has them: places at which reading can begin.
 
-Runs in the controller. Pure. A frame of checkpoints holds four tables, each with the first bytes of all rows first, then
-all second ones and so on: their heads, of dtype CHECKPOINT; which counters rose since the checkpoint before (u32, how
-much higher than the one before its index is, the first one of each than 0); by how much each did (u64); and the return
-addresses (u64) of the open calls that are not as at the checkpoint before in the same frame, the outermost first.
+Runs in the controller. Pure. A frame of checkpoints holds four tables, each with the first bytes of all rows first,
+then all second ones and so on: their heads, of dtype CHECKPOINT; which counters rose since the checkpoint before (u32,
+how much higher than the one before its index is, the first one of each than 0); by how much each did (u64); and the
+return addresses (u64) of the open calls that are not as at the checkpoint before in the same frame, the outermost
+first.
 """
 
 from __future__ import annotations
@@ -33,18 +34,19 @@ CHECKPOINT: Final = np.dtype(
         ("is_after_loss", "<u4"),
     ]
 )
-"""A place in a path, in front of the instruction at `pc`, at time stamp `tsc`: so many bytes of both streams lie before it,
-decisions since the last surprise, and events; `depth` calls are open. `n_counters` counters rose; of its calls `n_same` are
-as before and `n_calls` follow. `is_after_loss`: what lies before it and behind the event `lost` was dropped."""
+"""A place in a path, in front of the instruction at `pc`, at time stamp `tsc`: so many bytes of both streams lie before
+it, decisions since the last surprise, and events; `depth` calls are open. `n_counters` counters rose; of its calls
+`n_same` are as before and `n_calls` follow. `is_after_loss`: what lies before it and behind the event `lost` was
+dropped."""
 
 STATE: Final = np.dtype([("event", "<u8"), ("kind", "<u8"), ("value", "<u8")])
-"""An event (its number) that changes how the path is read from there on: its `kind` and `value`. They are kept apart so that
-not all events have to be read for that."""
+"""An event (its number) that changes how the path is read from there on: its `kind` and `value`. They are kept apart so
+that not all events have to be read for that."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One of dtype CHECKPOINT, with indices of counters (u32) and by how much they rose (u64), and all open calls (u64)."""
+    """One of dtype CHECKPOINT, indices of counters (u32) and by how much they rose (u64), and all open calls (u64)."""
 
     head: np.void
     index: Array

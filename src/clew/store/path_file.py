@@ -72,7 +72,9 @@ class PathFile:
     def _frames(self) -> dict[int, list[Frame]]:
         frames: dict[int, list[Frame]] = {kind: [] for kind in FrameKind}
         for row in self._index.frames:
-            values = {name: int(row[name]) for name in ("kind", "start", "size", "stored_bytes", "content_bytes", "offset")}
+            values = {
+                name: int(row[name]) for name in ("kind", "start", "size", "stored_bytes", "content_bytes", "offset")
+            }
             if values["kind"] in frames:
                 frames[values["kind"]].append(Frame(**values))
         for some in frames.values():

@@ -1,8 +1,8 @@
 """The index at the end of a path's file: what is in it, and where.
 
 Runs in the controller. The frame's content is the length (u32) of a JSON object of facts, this, and two tables with
-their bytes shuffled: the frames of the file, of dtype FRAME, and its checkpoints, of dtype PLACE. Behind the frame, at the
-very end, stand its offset (u64) and a magic number (u64), so that it is found.
+their bytes shuffled: the frames of the file, of dtype FRAME, and its checkpoints, of dtype PLACE. Behind the frame, at
+the very end, stand its offset (u64) and a magic number (u64), so that it is found.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes a thread's path while it is recorded.
 
-Runs in the controller. What comes is compressed as it comes, so that memory does not grow with the length of a run; what
-was written is kept whatever happens later: frames are only appended.
+Runs in the controller. What comes is compressed as it comes, so that memory does not grow with the length of a run;
+what was written is kept whatever happens later: frames are only appended.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 STORED_BYTES: Final = 96 << 10
 CONTENT_BYTES: Final = 32 << 20
-"""A stream's frame is stored in about as many bytes, and holds no more: to come to a place in it, it is read from its start."""
+"""A stream's frame is stored in about as many bytes, and holds no more: a part of it is read from its start."""
 MAX_EVENTS: Final = 1 << 12
 MAX_CHECKPOINTS: Final = 32
 """How many a frame holds."""
@@ -33,6 +33,7 @@ MIN_CYCLES: Final = 1 << 25
 """A checkpoint is kept if the path grew by so much since the last one, or so much time went by."""
 MAX_RISES: Final = 1 << 18
 
+_CHANGES: Final = (PathEventKind.UNLIKE, PathEventKind.CODE, PathEventKind.LOST)
 _RISE: Final = np.dtype([("index", "<u4"), ("rise", "<u8")])
 
 
@@ -70,7 +71,7 @@ class PathWriter:
 
     def add_events(self, records: Array) -> None:
         """Append events, of dtype PATH_EVENT_RECORD."""
-        changes = np.flatnonzero(np.isin(records["event_kind"], (PathEventKind.UNLIKE, PathEventKind.CODE, PathEventKind.LOST)))
+        changes = np.flatnonzero(np.isin(records["event_kind"], _CHANGES))
         if len(changes):
             states = np.zeros(len(changes), STATE)
             states["event"] = self._n_events + self._n_waiting + changes

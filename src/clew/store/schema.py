@@ -138,8 +138,8 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
         instructions=_I64,
         block_executions=_I64,
     ),
-    # How each block ends, as far as paths are concerned. branch_pc: its last instruction. target_pc: where its direct branch leads. is_taken: which way of a
-    # conditional branch is expected at a path's beginning.
+    # How each block ends, as far as paths are concerned. branch_pc: its last instruction. target_pc: where its direct
+    # branch leads. is_taken: which way of a conditional branch is expected at a path's beginning.
     "path_blocks": _schema(
         process_id=_I32,
         pid=_I32,
@@ -154,9 +154,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     # How often a block was executed more for each count of a counter: checkpoints of paths tell how counters rose.
     "path_counters": _schema(process_id=_I32, pid=_I32, counter=_U32, block_id=_I64, weight=_I32),
     # What is executed from start_pc up to end_pc once a path's event says that of fragment_id.
-    "path_code": _schema(
-        process_id=_I32, pid=_I32, fragment_id=_I64, start_pc=_U64, end_pc=_U64, code_version=_U32
-    ),
+    "path_code": _schema(process_id=_I32, pid=_I32, fragment_id=_I64, start_pc=_U64, end_pc=_U64, code_version=_U32),
 }
 
 OPTIONAL_TABLES: Final = frozenset({"tags", "paths", "path_blocks", "path_targets", "path_counters", "path_code"})

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import shutil
 from pathlib import Path
 from typing import Any, Final
 

@@ -172,7 +172,9 @@ def codes(draw: st.DrawFn) -> list[Block]:
             )
         )
     if draw(st.booleans()):
-        _make_slot(blocks, draw(st.integers(0, n - 1)), draw(st.sampled_from([Ending.STOP, Ending.RETURN, Ending.CALL])))
+        _make_slot(
+            blocks, draw(st.integers(0, n - 1)), draw(st.sampled_from([Ending.STOP, Ending.RETURN, Ending.CALL]))
+        )
     return blocks
 
 

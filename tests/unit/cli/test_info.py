@@ -30,7 +30,7 @@ def many(make_trace: MakeTrace) -> str:
     for row in rows["counts"]:
         row["executions"] *= 100 if row["process_id"] == 26 else 1
     rows["processes"][27] |= {"exit_code": None, "signal": 9}
-    return str(make_trace(rows, "many.clew").path)
+    return str(make_trace(rows, "many.clew").directory)
 
 
 def test_info_of_many_processes_is_short(capsys: Captured, many: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_info_of_all_processes(capsys: Captured, many: str, make_trace: MakeTrac
     _, out, _ = run(capsys, "info", "--all", many)
     assert sum(line.startswith("process ") for line in out.splitlines()) == 30
     assert "more with" not in out
-    few = str(make_trace(repeated_trace(20), "few.clew").path)
+    few = str(make_trace(repeated_trace(20), "few.clew").directory)
     assert run(capsys, "info", few) == run(capsys, "info", "--all", few)
     _, content, _ = run(capsys, "info", "--json", many)
     assert len(json.loads(content)["processes"]) == 30
@@ -68,7 +68,7 @@ def test_info_of_many_programs_in_mode_coverage(capsys: Captured, make_trace: Ma
     rows = repeated_trace(30) | {"counts": []}
     for process in rows["processes"][::2]:
         process["pid"] += 1
-    _, out, _ = run(capsys, "info", str(make_trace(rows, mode="coverage").path))
+    _, out, _ = run(capsys, "info", str(make_trace(rows, mode="coverage").directory))
     assert "15 processes, which ran 30 programs; the 20 with the most blocks:" in out
     assert "10 more with 40 blocks" in out
     assert "instructions" not in out

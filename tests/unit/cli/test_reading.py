@@ -25,7 +25,7 @@ GONE = "clew: note: /bin/it is gone, so its lines are not known\n"
 
 @pytest.fixture
 def trace(make_trace: MakeTrace, rows: Rows) -> str:
-    return str(make_trace(rows).path)
+    return str(make_trace(rows).directory)
 
 
 def run(capsys: Captured, *arguments: str) -> tuple[int, str, str]:
@@ -59,7 +59,7 @@ def test_info_json(capsys: Captured, trace: str) -> None:
 
 
 def test_losses_are_shown(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
-    path = make_trace(rows, losses={"dropped_records": 3, "damaged_records": 0}, warnings=["look here"]).path
+    path = make_trace(rows, losses={"dropped_records": 3, "damaged_records": 0}, warnings=["look here"]).directory
     _, out, _ = run(capsys, "info", str(path))
     assert "3 dropped records" in out
     assert "look here" in out
@@ -101,7 +101,7 @@ def test_no_line_ends_in_blanks(capsys: Captured, trace: str, words: list[str]) 
 def two(make_trace: MakeTrace, rows: Rows) -> str:
     """The trace of two processes that did the same."""
     both = put_together([rows, small_trace()], dict.fromkeys(("process", "image", "block", "edge"), 100))
-    return str(make_trace(both, "two.clew").path)
+    return str(make_trace(both, "two.clew").directory)
 
 
 @pytest.mark.parametrize("by", ["function", "block", "edge", "line", "image", "thread"])
@@ -127,7 +127,7 @@ def test_a_process_that_is_not_there(capsys: Captured, two: str) -> None:
 
 @pytest.mark.parametrize("by", ["function", "block", "edge", "line", "image", "thread"])
 def test_what_coverage_counts_is_not_shown(capsys: Captured, make_trace: MakeTrace, rows: Rows, by: str) -> None:
-    path = str(make_trace(rows | {"counts": []}, mode="coverage").path)
+    path = str(make_trace(rows | {"counts": []}, mode="coverage").directory)
     _, out, _ = run(capsys, "report", "--by", by, path)
     assert out.strip()
     assert "executions" not in out
@@ -145,7 +145,7 @@ def test_a_program_that_is_not_what_it_was_has_no_lines(
 ) -> None:
     program = tmp_path / "it"
     rows["images"][0] |= {"path": str(program), "build_id": build_id}
-    path = str(make_trace(rows).path)
+    path = str(make_trace(rows).directory)
     for by in ("line", "block"):
         assert f"note: {program} is gone, so its lines" in run(capsys, "report", "--by", by, path)[2]
     program.write_bytes(Path("/bin/true").read_bytes())
@@ -161,7 +161,7 @@ def test_a_program_that_is_not_what_it_was_has_no_lines(
 @pytest.mark.parametrize("name", ["[vdso]", "", "/memfd:jit (deleted)"])
 def test_what_never_was_a_file_is_not_missed(capsys: Captured, make_trace: MakeTrace, rows: Rows, name: str) -> None:
     rows["images"][0] |= {"path": name}
-    assert run(capsys, "report", "--by", "line", str(make_trace(rows).path))[2] == ""
+    assert run(capsys, "report", "--by", "line", str(make_trace(rows).directory))[2] == ""
 
 
 @pytest.mark.parametrize("by", ["function", "line", "image"])
@@ -209,7 +209,7 @@ def test_verify(capsys: Captured, trace: str) -> None:
 
 def test_verify_finds(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
     rows["counts"][0]["executions"] = 6
-    path = str(make_trace(rows).path)
+    path = str(make_trace(rows).directory)
     status, out, _ = run(capsys, "verify", path)
     assert status == 1
     assert "does not hold: what comes into a block runs it" in out
@@ -222,13 +222,13 @@ def test_verify_finds(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> No
 
 def test_verify_tells_that_records_were_lost(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
     rows["counts"][0]["executions"] = 6
-    status, out, _ = run(capsys, "verify", str(make_trace(rows, losses={"dropped_records": 1}).path))
+    status, out, _ = run(capsys, "verify", str(make_trace(rows, losses={"dropped_records": 1}).directory))
     assert status == 1
     assert "records were lost" in out
 
 
 def test_verify_tells_what_is_missing_where_all_holds(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
-    status, out, _ = run(capsys, "verify", str(make_trace(rows, losses={"dropped_records": 1200}).path))
+    status, out, _ = run(capsys, "verify", str(make_trace(rows, losses={"dropped_records": 1200}).directory))
     assert status == 0
     assert out.endswith(" invariants hold; lost: 1,200 dropped records\n")
 
@@ -325,7 +325,7 @@ def test_numbers_are_never_shortened(
     monkeypatch.setenv("COLUMNS", str(width))
     for block in rows["blocks"]:
         block["symbol"] = "a_function_with_a_long_name_" * 5
-    path = str(make_trace(rows).path)
+    path = str(make_trace(rows).directory)
     for by, cells in (("function", ["73.0 %", "27"]), ("edge", ["5", "not_taken"]), ("image", ["100.0 %", "37"])):
         _, out, _ = run(capsys, "report", "--by", by, path)
         assert all(cell in out for cell in cells)
@@ -341,7 +341,7 @@ def test_names_cannot_drive_the_terminal(
     rows["images"][0]["path"] = "/lib/" + evil
     rows["threads"][0]["name"] = evil
     rows["processes"][0]["executable"] = evil
-    path = str(make_trace(rows, command=[evil], warnings=[evil]).path)
+    path = str(make_trace(rows, command=[evil], warnings=[evil]).directory)
     monkeypatch.setenv("COLUMNS", "200")
     subjects = [["report", "--by", by] for by in ("function", "block", "edge", "line", "image", "thread")]
     for words in [["info"], *subjects]:
@@ -365,7 +365,7 @@ def test_a_long_note_is_one_line_where_nobody_looks(
     capsys: Captured, make_trace: MakeTrace, rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note = "the disk was full for a while " * 20 + "in the end"
-    path = str(make_trace(rows, warnings=[note]).path)
+    path = str(make_trace(rows, warnings=[note]).directory)
     assert f"\nnote: {note}\n" in run(capsys, "info", path)[1]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "dumb")  # of 80 columns, and without colours
