@@ -81,10 +81,10 @@ class Stretches:
         if not 0 <= number < len(self):
             raise IndexError(number)
         if number == 0:
-            return Stretch(0, 0, 0, 0, is_after_loss=False)
+            return Stretch(0, 0, 0, 0, False)
         place = self.file.places[number - 1]
-        values = (int(place[name]) for name in ("instructions", "block_executions", "tsc"))
-        return Stretch(number, *values, is_after_loss=bool(place["is_after_loss"]))
+        instructions, executions, tsc = (int(place[name]) for name in ("instructions", "block_executions", "tsc"))
+        return Stretch(number, instructions, executions, tsc, bool(place["is_after_loss"]))
 
     def __iter__(self) -> Iterator[Stretch]:
         return (self[number] for number in range(len(self)))

@@ -58,8 +58,8 @@ def _list_blocks(blocks: Blocks, fragments: Fragments, fragment: Array, stop_pc:
     """The blocks that start in each fragment in front of `stop_pc`: rows of `fragment`, and blocks (indices)."""
     code = blocks.code
     first, last = code.first[fragment], code.first[fragment + 1]
-    for row in np.flatnonzero(stop_pc != fragments.end_pc[fragment]).tolist():
-        last[row] = first[row] + np.searchsorted(code.start_pc[first[row] : last[row]], stop_pc[row])
+    for at in np.flatnonzero(stop_pc != fragments.end_pc[fragment]).tolist():
+        last[at] = first[at] + np.searchsorted(code.start_pc[first[at] : last[at]], stop_pc[at])
     n_pieces = last - first
     row = np.repeat(np.arange(len(fragment)), n_pieces)
     piece = spans(first, n_pieces)
