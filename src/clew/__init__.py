@@ -41,8 +41,8 @@ def record(
     """Run `command`, a program and its arguments, record it until it ends, and open its trace.
 
     Words of the command, and what is in `environment`, may be bytes and paths as well, as `subprocess` has them.
-    `mode` is `counts`, `coverage` or `region`, in which threads are busy from the level `busy_limit` on, 10 unless
-    given. `output` is the directory to make; by default PROGRAM.clew in the working directory, with a number if that
+    `mode` is `counts`, `coverage`, `full` or `region`, in which threads are busy from the level `busy_limit` on, 10
+    unless given. `output` is the directory to make; by default PROGRAM.clew in the working directory, with a number if that
     is taken. `include` and `exclude` take one or several of: image globs
     (`libc.so*`), symbols (`libc.so.6!malloc`), address ranges (`0x1000-0x2000`). `environment` replaces the command's
     environment. With `follow` child processes are recorded, too, and the programs that processes go on with. How the
@@ -67,7 +67,7 @@ def record(
 
     words = parse_command(command)
     if mode.upper() not in Mode.__members__:
-        raise UsageError(f"mode {mode!r}: no such mode; choose counts, coverage or region")
+        raise UsageError(f"mode {mode!r}: no such mode; choose counts, coverage, region or full")
     options = RecordOptions(
         command=words,
         output=default_output(words[0]) if output is None else parse_output(output),
@@ -121,7 +121,7 @@ def attach(
     from clew.recording.session import RecordOptions
 
     if mode.upper() not in Mode.__members__:
-        raise UsageError(f"mode {mode!r}: no such mode; choose counts, coverage or region")
+        raise UsageError(f"mode {mode!r}: no such mode; choose counts, coverage, region or full")
     target = Pid(pid)
     options = RecordOptions(
         command=command_of(target),

@@ -113,8 +113,6 @@ class RecordingSession:
     """
 
     def __init__(self, options: RecordOptions, guard: InterruptGuard | None = None) -> None:
-        if options.mode not in (Mode.COUNTS, Mode.COVERAGE, Mode.REGION, Mode.FULL):
-            raise UsageError(f"mode {options.mode.name.lower()}: not there yet; choose counts, coverage or region")
         self.options = options
         self.pid = Pid(0)
         self._guard = guard or InterruptGuard()
