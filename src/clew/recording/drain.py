@@ -237,22 +237,21 @@ class Drain:
             at = tail % ring_bytes
             ring = self._layout.rings_offset + slot * ring_bytes
             first_bytes = min(size_bytes, ring_bytes - at)
-            self._keep_records(
-                stream,
-                self._view[ring + at : ring + at + first_bytes],
-                self._view[ring : ring + size_bytes - first_bytes],
-            )
-            self._set_tail(slot, head)
+            pieces = self._view[ring + at : ring + at + first_bytes], self._view[ring : ring + size_bytes - first_bytes]
+            if stream.path is not None:
+                # Compressing takes longer than copying: the thread need not wait for it.
+                records = np.concatenate([np.frombuffer(piece, np.uint8) for piece in pieces])
+                self._free_room(slot, head)
+                rest = stream.path.take(records.reshape(-1, RECORD_BYTES))
+                pieces = memoryview(rest.tobytes()), pieces[1][:0]
+            self._keep_records(stream, *pieces)
+            self._tails[slot] = head
             self.drained_bytes += size_bytes
-        if self._waiters[slot]:
-            self._wake(slot, "ring_tail")
+        self._free_room(slot, int(self._tails[slot]))
         return size_bytes
 
     def _keep_records(self, stream: _Stream, first: memoryview, second: memoryview) -> None:
         """Write records, the second of two pieces after the first."""
-        if stream.path is not None:
-            records = np.concatenate([np.frombuffer(piece, np.uint8) for piece in (first, second)])
-            first, second = memoryview(stream.path.take(records.reshape(-1, RECORD_BYTES)).tobytes()), second[:0]
         size_bytes = len(first) + len(second)
         if not size_bytes:
             return
@@ -271,6 +270,12 @@ class Drain:
             failure = stream.path.writer.failure
             if failure is not None:
                 self._warn(f"{stream.path.writer.path}: {failure.strerror}; the path of thread {stream.tid} ends there")
+
+    def _free_room(self, slot: int, tail: int) -> None:
+        """What lies before `tail` was taken: wake who waits for room."""
+        self._set_tail(slot, tail)
+        if self._waiters[slot]:
+            self._wake(slot, "ring_tail")
 
     def _set_tail(self, slot: int, tail: int) -> None:
         self._tails[slot] = tail
