@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clew import __version__
 from clew.address import Pid
-from clew.errors import OutputError, UsageError
+from clew.errors import OutputError
 from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped
 from clew.process.linux import become_subreaper
