@@ -44,8 +44,9 @@ def record(
     `mode` is `counts`, `coverage`, `full` or `region`, in which threads are busy from the level `busy_limit` on, 10
     unless given. `output` is the directory to make; by default PROGRAM.clew in the working directory, with a number if
     that is taken. `include` and `exclude` take one or several of: image globs (`libc.so*`), symbols
-    (`libc.so.6!malloc`), address ranges (`0x1000-0x2000`). `environment` replaces the command's environment. With `follow` child processes are recorded, too, and the programs that processes go on with. How the
-    command ended is in the trace, not raised. What went wrong short of failure becomes a warning, unless `quiet`.
+    (`libc.so.6!malloc`), address ranges (`0x1000-0x2000`). `environment` replaces the command's environment. With
+    `follow` child processes are recorded, too, and the programs that processes go on with. How the command ended is in
+    the trace, not raised. What went wrong short of failure becomes a warning, unless `quiet`.
     Raises ClewError.
     """
     import warnings

@@ -47,7 +47,7 @@ class PathDrain:
 
     def take(self, data: Array) -> Array:
         """The records in `data`, shape (n, RECORD_BYTES), that are not of a path; those that are are written."""
-        kinds = data[:, :2].copy().view("<u2")[:, 0]
+        kinds = data.view("<u2")[:, 0]
         is_path = (kinds == RecordKind.PATH_CHUNK) | (kinds == RecordKind.PATH_EVENT)
         if not is_path.any():
             return data
@@ -72,7 +72,8 @@ class PathDrain:
             first = index + 1
             if is_chunk[index]:
                 head = data[heads[index]].view(PATH_CHUNK_RECORD)[0]
-                self._add_chunk(head, data[heads[index] + 1 : ends[index], _HEADER_BYTES:].tobytes())
+                rows = data[heads[index] + 1 : ends[index], _HEADER_BYTES:]
+                self._add_chunk(head, np.ascontiguousarray(rows).reshape(-1).data)
             elif kind[index] == PathEventKind.LOST:
                 self._is_after_loss = True
                 self._add_events(events[index : index + 1])
@@ -92,7 +93,7 @@ class PathDrain:
         if len(events):
             self.writer.add_events(events)
 
-    def _add_chunk(self, head: np.void, data: bytes) -> None:
+    def _add_chunk(self, head: np.void, data: memoryview) -> None:
         size, stream = int(head["size_bytes"]), int(head["stream"])
         if not 0 < size <= len(data):
             return

@@ -59,7 +59,7 @@ class PathWriter:
         self._calls = np.zeros(0, np.uint64)
         self._kept_at = (0, 0)
 
-    def add_bytes(self, kind: FrameKind, start: int, data: bytes) -> None:
+    def add_bytes(self, kind: FrameKind, start: int, data: bytes | memoryview) -> None:
         """Append a piece of a stream that begins at `start`; what lies before it and never came is missing."""
         stream = self._streams[kind]
         if start != stream.end:
@@ -183,7 +183,7 @@ class _Stream:
         self._parts: list[bytes] = []
         self.stored_bytes = 0
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes | memoryview) -> None:
         part = self._compressor.compress(data)
         self._parts.append(part)
         self.stored_bytes += len(part)
