@@ -21,7 +21,7 @@ SUBJECTS = ["function", "block", "edge"]
 
 @pytest.fixture
 def a(make_trace: MakeTrace, rows: Rows) -> str:
-    return str(make_trace(deepcopy(rows), "a.clew").path)
+    return str(make_trace(deepcopy(rows), "a.clew").directory)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def b(make_trace: MakeTrace, rows: Rows) -> str:
     other["counts"] = [row for row in other["counts"] if row["block_id"] != 2 and row["edge_id"] != 4]
     for row in other["counts"]:
         row["executions"] += 3 * (row["block_id"] == 3 or row["edge_id"] == 1)
-    return str(make_trace(other, "b.clew").path)
+    return str(make_trace(other, "b.clew").directory)
 
 
 def run(capsys: Captured, *arguments: str) -> tuple[int, str, str]:
@@ -86,7 +86,7 @@ def test_a_part_of_a_function_is_told_from_all_of_it(capsys: Captured, a: str, b
 def test_number_of_rows(capsys: Captured, make_trace: MakeTrace, rows: Rows, a: str) -> None:
     for row in rows["counts"]:
         row["executions"] *= 2
-    twice = str(make_trace(rows, "twice.clew").path)
+    twice = str(make_trace(rows, "twice.clew").directory)
     assert len(run_json(capsys, a, twice)["rows"]) == 2
     assert len(run_json(capsys, "-n", "1", a, twice)["rows"]) == 1
     assert run(capsys, "-n", "0", a, twice)[0] == 2
@@ -101,9 +101,9 @@ def test_exit_status(capsys: Captured, a: str, b: str) -> None:
 
 def test_what_can_not_be_compared(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
     rows["blocks"][3] |= {"image_id": None, "offset": None}
-    paths = [str(make_trace(rows, "a").path)]
+    paths = [str(make_trace(rows, "a").directory)]
     rows["blocks"][3]["bytes"] = b"\x31\xdb\xc3"
-    paths.append(str(make_trace(rows, "b").path))
+    paths.append(str(make_trace(rows, "b").directory))
     status, out, _ = run(capsys, "--exit-code", *paths)
     assert status == 3
     assert out.splitlines()[-1] == (
@@ -114,7 +114,7 @@ def test_what_can_not_be_compared(capsys: Captured, make_trace: MakeTrace, rows:
 
 def test_coverage(capsys: Captured, make_trace: MakeTrace, rows: Rows, a: str) -> None:
     rows["edges"] = rows["edges"][:4]
-    path = str(make_trace(rows | {"counts": []}, "c.clew", mode="coverage").path)
+    path = str(make_trace(rows | {"counts": []}, "c.clew", mode="coverage").directory)
     for by in SUBJECTS:
         out = run(capsys, "--by", by, a, path)[1]
         assert "as often" not in out
@@ -125,7 +125,7 @@ def test_coverage(capsys: Captured, make_trace: MakeTrace, rows: Rows, a: str) -
 
 @pytest.mark.parametrize("by", SUBJECTS)
 def test_processes(capsys: Captured, make_trace: MakeTrace, a: str, by: str) -> None:
-    path = str(make_trace(repeated_trace(3), "many.clew").path)
+    path = str(make_trace(repeated_trace(3), "many.clew").directory)
     out = run(capsys, "--by", by, a, path)[1]
     assert "process" in out and "note: 2 processes only in B" in out
     assert "process" not in run(capsys, "--by", by, "--merge", a, path)[1].replace("processes", "")
@@ -138,10 +138,10 @@ def test_names_can_not_drive_the_terminal(capsys: Captured, make_trace: MakeTrac
         block["symbol"] = evil
     rows["images"][0] |= {"path": "/lib/" + evil, "build_id": "ab"}
     rows["processes"][0]["executable"] = evil
-    one = str(make_trace(rows, "one", command=[evil]).path)
+    one = str(make_trace(rows, "one", command=[evil]).directory)
     rows["images"][0]["build_id"] = "cd"
     rows["counts"][3]["executions"] = 70
-    two = str(make_trace(rows, "two", command=[evil]).path)
+    two = str(make_trace(rows, "two", command=[evil]).directory)
     for by in SUBJECTS:
         for pair in ((one, two), (one, b)):
             status, out, _ = run(capsys, "--by", by, *pair)
@@ -205,7 +205,7 @@ def test_impossible_traces_end_in_a_line(
 ) -> None:
     rows[table][row] |= damage
     rows["images"][0]["build_id"] = "ab"
-    path = str(make_trace(rows, "damaged").path)
+    path = str(make_trace(rows, "damaged").directory)
     for by in SUBJECTS:
         for pair in ((a, path), (path, a), (path, path)):
             status, _, err = run(capsys, "--by", by, *pair)
