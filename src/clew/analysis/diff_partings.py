@@ -48,6 +48,8 @@ class Lookahead:
         self._next = 0
         self.position = 0
         """How many numbers were read."""
+        self.is_cut = False
+        """Whether more would follow behind the last number, which nobody knows."""
 
     def front(self) -> Array:
         """Some of the next numbers: at least one, unless the sequence ends here."""
@@ -161,7 +163,7 @@ class Partings:
         """How many numbers of each to pass over to where they meet."""
         window = min(max(_FIRST_WINDOW, 2 * self._alike), self._window)
         while True:
-            met = find_meeting(*(self._look(side, window) for side in (self.a, self.b)), self._alike)
+            met = find_meeting(self._look(self.a, window), self._look(self.b, window), self._alike)
             # What is nearer than the window's length can't lie behind it, on either side.
             if met is not None and sum(met) + self._alike <= window:
                 return met
@@ -171,7 +173,7 @@ class Partings:
 
     def _look(self, side: Lookahead, window: int) -> Array:
         seen = side.peek(window)
-        if len(seen) < window:
+        if len(seen) < window and not side.is_cut:
             seen = np.concatenate([seen, np.full(self._alike - 1, _END, seen.dtype)])
         return seen
 
