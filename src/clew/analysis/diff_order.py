@@ -1,7 +1,7 @@
 """Two traces compared in the order of execution, thread by thread: where they part, and where they meet again.
 
 Runs in the controller. Traces of mode full only. Threads are those of the processes that are compared with each other,
-in the order in which they started. Paths are read piece by piece: memory does not grow with their length.
+in the order in which they were made. Paths are read piece by piece: memory does not grow with their length.
 """
 
 from __future__ import annotations
@@ -202,9 +202,10 @@ def _note_side(side: PieceSequence, at: int, met: int | None) -> SideOfParting:
 
 
 def _list_threads(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
-    """The paths of each process, in the order in which their threads started."""
+    """The paths of each process, in the order in which their threads were made."""
     threads: dict[int, list[dict[str, Any]]] = {}
-    for row in sorted(rows, key=lambda row: (row["start_ns"], row["tid"])):
+    # The kernel counts threads up, and begins anew; of two made at once either may be the first that runs.
+    for row in sorted(rows, key=lambda row: (row["tid"] < row["pid"], row["tid"], row["start_ns"])):
         threads.setdefault(row["process_id"], []).append(row)
     return threads
 
