@@ -1,7 +1,7 @@
-"""Two traces compared, without their order: which code ran in one of them only, and what did not run as often in both.
+"""Two traces compared: which code ran in one of them only, and what did not run as often in both.
 
 Runs in the controller. Whole columns at a time, of both traces at once. What differs is described by
-`clew.analysis.diff_rows`.
+`clew.analysis.diff_rows`. Their order, where it is known, is `clew.analysis.diff_order`'s.
 """
 
 from __future__ import annotations
