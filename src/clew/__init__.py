@@ -147,12 +147,13 @@ def attach(
 
 
 def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:
-    """Compare the traces `a` and `b`, opened or given by their paths, without their order.
+    """Compare the traces `a` and `b`, opened or given by their paths.
 
     Of the result, `is_equal` says whether nothing differs; `rows`, `rows_only_in` and `to_dict` say what does, by
     function, block or edge, as `clew diff --json` has it (docs/diff.md): addresses are hexadecimal strings, counts are
-    executions and instructions. `blocks` and `edges` have all of it as arrays. With `merge` processes are not told
-    apart. Raises ClewError where a trace can't be read.
+    executions and instructions. `blocks` and `edges` have all of it as arrays. `order` says where threads part and meet
+    again, if both are of mode full. With `merge` processes are not told apart. Raises ClewError where
+    a trace can't be read.
     """
     import os
 

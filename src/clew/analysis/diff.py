@@ -1,7 +1,7 @@
-"""Two traces compared, without their order: which code ran in one of them only, and what did not run as often in both.
+"""Two traces compared: which code ran in one of them only, and what did not run as often in both.
 
 Runs in the controller. Whole columns at a time, of both traces at once. What differs is described by
-`clew.analysis.diff_rows`.
+`clew.analysis.diff_rows`. Their order, where it is known, is `clew.analysis.diff_order`'s.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from clew.analysis.diff_flow import compare_edges, compare_pieces
 from clew.analysis.diff_matching import match_files, match_processes
 from clew.analysis.diff_pieces import cut_blocks
 from clew.analysis.diff_places import Code, lay_out
+from clew.errors import UsageError
 from clew.store.columns import Array
 from clew.store.trace import Trace
 
@@ -88,12 +89,44 @@ class TraceDiff:
 
         return list_alone(self, SIDES.index(side), by, n)
 
-    def to_dict(self, by: str = "function", n: int = 20) -> Row:
-        """All that `clew diff --json` prints: see docs/diff.md. Addresses are hexadecimal strings."""
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of both is known: they are of mode full."""
+        return all(trace.mode == "full" for trace in self.traces)
+
+    def order(self, partings: int = 5, *, start: str | None = None, only: str | None = None) -> list[Row]:
+        """Where threads part and where they meet again, as `to_dict` has it in `order`; [] if not `is_ordered`.
+
+        Of each pair of threads at most so many partings. `start` is a place, `[IMAGE!]SYMBOL[:N]` or
+        `IMAGE+0xOFFSET[:N]`, at the execution N of which both are begun, or `0` for their first instruction; by default
+        it is `main`, or where the program's file is entered. With `only`, a glob, code of other images is left out.
+        Raises ClewError where a path can't be read, or nothing is at `start`.
+        """
+        from clew.analysis.diff_order import compare_order
+        from clew.analysis.diff_order_rows import describe_order
+
+        if not self.is_ordered:
+            if start is not None or only is not None:
+                raise UsageError("the order is known only of traces of mode full; record with --mode full")
+            return []
+        return describe_order(self, compare_order(self, partings, start, only))
+
+    def to_dict(
+        self, by: str = "function", n: int = 20, partings: int = 5, *, start: str | None = None, only: str | None = None
+    ) -> Row:
+        """All that `clew diff --json` prints: see docs/diff.md. Addresses are hexadecimal strings.
+
+        `partings`, `start` and `only` are as for `order`; the order is not looked at with 0 `partings`.
+        """
         from clew.analysis.diff_summary import summarize_diff
 
+        order = self.order(partings, start=start, only=only) if partings else []
+        is_parted = any(threads["end"] != "together" or threads["partings"] for threads in order)
+        summary = summarize_diff(self)
         return {
-            **summarize_diff(self),
+            **summary,
+            "equal": summary["equal"] and not is_parted,
+            "order": order if self.is_ordered and partings else None,
             "by": by,
             "only_in_a": self.rows_only_in("a", by, n),
             "only_in_b": self.rows_only_in("b", by, n),

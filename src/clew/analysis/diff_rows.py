@@ -16,7 +16,7 @@ from clew.analysis.functions import NO_OFFSET, name_function
 from clew.analysis.places import describe_blocks, place_of
 from clew.store.columns import Array
 
-__all__ = ["list_alone", "list_differing"]
+__all__ = ["describe_pieces", "list_alone", "list_differing"]
 
 Row = dict[str, Any]
 
@@ -131,14 +131,14 @@ def _find_blocks(diff: TraceDiff, side: int, functions: Array) -> list[Row | Non
     lowest[diff.functions.of_piece[ran]] = ran
     wanted = lowest[functions]
     known = np.flatnonzero(wanted >= 0)
-    described = _describe_pieces(diff, side, diff.blocks.first[side, wanted[known]])
+    described = describe_pieces(diff, side, diff.blocks.first[side, wanted[known]])
     found: list[Row | None] = [None] * len(functions)
     for index, block in zip(known.tolist(), described, strict=True):
         found[index] = block
     return found
 
 
-def _describe_pieces(diff: TraceDiff, side: int, pieces: Array) -> list[Row]:
+def describe_pieces(diff: TraceDiff, side: int, pieces: Array) -> list[Row]:
     """What pieces of a trace are, as `describe_blocks` has it of blocks; of their block, in `block`."""
     table = diff.pieces[side]
     blocks = describe_blocks(diff.traces[side], table.block[pieces].tolist())
@@ -158,7 +158,7 @@ def _describe_blocks(diff: TraceDiff, numbers: Array) -> list[Row]:
     rows: list[Row] = [{} for _ in numbers]
     for side, name in enumerate(SIDES):
         ran = diff.blocks.ran[side, numbers]
-        described = iter(_describe_pieces(diff, side, diff.blocks.first[side, numbers[ran]]))
+        described = iter(describe_pieces(diff, side, diff.blocks.first[side, numbers[ran]]))
         for row, number, has_run in zip(rows, numbers.tolist(), ran.tolist(), strict=True):
             row[name] = None
             if has_run:
@@ -186,7 +186,7 @@ def _describe_edges(diff: TraceDiff, numbers: Array) -> list[Row]:
         edges = diff.edges.first[side, numbers[ran]]
         ends = [flow.source_piece[edges], flow.target_piece[edges], flow.callee_piece[edges]]
         known = np.concatenate([end[end >= 0] for end in ends])
-        described = dict(zip(known.tolist(), _describe_pieces(diff, side, known), strict=True))
+        described = dict(zip(known.tolist(), describe_pieces(diff, side, known), strict=True))
         of_ends = iter(list(zip(*(end.tolist() for end in ends), edges.tolist(), strict=True)))
         kinds = diff.code[side].arrays.EDGE_KINDS
         for row, number, has_run in zip(rows, numbers.tolist(), ran.tolist(), strict=True):

@@ -134,6 +134,8 @@ def _find_notes(diff: TraceDiff) -> list[str]:
     if a.mode != b.mode:
         what = "how often each block and edge ran" if diff.is_counted else "only which code ran"
         notes.append(f"A is of mode {a.mode}, B of mode {b.mode}: {what} is compared")
+        if "full" in (a.mode, b.mode):
+            notes.append("the order is compared only where both are of mode full")
     notes += [
         f"{_name_both(pair)}: another build, compared by symbol, and by offset where there is none"
         for pair in diff.files.pairs

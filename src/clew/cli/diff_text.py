@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from clew.cli.diff_order_text import conclude_order, name_order, place_name, print_order
 from clew.cli.tables import (
     Column,
     escaped,
@@ -56,6 +57,8 @@ def print_diff(content: Row) -> None:
     if content["rows"]:
         _print_title(console, "in both, not as often" if is_counted else "in both, not the same code")
         _print_rows(console, content, is_counted)
+    if content["order"]:
+        print_order(console, content["order"])
     console.print()
     for note in content["notes"]:
         print_line(console, f"note: {note}")
@@ -65,7 +68,8 @@ def print_diff(content: Row) -> None:
 def _conclude(content: Row) -> str:
     what = "each block and each edge as often" if content["compared"] == "counts" else "the same blocks and edges"
     if content["equal"]:
-        return f"equal: A and B ran the same code, {what}"
+        order = f", {name_order(content['order'])}" if content["order"] else ""
+        return f"equal: A and B ran the same code, {what}{order}"
     lost = ", ".join(
         f"{format_counted(content['not_comparable'][side]['blocks'], 'blocks')} of {title}"
         for side, title in _TITLES.items()
@@ -75,6 +79,8 @@ def _conclude(content: Row) -> str:
     kinds = ("differ", "only_in_a", "only_in_b")
     if any(content[of][kind] for of in ("blocks", "edges") for kind in kinds):
         return f"A and B differ{rest}"
+    if content["order"] and not rest:
+        return conclude_order(content["order"])
     return f"no difference in what can be compared{rest}"
 
 
@@ -155,7 +161,7 @@ def _print_alone(console: Console, content: Row, side: str, title: str) -> None:
     is_counted = content["compared"] == "counts"
     if content["by"] == "edge":
         columns = [*_EDGE_COLUMNS]
-        cells = [[row["kind"] or "?", _place(row[side]["source"]), _place(row[side]["target"])] for row in rows]
+        cells = [[row["kind"] or "?", place_name(row[side]["source"]), place_name(row[side]["target"])] for row in rows]
         if is_counted:
             columns.insert(0, Column("executions", is_number=True))
             for row, of_row in zip(rows, cells, strict=True):
@@ -192,7 +198,7 @@ def _print_rows(console: Console, content: Row, is_counted: bool) -> None:
         counts = [format_count(row["difference"])] if is_counted else []
         counts += [format_count(a), format_count(b), *([_format_ratio(a, b)] if is_counted else [])]
         if by == "edge":
-            cells.append([*counts, row["kind"] or "?", _place(row["a"]["source"]), _place(row["a"]["target"])])
+            cells.append([*counts, row["kind"] or "?", place_name(row["a"]["source"]), place_name(row["a"]["target"])])
         else:
             cells.append([*counts, _name(row), _offset(row["a"])])
     _print_with_processes(console, content, [*numbers, *columns], cells, rows)
@@ -232,16 +238,6 @@ def _offset(side: Row) -> str:
     if side["image"] is None:
         return str(side.get("app_pc", "-"))
     return image_name(side["image"]) + ("" if side["offset"] is None else f"+{side['offset']}")
-
-
-def _place(row: Row | None) -> str:
-    """A block's place in few words."""
-    if row is None:
-        return "-"
-    if row["symbol"] is not None:
-        offset = f"+{row['symbol_offset']:#x}" if row["symbol_offset"] else ""
-        return f"{function_name(row['symbol'])}{offset}"
-    return _offset(row)
 
 
 def _format_ratio(a: int, b: int) -> str:

@@ -26,7 +26,7 @@ SUBCOMMANDS: Final = {
     "info": "Show what is in a trace: totals, processes, losses.",
     "report": "Show the hottest functions, blocks, edges, lines, images or threads.",
     "dump": "Show in which order a thread executed its blocks.",
-    "diff": "Compare two traces: what ran in one only, what not as often in both.",
+    "diff": "Compare two traces: what ran in one only, what not as often, where they part.",
     "recover": "Finish the trace of a recording that was cut off.",
     "verify": "Prove a trace well-formed.",
     "export": "Write a trace in another tool's format.",

@@ -67,9 +67,10 @@ def test_what_differs(capsys: Captured, a: str, b: str, by: str) -> None:
     assert [line for line in out.splitlines() if line != line.rstrip()] == []
     content = run_json(capsys, "--by", by, a, b)
     assert content["by"] == by
+    assert content["order"] is None
     assert list(content) == [
         *("a", "b", "compared", "merged", "equal", "blocks", "edges", "not_comparable", "processes", "images"),
-        *("notes", "by", "only_in_a", "only_in_b", "rows"),
+        *("notes", "order", "by", "only_in_a", "only_in_b", "rows"),
     ]
     assert all({"difference", "ratio", "a", "b"} <= row.keys() for row in content["rows"])
     assert content["blocks"] == {"same": 2, "differ": 1, "only_in_a": 1, "only_in_b": 0}
