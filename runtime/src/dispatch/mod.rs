@@ -70,6 +70,10 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
                 }
                 syscalls::Outcome::ByGate => {
                     (context.registers[1], context.registers[11]) = before;
+                    if ENGINE.lock().records_path() {
+                        // Others count on it that the thread tells what changed meanwhile before it executes anything.
+                        context.call_return = crate::arch::x86_64::gate::clew_syscall_done_pending as *const () as u64;
+                    }
                     // Until the gate is there, a signal makes the thread come back as if it had not been here.
                     context.is_call_allowed = 1;
                     return crate::arch::x86_64::gate::clew_gate_syscall_allowed as *const () as u64;

@@ -24,11 +24,9 @@ _REFERENCES: Final[dict[str, Mapping[str, str]]] = {
     "edges": {"source_block_id": "blocks", "target_block_id": "blocks", "callee_block_id": "blocks"},
     "counts": {"block_id": "blocks", "edge_id": "edges"},
     "tags": {"block_id": "blocks", "target_block_id": "blocks"},
-    "paths": {},
     "path_blocks": {"block_id": "blocks"},
     "path_targets": {"block_id": "blocks"},
     "path_counters": {"block_id": "blocks"},
-    "path_code": {},
 }
 """By table: columns that name rows of other tables, and which."""
 
@@ -76,8 +74,8 @@ def find_linked(trace: Trace) -> tuple[dict[str, Runs], dict[int, int]]:
     links = _Links()
     ranges: dict[str, _Ranges] = {}
     runs = {}
-    # Those first that others refer to.
-    for table in sorted(SCHEMAS, key=lambda table: table not in _IDS):
+    # Those first whose ids others name.
+    for table in dict.fromkeys(("processes", "images", "blocks", "edges", *SCHEMAS)):
         id_column = _IDS.get(table)
         references = _REFERENCES.get(table, {})
         given_out: list[tuple[Array, Array, Array]] = []

@@ -26,8 +26,8 @@ Array = npt.NDArray[Any]
 _ENDINGS: Final = {ending.name.lower(): ending for ending in Ending if ending != Ending.SLOT}
 MAX_TARGETS: Final = 1 << 16
 
+# Not system calls: one may be given up for a signal after it was noted, and then the path is in front of it still.
 _ACTIONS: Final = {
-    PathEventKind.NOTE: Action.NOTE,
     PathEventKind.RESUME: Action.RESUME,
     PathEventKind.ELSEWHERE: Action.ELSEWHERE,
     PathEventKind.UNLIKE: Action.EXPECT,
