@@ -12,8 +12,10 @@ use crate::sys::calls::rdtsc;
 
 /// No sooner after another: some milliseconds. A reader walks through as much in a few more.
 const INTERVAL_CYCLES: u64 = 1 << 24;
-/// A checkpoint may take one part in so many of the time.
+/// A checkpoint may take one part in so many of the time,
 const SHARE: u64 = 32;
+/// but is due after so much whatever it took: most of that may have been a wait for the controller.
+const MAX_INTERVAL_CYCLES: u64 = 1 << 27;
 /// So many counters more than that are no longer followed: nothing says how much was executed.
 const MAX_COUNTERS: u64 = KEPT_COUNTERS_BYTES / 8;
 /// Counters that are compared at once.
@@ -45,7 +47,8 @@ pub fn write(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     };
     let event = event_here(context, writer, path_event_kind::CHECKPOINT, context.rip, n_same);
     let end = rdtsc();
-    context.checkpoint_due = end + INTERVAL_CYCLES.max(end.wrapping_sub(start).saturating_mul(SHARE));
+    let cost = end.wrapping_sub(start).saturating_mul(SHARE);
+    context.checkpoint_due = end + cost.clamp(INTERVAL_CYCLES, MAX_INTERVAL_CYCLES);
     writer.write(&event, &[])
 }
 

@@ -6,25 +6,43 @@ Reads the stretches between checkpoints one by one: what is in memory does not g
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from clew.analysis.path_code import ProcessCode
-from clew.binary.path_codec import EVENT, MOST, NOWHERE, Action, PathCode, PathStart, PathStreams, PathWalk, Stop
+from clew.binary.path_codec import (
+    EVENT,
+    MOST,
+    NOWHERE,
+    Action,
+    PathCode,
+    PathStart,
+    PathState,
+    PathStreams,
+    PathWalk,
+    Position,
+    Stop,
+)
+from clew.binary.path_segments import PathSegment, decode_segment
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PathEventKind
 from clew.store.path_file import PathFile
 from clew.store.path_frames import FrameKind
 from clew.store.path_index import PathFacts
+from clew.store.path_segments import sum_streams
 
-__all__ = ["Stretch", "StretchWalk", "Stretches"]
+__all__ = ["PathSpan", "Stretch", "StretchWalk", "Stretches"]
 
 Array = npt.NDArray[Any]
 
-BLOCKS_AT_ONCE: Final = 1 << 16
+KEPT_SEGMENTS: Final = 2
+"""Segments that are kept decoded: their stretches are read one after the other."""
+
+_POSITION: Final = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
 
 
 @dataclass(frozen=True)
@@ -40,6 +58,35 @@ class Stretch:
     executions: int
     tsc: int
     is_after_loss: bool
+
+
+@dataclass(frozen=True)
+class PathSpan:
+    """One or several stretches: from number `first` up to `end`; from `position`, where `start` and `code` are what a
+    walk needs, up to `end_position`; with the events from `event_start` up to `event_end`.
+
+    `end_head`: the checkpoint, or the event, in front of which it ends; None at the path's end.
+    """
+
+    first: int
+    end: int
+    code: PathCode
+    start: PathStart
+    position: Position
+    end_position: Position
+    event_start: int
+    event_end: int
+    end_head: np.void | None
+
+
+@dataclass(frozen=True)
+class _End:
+    """How far streams are walked along; `is_lost`: up to something that was dropped."""
+
+    surprise_bytes: int
+    decisions: int
+    symbol_bytes: int
+    is_lost: bool
 
 
 class StretchWalk:
@@ -73,6 +120,7 @@ class Stretches:
     def __init__(self, code: ProcessCode, file: PathFile) -> None:
         self.code = code
         self.file = file
+        self._decode = lru_cache(KEPT_SEGMENTS)(self._decode_segment)
 
     def __len__(self) -> int:
         return len(self.file.places) + 1
@@ -107,61 +155,123 @@ class Stretches:
         start = int(places[number - 1]["events"]) if number else 0
         return self.file.read_events(start, int(places[number]["events"]) if number < len(places) else facts.events)
 
-    def open(self, number: int, until: int | None = None) -> StretchWalk:
-        """A walk along a stretch, from its beginning; up to its event `until` if one is named."""
+    def span(self, first: int, end: int) -> PathSpan:
+        """The stretches from number `first` up to `end`, without their streams."""
         facts, places = self.file.facts, self.file.places
-        event_start, start = 0, PathStart()
-        before = {"surprise_bytes": 0, "decisions": 0, "symbol_bytes": 0}
-        if number:
-            checkpoint = self.file.read_checkpoint(number - 1)
+        event_start, start, position = 0, PathStart(), Position(0, 0, 0, 0)
+        if first:
+            checkpoint = self.file.read_checkpoint(first - 1)
             head = checkpoint.head
-            before = {name: int(head[name]) for name in before}
+            position = Position(*(int(head[name]) for name in _POSITION))
             event_start = int(head["events"])
             forgotten = max(int(head["depth"]) - len(checkpoint.calls), 0)
             block = int(self.code.find(np.array([head["pc"]], np.uint64))[0])
             start = PathStart(block, checkpoint.calls, self.code.find(checkpoint.calls), forgotten)
-        code = self._changed(event_start)
-
-        if number < len(places):
-            end = self.file.read_checkpoint(number).head
-            surprise_end, symbol_end, event_end = (
-                int(end[name]) for name in ("surprise_bytes", "symbol_bytes", "events")
-            )
-            decisions = int(end["decisions"])
+        if end <= len(places):
+            end_head = self.file.read_checkpoint(end - 1).head
+            end_position = Position(*(int(end_head[name]) for name in _POSITION))
+            event_end = int(end_head["events"])
         else:
-            end = None
-            surprise_end, symbol_end, event_end = facts.surprise_bytes, facts.symbol_bytes, facts.events
-            decisions = facts.decisions
-        records = self.file.read_events(event_start, event_end)
+            end_head = None
+            end_position = Position(facts.surprise_bytes, facts.decisions, facts.symbol_bytes, 0)
+            event_end = facts.events
+        code = self._changed(event_start)
+        return PathSpan(first, end, code, start, position, end_position, event_start, event_end, end_head)
+
+    def open(self, number: int, until: int | None = None) -> StretchWalk:
+        """A walk along a stretch, from its beginning; up to its event `until` if one is named."""
+        span = self.span(number, number + 1)
+        records = self.file.read_events(span.event_start, span.event_end)
         if until is not None:
-            end, records = records[until], records[:until]
+            span, records = replace(span, end_head=records[until]), records[:until]
+        return StretchWalk(self.code, self.open_span(span, self._read_streams(span), records))
+
+    def open_span(self, span: PathSpan, streams: tuple[bytes, bytes], records: Array | None = None) -> PathWalk:
+        """A walk along several stretches at once, whose surprises and symbols are `streams`."""
+        events, end = self._convert(span, records)
+        if span.end_head is not None and not end.is_lost:
+            events = np.append(events, self._end_at(span.end_head))
+        surprises, symbols = streams
+        return PathWalk(
+            span.code,
+            PathStreams(
+                surprises=surprises[: max(end.surprise_bytes - span.position.surprise_bytes, 0)],
+                symbols=symbols[: max(end.symbol_bytes - span.position.symbol_bytes, 0)],
+                events=events,
+                decisions=end.decisions,
+                surprise_bytes_before=span.position.surprise_bytes,
+                symbol_bytes_before=span.position.symbol_bytes,
+                decisions_before=span.position.decisions,
+            ),
+            span.start,
+        )
+
+    def _convert(self, span: PathSpan, records: Array | None = None) -> tuple[Array, _End]:
+        """The events of some stretches, or `records` of them, as the codec wants them, and how far they reach."""
+        if records is None:
+            records = self.file.read_events(span.event_start, span.event_end)
+        facts = self.file.facts
         is_end = records["event_kind"] == PathEventKind.END
-        if until is None and is_end.any():
+        if is_end.any():
             # A call that was to end the thread may have been refused: then it goes on.
-            is_end[-1] &= not (number == len(places) and _is_at_end(records[-1], facts))
+            is_end[-1] &= not (span.end_head is None and _is_at_end(records[-1], facts))
             records = records[~is_end]
         lost = np.flatnonzero(records["event_kind"] == PathEventKind.LOST)
-        events = self.code.convert_events(records[: lost[0]] if len(lost) else records, code.blocks)
-        if len(lost):
-            at = records[lost[0]]
-            surprise_end, decisions, symbol_end = (int(at[name]) for name in before)
-        elif end is not None:
-            events = np.append(events, self._end_at(end))
-        streams = PathStreams(
-            surprises=self.file.read_bytes(FrameKind.SURPRISES, before["surprise_bytes"], surprise_end),
-            symbols=self.file.read_bytes(FrameKind.SYMBOLS, before["symbol_bytes"], symbol_end),
-            events=events,
-            decisions=decisions,
-            surprise_bytes_before=before["surprise_bytes"],
-            symbol_bytes_before=before["symbol_bytes"],
-            decisions_before=before["decisions"],
+        if not len(lost):
+            end = span.end_position
+            place = _End(end.surprise_bytes, end.decisions, end.symbol_bytes, is_lost=False)
+            return self.code.convert_events(records, span.code.blocks), place
+        at = records[lost[0]]
+        place = _End(int(at["surprise_bytes"]), int(at["decisions"]), int(at["symbol_bytes"]), is_lost=True)
+        return self.code.convert_events(records[: lost[0]], span.code.blocks), place
+
+    def read_streams(self, number: int) -> tuple[bytes, bytes]:
+        """The surprises and the symbols of a stretch, as far as they are there."""
+        return self._read_streams(self.span(number, number + 1))
+
+    def _read_streams(self, span: PathSpan) -> tuple[bytes, bytes]:
+        """The surprises and the symbols of one stretch."""
+        start, end = span.position, span.end_position
+        segment = self.file.find_segment(span.first)
+        if segment is None:
+            return (
+                self.file.read_bytes(FrameKind.SURPRISES, start.surprise_bytes, end.surprise_bytes),
+                self.file.read_bytes(FrameKind.SYMBOLS, start.symbol_bytes, end.symbol_bytes),
+            )
+        whole, surprises, symbols = self._decode(segment.first)
+        return (
+            _cut(surprises, whole.surprise_bytes, start.surprise_bytes, end.surprise_bytes),
+            _cut(symbols, whole.symbol_bytes, start.symbol_bytes, end.symbol_bytes),
         )
-        return StretchWalk(self.code, PathWalk(code, streams, start))
+
+    def _decode_segment(self, number: int) -> tuple[Position, bytes, bytes]:
+        """Where the segment begins that stretch `number` is in, and its surprises and symbols."""
+        segment = self.file.find_segment(number)
+        if segment is None or not 0 < segment.n_stretches <= len(self) - segment.first:
+            raise self.damage(number)
+        span = self.span(segment.first, segment.end)
+        start, end = span.position, span.end_position
+        sizes = (end.surprise_bytes - start.surprise_bytes, end.symbol_bytes - start.symbol_bytes)
+        if sizes != (segment.n_surprise_bytes, segment.n_symbol_bytes):
+            raise self.damage(number)
+        walk = span.start
+        state = PathState(span.code.blocks, walk.addresses, walk.blocks, walk.forgotten, walk.block, start, 0)
+        coded = np.frombuffer(segment.coded, np.uint8)
+        try:
+            found = decode_segment(
+                state, span.code.targets, self._convert(span)[0], PathSegment(coded, segment.n_blocks, 0, *sizes)
+            )
+        except ValueError as error:
+            raise self.damage(number) from error
+        surprises, symbols = found[0].tobytes(), found[1].tobytes()
+        if sum_streams(surprises, symbols) != segment.checksum:
+            raise self.damage(number)
+        return start, surprises, symbols
 
     def _end_at(self, head: np.void) -> Array:
         """An event that ends a walk at a checkpoint."""
         event = np.zeros(1, EVENT)
-        for name in ("surprise_bytes", "decisions", "symbol_bytes", "depth"):
+        for name in _POSITION:
             event[name] = head[name]
         event["block"], event["value"] = self.code.find(np.array([head["pc"]], np.uint64)), NOWHERE
         event["action"] = Action.END
@@ -175,3 +285,8 @@ class Stretches:
 def _is_at_end(record: np.void, facts: PathFacts) -> bool:
     names = ("surprise_bytes", "decisions", "symbol_bytes")
     return all(int(record[name]) == getattr(facts, name) for name in names)
+
+
+def _cut(data: bytes, first: int, start: int, end: int) -> bytes:
+    """From byte `start` up to `end` of a stream that `data` has from byte `first` on."""
+    return data[max(start - first, 0) : max(end - first, 0)]

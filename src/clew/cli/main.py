@@ -27,6 +27,7 @@ SUBCOMMANDS: Final = {
     "report": "Show the hottest functions, blocks, edges, lines, images or threads.",
     "dump": "Show in which order a thread executed its blocks.",
     "diff": "Compare two traces: what ran in one only, what not as often, where they part.",
+    "compact": "Make the trace of an ordered recording small.",
     "recover": "Finish the trace of a recording that was cut off.",
     "verify": "Prove a trace well-formed.",
     "export": "Write a trace in another tool's format.",

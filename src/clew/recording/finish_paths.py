@@ -29,7 +29,7 @@ from clew.store.path_frames import (
     iter_frames,
     read_payload,
 )
-from clew.store.path_index import FRAME, PLACE, PathFacts, PathIndex, append_index
+from clew.store.path_index import PLACE, PathFacts, PathIndex, append_index, list_frames
 
 __all__ = ["FinishedPath", "finish_paths"]
 
@@ -97,10 +97,7 @@ def _finish(
         ns=clock.start_ns,
         ns_per_tick=clock.ns_per_tick,
     )
-    table = np.zeros(len(frames), FRAME)
-    for name in ("kind", "stored_bytes", "content_bytes", "start", "size", "offset"):
-        table[name] = [getattr(frame, name) for frame in frames]
-    append_index(path, PathIndex(facts, table, places))
+    append_index(path, PathIndex(facts, list_frames(frames), places))
     return facts
 
 

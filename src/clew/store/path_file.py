@@ -20,6 +20,7 @@ from clew.protocol._generated import PATH_EVENT_RECORD
 from clew.store.path_checkpoints import STATE, Checkpoint, decode_checkpoints, unshuffle
 from clew.store.path_frames import Frame, FrameKind, read_payload
 from clew.store.path_index import PathFacts, PathIndex, read_index
+from clew.store.path_segments import StoredSegment, decode_stored
 
 __all__ = ["PathFile"]
 
@@ -82,7 +83,10 @@ class PathFile:
         return frames
 
     def read_bytes(self, kind: FrameKind, start: int, end: int) -> bytes:
-        """The bytes of a stream from `start` up to `end`, or up to where something is missing."""
+        """The bytes of a stream from `start` up to `end`, or up to where something is missing.
+
+        Those of stretches that were re-coded are missing: see `find_segment`.
+        """
         found = bytearray()
         for frame in self._find(kind, start, end):
             if frame.start > start + len(found):
@@ -90,6 +94,26 @@ class PathFile:
             content = self._read(frame)
             found += content[start + len(found) - frame.start : end - frame.start]
         return bytes(found)
+
+    def iter_bytes(self, kind: FrameKind, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """What is there of the bytes of a stream from `start` up to `end`, frame by frame: where it begins, and it."""
+        for frame in self._find(kind, start, end):
+            begin = max(start, frame.start)
+            yield begin, self._read(frame)[begin - frame.start : max(end - frame.start, 0)]
+
+    def iter_contents(self, kind: FrameKind) -> Iterator[tuple[Frame, bytes]]:
+        """All frames of a kind, uncompressed."""
+        for frame in self._frames[kind]:
+            yield frame, self._read(frame)
+
+    def find_segment(self, number: int) -> StoredSegment | None:
+        """The segment that stretch `number` is in; None if its streams are there as they were recorded."""
+        for frame in self._find(FrameKind.SEGMENTS, number, number + 1):
+            try:
+                return decode_stored(frame.start, frame.size, self._read(frame))
+            except ValueError as error:
+                raise self._damage(error) from error
+        return None
 
     def read_events(self, start: int, end: int) -> Array:
         """Events number `start` up to `end`, of dtype PATH_EVENT_RECORD."""

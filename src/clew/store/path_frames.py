@@ -4,8 +4,8 @@ Runs in the controller. A frame is a header of 36 bytes and a payload, compresse
 
     magic u32 | kind u16 | version u16 | start u64 | size u64 | stored_bytes u32 | content_bytes u32 | crc32 u32
 
-`start` and `size` say which bytes of a stream, which events or which checkpoints it holds, `stored_bytes` how long the
-payload is and `content_bytes` how long it is uncompressed. The checksum covers the header without itself, and the
+`start` and `size` say which bytes of a stream, which events, checkpoints or stretches it holds, `stored_bytes` how long
+the payload is and `content_bytes` how long it is uncompressed. The checksum covers the header without itself, and the
 payload. What the contents mean is written down in docs/format/paths.md.
 """
 
@@ -61,6 +61,8 @@ class FrameKind(IntEnum):
     """Rows of dtype `clew.store.path_checkpoints.STATE`, shuffled. `start` counts them."""
     INDEX = 5
     """The last one of a finished path: see `clew.store.path_index`."""
+    SEGMENTS = 6
+    """Some stretches, re-coded, in the place of their surprises and symbols: see `clew.store.path_segments`."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,9 @@ def encode_frame(kind: FrameKind, start: int, size: int, payload: bytes, content
     return header + zlib.crc32(payload, zlib.crc32(header)).to_bytes(4, "little") + payload
 
 
-def compress(content: bytes) -> bytes:
+def compress(content: bytes, level: int = LEVEL) -> bytes:
     """A payload."""
-    return zstandard.ZstdCompressor(level=LEVEL, write_content_size=False).compress(content)
+    return zstandard.ZstdCompressor(level=level, write_content_size=False).compress(content)
 
 
 def iter_frames(file: BinaryIO) -> Iterator[Frame]:

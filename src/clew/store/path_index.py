@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.store.path_checkpoints import shuffle, unshuffle
-from clew.store.path_frames import Frame, FrameKind, compress, encode_frame, read_header, read_payload
+from clew.store.path_frames import LEVEL, Frame, FrameKind, compress, encode_frame, read_header, read_payload
 
-__all__ = ["FRAME", "PLACE", "PathFacts", "PathIndex", "append_index", "read_index"]
+__all__ = ["FRAME", "PLACE", "PathFacts", "PathIndex", "append_index", "list_frames", "read_index"]
 
 Array = npt.NDArray[Any]
 
@@ -59,7 +59,8 @@ class PathFacts:
     """A path as a whole: the thread's, how much of what it executed, what is in the file.
 
     `decisions` were made behind the last surprise. `is_lost_at_end`: what came after the last event was dropped.
-    `tsc` was at `ns` (CLOCK_REALTIME), and another tick came every `ns_per_tick`.
+    `tsc` was at `ns` (CLOCK_REALTIME), and another tick came every `ns_per_tick`. `is_compact`: `clew compact` wrote
+    it.
     """
 
     pid: int
@@ -75,6 +76,7 @@ class PathFacts:
     tsc: int
     ns: int
     ns_per_tick: float
+    is_compact: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,15 @@ class PathIndex:
     places: Array
 
 
-def append_index(path: Path, index: PathIndex) -> None:
+def list_frames(frames: list[Frame]) -> Array:
+    """The index's table of frames."""
+    table = np.zeros(len(frames), FRAME)
+    for name in ("kind", "stored_bytes", "content_bytes", "start", "size", "offset"):
+        table[name] = [getattr(frame, name) for frame in frames]
+    return table
+
+
+def append_index(path: Path, index: PathIndex, level: int = LEVEL) -> None:
     """Make the file whole. Raises OSError if there is no room."""
     facts = json.dumps(asdict(index.facts)).encode("ascii")
     content = b"".join([len(facts).to_bytes(4, "little"), facts, shuffle(index.frames), shuffle(index.places)])
@@ -94,7 +104,7 @@ def append_index(path: Path, index: PathIndex) -> None:
         offset = file.seek(0, os.SEEK_END)
         size = len(index.frames)
         try:
-            file.write(encode_frame(FrameKind.INDEX, 0, size, compress(content), len(content)))
+            file.write(encode_frame(FrameKind.INDEX, 0, size, compress(content, level), len(content)))
             file.write(_TRAILER.pack(offset, _MAGIC))
             file.flush()
         except OSError:

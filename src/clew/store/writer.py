@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +19,7 @@ from clew.store.manifest import MANIFEST_NAME, Manifest
 from clew.store.row_groups import iter_row_groups
 from clew.store.schema import OPTIONAL_TABLES, SCHEMAS
 
-__all__ = ["PART_ROWS", "TraceWriter"]
+__all__ = ["PART_ROWS", "TraceWriter", "publish", "save_names", "write_part"]
 
 PART_ROWS: Final = 1 << 18
 
@@ -72,17 +73,7 @@ class TraceWriter:
         part = Path(name) / f"part-{len(parts):05}.parquet"
         path = self._directory / part
         path.parent.mkdir(exist_ok=True)
-        schema = SCHEMAS[name]
-        options = {
-            "compression": "zstd",
-            "compression_level": 1,
-            "use_dictionary": [column for column in schema.names if column in _DICTIONARY_COLUMNS],
-            "column_encoding": dict.fromkeys(_DELTA_COLUMNS.get(name, ()), "DELTA_BINARY_PACKED") or None,
-            "write_statistics": [column for column in schema.names if column in _STATISTICS_COLUMNS],
-        }
-        with self._publish(path) as file, pq.ParquetWriter(file, schema, **options) as writer:
-            for group in iter_row_groups(tables):
-                writer.write_table(group, row_group_size=group.num_rows)
+        write_part(path, name, tables)
         parts.append(part.as_posix())
         self._tables[name]["rows"] += sum(table.num_rows for table in tables)
 
@@ -94,7 +85,7 @@ class TraceWriter:
                 self._write_part(name)
         tables = {name: table for name, table in self._tables.items() if table["parts"]}
         text = dataclasses.replace(manifest, tables=tables).to_json()
-        with self._publish(self._directory / MANIFEST_NAME) as file:
+        with publish(self._directory / MANIFEST_NAME) as file:
             file.write(text.encode())
 
     def discard(self) -> None:
@@ -107,15 +98,45 @@ class TraceWriter:
             with contextlib.suppress(OSError):
                 (self._directory / name).rmdir()
 
-    @contextlib.contextmanager
-    def _publish(self, path: Path) -> Any:
-        """A file to write that becomes `path` when all of it is there."""
-        unfinished = path.with_name(f".{path.name}.unfinished")
-        try:
-            with open(unfinished, "wb") as file:
-                yield file
-            os.replace(unfinished, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
-            raise
+
+def write_part(path: Path, name: str, tables: list[pa.Table], *, is_safe: bool = False) -> None:
+    """Write a part of the table `name` by rename; `is_safe`: so that it is on the disk before. Raises OSError."""
+    schema = SCHEMAS[name]
+    options = {
+        "compression": "zstd",
+        "compression_level": 1,
+        "use_dictionary": [column for column in schema.names if column in _DICTIONARY_COLUMNS],
+        "column_encoding": dict.fromkeys(_DELTA_COLUMNS.get(name, ()), "DELTA_BINARY_PACKED") or None,
+        "write_statistics": [column for column in schema.names if column in _STATISTICS_COLUMNS],
+    }
+    with publish(path, is_safe=is_safe) as file, pq.ParquetWriter(file, schema, **options) as writer:
+        for group in iter_row_groups(tables):
+            writer.write_table(group, row_group_size=group.num_rows)
+
+
+@contextlib.contextmanager
+def publish(path: Path, *, is_safe: bool = False) -> Iterator[BinaryIO]:
+    """A file to write that becomes `path` when all of it is there; `is_safe`: on the disk."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        with open(unfinished, "wb") as file:
+            yield file
+            if is_safe:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(unfinished, path)
+        if is_safe:
+            save_names(path.parent)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+def save_names(directory: Path) -> None:
+    """Have the names of the files in a directory on the disk. Raises OSError."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,56 @@
+"""Writes a path's file anew, frame by frame, with time to make it small.
+
+Runs in the controller. Knows frames, not what is in them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.store.path_frames import LEVEL, Frame, FrameKind, compress, encode_frame
+from clew.store.path_index import PathFacts, PathIndex, append_index, list_frames
+
+__all__ = ["THOROUGH_LEVEL", "PathRewriter"]
+
+THOROUGH_LEVEL: Final = 19
+"""Of zstd: nobody waits."""
+
+
+class PathRewriter:
+    """Writes the file at `path`, which must not be in use. Leaving the context closes it. Raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = open(path, "wb")  # noqa: SIM115 - closed with the context
+        self._frames: list[Frame] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def add(self, kind: FrameKind, start: int, size: int, content: bytes) -> None:
+        """Append a frame."""
+        is_coded = kind == FrameKind.SEGMENTS
+        payloads = [compress(content, level) for level in ((LEVEL,) if is_coded else (LEVEL, THOROUGH_LEVEL))]
+        payload = min(payloads, key=len)
+        offset = self._file.tell()
+        self._file.write(encode_frame(kind, start, size, payload, len(content)))
+        self._frames.append(Frame(kind, start, size, len(payload), len(content), offset))
+
+    def finish(self, facts: PathFacts, places: npt.NDArray[np.void]) -> int:
+        """Make the file whole, and safe on the disk; its size."""
+        self._file.close()
+        append_index(self.path, PathIndex(facts, list_frames(self._frames), places), THOROUGH_LEVEL)
+        with open(self.path, "rb") as file:
+            os.fsync(file.fileno())
+        return self.path.stat().st_size
