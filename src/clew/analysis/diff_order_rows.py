@@ -47,6 +47,7 @@ def _describe_threads(diff: TraceDiff, threads: OrderOfThreads) -> Row:
             }
     return {
         "start": threads.start,
+        "without_c_library": threads.has_left_out,
         "end": threads.end,
         "last": None if threads.last is None else places[0][threads.last],
         **sides,
