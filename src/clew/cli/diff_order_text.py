@@ -99,7 +99,7 @@ def _print_parting(console: Console, number: int, parting: Row) -> None:
     behind = "part at once" if last is None else f"part behind {_place_with_image(last)}"
     print_line(console, f"{number}. {behind}, at instruction {at}")
     if parting["calls"]:
-        calls = [place_name(call) for call in parting["calls"][:_MAX_CALLS]]
+        calls = [_place_with_line(call) for call in parting["calls"][:_MAX_CALLS]]
         more = ["…"] if parting["n_calls"] > len(calls) else []
         print_line(console, f"   called from {', '.join([*calls, *more])}")
     for side, title in _TITLES.items():
@@ -115,7 +115,7 @@ def _name_way(side: Row) -> str:
     ran = side["ran"]
     if ran is not None and not ran["execution"] and not ran["instruction"]:
         return "goes straight on"
-    places = [place_name(place) for place in side["next"]]
+    places = [_place_with_line(place) for place in side["next"]]
     told = " → ".join([*places, "…"])
     return told if ran is None else f"{told}  ({format_counted(ran['instruction'], 'instructions')})"
 
@@ -144,9 +144,19 @@ def _name_end(threads: Row) -> str:
 
 def _place_with_image(row: Row) -> str:
     name = place_name(row)
-    if row["symbol"] is None or row["image"] is None or row["offset"] is None:
-        return name
-    return f"{name} ({image_name(row['image'])}+{row['offset']})"
+    more = [] if row["line"] is None else [_short_line(row["line"])]
+    if row["symbol"] is not None and row["image"] is not None and row["offset"] is not None:
+        more.insert(0, f"{image_name(row['image'])}+{row['offset']}")
+    return f"{name} ({', '.join(more)})" if more else name
+
+
+def _place_with_line(row: Row) -> str:
+    return place_name(row) + ("" if row["line"] is None else f" ({_short_line(row['line'])})")
+
+
+def _short_line(line: str) -> str:
+    """A line of a file without the file's folders."""
+    return line.rsplit("/", 1)[-1]
 
 
 def _numbers(sides: list[Row]) -> str:
