@@ -46,7 +46,14 @@ NEVER = "999999"
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
     (folder / "program.c").write_text(SOURCE)
-    flags = ["-O1", "-fno-inline", "-Wl,--build-id", "-pthread", *(["-static"] if request.param == "static" else [])]
+    flags = [
+        "-g",
+        "-O1",
+        "-fno-inline",
+        "-Wl,--build-id",
+        "-pthread",
+        *(["-static"] if request.param == "static" else []),
+    ]
     subprocess.run(["gcc", *flags, "-o", folder / "program", folder / "program.c"], check=True)
     return folder / "program"
 
@@ -83,6 +90,8 @@ def test_one_call_more(program: Path, tmp_path: Path) -> None:
     assert parting["a"]["ran"] == {"instruction": 0, "execution": 0}
     assert parting["b"]["ran"]["instruction"] > 2
     assert "odd" in symbols(parting["b"]["next"])
+    line = 1 + SOURCE.splitlines().index("        if (i == when) odd(i);")
+    assert parting["last"]["line"] == f"{program.parent / 'program.c'}:{line}"
     assert parting["n_calls"] >= len(parting["calls"]) > 0
     # The numbers are those of the path: behind the parting it executes what is told.
     for side, path in (("a", a), ("b", b)):
@@ -103,12 +112,17 @@ def test_all_code_of_the_same_run(program: Path, tmp_path: Path) -> None:
     a, b = (record(program, tmp_path / name, "001000", "000500", "-") for name in ("a", "b"))
     (threads,) = order(a, b)
     assert (threads["start"], threads["end"], threads["partings"]) == ("main", "together", [])
-    (itself,) = order(a, a, start="0")
+    (itself,) = order(a, a, start="0", only="*")
     assert (itself["start"], itself["end"], itself["partings"]) == ("0", "together", [])
     assert itself["a"]["end"]["instruction"] == itself["a"]["instructions"]
     run = runs.run(runs.clew_command("diff", "--exit-code", a, a))
     assert (run.status, run.stderr) == (0, b"")
-    assert b"in the same order from main on\n" in run.stdout
+    conclusion = run.stdout.decode().splitlines()[-1]
+    is_static = "libc.so.6" not in run.stdout.decode()
+    assert conclusion.endswith("from main on" + ("" if is_static else ", without the C library"))
+    assert threads["without_c_library"] is not is_static
+    (everything,) = order(a, a, only="*")
+    assert (everything["without_c_library"], everything["end"]) == (False, "together")
 
 
 def test_another_end(program: Path, tmp_path: Path) -> None:
@@ -149,7 +163,9 @@ def test_what_is_printed(program: Path, tmp_path: Path) -> None:
     assert (run.status, run.stderr) == (0, b"")
     text = run.stdout.decode()
     assert ", from main on\n" in text
-    assert "\n1. part behind main+0x" in text and "\n   A  goes straight on\n" in text and " → odd → " in text
+    whole = runs.run(runs.clew_command("diff", a, b)).stdout
+    assert whole.count(b"part behind main+0x") == 1
+    assert "\n1. part behind main+0x" in text and "\n   A  goes straight on\n" in text and " → odd (program.c:" in text
     run = runs.run(runs.clew_command("diff", "--json", "--partings", "0", a, b))
     assert json.loads(run.stdout)["order"] is None
     for options, said in (

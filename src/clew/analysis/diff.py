@@ -99,7 +99,8 @@ class TraceDiff:
 
         Of each pair of threads at most so many partings. `start` is a place, `[IMAGE!]SYMBOL[:N]` or
         `IMAGE+0xOFFSET[:N]`, at the execution N of which both are begun, or `0` for their first instruction; by default
-        it is `main`, or where the program's file is entered. With `only`, a glob, code of other images is left out.
+        it is `main`, or where the program's file is entered. With `only`, a glob, just code of these images is
+        compared, else all but that of the C library, since what it does hangs on where data lies.
         Raises ClewError where a path can't be read, or nothing is at `start`.
         """
         from clew.analysis.diff_order import compare_order

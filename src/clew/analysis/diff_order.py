@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -33,10 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_CALLS", "FoundParting", "OrderOfThreads", "SideOfParting", "compare_order"]
 
-MAX_CALLS = 32
+MAX_CALLS: Final = 32
 """So many open calls are told, the innermost."""
 
-_N_NEXT = 4
+C_LIBRARY: Final = ("libc.so*", "libc-*.so", "ld-*.so*", "ld.so", "[[]vdso]")
+"""Whose code is left out unless told otherwise: what it does hangs on where data lies and on the environment."""
+
+_N_NEXT: Final = 4
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ class FoundParting:
 @dataclass(frozen=True)
 class OrderOfThreads:
     """Two threads compared, or one that has no like. `start` is what both were begun at, in words, None if neither was
-    compared; `starts` and `ends` are numbers of executions and instructions of both.
+    compared; `starts` and `ends` are numbers of executions and instructions of both. `has_left_out` says whether code
+    of the C library was left out.
 
     `end` is how the comparison ended: that of an `End`, `lost_in_a`, `lost_in_b`, or None if there was none. `last` is
     the last piece (a row of A's) that both ran in front of the end.
@@ -71,6 +75,7 @@ class OrderOfThreads:
 
     paths: tuple[ThreadPath | None, ThreadPath | None]
     start: str | None
+    has_left_out: bool
     starts: tuple[PathPlace, PathPlace] | None
     partings: list[FoundParting]
     end: str | None
@@ -82,7 +87,7 @@ def compare_order(diff: TraceDiff, limit: int, start: str | None, images: str | 
     """Compare the threads of two traces of mode full, each up to `limit` partings.
 
     It is begun at `start`, as `parse_start` has it, or BEGINNING; unless told at `main`. With `images`, a glob, only
-    code of these is compared. Raises UsageError where nothing is at `start` in both.
+    code of these is compared, else all but that of C_LIBRARY. Raises UsageError where nothing is at `start` in both.
     """
     comparison = _Comparison(diff, limit, start, images)
     found = list(comparison.compare())
@@ -96,17 +101,22 @@ class _Comparison:
         self.diff, self.limit = diff, limit
         self.text = start
         self.start: Start | None = None if start in (None, BEGINNING) else parse_start(str(start))
-        self.is_compared = None if images is None else self._find_compared(images)
+        self.only = images
+        self.is_compared = self._find_compared(images)
 
-    def _find_compared(self, images: str) -> Array:
-        """By number of a piece whether it is in one of these images, in either trace."""
-        is_compared = np.zeros(len(self.diff.blocks.is_comparable), bool)
+    def _find_compared(self, images: str | None) -> Array | None:
+        """By number of a piece whether it is looked at, in either trace; None if all are."""
+        is_compared = np.ones(len(self.diff.blocks.is_comparable), bool)
         for code, pieces in zip(self.diff.code, self.diff.pieces, strict=True):
-            own = find_images(code, images)[code.arrays.block_image[pieces.block]]
-            is_compared[pieces.number[own]] = True
-        if not is_compared.any():
+            image = code.arrays.block_image[pieces.block]
+            patterns = C_LIBRARY if images is None else (images,)
+            is_named = np.logical_or.reduce([find_images(code, pattern) for pattern in patterns])[image]
+            is_compared[pieces.number[is_named if images is None else ~is_named]] = False
+        if is_compared.any():
+            return None if is_compared.all() else is_compared
+        if images is not None:
             raise UsageError(f"--only {images}: no code ran in an image of this name")
-        return is_compared
+        return None
 
     def compare(self) -> Iterator[OrderOfThreads]:
         tables = [trace.read("processes", ["process_id", "executable"]) for trace in self.diff.traces]
@@ -133,11 +143,12 @@ class _Comparison:
     def _compare_threads(
         self, a: ThreadPath | None, b: ThreadPath | None, executables: tuple[str, str], *, is_first: bool
     ) -> OrderOfThreads:
+        has_left_out = self.only is None and self.is_compared is not None
         if a is None or b is None:
-            return OrderOfThreads((a, b), None, None, [], None, None, None)
+            return OrderOfThreads((a, b), None, has_left_out, None, [], None, None, None)
         word, starts = self._find_starts(a, b, executables, is_first=is_first)
         if starts is None:
-            return OrderOfThreads((a, b), None, None, [], None, None, None)
+            return OrderOfThreads((a, b), None, has_left_out, None, [], None, None, None)
         both = tuple(
             PieceSequence(path, code, pieces, start.execution, start.skipped, self.is_compared)
             for path, code, pieces, start in zip((a, b), self.diff.code, self.diff.pieces, starts, strict=True)
@@ -157,7 +168,9 @@ class _Comparison:
                 end = f"lost_in_{name}"
         last = sides[0].find(sides[0].ahead.position - 1)
         ends = (sides[0].find_place(sides[0].ahead.position), sides[1].find_place(sides[1].ahead.position))
-        return OrderOfThreads((a, b), word, begun, partings, end, ends, None if last is None else last.piece)
+        return OrderOfThreads(
+            (a, b), word, has_left_out, begun, partings, end, ends, None if last is None else last.piece
+        )
 
     def _find_starts(
         self, a: ThreadPath, b: ThreadPath, executables: tuple[str, str], *, is_first: bool

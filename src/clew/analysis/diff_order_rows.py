@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from clew.analysis.diff_order import FoundParting, OrderOfThreads
+from clew.analysis.diff_order_lines import add_lines
 from clew.analysis.diff_rows import describe_pieces
 from clew.analysis.places import describe_blocks, place_of
 from clew.analysis.thread_path import PathPlace, ThreadPath
@@ -26,12 +27,16 @@ _SIDES: Final = ("a", "b")
 
 def describe_order(diff: TraceDiff, order: list[OrderOfThreads]) -> list[Row]:
     """A row for each pair of threads, as `clew diff --json` has it."""
-    return [_describe_threads(diff, threads) for threads in order]
+    places = [_find_places(diff, threads) for threads in order]
+    calls = [_find_calls(diff, threads) for threads in order]
+    returns = [row for of_threads in calls for row in of_threads.values()]
+    for side, trace in enumerate(diff.traces):
+        told = [row for of_threads in places for row in of_threads[side].values()]
+        add_lines(trace, told, returns if side == 0 else ())
+    return [_describe_threads(*of_threads) for of_threads in zip(order, places, calls, strict=True)]
 
 
-def _describe_threads(diff: TraceDiff, threads: OrderOfThreads) -> Row:
-    places = _find_places(diff, threads)
-    calls = _find_calls(diff, threads)
+def _describe_threads(threads: OrderOfThreads, places: tuple[dict[int, Row], ...], calls: dict[int, Row]) -> Row:
     sides: Row = {}
     for side, name in enumerate(_SIDES):
         path = threads.paths[side]
@@ -47,6 +52,7 @@ def _describe_threads(diff: TraceDiff, threads: OrderOfThreads) -> Row:
             }
     return {
         "start": threads.start,
+        "without_c_library": threads.has_left_out,
         "end": threads.end,
         "last": None if threads.last is None else places[0][threads.last],
         **sides,

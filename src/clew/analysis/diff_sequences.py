@@ -81,8 +81,9 @@ class PieceSequence:
                 is_kept = np.ones(len(numbers), bool) if self._is_compared is None else self._is_compared[numbers]
                 if is_first:
                     is_kept[:skipped] = False
-                kept = np.flatnonzero(is_kept)
-                numbers = numbers[kept]
+                if not is_kept.all():
+                    kept = np.flatnonzero(is_kept)
+                    numbers = numbers[kept]
             is_first = False
             yield _CodeChunk(numbers, blocks, kept)
 

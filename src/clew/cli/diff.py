@@ -40,7 +40,11 @@ _SUBJECTS = ["function", "block", "edge"]
     help="Compare the order from [IMAGE!]SYMBOL[:N] or IMAGE+0xOFFSET[:N] on, at execution N of it; 0 is each thread's "
     "beginning. Default main, or where the program's file is entered.",
 )  # fmt: skip
-@click.option("--only", metavar="IMAGE", help="Compare the order of code in images of this name only, a glob.")
+@click.option(
+    "--only",
+    metavar="IMAGE",
+    help="Compare the order of code in images of this name, a glob. Default all but the C library.",
+)
 @click.option("--exit-code", is_flag=True, help="Exit with 3 if they differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.argument("path_a", metavar="A", type=click.Path(path_type=Path))

@@ -26,7 +26,8 @@ def print_order(console: Console, order: list[Row]) -> None:
     same = [threads for threads in order if _is_same(threads)]
     if len(order) == 1 and same:
         _print_title(console, "order")
-        print_line(console, f"{_name_start(same[0])}the same from there to the end: {_count_executions(same)}")
+        start = _name_start(same[0])
+        print_line(console, f"{start + ': ' if start else ''}the same up to the end, {_count_executions(same)}")
         return
     if same:
         _print_title(console, "order")
@@ -47,8 +48,7 @@ def conclude_order(order: list[Row]) -> str:
 
 def name_order(order: list[Row]) -> str:
     """What is the same of two traces whose threads do not part."""
-    start = _name_start(order[0])
-    return "in the same order" + (f" {start.removesuffix(': ')}" if start else "")
+    return f"in the same order {_name_start(order[0])}".rstrip()
 
 
 def place_name(row: Row | None) -> str:
@@ -74,7 +74,9 @@ def _print_title(console: Console, title: str) -> None:
 
 
 def _name_start(threads: Row) -> str:
-    return "" if threads["start"] in (None, "0") else f"from {threads['start']} on: "
+    """From where on it was compared, and without what."""
+    start = [] if threads["start"] in (None, "0") else [f"from {threads['start']} on"]
+    return ", ".join([*start, *(["without the C library"] if threads["without_c_library"] else [])])
 
 
 def _count_executions(same: list[Row]) -> str:
@@ -84,8 +86,8 @@ def _count_executions(same: list[Row]) -> str:
 
 def _print_threads(console: Console, threads: Row) -> None:
     names = " | ".join("-" if threads[side] is None else str(threads[side]["tid"]) for side in _TITLES)
-    start = "" if threads["start"] in (None, "0") else f", from {threads['start']} on"
-    _print_title(console, f"order of thread {names}{start}")
+    start = _name_start(threads)
+    _print_title(console, f"order of thread {names}" + (f", {start}" if start else ""))
     for number, parting in enumerate(threads["partings"], 1):
         _print_parting(console, number, parting)
     print_line(console, _name_end(threads))
@@ -97,7 +99,7 @@ def _print_parting(console: Console, number: int, parting: Row) -> None:
     behind = "part at once" if last is None else f"part behind {_place_with_image(last)}"
     print_line(console, f"{number}. {behind}, at instruction {at}")
     if parting["calls"]:
-        calls = [place_name(call) for call in parting["calls"][:_MAX_CALLS]]
+        calls = [_place_with_line(call) for call in parting["calls"][:_MAX_CALLS]]
         more = ["…"] if parting["n_calls"] > len(calls) else []
         print_line(console, f"   called from {', '.join([*calls, *more])}")
     for side, title in _TITLES.items():
@@ -113,7 +115,7 @@ def _name_way(side: Row) -> str:
     ran = side["ran"]
     if ran is not None and not ran["execution"] and not ran["instruction"]:
         return "goes straight on"
-    places = [place_name(place) for place in side["next"]]
+    places = [_place_with_line(place) for place in side["next"]]
     told = " → ".join([*places, "…"])
     return told if ran is None else f"{told}  ({format_counted(ran['instruction'], 'instructions')})"
 
@@ -142,9 +144,19 @@ def _name_end(threads: Row) -> str:
 
 def _place_with_image(row: Row) -> str:
     name = place_name(row)
-    if row["symbol"] is None or row["image"] is None or row["offset"] is None:
-        return name
-    return f"{name} ({image_name(row['image'])}+{row['offset']})"
+    more = [] if row["line"] is None else [_short_line(row["line"])]
+    if row["symbol"] is not None and row["image"] is not None and row["offset"] is not None:
+        more.insert(0, f"{image_name(row['image'])}+{row['offset']}")
+    return f"{name} ({', '.join(more)})" if more else name
+
+
+def _place_with_line(row: Row) -> str:
+    return place_name(row) + ("" if row["line"] is None else f" ({_short_line(row['line'])})")
+
+
+def _short_line(line: str) -> str:
+    """A line of a file without the file's folders."""
+    return line.rsplit("/", 1)[-1]
 
 
 def _numbers(sides: list[Row]) -> str:
