@@ -64,9 +64,8 @@ def test_paths_lead_where_was_counted(program: Program, tmp_path: Path, request:
 def spinning(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """A recording in mode full of a program that is busy until a file is there; and that file."""
     stop = folder / "stop"
-    target = ["/usr/bin/python3", "-I", "-S", "-c", SPIN, str(stop)]
-    words = ["record", "-q", "-o", folder / "t", "--mode", "full", *options, "--", *target]
-    command = runs.clew_command(*words)
+    target = ("/usr/bin/python3", "-I", "-S", "-c", SPIN, str(stop))
+    command = runs.clew_command("record", "-q", "-o", folder / "t", "--mode", "full", *options, "--", *target)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=runs.environment(), start_new_session=True)
     try:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
@@ -224,6 +223,20 @@ def test_times_rise_along_a_path(exact: clew.Trace) -> None:
     assert found == sorted(found)
     assert path.find_time(0).execution == 0
     assert 0 < found[-1] <= path.block_executions
+
+
+@pytest.mark.usefixtures("programs")
+def test_verify_finds_a_path_that_leads_elsewhere(tmp_path: Path) -> None:
+    runs.record([find("calls").path], tmp_path / "t", "--mode", "full")
+    assert runs.run(runs.clew_command("verify", tmp_path / "t")).status == 0
+    trace = clew.Trace(tmp_path / "t")
+    path = tmp_path / "t" / trace.paths["file"].to_pylist()[0]
+    content = bytearray(path.read_bytes())
+    content[60] ^= 1
+    path.write_bytes(content)
+    run = runs.run(runs.clew_command("verify", tmp_path / "t"))
+    assert run.status == 1
+    assert b"paths lead through blocks as often as was counted" in run.stdout
 
 
 def dump(trace: clew.Trace, *words: str) -> runs.Run:
