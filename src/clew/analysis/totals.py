@@ -120,7 +120,7 @@ def _describe_exit(row: dict[str, Any]) -> dict[str, int | None]:
 def _describe_threads(trace: Trace) -> dict[int, list[dict[str, Any]]]:
     """Threads by process_id."""
     threads: dict[int, list[dict[str, Any]]] = {}
-    n_tags = _count_tags(trace)
+    n_tags, stored_bytes = _count_tags(trace), _stored_bytes(trace)
     for row in trace.threads.to_pylist():
         threads.setdefault(row["process_id"], []).append(
             {
@@ -129,7 +129,7 @@ def _describe_threads(trace: Trace) -> dict[int, list[dict[str, Any]]]:
                 "instructions": row["instructions"],
                 "block_executions": row["block_executions"],
                 "tags": n_tags.get((row["process_id"], row["tid"]), 0),
-                "stored_bytes": 0,
+                "stored_bytes": stored_bytes.get((row["process_id"], row["tid"], row["start_ns"]), 0),
                 "end": row["end"],
                 "start_ns": row["start_ns"],
                 "end_ns": row["end_ns"],
@@ -137,6 +137,12 @@ def _describe_threads(trace: Trace) -> dict[int, list[dict[str, Any]]]:
             }
         )
     return threads
+
+
+def _stored_bytes(trace: Trace) -> dict[tuple[int, int, int], int]:
+    """Bytes of each thread's ordered path, by process_id, tid and start_ns."""
+    rows = trace.paths.to_pylist()
+    return {(row["process_id"], row["tid"], row["start_ns"]): row["stored_bytes"] for row in rows}
 
 
 def _count_tags(trace: Trace) -> dict[tuple[int, int], int]:

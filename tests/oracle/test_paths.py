@@ -1,0 +1,78 @@
+"""Mode full: the path of a thread, unfolded, is the sequence of single-stepping, instruction by instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+import clew
+from tests.e2e import runs
+from tests.oracle.steps import single_step
+from tests.oracle.test_exact import programs_with
+from tests.oracle.truth import Decoder, Instruction, Truth
+from tests.programs.build import Program
+
+# Each way in which control goes on, and code that changes: the others are stress.
+QUICK = {
+    *("bare_exit", "calls.nopie", "recursion.static", "virtual_calls.static", "switch_table.nopie", "computed_goto"),
+    *("loop_instructions", "string_instructions", "overlapping", "push_ret", "changed_return", "coroutines"),
+    *("long_jumps", "first_targets", "nested_loops", "context_make", "enter_levels", "indirect_operands", "lock_jump"),
+    *("signal_fixup", "signal_return", "signal_long_jump", "signal_context", "signal_stack", "fatal_segv"),
+    *("code_rewritten", "code_faults", "code_flags_rewritten"),
+}
+
+
+def stepped_instructions(truth: Truth) -> Iterator[tuple[int, bytes]]:
+    """Address and bytes of what ran, in order; what only waited for a handler, or faulted, did not."""
+    for instruction, has_run, _ in truth.path:
+        if has_run:
+            yield instruction.pc, instruction.code
+
+
+def recorded_instructions(trace: clew.Trace) -> Iterator[tuple[int, bytes]]:
+    """The same of a trace's first thread."""
+    decoder = Decoder()
+    blocks: dict[int, list[Instruction]] = {}
+    for row in trace.blocks.select(["block_id", "app_pc", "bytes"]).to_pylist():
+        listed = blocks[row["block_id"]] = []
+        at = 0
+        while at < len(row["bytes"]):
+            listed.append(decoder.decode(row["app_pc"] + at, row["bytes"][at:]))
+            at += max(len(listed[-1].code), 1)
+    for block_id in trace.path():
+        for instruction in blocks[block_id]:
+            yield instruction.pc, instruction.code
+
+
+def check(command: runs.Command, folder: Path) -> None:
+    """Step and record a command; the orders of execution must be the same."""
+    stepped, steps = single_step(command, folder)
+    trace = folder / "trace.clew"
+    assert runs.record(command, trace, "--mode", "full", fixed_layout=True) == stepped
+    runs.read(trace)
+    pairs = zip_longest(stepped_instructions(Truth(steps)), recorded_instructions(clew.Trace(trace)))
+    for number, (expected, found) in enumerate(pairs):
+        assert expected == found, f"instruction {number}: stepped {_tell(expected)}, recorded {_tell(found)}"
+
+
+def _tell(instruction: tuple[int, bytes] | None) -> str:
+    return "nothing" if instruction is None else f"{instruction[0]:#x} {instruction[1].hex()}"
+
+
+LONG = (pytest.mark.stress, pytest.mark.timeout(1000))
+PROGRAMS = [
+    pytest.param(program, id=program.name, marks=() if program.name in QUICK else LONG)
+    for trait in ("oracle", "oracle-instructions", "oracle-long")
+    for program in programs_with(trait)
+]
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program(program: Program, tmp_path: Path) -> None:
+    if program.missing:
+        pytest.skip(f"this machine has no {', '.join(program.missing)}")
+    check([program.path], tmp_path)
