@@ -22,7 +22,7 @@ from clew.store.path_segments import MAX_SEGMENT_BLOCKS, StoredSegment, encode_s
 
 __all__ = ["is_same_path", "write_compact"]
 
-SEGMENT_EXECUTIONS: Final = 1 << 23
+SEGMENT_EXECUTIONS: Final = 1 << 22
 """A segment ends at the first checkpoint behind so many blocks: reading one takes some tenths of a second."""
 MAX_STRETCH_EXECUTIONS: Final = 1 << 25
 """A stretch of more is as quick to read as that only where it was recorded."""

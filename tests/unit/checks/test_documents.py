@@ -18,6 +18,7 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/format/trace.md",
+    "docs/format/paths.md",
     "docs/statistics.md",
     "docs/diff.md",
     "bench/README.md",

@@ -1,0 +1,254 @@
+"""`clew compact`: the same paths in a fraction of the room, wherever it is cut off."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from clew.analysis import compact, compact_path
+from clew.analysis.trace import Trace
+from clew.errors import TraceDamagedError
+from clew.store.path_frames import FrameKind, encode_frame, iter_frames
+from tests.e2e import runs
+
+SEGMENT_EXECUTIONS = 1 << 14
+
+THREADS = """
+#include <pthread.h>
+static volatile unsigned sum[3];
+static void *work(void *number)
+{
+    unsigned *at = (unsigned *)number, seed = 7;
+    for (int i = 0; i < 30000; i++) {
+        seed = seed * 1103515245u + 12345u;
+        if (seed & 0x10000)
+            *at += 1;
+    }
+    return 0;
+}
+int main(void)
+{
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], 0, work, (void *)&sum[i]);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], 0);
+    return 0;
+}
+"""
+
+
+class Cut(BaseException):
+    """The end of the program that compacts, at once."""
+
+
+@pytest.fixture(scope="module")
+def gzip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of gzip, with some stretches."""
+    folder = tmp_path_factory.mktemp("compact")
+    text = folder / "text"
+    lines = (b"%d %d\n" % (n * n % 9973, n * 7919 % 10007) for n in range(3_000))
+    text.write_bytes(b"".join(lines))
+    trace = folder / "gzip.clew"
+    assert runs.record(["gzip", "-9c", text], trace, "--mode", "full").status == 0
+    return trace
+
+
+@pytest.fixture(autouse=True)
+def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact_path, "SEGMENT_EXECUTIONS", SEGMENT_EXECUTIONS)
+
+
+@pytest.fixture
+def trace(gzip: Path, tmp_path: Path) -> Path:
+    """A trace of gzip that may be changed."""
+    return Path(shutil.copytree(gzip, tmp_path / "gzip.clew"))
+
+
+def all_blocks(trace: Path) -> dict[tuple[int, int], npt.NDArray[np.int64]]:
+    """The ids of the blocks that each thread executed."""
+    opened = Trace(trace)
+    rows = opened.paths.to_pylist()
+    return {(row["pid"], row["tid"]): opened.path(row["tid"], pid=row["pid"]).blocks() for row in rows}
+
+
+def assert_same(one: Path, other: Path) -> None:
+    expected, found = all_blocks(one), all_blocks(other)
+    assert list(expected) == list(found)
+    for thread, blocks in expected.items():
+        assert len(blocks) > 0 and np.array_equal(blocks, found[thread]), thread
+
+
+def stored_bytes(trace: Path) -> int:
+    """What the table says that paths take; it has to be so."""
+    rows = Trace(trace).paths.to_pylist()
+    sizes = [(trace / row["file"]).stat().st_size for row in rows]
+    assert sizes == [row["stored_bytes"] for row in rows]
+    return sum(sizes)
+
+
+def path_files(trace: Path) -> set[str]:
+    return {f"paths/{path.name}" for path in (trace / "paths").iterdir() if "parquet" not in path.name}
+
+
+def test_a_compact_trace_is_the_same_and_smaller(gzip: Path, trace: Path) -> None:
+    run = runs.run(runs.clew_command("compact", trace))
+    assert run.status == 0 and b"bit an instruction instead of" in run.stderr
+    assert_same(gzip, trace)
+    assert stored_bytes(trace) < 0.7 * stored_bytes(gzip)
+    assert path_files(trace) == {row["file"] for row in Trace(trace).paths.to_pylist()}
+
+
+def test_seeks_agree(gzip: Path, trace: Path) -> None:
+    compact.compact_trace(trace)
+    one, other = Trace(gzip).path(), Trace(trace).path()
+    assert [other.stretches.file.find_segment(number) is None for number in range(3)].count(False)
+    for part in range(1, 20):
+        place = other.find_instruction(other.instructions * part // 20)
+        assert place == one.find_instruction(one.instructions * part // 20)
+        assert np.array_equal(other.blocks(place.execution, 500), one.blocks(place.execution, 500))
+        assert np.array_equal(other.calls_at(place), one.calls_at(place))
+    time_ns = (one.time_at(place) + one.time_at(one.find_instruction(1))) // 2
+    assert other.find_time(time_ns) == one.find_time(time_ns)
+    block_id = int(one.blocks(place.execution, 1)[0])
+    assert other.find_execution(block_id, 10) == one.find_execution(block_id, 10)
+
+
+def test_threads(tmp_path: Path) -> None:
+    source, program = tmp_path / "threads.c", tmp_path / "threads"
+    source.write_text(THREADS)
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", program, source], check=True)
+    trace, copy = tmp_path / "threads.clew", tmp_path / "copy.clew"
+    assert runs.record([program], trace, "--mode", "full").status == 0
+    run = runs.run(runs.clew_command("compact", "-o", copy, trace))
+    assert run.status == 0 and len(Trace(copy).paths) == 4
+    assert_same(trace, copy)
+    assert stored_bytes(copy) < stored_bytes(trace)
+
+
+def test_compacting_again_changes_nothing(trace: Path) -> None:
+    compact.compact_trace(trace)
+    size = stored_bytes(trace)
+    again = compact.compact_trace(trace)
+    assert (again.n_compact, again.n_before, again.n_kept) == (0, 1, 0) and stored_bytes(trace) == size
+    run = runs.run(runs.clew_command("compact", trace))
+    assert run.status == 0 and b"is compact already" in run.stderr
+
+
+def test_quiet(trace: Path) -> None:
+    run = runs.run(runs.clew_command("compact", "-q", "--no-check", trace))
+    assert (run.status, run.stdout, run.stderr) == (0, b"", b"")
+
+
+def test_other_modes_are_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "counts.clew"
+    runs.record(["/bin/true"], trace)
+    run = runs.run(runs.clew_command("compact", "-o", tmp_path / "copy.clew", trace))
+    assert run.status == 2 and run.stderr.count(b"\n") == 1 and b"mode counts" in run.stderr
+    assert not (tmp_path / "copy.clew").exists()
+
+
+def test_what_is_there_is_not_replaced(trace: Path, tmp_path: Path) -> None:
+    run = runs.run(runs.clew_command("compact", "-o", tmp_path, trace))
+    assert run.status == 2 and b"exists already" in run.stderr
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("function", ["replace", "unlink", "fsync"])
+def test_cut_off_at_any_step_the_trace_is_whole(
+    gzip: Path, trace: Path, monkeypatch: pytest.MonkeyPatch, function: str, is_done: bool
+) -> None:
+    """At each call of a function of the operating system, before it is made or behind it."""
+    number = 0
+    while _cut_at(trace, monkeypatch, function, number, is_done=is_done):
+        stored_bytes(trace)
+        assert_same(gzip, trace)
+        number += 1
+    assert number > 0
+    compact.compact_trace(trace)
+    assert stored_bytes(trace) < stored_bytes(gzip)
+    assert path_files(trace) == {row["file"] for row in Trace(trace).paths.to_pylist()}
+
+
+def _cut_at(trace: Path, monkeypatch: pytest.MonkeyPatch, function: str, number: int, *, is_done: bool) -> bool:
+    """Compact a trace until call `number` of a function; whether there was one. Nothing tidies up behind it."""
+    calls = 0
+
+    def cut(real: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: object, **keywords: object) -> None:
+            nonlocal calls
+            calls += 1
+            if calls <= number or (calls == number + 1 and is_done):
+                real(*arguments, **keywords)
+            if calls > number:
+                raise Cut
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in {"replace", "unlink", function}:
+            patch.setattr(os, name, cut(getattr(os, name)) if name == function else getattr(os, name))
+        patch.setattr(compact._Compaction, "_sweep", lambda self: None)
+        try:
+            compact.compact_trace(trace, is_checked=False)
+        except Cut:
+            return True
+    return False
+
+
+def test_a_full_disk_leaves_the_trace_as_it_was(gzip: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(compact.OutputError, match="disk is full"):
+            compact.compact_trace(trace)
+    assert path_files(trace) == path_files(gzip)
+    assert_same(gzip, trace)
+
+
+def test_what_does_not_come_back_the_same_is_not_used(gzip: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact, "is_same_path", lambda one, other: False)
+    result = compact.compact_trace(trace)
+    assert (result.n_compact, result.n_kept) == (0, 1) and path_files(trace) == path_files(gzip)
+    assert_same(gzip, trace)
+
+
+@pytest.mark.parametrize("what", ["blocks", "sizes", "checksum", "coded", "form", "stretches"])
+def test_damaged_segments_are_refused(trace: Path, what: str) -> None:
+    compact.compact_trace(trace)
+    file = trace / Trace(trace).paths["file"][0].as_py()
+    _damage(file, what)
+    with pytest.raises(TraceDamagedError):
+        Trace(trace).path().blocks()
+
+
+def _damage(path: Path, what: str) -> None:
+    """Change a segment so that its frame is sound."""
+    import zstandard
+
+    with open(path, "r+b") as file:
+        frame = next(frame for frame in iter_frames(file) if frame.kind == FrameKind.SEGMENTS)
+        file.seek(frame.offset + 36)
+        content = bytearray(zstandard.ZstdDecompressor().decompress(file.read(frame.stored_bytes), 1 << 24))
+        at = {"form": 0, "checksum": 4, "blocks": 8, "sizes": 16, "coded": 32 + (len(content) - 32) // 2}.get(what)
+        if at is None:
+            del content[20:]
+        else:
+            content[at] ^= 0x15
+        payload = zstandard.ZstdCompressor(level=1, write_content_size=False).compress(bytes(content))
+        room = frame.stored_bytes - len(payload)
+        if room > 0:
+            # A skippable frame of zstd fills what is left.
+            payload += b"\x50\x2a\x4d\x18" + (room - 8).to_bytes(4, "little") + bytes(room - 8)
+        assert len(payload) == frame.stored_bytes
+        file.seek(frame.offset)
+        file.write(encode_frame(FrameKind.SEGMENTS, frame.start, frame.size, payload, len(content)))
