@@ -27,14 +27,19 @@ SPIN = """import sys, os
 print('ready', flush=True)
 while not os.path.exists(sys.argv[1]): sum(i * i % 7 for i in range(1000))
 print('done')"""
+NOT_EACH_TIME = (
+    *("rseq_", "seccomp_", "go_", "branch_far", "large_", "proc_", "limit", "namespaces", "default_", "parent_"),
+    *("fatal_", "clone_", "spawn", "rip_relative", "root_", "environment", "protection_", "addresses", "gs_", "fs_"),
+    "threads_thousand",
+)
 NO_SEQUENCES_YET = "paths through restartable sequences are not told yet"
 
 
 def marks_of(program: Program) -> Iterator[pytest.MarkDecorator]:
     if program.name.startswith("rseq_"):
         yield pytest.mark.xfail(reason=NO_SEQUENCES_YET, strict=False)
-    # Other builds of the same source, and what takes long.
-    if "." in program.name or program.name.startswith(("rseq_", "seccomp_", "go_", "branch_far", "large_")):
+    # Other builds of the same source, what takes long, and what has little to do with the order of execution.
+    if "." in program.name or program.name.startswith(NOT_EACH_TIME):
         yield pytest.mark.stress
 
 
