@@ -14,7 +14,7 @@ import pytest
 
 from clew.analysis import compact, compact_path
 from clew.analysis.trace import Trace
-from clew.errors import TraceDamagedError
+from clew.errors import OutputError, TraceDamagedError
 from clew.store.path_frames import FrameKind, encode_frame, iter_frames
 from tests.e2e import runs
 
@@ -209,7 +209,7 @@ def test_a_full_disk_leaves_the_trace_as_it_was(gzip: Path, trace: Path, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
-        with pytest.raises(compact.OutputError, match="disk is full"):
+        with pytest.raises(OutputError, match="disk is full"):
             compact.compact_trace(trace)
     assert path_files(trace) == path_files(gzip)
     assert_same(gzip, trace)
