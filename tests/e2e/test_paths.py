@@ -27,10 +27,12 @@ SPIN = """import sys, os
 print('ready', flush=True)
 while not os.path.exists(sys.argv[1]): sum(i * i % 7 for i in range(1000))
 print('done')"""
-NOT_EACH_TIME = (
-    *("rseq_", "seccomp_", "go_", "branch_far", "large_", "proc_", "limit", "namespaces", "default_", "parent_"),
-    *("fatal_", "clone_", "spawn", "rip_relative", "root_", "environment", "protection_", "addresses", "gs_", "fs_"),
-    "threads_thousand",
+EACH_TIME = (
+    *("code_busy_others", "code_made", "code_moved", "code_patched", "code_rewritten_thread", "code_shared", "code_toggled"),
+    *("signal_altstack", "signal_flags", "signal_restorer", "signal_short", "signal_threads", "signal_throw", "signal_wait"),
+    *("threads_detached", "threads_mutex", "fork_", "exec_chain", "exec_errors", "exceptions", "callback", "coroutines"),
+    *("calls", "recursion_deep", "virtual", "vsyscall", "no_address", "tail_calls", "vfork", "fault_memory", "single_step_a"),
+    *("loops_uneven", "long_loop", "exit_group", "seccomp_refused", "seccomp_trap_calls", "wait_variants"),
 )
 NO_SEQUENCES_YET = "paths through restartable sequences are not told yet"
 
@@ -38,8 +40,8 @@ NO_SEQUENCES_YET = "paths through restartable sequences are not told yet"
 def marks_of(program: Program) -> Iterator[pytest.MarkDecorator]:
     if program.name.startswith("rseq_"):
         yield pytest.mark.xfail(reason=NO_SEQUENCES_YET, strict=False)
-    # Other builds of the same source, what takes long, and what has little to do with the order of execution.
-    if "." in program.name or program.name.startswith(NOT_EACH_TIME):
+    # The others, and other builds of the same source, with the long runs.
+    if "." in program.name or not program.name.startswith(EACH_TIME):
         yield pytest.mark.stress
 
 

@@ -24,8 +24,8 @@ __all__ = ["is_same_path", "write_compact"]
 
 SEGMENT_EXECUTIONS: Final = 1 << 22
 """A segment ends at the first checkpoint behind so many blocks: reading one takes some tenths of a second."""
-MAX_STRETCH_EXECUTIONS: Final = 1 << 25
-"""A stretch of more is as quick to read as that only where it was recorded."""
+MAX_STRETCH_EXECUTIONS: Final = 1 << 24
+"""A stretch of more stays as it was recorded: reading it would take a second and more."""
 DENSE_BITS: Final = 0.001
 """For each block executed: what takes no more is kept, as loops are passed over at once where they were recorded."""
 
