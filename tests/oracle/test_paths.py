@@ -17,7 +17,14 @@ from tests.programs.build import Program
 
 # Each way in which control goes on, and code that changes: the others are stress.
 QUICK = {
-    *("bare_exit", "recursion.static", "virtual_calls.static", "loop_instructions", "string_instructions", "overlapping"),
+    *(
+        "bare_exit",
+        "recursion.static",
+        "virtual_calls.static",
+        "loop_instructions",
+        "string_instructions",
+        "overlapping",
+    ),
     *("changed_return", "coroutines", "long_jumps", "nested_loops", "indirect_operands", "lock_jump"),
     *("signal_return", "signal_long_jump", "signal_context", "fatal_segv", "code_rewritten", "code_flags_rewritten"),
 }
