@@ -42,7 +42,6 @@ EACH_TIME = (
         "signal_flags",
         "signal_restorer",
         "signal_short",
-        "signal_threads",
         "signal_throw",
         "signal_wait",
     ),
@@ -134,7 +133,7 @@ def prove(trace: Path) -> clew.Trace:
 
 def test_a_killed_target_leaves_a_prefix(tmp_path: Path) -> None:
     with spinning(tmp_path) as (process, _):
-        time.sleep(1)
+        time.sleep(0.2)
         os.kill(find_child(process.pid), signal.SIGKILL)
         assert process.wait(LIMIT_SECONDS) == 128 + signal.SIGKILL
     trace = prove(tmp_path / "t")
@@ -145,7 +144,7 @@ def test_a_killed_target_leaves_a_prefix(tmp_path: Path) -> None:
     assert read > 100_000 and abs(read - path.block_executions) < 100
 
 
-@pytest.mark.parametrize("victim", ["clew", "group"])
+@pytest.mark.parametrize("victim", ["clew", pytest.param("group", marks=pytest.mark.stress)])
 def test_what_a_killed_controller_wrote(tmp_path: Path, victim: str) -> None:
     with spinning(tmp_path) as (process, stop):
         time.sleep(1.5)
@@ -162,6 +161,7 @@ def test_what_a_killed_controller_wrote(tmp_path: Path, victim: str) -> None:
     assert sum(len(piece.block_ids) for piece in trace.path().iter_pieces()) > 100_000
 
 
+@pytest.mark.stress
 def test_losses_are_told_in_their_place(programs_to_attach: Path, tmp_path: Path) -> None:
     """A controller that stands still, and a target that does not wait: some of its path is lost, none of its code."""
     options = ("record", "-q", "-o", tmp_path / "t", "--mode", "full", "--on-full", "drop")
@@ -187,7 +187,7 @@ def test_losses_are_told_in_their_place(programs_to_attach: Path, tmp_path: Path
         assert number + 1 in lost or stretches[number].executions + read[1] == stretches[number + 1].executions
 
 
-@pytest.mark.parametrize("name", ["busy", "threads"])
+@pytest.mark.parametrize("name", ["busy", pytest.param("threads", marks=pytest.mark.stress)])
 def test_attach_and_leave(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
     with start(programs_to_attach / name) as target:
         before = target.look() if name == "busy" else None

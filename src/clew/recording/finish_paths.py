@@ -70,7 +70,12 @@ def _finish(
         ends = {kind: max((frame.end for frame in frames if frame.kind == kind), default=0) for kind in FrameKind}
         places = _weigh_checkpoints(file, frames, weights)
         is_lost = _ends_in_loss(file, frames)
-    tail = _fitting_tail(thread.path_tail, ends, is_lost=is_lost)
+        tail = _fitting_tail(thread.path_tail, ends, is_lost=is_lost)
+        surprise_bytes = ends[FrameKind.SURPRISES] + len(tail.surprises)
+        symbol_bytes = ends[FrameKind.SYMBOLS] + len(tail.symbols)
+        # Where clew was killed the streams may not have come as far as what was told of them.
+        places = places[: _count_reached(places, surprise_bytes, symbol_bytes)]
+        n_events = _count_events(file, frames, surprise_bytes, symbol_bytes)
     with open(path, "r+b") as file:
         # An index that is there was made in vain: the recording was cut off behind it.
         file.truncate(size_bytes)
@@ -88,9 +93,9 @@ def _finish(
         process_id=process_id,
         instructions=instructions,
         block_executions=executions,
-        surprise_bytes=ends[FrameKind.SURPRISES] + len(tail.surprises),
-        symbol_bytes=ends[FrameKind.SYMBOLS] + len(tail.symbols),
-        events=ends[FrameKind.EVENTS],
+        surprise_bytes=surprise_bytes,
+        symbol_bytes=symbol_bytes,
+        events=n_events,
         decisions=tail.decisions,
         is_lost_at_end=is_lost or tail.is_lost,
         tsc=clock.start_tsc,
@@ -118,6 +123,22 @@ def _weigh_checkpoints(file: Any, frames: list[Frame], weights: CounterWeights) 
                 )
             )
     return np.array(found, PLACE)
+
+
+def _count_events(file: Any, frames: list[Frame], surprise_bytes: int, symbol_bytes: int) -> int:
+    """How many events there are up to where the streams end."""
+    for frame in reversed([frame for frame in frames if frame.kind == FrameKind.EVENTS]):
+        records = unshuffle(read_payload(file, frame), PATH_EVENT_RECORD)
+        n_reached = _count_reached(records, surprise_bytes, symbol_bytes)
+        if n_reached:
+            return frame.start + n_reached
+    return 0
+
+
+def _count_reached(rows: Array, surprise_bytes: int, symbol_bytes: int) -> int:
+    """How many of `rows`, in the order of their places, come before streams of these lengths end."""
+    beyond = np.flatnonzero((rows["surprise_bytes"] > surprise_bytes) | (rows["symbol_bytes"] > symbol_bytes))
+    return int(beyond[0]) if len(beyond) else len(rows)
 
 
 def _ends_in_loss(file: Any, frames: list[Frame]) -> bool:
