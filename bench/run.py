@@ -28,7 +28,7 @@ from bench.plot import draw
 from bench.rounds import Plan, iter_rounds
 from bench.summary import SIZES, summarize, summarize_groups
 from bench.tables import format_engine, format_peers, format_ratios
-from bench.tools import MODES, ROOT, make_native, make_recorder
+from bench.tools import MODES, ROOT, USUAL_MODES, make_native, make_recorder
 from bench.workloads import load_workloads, make_true
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -46,7 +46,7 @@ def parse_arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--only", default="", metavar="NAMES", help="comma-separated programs")
     parser.add_argument("--sizes", default="", metavar="SIZES", help="of long, short, start; comma-separated")
     parser.add_argument(
-        "--modes", default=",".join(MODES), metavar="MODES", help="comma-separated; default %(default)s"
+        "--modes", default=",".join(USUAL_MODES), metavar="MODES", help="comma-separated; default %(default)s"
     )
     parser.add_argument(
         "--peers",

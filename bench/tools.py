@@ -15,7 +15,8 @@ from bench.counted import Counted, read_trace_counted
 
 ROOT = Path(__file__).resolve().parents[1]
 
-MODES = ("counts", "coverage")
+MODES = ("counts", "coverage", "region", "full")
+USUAL_MODES = ("counts", "coverage")
 NATIVE_NAME = "native"
 
 
