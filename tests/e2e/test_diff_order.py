@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 NEVER = "999999"
 
 
-@pytest.fixture(scope="module", params=["static", "dynamic"])
+@pytest.fixture(scope="module", params=["static", pytest.param("dynamic", marks=pytest.mark.stress)])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
     (folder / "program.c").write_text(SOURCE)

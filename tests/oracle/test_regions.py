@@ -19,6 +19,14 @@ from tests.oracle.steps import single_step
 from tests.oracle.truth import Truth
 from tests.programs.build import BIN, catalogue
 
+EACH_TIME = (
+    "recursion.static",
+    "virtual_calls.static",
+    "string_instructions",
+    "changed_return",
+    "nested_loops",
+    "signal_return",
+)
 PROGRAMS = [
     *("bare_exit", "calls.nopie", "recursion.static", "virtual_calls.static", "switch_table.nopie", "computed_goto"),
     *("loop_instructions", "string_instructions", "overlapping", "push_ret", "changed_return", "coroutines"),
@@ -42,13 +50,16 @@ def check(command: runs.Command, folder: Path, *options: str, limit: int = 10) -
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.stress) for name in PROGRAMS]
+)
 def test_program(name: str, tmp_path: Path) -> None:
     (program,) = (program for program in catalogue() if program.name == name)
     check([program.path], tmp_path)
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.stress
 @pytest.mark.parametrize("limit", [1, 2, 254])
 def test_limit(limit: int, tmp_path: Path) -> None:
     (program,) = (program for program in catalogue() if program.name == "loops_uneven")

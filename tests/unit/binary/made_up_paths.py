@@ -185,7 +185,7 @@ def _make_slot(blocks: list[Block], block: int, ending: Ending) -> None:
     for one in blocks:
         one.target, one.next = (slot if link == block else link for link in (one.target, one.next))
         one.targets = [slot if link == block else link for link in one.targets]
-    blocks.append(replace(first, ending=ending))
+    blocks.append(replace(first, ending=ending, n_instructions=1))
     blocks.append(Block(first.pc, first.end_pc, Ending.SLOT, target=block))
 
 
