@@ -85,4 +85,7 @@ def _used_bytes(cells: list[int]) -> tuple[int, int]:
         size = (cells[number] + PATH_BUFFER_BYTES) % (1 << 64)
         return size if size <= PATH_BUFFER_BYTES + _SLACK_BYTES else 0
 
+    if not cells[PATH_SURPRISES_CELL] and not cells[PATH_SYMBOLS_CELL]:
+        # A thread that was killed before its path began: what is full is never both at once.
+        return 0, 0
     return used(PATH_SURPRISES_CELL), used(PATH_SYMBOLS_CELL)
