@@ -28,10 +28,9 @@ print('ready', flush=True)
 while not os.path.exists(sys.argv[1]): sum(i * i % 7 for i in range(1000))
 print('done')"""
 EACH_TIME = (
-    *("code_busy_others", "code_made", "code_moved", "code_patched", "code_shared", "code_toggled", "signal_altstack"),
-    *("signal_restorer", "signal_throw", "signal_wait", "threads_mutex", "fork_wait", "exec_chain", "exceptions_deep"),
-    *("callback", "coroutines", "recursion_deep", "vsyscall", "no_address", "tail_calls", "vfork", "fault_memory"),
-    *("loops_uneven", "exit_group", "seccomp_refused", "seccomp_trap_calls", "wait_variants"),
+    *("code_busy_others", "code_made", "code_moved", "code_shared", "code_toggled", "signal_altstack", "signal_throw"),
+    *("threads_mutex", "fork_wait", "coroutines", "vsyscall", "no_address", "seccomp_refused", "seccomp_trap_calls"),
+    *("exceptions_deep", "wait_variants"),
 )
 NO_SEQUENCES_YET = "paths through restartable sequences are not told yet"
 
