@@ -88,9 +88,8 @@ class ProcessCode:
     def find_ending(self, address: int) -> list[int]:
         """The blocks whose last instruction is at `address`."""
         branch_pc, order = self._by_branch
-        low, high = np.searchsorted(branch_pc, np.array([address], np.uint64)), None
-        high = np.searchsorted(branch_pc, np.array([address], np.uint64), "right")
-        found: list[int] = order[int(low[0]) : int(high[0])].tolist()
+        low, high = (int(np.searchsorted(branch_pc, np.uint64(address), side)) for side in ("left", "right"))
+        found: list[int] = order[low:high].tolist()
         return found
 
     def find_held(self, fragment_id: int) -> list[tuple[int, int]]:

@@ -1,7 +1,6 @@
 """The order of execution of one thread: any part of it as arrays, forwards from any place.
 
-Reads the trace's path file, whose stretches can be read by themselves; see `clew.analysis.path_cursor` for going back
-and forth.
+Reads the trace's path file, whose stretches can be read by themselves.
 """
 
 from __future__ import annotations

@@ -327,10 +327,9 @@ class PathWalk:
     def place(self) -> tuple[Position, int, int]:
         """Where it is: the position, the block that would run next, and how many events are behind it."""
         position, block, events = Position(), ctypes.c_uint32(), ctypes.c_uint64()
-        if self.stop != Stop.DAMAGED or self._kept:
-            default_library().clew_path_place(
-                self._address, ctypes.byref(position), ctypes.byref(block), ctypes.byref(events)
-            )
+        default_library().clew_path_place(
+            self._address, ctypes.byref(position), ctypes.byref(block), ctypes.byref(events)
+        )
         return position, block.value, events.value
 
     def state(self) -> PathState:

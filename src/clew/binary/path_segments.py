@@ -60,7 +60,7 @@ def encode_segment(walk: PathWalk, n_items: int) -> PathSegment:
 
     The segment begins where the walk is (`PathWalk.state`, taken before) and ends where it is then; `walk.stop` says
     whether there is more. What the walk can't come to is in no segment. A segment that would take more than two bits an
-    item has fewer of them; real paths take a tenth of that. 10 to 40 million items a second.
+    item has fewer of them.
 
     Raises ValueError if the walk can't go on, or for less than one item.
     """

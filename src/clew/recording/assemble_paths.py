@@ -17,6 +17,7 @@ from clew.recording.assemble_edges import Edges
 from clew.recording.assemble_records import Fragments, ParsedRecords
 from clew.recording.assemble_tables import FirstIds, number_blocks
 from clew.recording.blocks import Blocks
+from clew.recording.blocks_keys import spans
 from clew.recording.finish_paths import FinishedPath
 from clew.recording.path_weights import CounterWeights
 from clew.recording.raw import RawProcess
@@ -140,8 +141,7 @@ def _targets(
     sorted_pc = branch_pc[order]
     low, high = np.searchsorted(sorted_pc, branch), np.searchsorted(sorted_pc, branch, "right")
     row = np.repeat(np.arange(len(rows)), high - low)
-    offset = np.arange(len(row)) - np.repeat(np.cumsum(high - low) - (high - low), high - low)
-    block = order[low[row] + offset]
+    block = order[spans(low, high - low)]
     columns = np.stack([block_id[block], rows["symbol"][row].astype(np.int64)])
     _, chosen = np.unique(columns, axis=1, return_index=True)
     return _table(

@@ -123,11 +123,6 @@ class PathFile:
             parts.append(rows[max(start - frame.start, 0) : max(end - frame.start, 0)])
         return np.concatenate(parts)
 
-    def iter_events(self) -> Iterator[Array]:
-        """All events, some at a time."""
-        for frame in self._frames[FrameKind.EVENTS]:
-            yield self._unshuffle(frame, PATH_EVENT_RECORD)
-
     @cached_property
     def states(self) -> Array:
         """What changes how the path is read, of dtype `clew.store.path_checkpoints.STATE`."""
