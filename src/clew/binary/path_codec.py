@@ -35,6 +35,7 @@ __all__ = [
     "Tables",
     "default_library",
     "default_library_path",
+    "lay_out",
     "load_library",
 ]
 
@@ -146,7 +147,7 @@ class PathStart:
     """Where a walk begins: the block that would run next, and of each open call the return address, u64, and the block
     there, u32; `forgotten` others were open once."""
 
-    block: int = 0xFFFFFFFF
+    block: int = NOWHERE
     addresses: Array = field(default_factory=lambda: np.zeros(0, np.uint64))
     blocks: Array = field(default_factory=lambda: np.zeros(0, np.uint32))
     forgotten: int = 0
@@ -221,6 +222,41 @@ class Tables(ctypes.Structure):
     )
 
 
+def lay_out(
+    code: PathCode, streams: tuple[Array, Array], events: Array, start: PathStart, place: Position, max_depth: int
+) -> tuple[Tables, tuple[Array, ...]]:
+    """What the library reads of a path whose `streams` begin at `place`, and arrays to keep as long as it does.
+
+    The first of these are copies of the blocks, which change on the way, and of the open calls' addresses and blocks.
+    """
+    blocks = np.array(code.blocks, BLOCK)
+    targets, events = np.ascontiguousarray(code.targets, np.uint32), np.ascontiguousarray(events, EVENT)
+    depth = min(len(start.addresses), len(start.blocks), max_depth)
+    addresses, numbers = np.zeros(max_depth, np.uint64), np.zeros(max_depth, np.uint32)
+    addresses[:depth], numbers[:depth] = start.addresses[:depth], start.blocks[:depth]
+    surprises, symbols = streams
+    tables = Tables(
+        blocks=blocks.ctypes.data,
+        n_blocks=len(blocks),
+        targets=targets.ctypes.data,
+        n_targets=len(targets),
+        surprises=surprises.ctypes.data,
+        n_surprise_bytes=len(surprises),
+        symbols=symbols.ctypes.data,
+        n_symbol_bytes=len(symbols),
+        events=events.ctypes.data,
+        n_events=len(events),
+        addresses=addresses.ctypes.data,
+        numbers=numbers.ctypes.data,
+        max_depth=max_depth,
+        depth=depth,
+        forgotten=start.forgotten,
+        start=place,
+        block=start.block,
+    )
+    return tables, (blocks, addresses, numbers, targets, events, surprises, symbols)
+
+
 class _Progress(ctypes.Structure):
     _fields_ = (("instructions", ctypes.c_uint64), ("blocks", ctypes.c_uint64))
 
@@ -261,37 +297,10 @@ class PathWalk:
         self, code: PathCode, streams: PathStreams, start: PathStart | None = None, max_depth: int = MAX_DEPTH
     ) -> None:
         library = default_library()
-        # What is expected changes on the way.
-        blocks = np.array(code.blocks, BLOCK)
-        targets = np.ascontiguousarray(code.targets, np.uint32)
-        events = np.ascontiguousarray(streams.events, EVENT)
-        start = start or PathStart()
-        depth = min(len(start.addresses), max_depth)
-        addresses, numbers = np.zeros(max_depth, np.uint64), np.zeros(max_depth, np.uint32)
-        addresses[:depth], numbers[:depth] = start.addresses[:depth], start.blocks[:depth]
         surprises, symbols = np.frombuffer(streams.surprises, np.uint8), np.frombuffer(streams.symbols, np.uint8)
         place = Position(streams.surprise_bytes_before, streams.decisions_before, streams.symbol_bytes_before, 0)
-        self._kept = (blocks, targets, events, addresses, numbers, surprises, symbols)
-        tables = Tables(
-            blocks=blocks.ctypes.data,
-            n_blocks=len(blocks),
-            targets=targets.ctypes.data,
-            n_targets=len(targets),
-            surprises=surprises.ctypes.data,
-            n_surprise_bytes=len(surprises),
-            symbols=symbols.ctypes.data,
-            n_symbol_bytes=len(symbols),
-            events=events.ctypes.data,
-            n_events=len(events),
-            decisions=streams.decisions,
-            addresses=addresses.ctypes.data,
-            numbers=numbers.ctypes.data,
-            max_depth=max_depth,
-            depth=depth,
-            forgotten=start.forgotten,
-            start=place,
-            block=start.block,
-        )
+        tables, self._kept = lay_out(code, (surprises, symbols), streams.events, start or PathStart(), place, max_depth)
+        tables.decisions = streams.decisions
         self._state = np.zeros(library.clew_path_walk_bytes() // 8 + 2, np.uint64)
         self._address = ctypes.c_void_p((self._state.ctypes.data + 15) & ~15)
         self.stop = Stop(library.clew_path_open(self._address, ctypes.byref(tables)))
@@ -338,7 +347,7 @@ class PathWalk:
             raise ValueError("the walk has lost its way")
         position, block, n_events = self.place()
         n_open = default_library().clew_path_open_calls(self._address)
-        blocks, _, _, addresses, numbers, *_ = self._kept
+        blocks, addresses, numbers, *_ = self._kept
         forgotten = position.depth - n_open
         return PathState(
             blocks.copy(), addresses[:n_open].copy(), numbers[:n_open].copy(), forgotten, block, position, n_events

@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.binary.path_codec import (
-    BLOCK,
-    EVENT,
     MAX_DEPTH,
     Array,
+    PathCode,
+    PathStart,
     PathState,
     PathWalk,
     Position,
     Stop,
-    Tables,
     default_library,
+    lay_out,
 )
 
 __all__ = ["PathSegment", "decode_segment", "encode_segment"]
@@ -104,34 +104,13 @@ def decode_segment(
     Raises ValueError if the segment contradicts what it is read with.
     """
     library = default_library()
-    blocks, targets = np.array(state.blocks, BLOCK), np.ascontiguousarray(targets, np.uint32)
-    events = np.ascontiguousarray(events, EVENT)
     coded = np.ascontiguousarray(segment.coded, np.uint8)
-    n_open = min(len(state.addresses), len(state.numbers), max_depth)
-    addresses, numbers = np.zeros(max_depth, np.uint64), np.zeros(max_depth, np.uint32)
-    addresses[:n_open], numbers[:n_open] = state.addresses[:n_open], state.numbers[:n_open]
     surprises = np.zeros(segment.n_surprise_bytes, np.uint8)
     symbols = np.zeros(segment.n_symbol_bytes, np.uint8)
     words = np.empty(library.clew_path_memory_words(), np.uint32)
-    tables = Tables(
-        blocks=blocks.ctypes.data,
-        n_blocks=len(blocks),
-        targets=targets.ctypes.data,
-        n_targets=len(targets),
-        surprises=surprises.ctypes.data,
-        n_surprise_bytes=len(surprises),
-        symbols=symbols.ctypes.data,
-        n_symbol_bytes=len(symbols),
-        events=events.ctypes.data,
-        n_events=len(events),
-        addresses=addresses.ctypes.data,
-        numbers=numbers.ctypes.data,
-        max_depth=max_depth,
-        depth=n_open,
-        forgotten=state.forgotten,
-        start=state.position,
-        block=state.block,
-    )
+    start = PathStart(state.block, state.addresses, state.numbers, state.forgotten)
+    code = PathCode(state.blocks, targets)
+    tables, _kept = lay_out(code, (surprises, symbols), events, start, state.position, max_depth)
     reading = _Coded(
         bytes=coded.ctypes.data,
         n_bytes=len(coded),

@@ -23,10 +23,9 @@ from clew.store.path_frames import (
     HEADER_BYTES,
     Frame,
     FrameKind,
-    compress,
-    encode_frame,
     file_name,
     iter_frames,
+    pack_frame,
     read_payload,
 )
 from clew.store.path_index import PLACE, PathFacts, PathIndex, append_index, list_frames
@@ -82,7 +81,7 @@ def _finish(
         file.seek(size_bytes)
         for kind, data in ((FrameKind.SURPRISES, tail.surprises), (FrameKind.SYMBOLS, tail.symbols)):
             if data:
-                frame = encode_frame(kind, ends[kind], len(data), compress(data), len(data))
+                frame = pack_frame(kind, ends[kind], len(data), data)
                 offset = file.tell()
                 file.write(frame)
                 frames.append(Frame(kind, ends[kind], len(data), len(frame) - HEADER_BYTES, len(data), offset))

@@ -31,6 +31,7 @@ __all__ = [
     "encode_frame",
     "file_name",
     "iter_frames",
+    "pack_frame",
     "read_header",
     "read_payload",
 ]
@@ -101,6 +102,11 @@ def encode_frame(kind: FrameKind, start: int, size: int, payload: bytes, content
 def compress(content: bytes, level: int = LEVEL) -> bytes:
     """A payload."""
     return zstandard.ZstdCompressor(level=level, write_content_size=False).compress(content)
+
+
+def pack_frame(kind: FrameKind, start: int, size: int, content: bytes, level: int = LEVEL) -> bytes:
+    """A whole frame, of a content that is to be compressed."""
+    return encode_frame(kind, start, size, compress(content, level), len(content))
 
 
 def iter_frames(file: BinaryIO) -> Iterator[Frame]:

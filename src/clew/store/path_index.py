@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.store.path_checkpoints import shuffle, unshuffle
-from clew.store.path_frames import LEVEL, Frame, FrameKind, compress, encode_frame, read_header, read_payload
+from clew.store.path_frames import LEVEL, Frame, FrameKind, pack_frame, read_header, read_payload
 
 __all__ = ["FRAME", "PLACE", "PathFacts", "PathIndex", "append_index", "list_frames", "read_index"]
 
@@ -104,7 +104,7 @@ def append_index(path: Path, index: PathIndex, level: int = LEVEL) -> None:
         offset = file.seek(0, os.SEEK_END)
         size = len(index.frames)
         try:
-            file.write(encode_frame(FrameKind.INDEX, 0, size, compress(content, level), len(content)))
+            file.write(pack_frame(FrameKind.INDEX, 0, size, content, level))
             file.write(_TRAILER.pack(offset, _MAGIC))
             file.flush()
         except OSError:

@@ -16,7 +16,7 @@ import zstandard
 
 from clew.protocol._generated import PathEventKind
 from clew.store.path_checkpoints import CHECKPOINT, STATE, Checkpoint, encode_checkpoints, shuffle
-from clew.store.path_frames import LEVEL, FrameKind, compress, encode_frame
+from clew.store.path_frames import LEVEL, FrameKind, encode_frame, pack_frame
 
 __all__ = ["PathWriter"]
 
@@ -131,16 +131,14 @@ class PathWriter:
     def _finish_events(self) -> None:
         if self._n_waiting:
             content = shuffle(np.concatenate(self._events))
-            frame = encode_frame(FrameKind.EVENTS, self._n_events, self._n_waiting, compress(content), len(content))
-            self._write(frame)
+            self._write(pack_frame(FrameKind.EVENTS, self._n_events, self._n_waiting, content))
             self._n_events += self._n_waiting
             self._events, self._n_waiting = [], 0
 
     def _finish_states(self) -> None:
         if self._states:
             states = np.concatenate(self._states)
-            content = shuffle(states)
-            self._write(encode_frame(FrameKind.STATES, self._n_states, len(states), compress(content), len(content)))
+            self._write(pack_frame(FrameKind.STATES, self._n_states, len(states), shuffle(states)))
             self._n_states += len(states)
             self._states = []
 
@@ -148,7 +146,7 @@ class PathWriter:
         n = len(self._checkpoints)
         if n:
             content = encode_checkpoints(self._checkpoints)
-            self._write(encode_frame(FrameKind.CHECKPOINTS, self._n_checkpoints, n, compress(content), len(content)))
+            self._write(pack_frame(FrameKind.CHECKPOINTS, self._n_checkpoints, n, content))
             self._n_checkpoints += n
             self._checkpoints = []
 
