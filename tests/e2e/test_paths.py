@@ -30,14 +30,11 @@ print('done')"""
 EACH_TIME = (
     *("code_busy_others", "code_made", "code_moved", "code_shared", "code_toggled", "signal_altstack", "signal_throw"),
     *("threads_mutex", "fork_wait", "coroutines", "vsyscall", "no_address", "seccomp_refused", "seccomp_trap_calls"),
-    *("exceptions_deep", "wait_variants"),
+    *("exceptions_deep", "wait_variants", "rseq_shapes"),
 )
-NO_SEQUENCES_YET = "paths through restartable sequences are not told yet"
 
 
 def marks_of(program: Program) -> Iterator[pytest.MarkDecorator]:
-    if program.name.startswith("rseq_"):
-        yield pytest.mark.xfail(reason=NO_SEQUENCES_YET, strict=False)
     # The others, and other builds of the same source, with the long runs.
     if "." in program.name or not program.name.startswith(EACH_TIME):
         yield pytest.mark.stress

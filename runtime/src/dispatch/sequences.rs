@@ -6,7 +6,7 @@
 //! would have aborted it, and the dispatcher does it then.
 
 use super::delivery;
-use crate::arch::x86_64::context::{ThreadContext, SEQUENCE_LEAVING};
+use crate::arch::x86_64::context::{ThreadContext, SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH};
 use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
@@ -232,10 +232,10 @@ pub fn count_abort(context: &mut ThreadContext) {
     let id = if state & SEQUENCE_LEAVING == 0 {
         state
     } else {
-        let exit = *engine.cache.exit(state & !SEQUENCE_LEAVING);
+        let exit = *engine.cache.exit(state & !(SEQUENCE_LEAVING | SEQUENCE_WRITES_PATH));
         // SAFETY: counters that were given out are inside the thread's mapped window.
-        let is_counted = unsafe { context.counter(exit.counter).read_volatile() } != context.sequence_count;
-        if is_counted {
+        let is_different = || unsafe { context.counter(exit.counter).read_volatile() } != context.sequence_count;
+        if exit.counter != NONE && is_different() {
             add_to_counter(context, exit.counter, -1);
         }
         exit.fragment

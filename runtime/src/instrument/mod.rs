@@ -16,6 +16,7 @@ pub mod region_code;
 pub mod region_rules;
 pub mod relayout;
 pub mod sequence_code;
+mod sequence_ways;
 pub mod sequences;
 pub mod staleness;
 pub mod symbols;

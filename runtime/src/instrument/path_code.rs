@@ -32,25 +32,41 @@ impl FullBuffer {
     /// Emits, behind the jump of exit `exit`, the way by the dispatcher to where that leads: it empties the buffer. `false`: it
     /// is too far.
     pub fn emit(self, emitter: &mut Emitter) -> bool {
-        let reaches = emitter.bind_short(self.place);
+        let (saved, exit) = (self.saved, self.exit);
+        let reaches = self.bind(emitter);
+        emitter.copy_register(RCX, saved);
+        emitter.take_back_lent();
+        ExitList::emit_stub_jump(emitter, exit);
+        reaches
+    }
+
+    /// Binds it here. `false`: it is too far.
+    pub fn bind(self, emitter: &mut Emitter) -> bool {
         if let Some(place) = self.long {
             emitter.bind(place);
         }
-        emitter.copy_register(RCX, self.saved);
-        emitter.take_back_lent();
-        ExitList::emit_stub_jump(emitter, self.exit);
-        reaches
+        emitter.bind_short(self.place)
     }
 }
 
 /// Emits what writes a surprise, in front of the jump of exit `exit`, which is marked with `mark_surprise`. r10 and r11 are lent from the fragment's start on
 /// (`is_lending`), or only here.
 pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool) -> FullBuffer {
-    let (decisions, offset) = (gs_path_cell(PATH_DECISIONS_CELL), gs_path_cell(PATH_SURPRISES_CELL));
     if !is_lending {
         emitter.lend();
     }
     emitter.copy_register(INDEX, RCX);
+    let full = emit_surprise_bytes(emitter, exit);
+    emitter.copy_register(RCX, INDEX);
+    if !is_lending {
+        emitter.take_back_lent();
+    }
+    full
+}
+
+/// As `emit_surprise`, where rcx and r11 are free: they are lost.
+pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32) -> FullBuffer {
+    let (decisions, offset) = (gs_path_cell(PATH_DECISIONS_CELL), gs_path_cell(PATH_SURPRISES_CELL));
     emitter.load_gs(TARGET, offset);
     emitter.load_gs(RCX, decisions);
     emitter.store_gs_low_byte_at(SURPRISES_END_OFFSET as u32, TARGET, RCX);
@@ -70,10 +86,6 @@ pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool) -> Full
     emitter.add_immediate(TARGET, 1);
     emitter.store_gs(offset, TARGET);
     let place = emit_full_question(emitter, offset);
-    emitter.copy_register(RCX, INDEX);
-    if !is_lending {
-        emitter.take_back_lent();
-    }
     FullBuffer { place, long, saved: INDEX, exit }
 }
 

@@ -4,26 +4,24 @@
 //! - A register that is in a slot is named in `sequence_undo` from before it changes until after it is back.
 //! - Flags do not change but by the program's instructions.
 //! - `sequence_state` names the fragment that was entered last, or the exit that is being counted; `sequence_count`, what
-//!   that exit's counter was. What is aborted counts as stopped at its fragment's start.
+//!   that exit's counter was, `sequence_path` what the thread's path was. What is aborted counts as stopped at its
+//!   fragment's start.
 //! - A thread comes in through an entry, which puts the shadow in the place of the program's descriptor, or finds it there.
 //! - Behind the last instruction nothing is covered.
 
 extern crate alloc;
 use super::exits::ExitList;
-use super::fragment::{hash, kind_of, Counters, MapBuilder};
+use super::fragment::{hash, kind_of, MapBuilder};
+use super::sequence_ways::{emit_count, emit_note_left, spill, unspill, WaysOut};
 use super::{BuildError, Engine};
-use crate::arch::x86_64::context::{
-    gs_counter, GS_SEQUENCE_COUNT, GS_SEQUENCE_LEFT, GS_SEQUENCE_STATE, GS_SEQUENCE_UNDO, GS_SEQUENCE_WORD,
-    GS_SPILL_INDEX, GS_SPILL_RAX, GS_SPILL_RCX, SEQUENCE_LEAVING, UNDO_INDEX, UNDO_RCX_RAX,
-};
+use crate::arch::x86_64::context::{GS_SEQUENCE_STATE, GS_SEQUENCE_WORD};
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::{INDEX, RAX, RCX};
+use crate::arch::x86_64::{RAX, RCX};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, Fragment, Habit, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::sequences::Enclosure;
 use crate::decode::{Block, Ending};
 use crate::protocol::error_code;
-use iced_x86::ConditionCode;
 
 /// Why there is no copy.
 enum Failure {
@@ -31,13 +29,6 @@ enum Failure {
     /// An instruction that can't be there.
     Impossible,
     OutOfMemory,
-}
-
-/// One of the ways out.
-struct Way {
-    kind: ExitType,
-    target: u64,
-    counter: u32,
 }
 
 impl Engine {
@@ -104,8 +95,7 @@ impl Engine {
         self.copy(&mut emitter, &mut map, ahead, block, n_here)?;
         let exit_offset = (emitter.address() - entry) as u32;
         if is_last {
-            let way = Way { kind: ExitType::FallThrough, target: block.end(), counter: counters.main };
-            emit_count(&mut emitter, exits.next_id(), way.counter);
+            emit_count(&mut emitter, exits.next_id(), counters.main);
             emitter.jump_to(enclosure.last_start(block.code.len()));
             // SAFETY: the lock is held, and there is no last instruction yet.
             let mut last = unsafe { enclosure.last_emitter(block.code.len()) };
@@ -115,7 +105,7 @@ impl Engine {
                 return Err(Failure::Impossible);
             }
             map.mark((last.address() - entry) as usize, block.size_bytes(), SpillState::None);
-            exits.emit_jump(&mut last, way.kind, way.target, way.counter);
+            exits.emit_jump(&mut last, ExitType::FallThrough, block.end(), counters.main);
             exits.emit_stubs_here(&mut last, |_, _| {});
             if last.overflowed() {
                 return Err(Failure::Impossible);
@@ -126,7 +116,19 @@ impl Engine {
                 _ => block.instructions[n_copied].ip() - block.pc,
             };
             map.mark(exit_offset as usize, end_offset, SpillState::None);
-            self.emit_ways_out(&mut emitter, &mut exits, &enclosure, block, ending, &counters);
+            let path = self.plan_path(block, ending, n_copied, false);
+            let mut ways = WaysOut {
+                engine: self,
+                emitter: &mut emitter,
+                exits: &mut exits,
+                enclosure: &enclosure,
+                path,
+                is_broken: false,
+            };
+            ways.emit(block, ending, &counters);
+            if ways.is_broken {
+                return Err(Failure::Impossible);
+            }
             exits.emit_stubs_here(&mut emitter, |emitter, exit| {
                 if exit.is_inside {
                     emit_note_left(emitter);
@@ -233,84 +235,6 @@ impl Engine {
             Err(Failure::Impossible)
         }
     }
-
-    fn emit_ways_out(
-        &mut self,
-        emitter: &mut Emitter,
-        exits: &mut ExitList,
-        enclosure: &Enclosure,
-        block: &Block,
-        ending: Ending,
-        counters: &Counters,
-    ) {
-        let next = block.end();
-        let straight = |kind, target| Way { kind, target, counter: counters.main };
-        let Ending::Conditional(target) = ending else {
-            let way = match ending {
-                Ending::Jump(target) => straight(ExitType::Jump, target),
-                _ => straight(ExitType::FallThrough, next),
-            };
-            self.emit_way(emitter, exits, enclosure, way);
-            return;
-        };
-        let not_taken = Way { kind: ExitType::NotTaken, target: next, counter: counters.second };
-        let index = block.instructions.len() - 1;
-        let branch = &block.instructions[index];
-        if branch.is_jcc_short() || branch.is_jcc_near() {
-            let taken = emitter.jump_condition(branch.condition_code() as u8 - ConditionCode::o as u8);
-            self.emit_way(emitter, exits, enclosure, not_taken);
-            emitter.bind(taken);
-        } else {
-            // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
-            let bytes = block.bytes_of(index);
-            emitter.bytes(&bytes[..bytes.len() - 1]);
-            let taken = emitter.address();
-            emitter.bytes(&[0]);
-            let aside = emitter.jump();
-            emitter.bind_short(taken);
-            self.emit_way(emitter, exits, enclosure, straight(ExitType::Taken, target));
-            emitter.bind(aside);
-            self.emit_way(emitter, exits, enclosure, not_taken);
-            return;
-        }
-        self.emit_way(emitter, exits, enclosure, straight(ExitType::Taken, target));
-    }
-
-    fn emit_way(&mut self, emitter: &mut Emitter, exits: &mut ExitList, enclosure: &Enclosure, way: Way) {
-        emit_count(emitter, exits.next_id(), way.counter);
-        let mut is_inside = enclosure.descriptor.contains(way.target);
-        if is_inside {
-            match self.find_beside_enclosure(way.target) {
-                None => {}
-                Some(Ending::Call(_) | Ending::IndirectCall) => {
-                    // What is called is no part of the sequence: the kernel only clears the word there.
-                    emitter.store_gs_immediate(GS_SEQUENCE_LEFT, 0);
-                    emitter.store_gs_immediate(GS_SEQUENCE_LEFT + 4, 0);
-                    is_inside = false;
-                }
-                Some(_) => {
-                    emit_note_left(emitter);
-                    is_inside = false;
-                }
-            }
-        }
-        exits.emit_jump(emitter, way.kind, way.target, way.counter);
-        if let Some(exit) = exits.as_mut_slice().last_mut() {
-            exit.is_inside = is_inside;
-        }
-    }
-}
-
-fn spill(emitter: &mut Emitter) {
-    emitter.store_gs(GS_SPILL_RCX, RCX);
-    emitter.store_gs(GS_SPILL_RAX, RAX);
-    emitter.store_gs_immediate(GS_SEQUENCE_UNDO, UNDO_RCX_RAX);
-}
-
-fn unspill(emitter: &mut Emitter) {
-    emitter.load_gs(RAX, GS_SPILL_RAX);
-    emitter.load_gs(RCX, GS_SPILL_RCX);
-    emitter.store_gs_immediate(GS_SEQUENCE_UNDO, 0);
 }
 
 /// Emits what makes sure that the thread's rseq_cs holds the shadow, whose code this is; where it holds neither that nor the
@@ -336,30 +260,4 @@ fn emit_entry(emitter: &mut Emitter, enclosure: &Enclosure, other: u32) {
     // From here on the kernel watches.
     emitter.bind_short(is_watched);
     unspill(emitter);
-}
-
-/// Emits a note of what rseq_cs holds, for when the thread comes back to the sequence: if that is gone then, the kernel
-/// would have aborted it.
-fn emit_note_left(emitter: &mut Emitter) {
-    spill(emitter);
-    emitter.load_gs(RCX, GS_SEQUENCE_WORD);
-    emitter.load_word(RCX, RCX);
-    emitter.store_gs(GS_SEQUENCE_LEFT, RCX);
-    unspill(emitter);
-}
-
-/// Emits `counter += 1` for an exit; nothing for `NONE`.
-fn emit_count(emitter: &mut Emitter, exit: u32, counter: u32) {
-    if counter == NONE {
-        return;
-    }
-    emitter.store_gs(GS_SPILL_INDEX, INDEX);
-    emitter.store_gs_immediate(GS_SEQUENCE_UNDO, UNDO_INDEX);
-    emitter.load_gs(INDEX, gs_counter(counter));
-    emitter.store_gs(GS_SEQUENCE_COUNT, INDEX);
-    emitter.store_gs_immediate(GS_SEQUENCE_STATE, exit | SEQUENCE_LEAVING);
-    emitter.add_immediate(INDEX, 1);
-    emitter.store_gs(gs_counter(counter), INDEX);
-    emitter.load_gs(INDEX, GS_SPILL_INDEX);
-    emitter.store_gs_immediate(GS_SEQUENCE_UNDO, 0);
 }

@@ -209,6 +209,8 @@ pub struct ThreadContext {
     pub sequence_left: u64,
     /// What the counter was that is being incremented, where `sequence_state` says so.
     pub sequence_count: u64,
+    /// Mode `full`: what the path's cells of decisions and of surprises were, where `sequence_state` says so.
+    pub sequence_path: [u64; 2],
     /// The fragment of a sequence that was entered last; or, with `SEQUENCE_LEAVING`, the exit that is being counted.
     pub sequence_state: u32,
     /// Which registers are in slots inside a sequence: `UNDO_*`.
@@ -236,11 +238,13 @@ pub struct ThreadContext {
     pub lost_at: [u64; 4],
 }
 
-/// `sequence_state`: the rest is the number of an exit.
+/// `sequence_state`: the rest is the number of an exit; and the path is written as well, from `sequence_path` on.
 pub const SEQUENCE_LEAVING: u32 = 0x8000_0000;
-/// `sequence_undo`: rcx and rax are in their slots; r10 is.
+pub const SEQUENCE_WRITES_PATH: u32 = 0x4000_0000;
+/// `sequence_undo`: rcx and rax are in their slots; r10 is; r11 is.
 pub const UNDO_RCX_RAX: u32 = 1;
 pub const UNDO_INDEX: u32 = 2;
+pub const UNDO_TARGET: u32 = 4;
 /// `sequence_undo`: in these bits, the number of the register in the address slot, and of the other one, plus one.
 pub const UNDO_ADDRESS_SHIFT: u32 = 8;
 pub const UNDO_OTHER_SHIFT: u32 = 16;
@@ -297,6 +301,7 @@ pub const GS_SPILL_RAX: u32 = gs_offset!(spill_rax);
 pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence_word);
 pub const GS_SEQUENCE_LEFT: u32 = gs_offset!(sequence_left);
 pub const GS_SEQUENCE_COUNT: u32 = gs_offset!(sequence_count);
+pub const GS_SEQUENCE_PATH: u32 = gs_offset!(sequence_path);
 pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence_state);
 pub const GS_SHADOW_DEPTH: u32 = gs_offset!(shadow_depth);
 pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence_undo);
@@ -381,8 +386,17 @@ impl ThreadContext {
         self.rflags & TRAP_FLAG != 0 && self.is_step_fresh == 0
     }
 
-    /// Takes the registers out of their slots that the kernel found there when it aborted a sequence.
+    /// Takes back what the kernel aborted a sequence in: the registers out of their slots, and what the path was told of the
+    /// fragment that was left.
     pub fn undo_sequence(&mut self) {
+        if self.sequence_state & SEQUENCE_WRITES_PATH != 0 {
+            for (cell, value) in
+                [protocol::PATH_DECISIONS_CELL, protocol::PATH_SURPRISES_CELL].into_iter().zip(self.sequence_path)
+            {
+                // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
+                unsafe { self.counter(cell as u32).write_volatile(value) };
+            }
+        }
         let undo = core::mem::take(&mut self.sequence_undo);
         if undo & UNDO_RCX_RAX != 0 {
             self.registers[1] = self.spill_rcx;
@@ -390,6 +404,9 @@ impl ThreadContext {
         }
         if undo & UNDO_INDEX != 0 {
             self.registers[10] = self.spill_index;
+        }
+        if undo & UNDO_TARGET != 0 {
+            self.registers[11] = self.spill_target;
         }
         for (shift, value) in [(UNDO_OTHER_SHIFT, self.spill_other), (UNDO_ADDRESS_SHIFT, self.spill_address)] {
             let number = undo >> shift & 0xff;
