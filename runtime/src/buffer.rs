@@ -310,6 +310,30 @@ impl RingWriter {
         true
     }
 
+    /// As `write`, with the payload as it is: it takes rows of a record's size, the last one filled up with anything.
+    pub fn write_rows<T: Copy>(&self, record: &T, payload: &[u8]) -> bool {
+        const { assert!(size_of::<T>() == protocol::RECORD_BYTES as usize) };
+        let size = protocol::RECORD_BYTES + (payload.len() as u64).next_multiple_of(protocol::RECORD_BYTES);
+        if !self.wait_for(size) {
+            self.count_lost();
+            return false;
+        }
+        let head = self.head().load(Ordering::Relaxed);
+        self.store(head, record);
+        let ring_bytes = u64::from(self.shared.header().ring_bytes);
+        let at = (head + protocol::RECORD_BYTES) & (ring_bytes - 1);
+        let (first, second) = payload.split_at(payload.len().min((ring_bytes - at) as usize));
+        for (part, at) in [(first, at), (second, 0)] {
+            // SAFETY: inside the ring, which has room for it, and which the controller does not read before the head moves;
+            // nothing of the runtime's is there.
+            unsafe {
+                core::ptr::copy_nonoverlapping(part.as_ptr(), (self.shared.ring(self.slot) + at) as *mut u8, part.len())
+            };
+        }
+        self.head().store(head + size, Ordering::Release);
+        true
+    }
+
     /// One more record that the trace does not have.
     pub fn count_lost(&self) {
         self.shared.add(status_field!(lost_records), 1);

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x7f, 0xca, 0x09, 0x8f, 0xce, 0xda, 0x48, 0xb2, 0xd2, 0xd4, 0xff, 0xa3, 0x01, 0x5c, 0x6e, 0xd8, 0x6a, 0xe3, 0xa9,
-    0x47, 0x3c, 0x75, 0x36, 0x0c, 0x85, 0xca, 0xd7, 0x06, 0x15, 0x93, 0x9a, 0xa1,
+    0xf0, 0xb4, 0x95, 0xfc, 0x0b, 0x7f, 0xac, 0x6d, 0x50, 0xe3, 0x50, 0x6f, 0xae, 0x02, 0x8e, 0x58, 0x85, 0xdd, 0x1d,
+    0x1e, 0xaa, 0x5f, 0x41, 0x47, 0x09, 0xfe, 0x48, 0xb0, 0xeb, 0x47, 0x89, 0xbd,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -1040,15 +1040,15 @@ const _: () = assert!(core::mem::offset_of!(InvalidateRecord, tsc) == 24);
 const _: () = assert!(core::mem::offset_of!(InvalidateRecord, fragment_id) == 32);
 const _: () = assert!(core::mem::offset_of!(InvalidateRecord, reserved) == 36);
 
-/// A piece of one of the streams of a thread's path (mode full). Continuations carry it. A stream whose start is not
-/// where the one before ended has lost what lies between.
+/// A piece of one of the streams of a thread's path (mode full). It is in the rows behind the record, as it is. A
+/// stream whose start is not where the one before ended has lost what lies between.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PathChunkRecord {
     /// enum RecordKind (written by: runtime:thread)
     pub kind: u16,
-    /// how many continuation records follow (written by: runtime:thread)
-    pub continuations: u16,
+    /// how many rows of 64 bytes follow that are no records (written by: runtime:thread)
+    pub rows: u16,
     /// whose path it is (written by: runtime:thread)
     pub tid: u32,
     /// time stamp counter (written by: runtime:thread)
@@ -1064,7 +1064,7 @@ pub struct PathChunkRecord {
 }
 const _: () = assert!(core::mem::size_of::<PathChunkRecord>() == 64);
 const _: () = assert!(core::mem::offset_of!(PathChunkRecord, kind) == 0);
-const _: () = assert!(core::mem::offset_of!(PathChunkRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(PathChunkRecord, rows) == 2);
 const _: () = assert!(core::mem::offset_of!(PathChunkRecord, tid) == 4);
 const _: () = assert!(core::mem::offset_of!(PathChunkRecord, tsc) == 8);
 const _: () = assert!(core::mem::offset_of!(PathChunkRecord, start) == 16);

@@ -232,7 +232,7 @@ pub fn flush(context: &mut ThreadContext, writer: &RingWriter) {
 pub fn write_chunk(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) -> bool {
     let record = PathChunkRecord {
         kind: record_kind::PATH_CHUNK,
-        continuations: bytes.len().div_ceil(protocol::CONTINUATION_PAYLOAD_BYTES as usize) as u16,
+        rows: bytes.len().div_ceil(protocol::RECORD_BYTES as usize) as u16,
         tid: writer.tid,
         tsc: rdtsc(),
         start,
@@ -240,7 +240,7 @@ pub fn write_chunk(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) -
         stream,
         reserved: [0; 34],
     };
-    writer.write(&record, bytes)
+    writer.write_rows(&record, bytes)
 }
 
 /// Empties a buffer.

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("7fca098fceda48b2d2d4ffa3015c6ed86ae3a9473c75360c85cad70615939aa1")
+SCHEMA_HASH: Final = bytes.fromhex("f0b495fc0b7fac6d50e3506fae028e5885dd1d1eaa5f414709fe48b0eb4789bd")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -622,7 +622,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
         64,
         {
             "kind": (0, "<H"),
-            "continuations": (2, "<H"),
+            "rows": (2, "<H"),
             "tid": (4, "<I"),
             "tsc": (8, "<Q"),
             "start": (16, "<Q"),

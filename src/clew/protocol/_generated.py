@@ -759,14 +759,14 @@ INVALIDATE_RECORD: Final[np.dtype[np.void]] = np.dtype(
 
 PATH_CHUNK_RECORD: Final[np.dtype[np.void]] = np.dtype(
     {
-        "names": ["kind", "continuations", "tid", "tsc", "start", "size_bytes", "stream", "reserved"],
+        "names": ["kind", "rows", "tid", "tsc", "start", "size_bytes", "stream", "reserved"],
         "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u4", "<u2", ("<u1", (34,))],
         "offsets": [0, 2, 4, 8, 16, 24, 28, 30],
         "itemsize": 64,
     }
 )
-"""A piece of one of the streams of a thread's path (mode full). Continuations carry it. A stream whose start is not
-where the one before ended has lost what lies between.
+"""A piece of one of the streams of a thread's path (mode full). It is in the rows behind the record, as it is. A stream
+whose start is not where the one before ended has lost what lies between.
 """
 
 PATH_EVENT_RECORD: Final[np.dtype[np.void]] = np.dtype(

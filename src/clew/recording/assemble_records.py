@@ -25,8 +25,6 @@ from clew.protocol._generated import (
     MAX_FRAGMENT_BYTES,
     MAX_FRAGMENT_INSTRUCTIONS,
     MAX_PATH_BYTES,
-    PATH_CHUNK_RECORD,
-    PATH_EVENT_RECORD,
     RECORD_BYTES,
     REGION_CHUNK_RECORD,
     UNMAP_RECORD,
@@ -143,9 +141,6 @@ class ParsedRecords:
     unmaps: Array
     events: Array
     invalidates: Array
-    path_events: Array
-    path_chunks: dict[int, list[tuple[int, int, bytes]]]
-    """By thread id: stream, how many bytes of it came before, and bytes (mode full)."""
     region_chunks: list[RegionChunk]
     damaged_records: int
 
@@ -171,7 +166,6 @@ def parse_records(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedReco
     unmaps, _ = stream.select(RecordKind.UNMAP, UNMAP_RECORD)
     events, _ = stream.select(RecordKind.EVENT, EVENT_RECORD)
     invalidates, _ = stream.select(RecordKind.INVALIDATE, INVALIDATE_RECORD)
-    path_events, _ = stream.select(RecordKind.PATH_EVENT, PATH_EVENT_RECORD)
     unknown = int(np.count_nonzero(stream.kind > max(RecordKind)))
     return ParsedRecords(
         fragments=fragments,
@@ -181,8 +175,6 @@ def parse_records(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedReco
         unmaps=unmaps,
         events=events,
         invalidates=invalidates,
-        path_events=path_events,
-        path_chunks=_parse_chunks(stream),
         region_chunks=_parse_region_chunks(stream),
         damaged_records=damaged + damaged_mappings + unknown,
     )
@@ -273,18 +265,6 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         bit_at=bit_at[order],
     )
     return fragments, len(rows) - len(chosen)
-
-
-def _parse_chunks(stream: _RecordStream) -> dict[int, list[tuple[int, int, bytes]]]:
-    rows, at = stream.select(RecordKind.PATH_CHUNK, PATH_CHUNK_RECORD)
-    chunks: dict[int, list[tuple[int, int, bytes]]] = {}
-    for row, position in zip(rows, at.tolist(), strict=True):
-        size = int(row["size_bytes"])
-        if size <= int(stream.received[position]) * CONTINUATION_PAYLOAD_BYTES:
-            begin = int(stream.payload_at[position])
-            data = stream.payload[begin : begin + size].tobytes()
-            chunks.setdefault(int(row["tid"]), []).append((int(row["stream"]), int(row["start"]), data))
-    return chunks
 
 
 def _parse_region_chunks(stream: _RecordStream) -> list[RegionChunk]:

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.protocol._generated import (
-    CONTINUATION_PAYLOAD_BYTES,
     PATH_CHUNK_RECORD,
     PATH_EVENT_RECORD,
     RECORD_BYTES,
@@ -31,8 +30,14 @@ Array = npt.NDArray[Any]
 MAX_CHECKPOINT_BYTES: Final = 1 << 26
 """No checkpoint of the runtime's brings more."""
 
-_HEADER_BYTES: Final = RECORD_BYTES - CONTINUATION_PAYLOAD_BYTES
-_STREAMS: Final = {PathStream.SURPRISES: FrameKind.SURPRISES, PathStream.SYMBOLS: FrameKind.SYMBOLS}
+# Plain numbers: finding a member of an enumeration takes longer than what is done with it here.
+_CHUNK: Final = int(RecordKind.PATH_CHUNK)
+_EVENT: Final = int(RecordKind.PATH_EVENT)
+_CHECKPOINT: Final = int(PathEventKind.CHECKPOINT)
+_LOST: Final = int(PathEventKind.LOST)
+_COUNTERS: Final = int(PathStream.COUNTERS)
+_CALLS: Final = int(PathStream.CALLS)
+_STREAMS: Final = {int(PathStream.SURPRISES): FrameKind.SURPRISES, int(PathStream.SYMBOLS): FrameKind.SYMBOLS}
 
 
 class PathDrain:
@@ -41,40 +46,39 @@ class PathDrain:
     def __init__(self, folder: Path, process: int, stream: int) -> None:
         self.writer = PathWriter(folder / FOLDER_NAME / file_name(process, stream))
         # What belongs to the checkpoint that comes next, by stream.
-        self._waiting: dict[int, bytearray] = {PathStream.COUNTERS: bytearray(), PathStream.CALLS: bytearray()}
+        self._waiting: dict[int, bytearray] = {_COUNTERS: bytearray(), _CALLS: bytearray()}
         self._calls_start = 0
         self._is_after_loss = False
 
     def take(self, data: Array) -> Array:
         """The records in `data`, shape (n, RECORD_BYTES), that are not of a path; those that are are written."""
-        kinds = data.view("<u2")[:, 0]
-        is_path = (kinds == RecordKind.PATH_CHUNK) | (kinds == RecordKind.PATH_EVENT)
-        if not is_path.any():
-            return data
-        # Continuations belong to the record before them.
-        heads = np.flatnonzero(kinds != RecordKind.CONTINUATION)
-        ends = np.append(heads[1:], len(data))
-        path_heads = is_path[heads]
-        is_taken = np.zeros(len(data), bool)
-        is_taken[heads[path_heads]] = True
-        for at, end in zip(heads[path_heads].tolist(), ends[path_heads].tolist(), strict=True):
-            is_taken[at:end] = True
-        self._take_all(data, kinds, heads[path_heads], ends[path_heads])
-        return data[~is_taken]
+        kinds, view = data.view("<u2")[:, 0], data.reshape(-1).data
+        rest = []
+        at, end = 0, len(data)
+        while at < end:
+            if kinds[at] == _CHUNK:
+                head = data[at : at + 1].view(PATH_CHUNK_RECORD)[0, 0]
+                first, at = at + 1, at + 1 + int(head["rows"])
+                self._add_chunk(head, view[first * RECORD_BYTES : at * RECORD_BYTES])
+                continue
+            # What is in the rows of a chunk may look like a record: no farther than to the next one.
+            next_chunk = _find(kinds, _CHUNK, at + 1)
+            records = data[at:next_chunk]
+            is_event = kinds[at:next_chunk] == _EVENT
+            self._add_records(records[is_event])
+            rest.append(records[~is_event])
+            at = next_chunk
+        return np.concatenate(rest) if rest else data[:0]
 
-    def _take_all(self, data: Array, kinds: Array, heads: Array, ends: Array) -> None:
-        events = np.ascontiguousarray(data[heads]).view(PATH_EVENT_RECORD)[:, 0]
-        is_chunk = kinds[heads] == RecordKind.PATH_CHUNK
-        kind = np.where(is_chunk, -1, events["event_kind"].astype(np.int64))
+    def _add_records(self, records: Array) -> None:
+        """Add events, shape (n, RECORD_BYTES), in their order."""
+        events = records.view(PATH_EVENT_RECORD)[:, 0]
+        kinds = events["event_kind"]
         first = 0
-        for index in np.flatnonzero(np.isin(kind, (-1, PathEventKind.CHECKPOINT, PathEventKind.LOST))).tolist():
+        for index in np.flatnonzero((kinds == _CHECKPOINT) | (kinds == _LOST)).tolist():
             self._add_events(events[first:index])
             first = index + 1
-            if is_chunk[index]:
-                head = data[heads[index]].view(PATH_CHUNK_RECORD)[0]
-                rows = data[heads[index] + 1 : ends[index], _HEADER_BYTES:]
-                self._add_chunk(head, np.ascontiguousarray(rows).reshape(-1).data)
-            elif kind[index] == PathEventKind.LOST:
+            if kinds[index] == _LOST:
                 self._is_after_loss = True
                 self._add_events(events[index : index + 1])
             else:
@@ -82,7 +86,7 @@ class PathDrain:
         self._add_events(events[first:])
 
     def _add_checkpoint(self, record: np.void) -> None:
-        counters, calls = self._waiting[PathStream.COUNTERS], self._waiting[PathStream.CALLS]
+        counters, calls = self._waiting[_COUNTERS], self._waiting[_CALLS]
         self.writer.add_checkpoint(record, bytes(counters), bytes(calls), is_after_loss=self._is_after_loss)
         self._is_after_loss = False
         self._calls_start += len(calls)
@@ -94,18 +98,19 @@ class PathDrain:
             self.writer.add_events(events)
 
     def _add_chunk(self, head: np.void, data: memoryview) -> None:
-        size, stream = int(head["size_bytes"]), int(head["stream"])
+        size, stream, start = int(head["size_bytes"]), int(head["stream"]), int(head["start"])
         if not 0 < size <= len(data):
             return
-        if stream in self._waiting:
+        kind = _STREAMS.get(stream)
+        if kind is not None:
+            self.writer.add_bytes(kind, min(start, 1 << 62), data[:size])
+        elif stream in self._waiting:
             waiting = self._waiting[stream]
-            if stream == PathStream.CALLS:
+            if stream == _CALLS:
                 # Where a checkpoint found no room it is written anew, from where the last whole one ended.
-                del waiting[max(int(head["start"]) - self._calls_start, 0) :]
+                del waiting[max(start - self._calls_start, 0) :]
             if len(waiting) < MAX_CHECKPOINT_BYTES:
                 waiting += data[:size]
-        elif stream in _STREAMS:
-            self.writer.add_bytes(_STREAMS[PathStream(stream)], min(int(head["start"]), 1 << 62), data[:size])
 
     def save(self) -> None:
         """Write what waits; more comes."""
@@ -114,3 +119,15 @@ class PathDrain:
     def finish(self) -> None:
         """The thread ended, or the process."""
         self.writer.close()
+
+
+def _find(kinds: Array, kind: int, start: int) -> int:
+    """The first row from `start` on that is of a kind, or where they end."""
+    size = 64
+    while start < len(kinds):
+        found = np.flatnonzero(kinds[start : start + size] == kind)
+        if len(found):
+            return start + int(found[0])
+        start += size
+        size *= 4
+    return len(kinds)

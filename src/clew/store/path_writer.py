@@ -33,7 +33,9 @@ MIN_CYCLES: Final = 1 << 25
 """A checkpoint is kept if the path grew by so much since the last one, or so much time went by."""
 MAX_RISES: Final = 1 << 18
 
-_CHANGES: Final = (PathEventKind.UNLIKE, PathEventKind.CODE, PathEventKind.LOST)
+_UNLIKE: Final = int(PathEventKind.UNLIKE)
+_CODE: Final = int(PathEventKind.CODE)
+_LOST: Final = int(PathEventKind.LOST)
 _RISE: Final = np.dtype([("index", "<u4"), ("rise", "<u8")])
 
 
@@ -71,11 +73,12 @@ class PathWriter:
 
     def add_events(self, records: Array) -> None:
         """Append events, of dtype PATH_EVENT_RECORD."""
-        changes = np.flatnonzero(np.isin(records["event_kind"], _CHANGES))
+        kinds = records["event_kind"]
+        changes = np.flatnonzero((kinds == _UNLIKE) | (kinds == _CODE) | (kinds == _LOST))
         if len(changes):
             states = np.zeros(len(changes), STATE)
             states["event"] = self._n_events + self._n_waiting + changes
-            states["kind"], states["value"] = records["event_kind"][changes], records["value"][changes]
+            states["kind"], states["value"] = kinds[changes], records["value"][changes]
             self._states.append(states)
         self._events.append(records)
         self._n_waiting += len(records)
@@ -197,9 +200,10 @@ class _Stream:
 def _add_up(rises: list[Array]) -> Array:
     """What counters rose in all, by index."""
     joined = np.concatenate([np.zeros(0, _RISE), *rises])
-    index, at = np.unique(joined["index"], return_inverse=True)
-    total = np.zeros(len(index), np.uint64)
-    np.add.at(total, at, joined["rise"])
-    table = np.zeros(len(index), _RISE)
-    table["index"], table["rise"] = index, total
+    if len(rises) > 1 or (np.diff(joined["index"].astype(np.int64)) <= 0).any():
+        joined = joined[np.argsort(joined["index"], kind="stable")]
+    first = np.flatnonzero(np.diff(joined["index"], prepend=joined["index"][:1] + 1))
+    table = joined[first]
+    if len(joined):
+        table["rise"] = np.add.reduceat(joined["rise"], first)
     return table
