@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xf0, 0xb4, 0x95, 0xfc, 0x0b, 0x7f, 0xac, 0x6d, 0x50, 0xe3, 0x50, 0x6f, 0xae, 0x02, 0x8e, 0x58, 0x85, 0xdd, 0x1d,
-    0x1e, 0xaa, 0x5f, 0x41, 0x47, 0x09, 0xfe, 0x48, 0xb0, 0xeb, 0x47, 0x89, 0xbd,
+    0x62, 0xd6, 0x7a, 0xfa, 0x45, 0x63, 0xc7, 0xef, 0x37, 0x3a, 0xc8, 0x0b, 0x9f, 0xe7, 0xcf, 0x24, 0x59, 0x2d, 0xd9,
+    0x8b, 0x12, 0x0b, 0xc8, 0x29, 0xa1, 0xbc, 0x40, 0xc2, 0xfe, 0x34, 0x05, 0xff,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -31,8 +31,10 @@ pub const MAX_FILTER_RANGES: u64 = 0x1000;
 pub const DETACH_CODE: u64 = 0x434c57;
 /// no heartbeat of the controller for so long ends waiting for it; what finds no room then is dropped and counted
 pub const FULL_WAIT_SECONDS: u64 = 0x5;
-/// mode full: which of a thread's counters holds its decisions since the last surprise
+/// mode full: which of a thread's counters holds its decisions since the last surprise, with path_other_decisions_cell
 pub const PATH_DECISIONS_CELL: u64 = 0x0;
+/// mode full: the number of decisions is the sum of both cells, of 64 bits
+pub const PATH_OTHER_DECISIONS_CELL: u64 = 0x6;
 /// mode full: where the next surprise goes, counted from the end of its buffer: -path_buffer_bytes up to 0, or a little
 /// beyond
 pub const PATH_SURPRISES_CELL: u64 = 0x1;

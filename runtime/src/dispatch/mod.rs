@@ -47,8 +47,10 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
     context.sequence_plain = 0;
-    if let Some(address) = (reason == REASON_EXIT).then(|| regions::decide_alone(context)).flatten() {
-        return address;
+    if reason == REASON_EXIT && context.has_tags {
+        if let Some(address) = regions::decide_alone(context) {
+            return address;
+        }
     }
     match reason {
         REASON_EXIT => link = take_exit(context),
@@ -70,7 +72,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
                 }
                 syscalls::Outcome::ByGate => {
                     (context.registers[1], context.registers[11]) = before;
-                    if ENGINE.lock().records_path() {
+                    if context.has_path {
                         // Others count on it that the thread tells what changed meanwhile before it executes anything.
                         context.call_return = crate::arch::x86_64::gate::clew_syscall_done_pending as *const () as u64;
                     }
@@ -194,8 +196,11 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
 
 /// Modes full and region: tells what waits of the thread's path, which left a block by exit `link` if that is one, or of its tags.
 fn tend_path(context: &mut ThreadContext, link: u32) {
+    if !context.has_path && !context.has_tags {
+        return;
+    }
     let engine = ENGINE.lock();
-    if engine.records_path() {
+    if context.has_path {
         // What the size of a fragment or the state of the floating point unit divides is one block.
         let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState);
         let is_between = link != NONE && !divides_block(engine.cache.exit(link).kind);
@@ -204,7 +209,7 @@ fn tend_path(context: &mut ThreadContext, link: u32) {
             path::tell_state(context, &writer, context.rip, &engine.path_log);
         }
     }
-    if engine.records_regions() {
+    if context.has_tags {
         region::flush_if_full(context, &writer_of(context, engine.shared));
     }
 }
@@ -220,9 +225,9 @@ fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadContex
 
 /// Whether jumps may lead into fragment `id` (mode full): all threads know of its code what their paths have to tell.
 fn may_link_to(engine: &mut Engine, id: u32) -> bool {
-    let fragment = *engine.cache.fragment(id);
+    let needed = engine.cache.fragment(id).changes_needed;
     let length = engine.path_log.length();
-    engine.may_link_to(&fragment, || {
+    engine.path_log.is_told(needed, || {
         // SAFETY: these are contexts of slots in use.
         let told = |context| unsafe { path::changes_told(context, length) };
         THREADS.lock().contexts().map(told).min().unwrap_or(length)

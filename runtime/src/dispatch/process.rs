@@ -212,12 +212,13 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
         target_pc: context.rip,
     };
     engine.count_edge(&writer, context, edge);
-    if engine.records_path() {
+    (context.has_path, context.has_tags) = (engine.records_path(), engine.records_regions());
+    if context.has_path {
         path::begin(context, engine.shared);
         path::tell_state(context, &writer, PATH_START, &engine.path_log);
         path::write_event(context, &writer, path_event_kind::RESUME, PATH_START, context.rip);
     }
-    if engine.records_regions() {
+    if context.has_tags {
         region::begin(context, shared.header().busy_limit);
     }
 }

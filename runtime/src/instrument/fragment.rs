@@ -12,7 +12,7 @@ use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Fragment, Habit, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;
 use crate::decode::{decode_block, flags, scratch, Block, Ending};
-use crate::protocol::{error_code, exit_kind, PATH_DECISIONS_CELL};
+use crate::protocol::{error_code, exit_kind};
 use crate::sys::calls::rdtsc;
 
 /// Bits of FragmentRecord.flags.
@@ -131,7 +131,7 @@ impl Engine {
             None => counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)),
         };
         let path = self.plan_path(block, ending, n_copied, are_dead_at_end);
-        let path_place = path.and_then(|path| path.place);
+        let path_place = path.and_then(|path| Some((path.place?, path.cell)));
         let mut body_counter = counters.main;
         if let Some((_, is_taken)) = in_block {
             body_counter = if is_taken { counters.main } else { counters.second };
@@ -166,8 +166,8 @@ impl Engine {
             if let Some(place) = place.filter(|place| place.before == index) {
                 place.emit(&mut emitter, body_counter, is_lending);
             }
-            if let Some(place) = path_place.filter(|place| place.before == index) {
-                place.emit(&mut emitter, PATH_DECISIONS_CELL as u32, is_lending);
+            if let Some((place, cell)) = path_place.filter(|(place, _)| place.before == index) {
+                place.emit(&mut emitter, cell, is_lending);
             }
             let instruction = &block.instructions[index];
             let app_offset = instruction.ip() - block.pc;
@@ -189,8 +189,8 @@ impl Engine {
         if let Some(place) = place.filter(|place| place.before == n_copied && !is_unsupported) {
             place.emit(&mut emitter, body_counter, is_lending);
         }
-        if let Some(place) = path_place.filter(|place| place.before == n_copied && !is_unsupported) {
-            place.emit(&mut emitter, PATH_DECISIONS_CELL as u32, is_lending);
+        if let Some((place, cell)) = path_place.filter(|(place, _)| place.before == n_copied && !is_unsupported) {
+            place.emit(&mut emitter, cell, is_lending);
         }
         let exit_offset = emitter.position();
         let has_exit_instruction = n_done < block.instructions.len();
@@ -255,7 +255,7 @@ impl Engine {
             exit_kind: kind,
             is_valid: true,
             count_before: place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
-            decides_before: path_place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
+            decides_before: path_place.map_or(COUNTED_AT_EXITS, |(place, _)| place.before as u16),
             code_version,
             changes_needed: 0,
             counter: body_counter,

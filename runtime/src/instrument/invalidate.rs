@@ -87,7 +87,7 @@ impl Engine {
         // What had been laid out anew as this fragment has exits on its list that were not linked again yet.
         let before = self.cache.versions.find(self.cache.fragment(id).app_pc);
         let fragment = *self.cache.fragment(id);
-        self.path_log.note_gone(fragment.app_pc, fragment.end());
+        self.note_gone(fragment.app_pc, fragment.end());
         if fragment.is_valid {
             self.shared.add(crate::status_field!(invalidated), 1);
             self.retire(writer, id);

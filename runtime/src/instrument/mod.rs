@@ -78,6 +78,8 @@ pub struct Engine {
     edges: BTreeMap<DynamicEdge, u32>,
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
+    /// Which of its two cells counted the decision that was planned last.
+    decides_in_other: bool,
     /// The numbers that paths have for targets of indirect branches.
     pub symbols: Symbols,
     /// The blocks that tags are about (mode region).
@@ -104,6 +106,7 @@ impl Engine {
             looks_saved: 0,
             edges: BTreeMap::new(),
             path_log: PathLog::new(),
+            decides_in_other: false,
             symbols: Symbols::new(),
             region_blocks: RegionBlocks::new(),
             counters_used: 0,

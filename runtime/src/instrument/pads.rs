@@ -10,10 +10,9 @@ use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Pad, NONE};
 use crate::cache::{Cache, Fragment, Unit};
 use crate::decode::{flags, scratch};
-use crate::protocol::{
-    edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord, PATH_DECISIONS_CELL,
-};
+use crate::protocol::{edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord};
 use crate::sys::calls::rdtsc;
+use crate::thread::path;
 
 /// An edge that is found at run time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -228,7 +227,7 @@ pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &F
         add_to_counter(context, counter, amount);
     }
     if cache.decided_too_early(fragment, app_pc) {
-        add_to_counter(context, PATH_DECISIONS_CELL as u32, amount);
+        path::add_to_decisions(context, amount);
     }
 }
 

@@ -1,21 +1,16 @@
 //! Code that records in which order everything is executed (mode `full`): decisions, surprises and symbols.
 //!
 //! What a path is, and how its streams are read, is written down in the crate `pathcodec`. Nothing here touches the flags but
-//! counting, which asks where they are dead. Whatever a kill leaves behind is a true beginning of the path: a byte is
-//! written first, then the decisions are cleared, and the offset moves last.
+//! counting, which asks where they are dead. Whatever a kill leaves behind is a true beginning of the path: the decisions are
+//! gathered in one cell, of which some may be missing meanwhile, a byte is written, then they are cleared, and the offset moves
+//! last.
 
-use super::counting::emit_count;
 use super::exits::ExitList;
 use crate::arch::x86_64::context::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{Gpr, INDEX, RCX, TARGET};
-use crate::protocol::{PATH_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL};
+use crate::protocol::{PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL};
 use clew_pathcodec::symbols::WIDE_SYMBOL;
-
-/// Emits `decisions += 1`.
-pub fn emit_decision(emitter: &mut Emitter, are_flags_dead: bool, is_lending: bool) {
-    emit_count(emitter, PATH_DECISIONS_CELL as u32, are_flags_dead, is_lending);
-}
 
 /// The end of code that writes: where it leads when the buffer is full, still to be bound.
 #[must_use]
@@ -67,8 +62,13 @@ pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool) -> Full
 /// As `emit_surprise`, where rcx and r11 are free: they are lost.
 pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32) -> FullBuffer {
     let (decisions, offset) = (gs_path_cell(PATH_DECISIONS_CELL), gs_path_cell(PATH_SURPRISES_CELL));
-    emitter.load_gs(TARGET, offset);
+    let others = gs_path_cell(PATH_OTHER_DECISIONS_CELL);
     emitter.load_gs(RCX, decisions);
+    emitter.load_gs(TARGET, others);
+    emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
+    emitter.store_gs_zero(others);
+    emitter.store_gs(decisions, RCX);
+    emitter.load_gs(TARGET, offset);
     emitter.store_gs_low_byte_at(SURPRISES_END_OFFSET as u32, TARGET, RCX);
     // All but the lowest byte, and all but the lowest two: more of them take a wider form, or the dispatcher.
     emitter.load_gs32(RCX, decisions + 1);

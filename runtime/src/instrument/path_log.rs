@@ -6,7 +6,6 @@
 
 extern crate alloc;
 use super::Engine;
-use crate::cache::fragment::Fragment;
 use crate::decode::Block;
 use crate::protocol::path_event_kind;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -70,19 +69,14 @@ impl PathLog {
         self.changed_at.insert(branch, self.length());
     }
 
-    /// Code from `start` up to `end` went.
-    pub fn note_gone(&mut self, start: u64, end: u64) {
-        self.changed_pages.extend(start >> 12..=(end - 1) >> 12);
-    }
-
     /// Whether a block's code may have come in the place of other code.
-    pub fn is_later(&self, block: &Block) -> bool {
+    fn is_later(&self, block: &Block) -> bool {
         !self.changed_pages.is_empty()
             && self.changed_pages.range(block.pc >> 12..=(block.end() - 1) >> 12).next().is_some()
     }
 
     /// Fragment `id` at `pc` has code that may have come in the place of other code.
-    pub fn note_code(&mut self, pc: u64, id: u32) {
+    fn note_code(&mut self, pc: u64, id: u32) {
         self.codes.insert(pc, id);
         self.changes.push((path_event_kind::CODE, u64::from(id)));
     }
@@ -94,13 +88,29 @@ impl PathLog {
         }
         self.changed_at.get(&branch).copied().unwrap_or(0)
     }
+
+    /// Whether all threads have told the first `needed` changes. `told_by_all` says how many they have, if that has to be known.
+    pub fn is_told(&mut self, needed: u32, told_by_all: impl FnOnce() -> u32) -> bool {
+        if needed > self.told_by_all {
+            self.told_by_all = told_by_all();
+        }
+        needed <= self.told_by_all
+    }
 }
 
 impl Engine {
-    /// Notes a fragment that is about to be published: what has to be told before it is executed.
-    pub fn note_in_log(&mut self, block: &Block, id: u32) {
+    /// Code from `start` up to `end` went.
+    pub fn note_gone(&mut self, start: u64, end: u64) {
+        if self.records_path() {
+            self.path_log.changed_pages.extend(start >> 12..=(end - 1) >> 12);
+        }
+    }
+
+    /// Notes a fragment that is about to be published: what has to be told before it is executed. Whether its code may have come
+    /// in the place of other code.
+    pub fn note_in_log(&mut self, block: &Block, id: u32) -> bool {
         if !self.records_path() {
-            return;
+            return false;
         }
         let is_later = self.path_log.is_later(block);
         if is_later {
@@ -108,14 +118,6 @@ impl Engine {
         }
         let needed = self.path_log.needed(self.cache.fragment(id).branch_pc(), is_later);
         self.cache.fragment_mut(id).changes_needed = needed;
-    }
-
-    /// Whether jumps may lead into a fragment: all threads have told what it takes. `told_by_all` says how many changes they
-    /// have, if that has to be known.
-    pub fn may_link_to(&mut self, fragment: &Fragment, told_by_all: impl FnOnce() -> u32) -> bool {
-        if fragment.changes_needed > self.path_log.told_by_all {
-            self.path_log.told_by_all = told_by_all();
-        }
-        fragment.changes_needed <= self.path_log.told_by_all
+        is_later
     }
 }

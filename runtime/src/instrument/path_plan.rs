@@ -5,21 +5,17 @@ use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit};
 use crate::decode::{Block, Ending};
+use crate::protocol::{PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL};
 
 /// How a block that ends with a decision records it.
 #[derive(Clone, Copy)]
 pub struct PathPlan {
     /// Where the decision is counted; `None`: on the ways out.
     pub place: Option<CountPlace>,
+    /// The counter that counts it.
+    pub cell: u32,
     /// Which way of a conditional branch is no surprise.
     pub is_taken_expected: bool,
-}
-
-impl PathPlan {
-    /// Of a decision that has one way.
-    fn counting(block: &Block, n_copied: usize, are_dead_at_end: bool) -> PathPlan {
-        PathPlan { place: Some(CountPlace::find(block, n_copied, are_dead_at_end)), is_taken_expected: true }
-    }
 }
 
 impl Engine {
@@ -29,20 +25,32 @@ impl Engine {
     }
 
     /// `None` where the block's end is no decision, or no path is recorded.
-    pub fn plan_path(&self, block: &Block, ending: Ending, n_copied: usize, are_dead_at_end: bool) -> Option<PathPlan> {
+    pub fn plan_path(
+        &mut self,
+        block: &Block,
+        ending: Ending,
+        n_copied: usize,
+        are_dead_at_end: bool,
+    ) -> Option<PathPlan> {
         if !self.records_path() {
             return None;
         }
         let branch = block.instructions.last()?.ip();
-        match ending {
-            Ending::Conditional(target) => Some(PathPlan {
-                place: CountPlace::find_for_flags(block, n_copied),
-                is_taken_expected: self.is_taken_expected(branch, target),
-            }),
-            Ending::Call(_) => Some(PathPlan::counting(block, n_copied, are_dead_at_end)),
-            Ending::Jump(target) if target <= branch => Some(PathPlan::counting(block, n_copied, are_dead_at_end)),
-            _ => None,
-        }
+        // Of a decision that has one way.
+        let counting = || (Some(CountPlace::find(block, n_copied, are_dead_at_end)), true);
+        let (place, is_taken_expected) = match ending {
+            Ending::Conditional(target) => {
+                (CountPlace::find_for_flags(block, n_copied), self.is_taken_expected(branch, target))
+            }
+            Ending::Call(_) => counting(),
+            Ending::Jump(target) if target <= branch => counting(),
+            _ => return None,
+        };
+        // Each addition waits for the one before it in the same cell, as both go through memory. So blocks that follow each
+        // other, as these that are translated one after the other mostly do, take turns.
+        self.decides_in_other = !self.decides_in_other;
+        let cell = if self.decides_in_other { PATH_OTHER_DECISIONS_CELL } else { PATH_DECISIONS_CELL } as u32;
+        Some(PathPlan { place, cell, is_taken_expected })
     }
 
     /// Has paths expect what a fragment's conditional branch mostly did: other fragments that hold the branch expect the same, so

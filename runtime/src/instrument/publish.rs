@@ -24,7 +24,7 @@ impl Engine {
         ending: Ending,
         counters: &Counters,
     ) {
-        self.note_in_log(block, id);
+        let is_later = self.note_in_log(block, id);
         self.cache.by_pc.insert(block.pc, id);
         let page = block.pc >> 12;
         let next = self.cache.by_page.find(page).unwrap_or(NONE);
@@ -67,7 +67,7 @@ impl Engine {
             size_bytes: n as u16,
             n_instructions: block.instructions.len() as u16,
             exit_kind: kind,
-            flags: counters.flags | if self.path_log.is_later(block) { FLAG_LATER_CODE } else { 0 },
+            flags: counters.flags | if is_later { FLAG_LATER_CODE } else { 0 },
             reserved: [0; 2],
             region_block: self.cache.fragment(id).region_block,
             reserved_more: [0; 8],

@@ -52,7 +52,7 @@ impl Engine {
         let id = self.cache.versions.find(pc)?;
         let last = *self.cache.fragment(id);
         if last.code_hash != code_hash {
-            self.path_log.note_gone(last.app_pc, last.end());
+            self.note_gone(last.app_pc, last.end());
             self.cut_off(writer, id, true);
             return None;
         }

@@ -17,7 +17,7 @@ use crate::arch::x86_64::{INDEX, RAX, RCX, TARGET};
 use crate::cache::fragment::{ExitType, NONE};
 use crate::cache::sequences::Enclosure;
 use crate::decode::{Block, Ending};
-use crate::protocol::{PATH_DECISIONS_CELL, PATH_SURPRISES_CELL};
+use crate::protocol::{PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL};
 use iced_x86::ConditionCode;
 
 /// One of the ways out.
@@ -164,6 +164,8 @@ fn emit_step(emitter: &mut Emitter, exit: u32, counter: u32, is_surprise: bool) 
     emitter.store_gs(GS_SPILL_RAX, RAX);
     emitter.store_gs_immediate(GS_SEQUENCE_UNDO, UNDO_RCX_RAX | UNDO_TARGET);
     emitter.load_gs(TARGET, surprises);
+    emitter.store_gs(GS_SEQUENCE_PATH + 16, TARGET);
+    emitter.load_gs(TARGET, gs_path_cell(PATH_OTHER_DECISIONS_CELL));
     emitter.store_gs(GS_SEQUENCE_PATH + 8, TARGET);
     emitter.load_gs(RCX, decisions);
     emitter.store_gs(GS_SEQUENCE_PATH, RCX);

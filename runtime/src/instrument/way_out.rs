@@ -3,7 +3,7 @@
 use super::counting::emit_count;
 use super::exits::ExitList;
 use super::fragment::{Counters, MapBuilder};
-use super::path_code::{emit_decision, emit_surprise};
+use super::path_code::emit_surprise;
 use super::path_plan::PathPlan;
 use super::verification::{emit_other_way, emit_question};
 use super::Engine;
@@ -138,8 +138,8 @@ impl WayOut<'_, '_> {
 
     fn edge(&mut self, way: Way) {
         emit_count(self.emitter, way.counter, way.are_flags_dead, self.is_lending);
-        if self.path.is_some_and(|path| path.place.is_none()) {
-            emit_decision(self.emitter, way.are_flags_dead, self.is_lending);
+        if let Some(path) = self.path.filter(|path| path.place.is_none()) {
+            emit_count(self.emitter, path.cell, way.are_flags_dead, self.is_lending);
         }
         let surprise = self.is_surprise(way).then(|| {
             let exit = self.exits.next_id();

@@ -11,7 +11,8 @@ use crate::buffer::{RingWriter, Shared};
 use crate::instrument::path_log::PathLog;
 use crate::protocol::{
     self, path_event_kind, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
-    PATH_LOST_CELL, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
+    PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL,
+    PATH_SYMBOLS_LEFT_CELL,
 };
 use crate::sys::calls::rdtsc;
 use clew_pathcodec::shadow::depth_after;
@@ -27,7 +28,8 @@ const BUFFERS: [(u64, u64, u64); 2] = [
 
 /// Makes the path begin here: nothing is written, no call is open.
 pub fn begin(context: &mut ThreadContext, shared: Shared) {
-    for number in [PATH_DECISIONS_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL, PATH_LOST_CELL] {
+    set_decisions(context, 0);
+    for number in [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL, PATH_LOST_CELL] {
         set_cell(context, number, 0);
     }
     for number in [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL] {
@@ -70,7 +72,7 @@ pub fn event_here(context: &ThreadContext, writer: &RingWriter, kind: u16, pc: u
 fn position(context: &ThreadContext) -> [u64; 4] {
     [
         cell(context, PATH_SURPRISES_LEFT_CELL) + written(context, PATH_SURPRISES_CELL),
-        cell(context, PATH_DECISIONS_CELL),
+        decisions(context),
         cell(context, PATH_SYMBOLS_LEFT_CELL) + written(context, PATH_SYMBOLS_CELL),
         context.shadow_forgotten + context.shadow_depth,
     ]
@@ -166,13 +168,29 @@ pub fn write_symbol(context: &ThreadContext, symbol: u16) {
 
 /// Writes the surprise that translated code leaves to the dispatcher, if it did so at the exit just taken, which is one.
 pub fn write_long_surprise(context: &ThreadContext) {
-    let decisions = cell(context, PATH_DECISIONS_CELL);
+    let decisions = decisions(context);
     if decisions >= FIRST_LONG {
         let mut bytes = [0; MAX_BYTES];
         let size = write_surprise(&mut bytes, decisions).unwrap_or(0);
         append(context, PATH_SURPRISES_CELL, SURPRISES_END_OFFSET, &bytes[..size]);
-        set_cell(context, PATH_DECISIONS_CELL, 0);
+        set_decisions(context, 0);
     }
+}
+
+/// Decisions since the last surprise.
+fn decisions(context: &ThreadContext) -> u64 {
+    cell(context, PATH_DECISIONS_CELL).wrapping_add(cell(context, PATH_OTHER_DECISIONS_CELL))
+}
+
+/// In this order: if the thread is killed on the way, some are missing, which were made last.
+fn set_decisions(context: &ThreadContext, decisions: u64) {
+    set_cell(context, PATH_OTHER_DECISIONS_CELL, 0);
+    set_cell(context, PATH_DECISIONS_CELL, decisions);
+}
+
+/// Corrects the decisions since the last surprise. Callable from the signal handler.
+pub fn add_to_decisions(context: &ThreadContext, amount: i64) {
+    set_decisions(context, decisions(context).wrapping_add_signed(amount));
 }
 
 /// Appends to what is in a buffer.

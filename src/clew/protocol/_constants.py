@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("f0b495fc0b7fac6d50e3506fae028e5885dd1d1eaa5f414709fe48b0eb4789bd")
+SCHEMA_HASH: Final = bytes.fromhex("62d67afa4563c7ef373ac80b9fe7cf24592dd98b120bc829a1bc40c2fe3405ff")
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
@@ -37,7 +37,10 @@ DETACH_CODE: Final = 4410455
 FULL_WAIT_SECONDS: Final = 5
 """no heartbeat of the controller for so long ends waiting for it; what finds no room then is dropped and counted"""
 PATH_DECISIONS_CELL: Final = 0
-"""mode full: which of a thread's counters holds its decisions since the last surprise"""
+"""mode full: which of a thread's counters holds its decisions since the last surprise, with path_other_decisions_cell
+"""
+PATH_OTHER_DECISIONS_CELL: Final = 6
+"""mode full: the number of decisions is the sum of both cells, of 64 bits"""
 PATH_SURPRISES_CELL: Final = 1
 """mode full: where the next surprise goes, counted from the end of its buffer: -path_buffer_bytes up to 0, or a little
 beyond

@@ -14,6 +14,7 @@ from clew.protocol._generated import (
     PATH_BUFFER_BYTES,
     PATH_DECISIONS_CELL,
     PATH_LOST_CELL,
+    PATH_OTHER_DECISIONS_CELL,
     PATH_SURPRISES_CELL,
     PATH_SURPRISES_LEFT_CELL,
     PATH_SURPRISES_OFFSET,
@@ -68,7 +69,7 @@ def read_tail(tail: bytes) -> PathTail:
         surprises=content[:surprises],
         symbols_left=cells[PATH_SYMBOLS_LEFT_CELL],
         symbols=content[surprises : surprises + symbols],
-        decisions=cells[PATH_DECISIONS_CELL],
+        decisions=(cells[PATH_DECISIONS_CELL] + cells[PATH_OTHER_DECISIONS_CELL]) % (1 << 64),
         is_lost=cells[PATH_LOST_CELL] != 0,
     )
 

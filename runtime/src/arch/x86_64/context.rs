@@ -209,8 +209,8 @@ pub struct ThreadContext {
     pub sequence_left: u64,
     /// What the counter was that is being incremented, where `sequence_state` says so.
     pub sequence_count: u64,
-    /// Mode `full`: what the path's cells of decisions and of surprises were, where `sequence_state` says so.
-    pub sequence_path: [u64; 2],
+    /// Mode `full`: what the path's cells of decisions, both, and of surprises were, where `sequence_state` says so.
+    pub sequence_path: [u64; 3],
     /// The fragment of a sequence that was entered last; or, with `SEQUENCE_LEAVING`, the exit that is being counted.
     pub sequence_state: u32,
     /// Which registers are in slots inside a sequence: `UNDO_*`.
@@ -221,6 +221,9 @@ pub struct ThreadContext {
     pub sequence_plain: u32,
     /// The instruction that faulted is not the one at `rip`: it is not executed again.
     pub is_fault_past: u32,
+    /// Whether the thread has a path (mode `full`), or tags (mode `region`).
+    pub has_path: bool,
+    pub has_tags: bool,
     /// Open calls on the shadow stack, and how many were forgotten because there was no room for them.
     pub shadow_depth: u64,
     pub shadow_forgotten: u64,
@@ -391,7 +394,9 @@ impl ThreadContext {
     pub fn undo_sequence(&mut self) {
         if self.sequence_state & SEQUENCE_WRITES_PATH != 0 {
             for (cell, value) in
-                [protocol::PATH_DECISIONS_CELL, protocol::PATH_SURPRISES_CELL].into_iter().zip(self.sequence_path)
+                [protocol::PATH_DECISIONS_CELL, protocol::PATH_OTHER_DECISIONS_CELL, protocol::PATH_SURPRISES_CELL]
+                    .into_iter()
+                    .zip(self.sequence_path)
             {
                 // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
                 unsafe { self.counter(cell as u32).write_volatile(value) };
