@@ -120,9 +120,11 @@ class ProcessCode:
                 made.append((Action.CODE, slot, block))
         return made
 
-    def convert_events(self, records: Array, blocks: Array) -> Array:
-        """Events of dtype PATH_EVENT_RECORD as the codec wants them; in front of them the code has `blocks`."""
-        records = records[np.isin(records["event_kind"], list(_ACTIONS))]
+    def convert_events(self, records: Array, blocks: Array) -> tuple[Array, Array]:
+        """Events of dtype PATH_EVENT_RECORD as the codec wants them, and which record (i64) each comes from; in front
+        of them the code has `blocks`."""
+        numbers = np.flatnonzero(np.isin(records["event_kind"], list(_ACTIONS)))
+        records = records[numbers]
         kind = records["event_kind"]
         table = np.zeros(len(records), EVENT)
         for name in ("surprise_bytes", "decisions", "symbol_bytes", "depth"):
@@ -132,19 +134,20 @@ class ProcessCode:
         table["block"], table["value"] = self.find(records["pc"]), self.find(records["value"])
         changes = np.flatnonzero((kind == PathEventKind.UNLIKE) | (kind == PathEventKind.CODE))
         if not len(changes):
-            return table
+            return table, numbers
         # What changes inside a block, where two fragments meet, concerns its end as well as the start.
         table["block"][changes] = self.find_around(records["pc"][changes])
         blocks = blocks.copy()
-        parts, done = [], 0
+        parts, times, done = [], np.ones(len(records), np.int64), 0
         for at in changes.tolist():
             made = self.change(blocks, int(kind[at]), int(records["value"][at]))
             rows = np.repeat(table[at : at + 1], len(made))
             for row, (action, subject, value) in zip(rows, made, strict=True):
                 row["action"], row["subject"], row["value"] = action, subject, value
             parts += [table[done:at], rows]
+            times[at] = len(made)
             done = at + 1
-        return np.concatenate([*parts, table[done:]])
+        return np.concatenate([*parts, table[done:]]), np.repeat(numbers, times)
 
 
 def load_process_code(trace: Trace, process_id: int) -> ProcessCode:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.analysis.ordered import Stretches, StretchWalk
+from clew.analysis.ordered import Entry, Stretches, StretchWalk
 from clew.analysis.path_code import ProcessCode
 from clew.binary.path_codec import MOST, Stop
 from clew.errors import TraceDamagedError
@@ -88,10 +88,15 @@ class ThreadPath:
 
     def iter_pieces(self, start: int = 0, at_once: int = PIECE_BLOCKS) -> Iterator[PathPiece]:
         """The path from execution number `start` on, some blocks at a time."""
-        number, walk, place = self._go_to(execution=start)
+        entry, walk, place = self._go_to(execution=start)
+        return self._iter_from(entry, walk, place, max(at_once, 1))
+
+    def _iter_from(self, entry: Entry, walk: StretchWalk, place: PathPlace, at_once: int) -> Iterator[PathPiece]:
+        """The path from `place` on, which `walk` along what is behind `entry` has come to."""
+        entries = self.stretches.entries(entry.number)[entry.part + 1 :]
         is_after_loss = False
         while True:
-            indices = walk.read(max(at_once, 1))
+            indices = walk.read(at_once)
             if len(indices):
                 yield PathPiece(place, self.code.block_id[indices], indices, is_after_loss)
                 is_after_loss = False
@@ -99,13 +104,15 @@ class ThreadPath:
                 place = PathPlace(place.execution + len(indices), place.instruction + sizes)
             if walk.stop == Stop.ASKED:
                 continue
-            self._check_end(number, walk)
-            number += 1
-            if number >= len(self.stretches):
-                return
-            stretch = self.stretches[number]
-            is_after_loss |= stretch.is_after_loss
-            walk, place = self.stretches.open(number), PathPlace(stretch.executions, stretch.instructions)
+            self._check_end(entry, walk, is_last=not entries)
+            if not entries:
+                number = entry.number + 1
+                if number >= len(self.stretches):
+                    return
+                entries = self.stretches.entries(number)
+                is_after_loss |= self.stretches[number].is_after_loss
+            entry = entries.pop(0)
+            walk, place = self.stretches.open_entry(entry), PathPlace(entry.executions, entry.instructions)
 
     def find_instruction(self, number: int) -> PathPlace:
         """The place in front of the block whose execution has instruction number `number`."""
@@ -132,8 +139,13 @@ class ThreadPath:
         before = self.count_before(block_id)
         number = int(np.searchsorted(before, n, "right")) - 1
         left = n - int(before[number])
-        stretch = self.stretches[number]
-        for piece in self.iter_pieces(stretch.executions):
+        entries = self.stretches.entries(number)
+        in_parts = np.cumsum(self.stretches.count_in_parts(number, int(wanted[0])))[: len(entries) - 1]
+        part = int(np.searchsorted(in_parts, left, "right"))
+        left -= int(in_parts[part - 1]) if part else 0
+        entry = entries[part]
+        start = PathPlace(entry.executions, entry.instructions)
+        for piece in self._iter_from(entry, self.stretches.open_entry(entry), start, PIECE_BLOCKS):
             hits = np.flatnonzero(piece.indices == wanted[0])
             if left < len(hits):
                 at = int(hits[left])
@@ -184,22 +196,26 @@ class ThreadPath:
 
     def _go_to(
         self, *, execution: int | None = None, instruction: int | None = None
-    ) -> tuple[int, StretchWalk, PathPlace]:
-        """A walk at a place, the stretch that it is in, and the place that was reached."""
-        column, wanted = ("block_executions", execution) if execution is not None else ("instructions", instruction)
-        assert wanted is not None
-        number = int(np.searchsorted(self.stretches.file.places[column], max(wanted, 0), "right"))
-        stretch, walk = self.stretches[number], self.stretches.open(number)
+    ) -> tuple[Entry, StretchWalk, PathPlace]:
+        """A walk at a place, the entry that it began at, and the place that was reached."""
         if execution is not None:
-            skipped = walk.skip(MOST, max(execution - stretch.executions, 0))
+            column, name, wanted = "block_executions", "executions", max(execution, 0)
         else:
-            skipped = walk.skip(max(wanted - stretch.instructions, 0), MOST)
-        return number, walk, PathPlace(stretch.executions + skipped[1], stretch.instructions + skipped[0])
+            assert instruction is not None
+            column, name, wanted = "instructions", "instructions", max(instruction, 0)
+        number = int(np.searchsorted(self.stretches.file.places[column], wanted, "right"))
+        first, *others = self.stretches.entries(number)
+        entry = next((one for one in reversed(others) if getattr(one, name) <= wanted), first)
+        walk = self.stretches.open_entry(entry)
+        left = max(wanted - getattr(entry, name), 0)
+        skipped = walk.skip(MOST, left) if execution is not None else walk.skip(left, MOST)
+        return entry, walk, PathPlace(entry.executions + skipped[1], entry.instructions + skipped[0])
 
-    def _check_end(self, number: int, walk: StretchWalk) -> None:
+    def _check_end(self, entry: Entry, walk: StretchWalk, *, is_last: bool) -> None:
         # A thread that was killed, and a path that goes on behind a loss, are cut off.
-        is_last = number + 1 >= len(self.stretches)
-        may_be_cut = is_last or self.stretches[number + 1].is_after_loss
+        number = entry.number
+        is_at_end = number + 1 >= len(self.stretches)
+        may_be_cut = is_last and (is_at_end or self.stretches[number + 1].is_after_loss)
         if walk.stop == Stop.DAMAGED or (walk.stop == Stop.CUT and not may_be_cut):
             name = self.stretches.file.name
             raise TraceDamagedError(self._trace.directory, f"{name} contradicts itself in stretch {number}")
