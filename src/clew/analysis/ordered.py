@@ -121,6 +121,11 @@ class StretchWalk:
         """Go on by whole blocks, at most so many, of no more than `instructions`: how many of both were executed."""
         return self._walk.advance(instructions, executions)
 
+    def place(self) -> tuple[Position, int]:
+        """The position, and the block that would run next."""
+        position, block, _ = self._walk.place()
+        return position, block
+
     def open_calls(self) -> Array:
         """Return addresses (u64) of the open calls, the outermost first, without those that were forgotten."""
         return self._walk.state().addresses

@@ -170,11 +170,24 @@ class ThreadPath:
         return self._go_to(execution=place.execution)[1].open_calls()
 
     def time_at(self, place: PathPlace) -> int:
-        """A time (CLOCK_REALTIME, ns) at or before which the thread was at a place: that of a checkpoint behind it."""
-        facts, places = self.stretches.file.facts, self.stretches.file.places
-        number = int(np.searchsorted(places["block_executions"], place.execution, "left"))
-        tsc = int(places["tsc"][number]) if number < len(places) else int(facts.tsc)
+        """A time (CLOCK_REALTIME, ns) at which the thread was not yet further than a place: that of the last call,
+        signal or checkpoint in front of it."""
+        entry, walk, _ = self._go_to(execution=place.execution)
+        facts, events = self.stretches.file.facts, self.stretches.events(entry.number)
+        tsc = self.stretches[entry.number].tsc if entry.number else facts.tsc
+        passed = np.flatnonzero(self._are_passed(events, walk))
+        if len(passed):
+            tsc = max(tsc, int(events["tsc"][passed[-1]]))
         return facts.ns + int((tsc - facts.tsc) * facts.ns_per_tick)
+
+    def _are_passed(self, events: Array, walk: StretchWalk) -> Array:
+        """Which events of a stretch lie in front of where a walk along it is, or there."""
+        position, block = walk.place()
+        are_passed: Array = self.code.find(events["pc"]) == block
+        for name in ("symbol_bytes", "decisions", "surprise_bytes"):
+            reached = getattr(position, name)
+            are_passed = (events[name] < reached) | ((events[name] == reached) & are_passed)
+        return are_passed
 
     @cached_property
     def _counters(self) -> tuple[Array, Array, Array]:
