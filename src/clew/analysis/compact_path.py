@@ -33,10 +33,10 @@ from clew.store.path_segments import (
 
 __all__ = ["is_same_path", "write_compact"]
 
-SEGMENT_EXECUTIONS: Final = 1 << 19
+SEGMENT_EXECUTIONS: Final = 1 << 18
 """A segment of several stretches ends at the first checkpoint behind so many blocks, and has at most twice as many:
 reading one takes some hundredths of a second."""
-PART_ITEMS: Final = 1 << 19
+PART_ITEMS: Final = 1 << 18
 """A stretch of more is cut into parts of so many conditional and indirect branches."""
 DENSE_BITS: Final = 0.001
 """For each block executed: what takes no more is kept, as loops are passed over at once where they were recorded."""

@@ -15,7 +15,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CHECKPOINT", "STATE", "Checkpoint", "decode_checkpoints", "encode_checkpoints", "shuffle", "unshuffle"]
+__all__ = [
+    "CHECKPOINT",
+    "STATE",
+    "Checkpoint",
+    "decode_checkpoints",
+    "decode_rises",
+    "encode_checkpoints",
+    "shuffle",
+    "unshuffle",
+]
 
 Array = npt.NDArray[Any]
 
@@ -74,25 +83,43 @@ def encode_checkpoints(checkpoints: list[Checkpoint]) -> bytes:
 
 def decode_checkpoints(content: bytes, n: int) -> list[Checkpoint]:
     """The checkpoints of a frame of `n`. Raises ValueError if that can't be."""
-    heads = unshuffle(content[: n * CHECKPOINT.itemsize], CHECKPOINT)
-    n_counters, n_calls = (heads[name].astype(np.int64) for name in ("n_counters", "n_calls"))
-    sizes = (n * CHECKPOINT.itemsize, 4 * int(n_counters.sum()), 8 * int(n_counters.sum()), 8 * int(n_calls.sum()))
-    if sum(sizes) != len(content):
-        raise ValueError("a frame of checkpoints contradicts itself")
-    ends = np.cumsum(sizes)
-    steps = unshuffle(content[ends[0] : ends[1]], np.dtype("<u4"))
-    rises = unshuffle(content[ends[1] : ends[2]], np.dtype("<u8"))
-    new_calls = unshuffle(content[ends[2] :], np.dtype("<u8"))
-    counters_end, calls_end = np.cumsum(n_counters), np.cumsum(n_calls)
+    heads, new_calls = _decode_heads(content, n)
+    n_counters, index, rises = decode_rises(content, n)
+    counters_end, calls_end = np.cumsum(n_counters), np.cumsum(heads["n_calls"], dtype=np.int64)
     found = []
     calls = new_calls[:0]
     for at, head in enumerate(heads):
         if int(head["n_same"]) > len(calls):
             raise ValueError("a frame of checkpoints contradicts itself")
         counters = slice(counters_end[at] - n_counters[at], counters_end[at])
-        calls = np.concatenate([calls[: int(head["n_same"])], new_calls[calls_end[at] - n_calls[at] : calls_end[at]]])
-        found.append(Checkpoint(head, np.cumsum(steps[counters], dtype=np.uint32), rises[counters], calls))
+        own_calls = new_calls[calls_end[at] - int(head["n_calls"]) : calls_end[at]]
+        calls = np.concatenate([calls[: int(head["n_same"])], own_calls])
+        found.append(Checkpoint(head, index[counters], rises[counters], calls))
     return found
+
+
+def decode_rises(content: bytes, n: int) -> tuple[Array, Array, Array]:
+    """How many counters rose at each checkpoint (i64) of a frame of `n`; their indices (u32) and by how much (u64), one
+    checkpoint behind the other. Raises ValueError if that can't be."""
+    heads, _ = _decode_heads(content, n)
+    n_counters = heads["n_counters"].astype(np.int64)
+    total, at = int(n_counters.sum()), n * CHECKPOINT.itemsize
+    steps = unshuffle(content[at : at + 4 * total], np.dtype("<u4"))
+    rises = unshuffle(content[at + 4 * total : at + 12 * total], np.dtype("<u8"))
+    # Each checkpoint's begin anew: less what was reached before. Sums wrap around, and differences back.
+    sums = np.cumsum(steps, dtype=np.uint32)
+    before = np.append(np.uint32(0), sums)[np.cumsum(n_counters) - n_counters]
+    return n_counters, sums - np.repeat(before, n_counters), rises
+
+
+def _decode_heads(content: bytes, n: int) -> tuple[Array, Array]:
+    """The heads of a frame's checkpoints, and its addresses of calls."""
+    heads = unshuffle(content[: n * CHECKPOINT.itemsize], CHECKPOINT)
+    n_counters, n_calls = (int(heads[name].sum(dtype=np.int64)) for name in ("n_counters", "n_calls"))
+    at = n * CHECKPOINT.itemsize + 12 * n_counters
+    if len(heads) != n or at + 8 * n_calls != len(content):
+        raise ValueError("a frame of checkpoints contradicts itself")
+    return heads, unshuffle(content[at:], np.dtype("<u8"))
 
 
 def shuffle(rows: Array) -> bytes:

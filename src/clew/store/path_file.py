@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PATH_EVENT_RECORD
-from clew.store.path_checkpoints import STATE, Checkpoint, decode_checkpoints, unshuffle
+from clew.store.path_checkpoints import STATE, Checkpoint, decode_checkpoints, decode_rises, unshuffle
 from clew.store.path_frames import Frame, FrameKind, read_payload
 from clew.store.path_index import PathFacts, PathIndex, read_index
 from clew.store.path_segments import StoredSegment, decode_stored
@@ -71,15 +71,13 @@ class PathFile:
 
     @cached_property
     def _frames(self) -> dict[int, list[Frame]]:
-        frames: dict[int, list[Frame]] = {kind: [] for kind in FrameKind}
-        for row in self._index.frames:
-            values = {
-                name: int(row[name]) for name in ("kind", "start", "size", "stored_bytes", "content_bytes", "offset")
-            }
-            if values["kind"] in frames:
-                frames[values["kind"]].append(Frame(**values))
-        for some in frames.values():
-            some.sort(key=lambda frame: frame.start)
+        table = self._index.frames
+        table = table[np.argsort(table["start"], kind="stable")]
+        names = ("kind", "start", "size", "stored_bytes", "content_bytes", "offset")
+        frames: dict[int, list[Frame]] = {}
+        for kind in FrameKind:
+            own = table[table["kind"] == kind]
+            frames[kind] = [Frame(*row) for row in zip(*(own[name].tolist() for name in names), strict=True)]
         return frames
 
     def read_bytes(self, kind: FrameKind, start: int, end: int) -> bytes:
@@ -140,10 +138,13 @@ class PathFile:
         """What counters rose in front of each checkpoint."""
         checkpoint, index, rise = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)], [np.zeros(0, np.uint64)]
         for frame in self._frames[FrameKind.CHECKPOINTS]:
-            for number, one in enumerate(self._checkpoints(frame), frame.start):
-                checkpoint.append(np.full(len(one.index), number))
-                index.append(one.index)
-                rise.append(one.rise)
+            try:
+                n_counters, some_index, some_rise = decode_rises(self._read(frame), frame.size)
+            except ValueError as error:
+                raise self._damage(error) from error
+            checkpoint.append(np.repeat(np.arange(frame.start, frame.end), n_counters))
+            index.append(some_index)
+            rise.append(some_rise)
         return Rises(np.concatenate(checkpoint), np.concatenate(index), np.concatenate(rise))
 
     def _find(self, kind: FrameKind, start: int, end: int) -> Iterator[Frame]:
