@@ -121,6 +121,11 @@ class StretchWalk:
         """Go on by whole blocks, at most so many, of no more than `instructions`: how many of both were executed."""
         return self._walk.advance(instructions, executions)
 
+    def skip_to(self, block: int, n: int) -> tuple[int, int, int]:
+        """Go on up to the `n`-th execution of a block (index) from here, counted from 0, or as far as it goes: how many
+        instructions and blocks were executed, and how often this one."""
+        return self._walk.advance_to(block, n)
+
     def place(self) -> tuple[Position, int]:
         """The position, and the block that would run next."""
         position, block, _ = self._walk.place()

@@ -143,15 +143,18 @@ class ThreadPath:
         in_parts = np.cumsum(self.stretches.count_in_parts(number, int(wanted[0])))[: len(entries) - 1]
         part = int(np.searchsorted(in_parts, left, "right"))
         left -= int(in_parts[part - 1]) if part else 0
-        entry = entries[part]
-        start = PathPlace(entry.executions, entry.instructions)
-        for piece in self._iter_from(entry, self.stretches.open_entry(entry), start, PIECE_BLOCKS):
-            hits = np.flatnonzero(piece.indices == wanted[0])
-            if left < len(hits):
-                at = int(hits[left])
-                skipped = int(self.code.n_instructions[piece.indices[:at]].sum())
-                return PathPlace(piece.place.execution + at, piece.place.instruction + skipped)
-            left -= len(hits)
+        entries = entries[part:]
+        while entries:
+            entry = entries.pop(0)
+            walk = self.stretches.open_entry(entry)
+            instructions, executions, hits = walk.skip_to(int(wanted[0]), left)
+            if walk.stop == Stop.ASKED:
+                return PathPlace(entry.executions + executions, entry.instructions + instructions)
+            self._check_end(entry, walk, is_last=not entries)
+            left -= hits
+            # Counters may tell of more than the path.
+            if not entries and entry.number + 1 < len(self.stretches):
+                entries = self.stretches.entries(entry.number + 1)
         return None
 
     def count_before(self, block_id: int) -> Array:
