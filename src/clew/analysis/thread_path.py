@@ -17,6 +17,7 @@ from clew.analysis.ordered import Entry, Stretches, StretchWalk
 from clew.analysis.path_code import ProcessCode
 from clew.binary.path_codec import MOST, Stop
 from clew.errors import TraceDamagedError
+from clew.protocol._generated import MAX_COUNTER_BYTES
 from clew.store.columns import to_numpy
 from clew.store.path_file import PathFile
 
@@ -28,6 +29,8 @@ __all__ = ["PathPiece", "PathPlace", "ThreadPath"]
 Array = npt.NDArray[Any]
 
 PIECE_BLOCKS = 1 << 16
+_MAX_COUNTERS = MAX_COUNTER_BYTES // 8
+"""No thread has more: a table that was made up may say so."""
 
 
 @dataclass(frozen=True)
@@ -159,12 +162,10 @@ class ThreadPath:
 
     def count_before(self, block_id: int) -> Array:
         """How often (i64) a block was executed before each stretch."""
-        counters, weights = self._counters_of(block_id)
-        rises = self.stretches.file.rises
-        at = np.minimum(np.searchsorted(counters, rises.index), max(len(counters) - 1, 0))
-        hits = np.flatnonzero(counters[at] == rises.index) if len(counters) else np.zeros(0, np.int64)
+        weights = self._weights_of(block_id)
+        rises = self.stretches.file.find_rises(weights != 0)
         in_stretch = np.zeros(len(self.stretches) + 1, np.int64)
-        np.add.at(in_stretch, rises.checkpoint[hits] + 1, rises.rise[hits].astype(np.int64) * weights[at[hits]])
+        np.add.at(in_stretch, rises.checkpoint + 1, rises.rise.astype(np.int64) * weights[rises.index])
         before: Array = np.cumsum(in_stretch)[: len(self.stretches)]
         return before
 
@@ -201,14 +202,13 @@ class ThreadPath:
         own = process_id == self.process_id
         return counter[own], block_id[own], weight[own].astype(np.int64)
 
-    def _counters_of(self, block_id: int) -> tuple[Array, Array]:
-        """The counters that count a block, rising, and the weight of each."""
+    def _weights_of(self, block_id: int) -> Array:
+        """How often (i64) a block was executed for each count of a counter, by the counter's index."""
         counter, block, weight = self._counters
-        own = block == block_id
-        index, at = np.unique(counter[own], return_inverse=True)
-        total = np.zeros(len(index), np.int64)
-        np.add.at(total, at, weight[own])
-        return index, total
+        own = (block == block_id) & (counter < _MAX_COUNTERS)
+        weights = np.zeros(int(counter[own].max(initial=0)) + 1, np.int64)
+        np.add.at(weights, counter[own], weight[own])
+        return weights
 
     def _go_to(
         self, *, execution: int | None = None, instruction: int | None = None
