@@ -28,6 +28,7 @@ COMPILER_FLAGS = {
     "switch": ["-O2"],
     "qsort": ["-O2"],
     "threads": ["-O2", "-pthread"],
+    "nested_loops_static": ["-O1", "-static"],
     "first_instruction": ["-O1", "-static", "-nostdlib", "-fno-stack-protector"],
 }
 
@@ -51,10 +52,11 @@ class Workload:
         return f"{self.name}-{self.size}"
 
 
-def compile_program(name: str) -> str:
-    """Path of a compiled benchmark program, compiled when its source is newer."""
+def compile_program(name: str, of: str = "") -> str:
+    """Path of a compiled benchmark program, compiled when its source, which may be that of another one, is newer."""
     BIN.mkdir(exist_ok=True)
-    source = next(path for path in PROGRAMS.iterdir() if path.stem == name and path.suffix in (".c", ".cc"))
+    stem = of or name
+    source = next(path for path in PROGRAMS.iterdir() if path.stem == stem and path.suffix in (".c", ".cc"))
     program = BIN / name
     newest = max(source.stat().st_mtime_ns, Path(__file__).stat().st_mtime_ns)
     if not program.exists() or program.stat().st_mtime_ns < newest:
@@ -210,6 +212,12 @@ def make_translation_workloads() -> list[Workload]:
         Workload("once", "short", (compile_wide(), str(_WIDE_CALLED))),
         *([Workload("cc1", "short", compiler)] if compiler else []),
     ]
+
+
+def make_static_loops() -> Workload:
+    """nested_loops, long, linked statically: nearly all that it executes is its own code."""
+    program = compile_program("nested_loops_static", of="nested_loops")
+    return Workload("nested_loops_static", "long", (program, "170"))
 
 
 def make_true() -> Workload:

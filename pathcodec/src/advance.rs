@@ -1,6 +1,7 @@
 //! Going on by many blocks at once: a stretch that comes back to where it was is done as often in one step as what is recorded
 //! of it repeats itself.
 
+use crate::code::NOWHERE;
 use crate::event::Position;
 use crate::surprises::MAX_BYTES;
 use crate::walk::{Stop, Walker};
@@ -11,6 +12,8 @@ use crate::walk::{Stop, Walker};
 pub struct Progress {
     pub instructions: u64,
     pub blocks: u64,
+    /// Executions of the block that is counted.
+    pub hits: u64,
 }
 
 /// Where a stretch began that may come back.
@@ -29,20 +32,27 @@ struct Anchor<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// Executes blocks as long as these are no more, and have no more instructions, than `most` says. What they were, and
-    /// why there is no next one if it is not for that.
-    pub fn advance(&mut self, most: Progress) -> (Progress, Option<Stop>) {
+    /// Executes blocks as long as these are no more, have no more instructions, and are not more often block `counted`,
+    /// than `most` says. What they were, and why there is no next one if it is not for that.
+    pub fn advance(&mut self, most: Progress, counted: u32) -> (Progress, Option<Stop>) {
         let mut done = Progress::default();
         // Where only decisions were made since, and where streams were read as well: loops in loops have both.
         let mut near = self.cast_anchor(done, 1);
         let mut far = near;
         let mut next_event = self.next_event();
         loop {
-            let size = match self.settle() {
-                Ok(()) => self.code().block_at(self.block()).map_or(0, |(_, block)| u64::from(block.n_instructions)),
+            let (index, size) = match self.settle() {
+                Ok(()) => match self.code().block_at(self.block()) {
+                    Some((index, block)) => (index, u64::from(block.n_instructions)),
+                    None => (NOWHERE, 0),
+                },
                 Err(stop) => return (done, Some(stop)),
             };
-            if done.instructions + size > most.instructions || done.blocks == most.blocks {
+            let is_hit = index == counted;
+            if done.instructions + size > most.instructions
+                || done.blocks == most.blocks
+                || (is_hit && done.hits == most.hits)
+            {
                 return (done, None);
             }
             let before = self.bytes_read();
@@ -51,6 +61,7 @@ impl<'a> Walker<'a> {
             }
             done.instructions += size;
             done.blocks += 1;
+            done.hits += u64::from(is_hit);
             if self.next_event() != next_event {
                 next_event = self.next_event();
                 near = self.cast_anchor(done, 1);
@@ -106,10 +117,12 @@ impl<'a> Walker<'a> {
         let executed = Progress {
             instructions: done.instructions - anchor.done.instructions,
             blocks: done.blocks - anchor.done.blocks,
+            hits: done.hits - anchor.done.hits,
         };
         let by_instructions = (most.instructions - done.instructions).checked_div(executed.instructions);
         let by_blocks = (most.blocks - done.blocks).checked_div(executed.blocks).unwrap_or(0);
-        let mut times = by_instructions.unwrap_or(u64::MAX).min(by_blocks);
+        let by_hits = (most.hits - done.hits).checked_div(executed.hits);
+        let mut times = by_instructions.unwrap_or(u64::MAX).min(by_blocks).min(by_hits.unwrap_or(u64::MAX));
         if once.surprise_bytes == 0 && once.decisions > 0 {
             times = times.min(self.decisions_ahead() / once.decisions);
         }
@@ -138,6 +151,7 @@ impl<'a> Walker<'a> {
         });
         done.instructions += times * executed.instructions;
         done.blocks += times * executed.blocks;
+        done.hits += times * executed.hits;
     }
 }
 

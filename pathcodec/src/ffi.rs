@@ -159,15 +159,21 @@ pub unsafe extern "C" fn clew_path_walk(state: *mut u8, out: *mut u32, n: u64, s
     n
 }
 
-/// Executes blocks as long as these are no more, and have no more instructions, than so many. Returns why it stopped.
+/// Executes blocks as long as these are no more, have no more instructions, and are not more often block `counted`, than
+/// `most` says. Returns why it stopped.
 ///
 /// # Safety
 /// `state` is an open walk.
 #[no_mangle]
-pub unsafe extern "C" fn clew_path_advance(state: *mut u8, instructions: u64, blocks: u64, done: *mut Progress) -> i32 {
+pub unsafe extern "C" fn clew_path_advance(
+    state: *mut u8,
+    most: *const Progress,
+    counted: u32,
+    done: *mut Progress,
+) -> i32 {
     // SAFETY: as the caller promises.
     unsafe {
-        let (progress, stop) = (*state.cast::<Walker>()).advance(Progress { instructions, blocks });
+        let (progress, stop) = (*state.cast::<Walker>()).advance(*most, counted);
         done.write(progress);
         number_of(stop)
     }

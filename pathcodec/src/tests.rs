@@ -295,7 +295,9 @@ fn no_streams_make_a_walk_panic() {
             }
         }
         folded.with_walker(|walker| walk_all(walker, 1000));
-        folded.with_walker(|walker| walker.advance(Progress { instructions: random.below(1 << 24), blocks: u64::MAX }));
+        folded.with_walker(|walker| {
+            walker.advance(Progress { instructions: random.below(1 << 24), blocks: u64::MAX, hits: 0 }, NOWHERE)
+        });
     }
 }
 
@@ -328,11 +330,14 @@ fn advancing_is_stepping() {
         for block in &mut folded.blocks {
             block.n_instructions = 1 + random.below(9) as u32;
         }
-        let budget = Progress { instructions: random.below(20_000), blocks: random.below(20_000) };
+        // Mostly one that the path goes through.
+        let counted = folded.path[random.below(folded.path.len() as u64) as usize];
+        let hits = if random.below(2) == 0 { random.below(500) } else { u64::MAX };
+        let budget = Progress { instructions: random.below(20_000), blocks: random.below(20_000), hits };
         let end = |walker: &Walker| (walker.position(), walker.block(), walker.next_event());
-        let stepped = folded.with_walker(|walker| (step_by_step(walker, budget), end(walker)));
+        let stepped = folded.with_walker(|walker| (step_by_step(walker, budget, counted), end(walker)));
         let (found, n_steps) = folded.with_walker(|walker| {
-            let found = (walker.advance(budget), end(walker));
+            let found = (walker.advance(budget, counted), end(walker));
             (found, walker.n_steps)
         });
         assert_eq!(found, stepped, "seed {seed}");
@@ -342,18 +347,23 @@ fn advancing_is_stepping() {
     assert!(n_long >= n_paths / 150, "{n_long} of {n_paths} paths were mostly repetition");
 }
 
-fn step_by_step(walker: &mut Walker, budget: Progress) -> (Progress, Option<Stop>) {
+fn step_by_step(walker: &mut Walker, budget: Progress, counted: u32) -> (Progress, Option<Stop>) {
     let mut done = Progress::default();
     loop {
         if let Err(stop) = walker.settle() {
             return (done, Some(stop));
         }
-        let size = walker.code().block_at(walker.block()).map_or(0, |(_, block)| u64::from(block.n_instructions));
-        if done.instructions + size > budget.instructions || done.blocks == budget.blocks {
+        let next = walker.code().block_at(walker.block());
+        let size = next.map_or(0, |(_, block)| u64::from(block.n_instructions));
+        let is_last_hit = next.is_some_and(|(index, _)| index == counted) && done.hits == budget.hits;
+        if done.instructions + size > budget.instructions || done.blocks == budget.blocks || is_last_hit {
             return (done, None);
         }
         match walker.step() {
-            Ok(index) => done.instructions += u64::from(walker.code().block(index).unwrap().n_instructions),
+            Ok(index) => {
+                done.instructions += u64::from(walker.code().block(index).unwrap().n_instructions);
+                done.hits += u64::from(index == counted);
+            }
             Err(stop) => return (done, Some(stop)),
         }
         done.blocks += 1;

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,13 @@ import pytest
 from clew.analysis import compact, compact_path
 from clew.analysis.trace import Trace
 from clew.errors import OutputError, TraceDamagedError
-from clew.store.path_frames import FrameKind, encode_frame, iter_frames
+from clew.store.path_file import PathFile
+from clew.store.path_frames import FrameKind
+from clew.store.path_rewriter import PathRewriter
+from clew.store.path_segments import StoredSegment, decode_stored, encode_stored
 from tests.e2e import runs
 
-SEGMENT_EXECUTIONS = 1 << 14
+SEGMENT_EXECUTIONS = PART_ITEMS = 1 << 14
 
 THREADS = """
 #include <pthread.h>
@@ -64,6 +68,13 @@ def gzip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compact_path, "SEGMENT_EXECUTIONS", SEGMENT_EXECUTIONS)
+    monkeypatch.setattr(compact_path, "PART_ITEMS", PART_ITEMS)
+
+
+@pytest.fixture
+def all_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments are used where they gain nothing, too: what is stored in few bytes has the longest stretches."""
+    monkeypatch.setattr(compact_path, "_size_of_streams", lambda *_: 1 << 30)
 
 
 @pytest.fixture
@@ -106,10 +117,12 @@ def test_a_compact_trace_is_the_same_and_smaller(gzip: Path, trace: Path) -> Non
     assert path_files(trace) == {row["file"] for row in Trace(trace).paths.to_pylist()}
 
 
+@pytest.mark.usefixtures("all_segments")
 def test_seeks_agree(gzip: Path, trace: Path) -> None:
     compact.compact_trace(trace)
     one, other = Trace(gzip).path(), Trace(trace).path()
-    assert [other.stretches.file.find_segment(number) is None for number in range(3)].count(False)
+    # Reading begins in between checkpoints, too.
+    assert max(len(other.stretches.entries(number)) for number in range(len(other.stretches))) > 2
     for part in range(1, 20):
         place = other.find_instruction(other.instructions * part // 20)
         assert place == one.find_instruction(one.instructions * part // 20)
@@ -118,7 +131,13 @@ def test_seeks_agree(gzip: Path, trace: Path) -> None:
     time_ns = (one.time_at(place) + one.time_at(one.find_instruction(1))) // 2
     assert other.find_time(time_ns) == one.find_time(time_ns)
     block_id = int(one.blocks(place.execution, 1)[0])
-    assert other.find_execution(block_id, 10) == one.find_execution(block_id, 10)
+    n_executions = int(np.count_nonzero(one.blocks() == block_id))
+    for n in (*range(0, n_executions, n_executions // 20 + 1), n_executions - 1, n_executions):
+        assert other.find_execution(block_id, n) == one.find_execution(block_id, n)
+    assert other.find_execution(block_id, n_executions) is None
+    for n in range(0, n_executions, n_executions // 5):
+        found = other.find_execution(block_id, n)
+        assert found is not None and other.blocks(found.execution, 1).tolist() == [block_id]
 
 
 def test_threads(tmp_path: Path) -> None:
@@ -222,33 +241,47 @@ def test_what_does_not_come_back_the_same_is_not_used(gzip: Path, trace: Path, m
     assert_same(gzip, trace)
 
 
-@pytest.mark.parametrize("what", ["blocks", "sizes", "checksum", "coded", "form", "stretches"])
+@pytest.mark.parametrize(
+    "what",
+    ["n_blocks", "n_surprise_bytes", "checksum", "decisions", "pc", "events", "coded", "form", "cut", "parts"],
+)
+@pytest.mark.usefixtures("all_segments")
 def test_damaged_segments_are_refused(trace: Path, what: str) -> None:
     compact.compact_trace(trace)
-    file = trace / Trace(trace).paths["file"][0].as_py()
-    _damage(file, what)
+    file = Trace(trace).paths["file"][0].as_py()
+    _damage(trace, file, what)
     with pytest.raises(TraceDamagedError):
         Trace(trace).path().blocks()
 
 
-def _damage(path: Path, what: str) -> None:
-    """Change a segment so that its frame is sound."""
-    import zstandard
+def _damage(trace: Path, name: str, what: str) -> None:
+    """Change the segment of the most parts so that all frames are sound."""
+    file = PathFile(trace, name)
+    frames = [(kind, *found) for kind in FrameKind if kind != FrameKind.INDEX for found in file.iter_contents(kind)]
+    segments = [
+        decode_stored(frame.start, frame.size, content) for kind, frame, content in frames if kind == FrameKind.SEGMENTS
+    ]
+    longest = max(segments, key=lambda segment: len(segment.parts))
+    assert len(longest.parts) > 2
+    with PathRewriter(trace / "new") as rewriter:
+        for kind, frame, content in frames:
+            is_longest = kind == FrameKind.SEGMENTS and frame.start == longest.first
+            rewriter.add(kind, frame.start, frame.size, _change(longest, what) if is_longest else content)
+        rewriter.finish(file.facts, file.places)
+    (trace / "new").replace(trace / name)
 
-    with open(path, "r+b") as file:
-        frame = next(frame for frame in iter_frames(file) if frame.kind == FrameKind.SEGMENTS)
-        file.seek(frame.offset + 36)
-        content = bytearray(zstandard.ZstdDecompressor().decompress(file.read(frame.stored_bytes), 1 << 24))
-        at = {"form": 0, "checksum": 4, "blocks": 8, "sizes": 16, "coded": 32 + (len(content) - 32) // 2}.get(what)
-        if at is None:
-            del content[20:]
-        else:
-            content[at] ^= 0x15
-        payload = zstandard.ZstdCompressor(level=1, write_content_size=False).compress(bytes(content))
-        room = frame.stored_bytes - len(payload)
-        if room > 0:
-            # A skippable frame of zstd fills what is left.
-            payload += b"\x50\x2a\x4d\x18" + (room - 8).to_bytes(4, "little") + bytes(room - 8)
-        assert len(payload) == frame.stored_bytes
-        file.seek(frame.offset)
-        file.write(encode_frame(FrameKind.SEGMENTS, frame.start, frame.size, payload, len(content)))
+
+def _change(segment: StoredSegment, what: str) -> bytes:
+    """The content of a segment that something is wrong with, in the middle."""
+    parts = list(segment.parts)
+    middle = len(parts) // 2
+    if what == "coded":
+        parts[middle] = replace(parts[middle], coded=bytes(len(parts[middle].coded)))
+    elif what not in ("form", "cut", "parts"):
+        parts[middle].head[what] ^= 0x1015
+    content = bytearray(encode_stored(replace(segment, parts=parts)))
+    if what == "cut":
+        del content[-20:]
+    elif what in ("form", "parts"):
+        content[{"form": 0, "parts": 4}[what]] ^= 0x15
+    return bytes(content)

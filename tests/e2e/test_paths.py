@@ -228,6 +228,23 @@ def test_times_rise_along_a_path(exact: clew.Trace) -> None:
     assert 0 < found[-1] <= path.block_executions
 
 
+def test_times_of_places_rise_up_to_the_end(exact: clew.Trace) -> None:
+    path = exact.path()
+    row = exact.threads.to_pylist()[0]
+    last = path.stretches[len(path.stretches) - 1]
+    numbers = [path.instructions * part // 20 for part in range(20)]
+    places = [
+        path.find_instruction(n) for n in (*numbers, (last.instructions + path.instructions) // 2, path.instructions)
+    ]
+    times = [path.time_at(place) for place in places]
+    assert times == sorted(times)
+    # The last stretch, too, begins at a time, and has calls that tell it.
+    assert last.executions < places[-2].execution < places[-1].execution
+    assert row["start_ns"] < times[1] < times[-2] < times[-1] <= row["end_ns"]
+    for place, time_ns in zip(places, times, strict=True):
+        assert path.find_time(time_ns).execution <= place.execution
+
+
 @pytest.mark.usefixtures("programs")
 def test_verify_finds_a_path_that_leads_elsewhere(tmp_path: Path) -> None:
     runs.record([find("calls").path], tmp_path / "t", "--mode", "full")

@@ -8,30 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from clew.analysis.ordered import PathSpan, Stretches
-from clew.binary.path_codec import Stop
+from clew.binary.path_codec import NOWHERE, PathWalk, Stop
 from clew.binary.path_segments import encode_segment
 from clew.store.path_file import PathFile
 from clew.store.path_frames import HEADER_BYTES, FrameKind, compress
 from clew.store.path_rewriter import THOROUGH_LEVEL, PathRewriter
-from clew.store.path_segments import MAX_SEGMENT_BLOCKS, StoredSegment, encode_stored, sum_streams
+from clew.store.path_segments import (
+    MAX_SEGMENT_BLOCKS,
+    NO_PC,
+    PART,
+    StoredPart,
+    StoredSegment,
+    encode_stored,
+    sum_streams,
+)
 
 __all__ = ["is_same_path", "write_compact"]
 
-SEGMENT_EXECUTIONS: Final = 1 << 22
-"""A segment ends at the first checkpoint behind so many blocks: reading one takes some tenths of a second."""
-MAX_STRETCH_EXECUTIONS: Final = 1 << 24
-"""A stretch of more stays as it was recorded: reading it would take a second and more."""
+SEGMENT_EXECUTIONS: Final = 1 << 18
+"""A segment of several stretches ends at the first checkpoint behind so many blocks, and has at most twice as many:
+reading one takes some hundredths of a second."""
+PART_ITEMS: Final = 1 << 18
+"""A stretch of more is cut into parts of so many conditional and indirect branches."""
 DENSE_BITS: Final = 0.001
 """For each block executed: what takes no more is kept, as loops are passed over at once where they were recorded."""
+
+_BLOCKS_AT_ONCE: Final = 1 << 20
 
 _STREAMS: Final = (FrameKind.SURPRISES, FrameKind.SYMBOLS)
 _KEPT: Final = (FrameKind.EVENTS, FrameKind.STATES, FrameKind.CHECKPOINTS)
 
+Array = npt.NDArray[Any]
 Tell = Callable[[int], None]
 
 
@@ -85,7 +100,7 @@ def _iter_groups(stretches: Stretches) -> Iterator[_Group]:
         done = executions[number + 1] - executions[first]
         is_last = number + 1 == len(stretches)
         next_one = 0 if is_last else executions[number + 2] - executions[number + 1]
-        is_enough = done >= SEGMENT_EXECUTIONS or next_one > MAX_STRETCH_EXECUTIONS
+        is_enough = done >= SEGMENT_EXECUTIONS or done + next_one > 2 * SEGMENT_EXECUTIONS
         if is_last or is_enough or _is_apart(stretches, number):
             yield _Group(first, number + 1, done)
             first = number + 1
@@ -128,21 +143,63 @@ def _encode(
     """The segment of some stretches whose streams are these; None if there can't be one."""
     start, end = span.position, span.end_position
     sizes = (end.surprise_bytes - start.surprise_bytes, end.symbol_bytes - start.symbol_bytes)
-    if sizes != (len(surprises), len(symbols)) or not 0 < executions <= MAX_STRETCH_EXECUTIONS + SEGMENT_EXECUTIONS:
+    if sizes != (len(surprises), len(symbols)) or not 0 < executions <= MAX_SEGMENT_BLOCKS:
         return None
     if sum(len(compress(stream)) for stream in (surprises, symbols)) * 8 <= executions * DENSE_BITS:
         return None
     walk = stretches.open_span(span, (surprises, symbols))
-    if walk.stop != Stop.ASKED:
-        return None
     # Counters may say less than the path.
-    segment = encode_segment(walk, min(2 * executions + (1 << 16), MAX_SEGMENT_BLOCKS))
+    n_items = min(2 * executions + (1 << 16), MAX_SEGMENT_BLOCKS)
+    if executions > 2 * SEGMENT_EXECUTIONS:
+        n_items = PART_ITEMS
+    parts: list[StoredPart] = []
+    position, n_blocks = start, 0
+    while walk.stop == Stop.ASKED and n_blocks <= MAX_SEGMENT_BLOCKS:
+        head, calls = np.zeros(1, PART)[0], np.zeros(0, np.uint64)
+        if parts:
+            calls = _describe(stretches, span, walk, head)
+        segment = encode_segment(walk, n_items)
+        at = (position.surprise_bytes - start.surprise_bytes, position.symbol_bytes - start.symbol_bytes)
+        part_sizes = (segment.n_surprise_bytes, segment.n_symbol_bytes)
+        head["n_blocks"], head["n_surprise_bytes"], head["n_symbol_bytes"] = segment.n_blocks, *part_sizes
+        own = (stream[one : one + size] for stream, one, size in zip((surprises, symbols), at, part_sizes, strict=True))
+        head["checksum"] = sum_streams(*own)
+        parts.append(StoredPart(head, calls, segment.coded.tobytes()))
+        position, _, _ = walk.place()
+        n_blocks += segment.n_blocks
     may_end = (Stop.END,) if span.end_head is not None else (Stop.END, Stop.CUT)
-    is_whole = walk.stop in may_end and (segment.n_surprise_bytes, segment.n_symbol_bytes) == sizes
-    if not is_whole or segment.n_blocks > MAX_SEGMENT_BLOCKS:
+    read = (position.surprise_bytes - start.surprise_bytes, position.symbol_bytes - start.symbol_bytes)
+    is_whole = bool(parts) and walk.stop in may_end and read == sizes and n_blocks <= MAX_SEGMENT_BLOCKS
+    if not is_whole or (len(parts) > 1 and span.end - span.first > 1):
         return None
-    checksum = sum_streams(surprises, symbols)
-    return StoredSegment(span.first, span.end - span.first, segment.n_blocks, *sizes, checksum, segment.coded.tobytes())
+    counted, counts = _count(stretches, stretches.open_span(span, (surprises, symbols)), parts)
+    return StoredSegment(span.first, span.end - span.first, parts, counted, counts)
+
+
+def _describe(stretches: Stretches, span: PathSpan, walk: PathWalk, head: np.void) -> Array:
+    """Write to `head` where a walk along `span` is; the calls open there."""
+    state = walk.state()
+    for name in ("surprise_bytes", "decisions", "symbol_bytes", "depth"):
+        head[name] = getattr(state.position, name)
+    head["pc"] = NO_PC if state.block == NOWHERE else stretches.code.code.blocks["pc"][state.block]
+    head["events"] = stretches.find_event(span, state.n_events)
+    return state.addresses
+
+
+def _count(stretches: Stretches, walk: PathWalk, parts: list[StoredPart]) -> tuple[Array, Array]:
+    """Which blocks (u32) were executed in front of the last part, and how often (u32, one row a block) in each part;
+    each part but the first is told of the instructions before it."""
+    counts = np.zeros((len(parts) - 1, len(stretches.code)), np.uint32)
+    for number, (part, behind) in enumerate(pairwise(parts)):
+        left = part.n_blocks
+        while left > 0:
+            blocks = walk.walk(min(left, _BLOCKS_AT_ONCE))
+            counts[number] += np.bincount(blocks, minlength=counts.shape[1]).astype(np.uint32)
+            left = left - len(blocks) if len(blocks) else 0
+        executed = int((counts[number] * stretches.code.n_instructions).sum())
+        behind.head["instructions"] = int(part.head["instructions"]) + executed
+    counted = np.flatnonzero(counts.any(axis=0))
+    return counted.astype(np.uint32), counts.T[counted]
 
 
 def _size_of_streams(surprises: bytes, symbols: bytes, wanted: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from clew.analysis.arrays import Array, TraceArrays
 from clew.analysis.broken_places import Places
 from clew.analysis.ordered import Stretches
-from clew.analysis.path_code import ProcessCode, load_process_code
+from clew.analysis.path_code import ProcessCode, load_process_code, read_process_rows
 from clew.binary.path_codec import Stop
 from clew.errors import TraceDamagedError
 from clew.store.columns import to_numpy
@@ -69,12 +69,11 @@ class _ProcessChecker:
         self._trace = trace
         self._process_id = process_id
         self._code: ProcessCode = load_process_code(trace, process_id)
-        self._order = np.argsort(self._code.block_id)
         self._walked: dict[int, _Walked] = {}
         threads = trace.threads.select(["process_id", "tid", "end"]).to_pylist()
         self._cut = {row["tid"] for row in threads if row["process_id"] == process_id and row["end"] in _CUT_ENDS}
         table = _rows(trace, "path_counters", process_id, "counter", "block_id", "weight")
-        block, known = self._find_blocks(table[1])
+        block, known = self._code.find_ids(table[1])
         order = np.argsort(table[0][known], kind="stable")
         self._counter, self._counted, self._weight = (
             column[order] for column in (table[0][known].astype(np.int64), block, table[2][known].astype(np.int64))
@@ -138,7 +137,7 @@ class _ProcessChecker:
         tid, block_id, executions = _rows(self._trace, "counts", self._process_id, "tid", "block_id", "executions")
         for number, walked in self._walked.items():
             own = np.flatnonzero(tid == number)
-            block, known = self._find_blocks(block_id[own])
+            block, known = self._code.find_ids(block_id[own])
             counted = np.zeros(len(self._code), np.int64)
             np.add.at(counted, block, executions[own][known])
             # What runs between two decisions is told by neither: where a thread was killed, each block at most once.
@@ -154,21 +153,11 @@ class _ProcessChecker:
             f"{int(walked[at])} times instead of {int(counted[at])}"
         )
 
-    def _find_blocks(self, block_id: Array) -> tuple[Array, Array]:
-        """The blocks of the code that ids mean, and which of the ids these are."""
-        ids = self._code.block_id[self._order]
-        if not len(ids):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        at = np.minimum(np.searchsorted(ids, block_id), len(ids) - 1)
-        known = np.flatnonzero(ids[at] == block_id)
-        return self._order[at[known]], known
-
 
 def _rows(trace: Trace, table: str, process_id: int, *columns: str) -> list[Array]:
     """Columns of the rows of a process; null is -1."""
-    found = trace.read(table, ["process_id", *columns])
-    own = np.flatnonzero(to_numpy(found["process_id"]) == process_id)
-    return [to_numpy(found[name])[own] for name in columns]
+    found = read_process_rows(trace, table, list(columns), process_id)
+    return [to_numpy(found[name]) for name in columns]
 
 
 PATH_INVARIANTS: Final[list[tuple[str, Callable[[TraceArrays], Iterator[Places]]]]] = [

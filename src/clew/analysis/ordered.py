@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -33,14 +34,14 @@ from clew.protocol._generated import PathEventKind
 from clew.store.path_file import PathFile
 from clew.store.path_frames import FrameKind
 from clew.store.path_index import PathFacts
-from clew.store.path_segments import sum_streams
+from clew.store.path_segments import StoredSegment, sum_streams
 
-__all__ = ["PathSpan", "Stretch", "StretchWalk", "Stretches"]
+__all__ = ["Entry", "PathSpan", "Stretch", "StretchWalk", "Stretches"]
 
 Array = npt.NDArray[Any]
 
-KEPT_SEGMENTS: Final = 2
-"""Segments that are kept decoded: their stretches are read one after the other."""
+KEPT_PARTS: Final = 16
+"""Parts of segments that are kept decoded: what is in them is read one after the other."""
 
 _POSITION: Final = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
 
@@ -61,9 +62,20 @@ class Stretch:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """A place at which reading can begin: where part number `part` of stretch number `number` does, which has one part
+    if it was not re-coded. `instructions` and `executions` (of blocks) lie before it."""
+
+    number: int
+    part: int
+    instructions: int
+    executions: int
+
+
+@dataclass(frozen=True)
 class PathSpan:
-    """One or several stretches: from number `first` up to `end`; from `position`, where `start` and `code` are what a
-    walk needs, up to `end_position`; with the events from `event_start` up to `event_end`.
+    """One or several stretches, or a part of one: from number `first` up to `end`; from `position`, where `start` and
+    `code` are what a walk needs, up to `end_position`; with the events from `event_start` up to `event_end`.
 
     `end_head`: the checkpoint, or the event, in front of which it ends; None at the path's end.
     """
@@ -109,6 +121,16 @@ class StretchWalk:
         """Go on by whole blocks, at most so many, of no more than `instructions`: how many of both were executed."""
         return self._walk.advance(instructions, executions)
 
+    def skip_to(self, block: int, n: int) -> tuple[int, int, int]:
+        """Go on up to the `n`-th execution of a block (index) from here, counted from 0, or as far as it goes: how many
+        instructions and blocks were executed, and how often this one."""
+        return self._walk.advance_to(block, n)
+
+    def place(self) -> tuple[Position, int]:
+        """The position, and the block that would run next."""
+        position, block, _ = self._walk.place()
+        return position, block
+
     def open_calls(self) -> Array:
         """Return addresses (u64) of the open calls, the outermost first, without those that were forgotten."""
         return self._walk.state().addresses
@@ -120,7 +142,7 @@ class Stretches:
     def __init__(self, code: ProcessCode, file: PathFile) -> None:
         self.code = code
         self.file = file
-        self._decode = lru_cache(KEPT_SEGMENTS)(self._decode_segment)
+        self._decode = lru_cache(KEPT_PARTS)(self._decode_part)
 
     def __len__(self) -> int:
         return len(self.file.places) + 1
@@ -161,22 +183,55 @@ class Stretches:
         event_start, start, position = 0, PathStart(), Position(0, 0, 0, 0)
         if first:
             checkpoint = self.file.read_checkpoint(first - 1)
-            head = checkpoint.head
-            position = Position(*(int(head[name]) for name in _POSITION))
-            event_start = int(head["events"])
-            forgotten = max(int(head["depth"]) - len(checkpoint.calls), 0)
-            block = int(self.code.find(np.array([head["pc"]], np.uint64))[0])
-            start = PathStart(block, checkpoint.calls, self.code.find(checkpoint.calls), forgotten)
+            event_start, start, position = self._begin(checkpoint.head, checkpoint.calls)
         if end <= len(places):
             end_head = self.file.read_checkpoint(end - 1).head
-            end_position = Position(*(int(end_head[name]) for name in _POSITION))
-            event_end = int(end_head["events"])
+            end_position, event_end = _position_of(end_head), int(end_head["events"])
         else:
             end_head = None
             end_position = Position(facts.surprise_bytes, facts.decisions, facts.symbol_bytes, 0)
             event_end = facts.events
         code = self._changed(event_start)
         return PathSpan(first, end, code, start, position, end_position, event_start, event_end, end_head)
+
+    def _span_of(self, segment: StoredSegment, part: int) -> PathSpan:
+        """A part of a segment, without its streams."""
+        if not 0 < segment.n_stretches <= len(self) - segment.first:
+            raise self.damage(segment.first)
+        span = self.span(segment.first, segment.end)
+        if part > 0:
+            event_start, start, position = self._begin(segment.parts[part].head, segment.parts[part].calls)
+            code = self._changed(event_start)
+            span = replace(span, code=code, start=start, position=position, event_start=event_start)
+        if part + 1 < len(segment.parts):
+            head = segment.parts[part + 1].head
+            span = replace(span, end_position=_position_of(head), event_end=int(head["events"]), end_head=head)
+        return span
+
+    def _begin(self, head: np.void, calls: Array) -> tuple[int, PathStart, Position]:
+        """The events before a checkpoint, or the start of a part, and where it is."""
+        forgotten = max(int(head["depth"]) - len(calls), 0)
+        block = int(self.code.find(np.array([head["pc"]], np.uint64))[0])
+        return int(head["events"]), PathStart(block, calls, self.code.find(calls), forgotten), _position_of(head)
+
+    def entries(self, number: int) -> list[Entry]:
+        """The places of a stretch at which reading can begin, in the order of the path."""
+        stretch = self[number]
+        entries = [Entry(number, 0, stretch.instructions, stretch.executions)]
+        segment = self.file.find_segment(number)
+        if segment is not None:
+            executions = stretch.executions
+            for part, (before, here) in enumerate(pairwise(segment.parts), 1):
+                executions += before.n_blocks
+                instructions = stretch.instructions + int(here.head["instructions"])
+                entries.append(Entry(number, part, instructions, executions))
+        return entries
+
+    def count_in_parts(self, number: int, block: int) -> Array:
+        """How often (i64) a block, by its index, was executed behind each of the entries of a stretch but the last, up
+        to the next one."""
+        segment = self.file.find_segment(number)
+        return np.zeros(0, np.int64) if segment is None else segment.count(block)
 
     def open(self, number: int, until: int | None = None) -> StretchWalk:
         """A walk along a stretch, from its beginning; up to its event `until` if one is named."""
@@ -186,9 +241,17 @@ class Stretches:
             span, records = replace(span, end_head=records[until]), records[:until]
         return StretchWalk(self.code, self.open_span(span, self._read_streams(span), records))
 
+    def open_entry(self, entry: Entry) -> StretchWalk:
+        """A walk from an entry up to the next one of its stretch, or to the stretch's end."""
+        segment = self.file.find_segment(entry.number)
+        if segment is None or len(segment.parts) == 1:
+            return self.open(entry.number)
+        span = self._span_of(segment, entry.part)
+        return StretchWalk(self.code, self.open_span(span, self._decode(segment.first, entry.part)[1:]))
+
     def open_span(self, span: PathSpan, streams: tuple[bytes, bytes], records: Array | None = None) -> PathWalk:
         """A walk along several stretches at once, whose surprises and symbols are `streams`."""
-        events, end = self._convert(span, records)
+        events, _, end = self._convert(span, records)
         if span.end_head is not None and not end.is_lost:
             events = np.append(events, self._end_at(span.end_head))
         surprises, symbols = streams
@@ -206,8 +269,14 @@ class Stretches:
             span.start,
         )
 
-    def _convert(self, span: PathSpan, records: Array | None = None) -> tuple[Array, _End]:
-        """The events of some stretches, or `records` of them, as the codec wants them, and how far they reach."""
+    def find_event(self, span: PathSpan, n_passed: int) -> int:
+        """The number of the event that comes next on a walk along `span` that has passed so many."""
+        _, numbers, _ = self._convert(span)
+        return int(numbers[min(n_passed, len(numbers) - 1)])
+
+    def _convert(self, span: PathSpan, records: Array | None = None) -> tuple[Array, Array, _End]:
+        """The events of some stretches, or `records` of them, as the codec wants them, and how far they reach; the
+        number of each, and that of what comes behind them."""
         if records is None:
             records = self.file.read_events(span.event_start, span.event_end)
         facts = self.file.facts
@@ -215,15 +284,17 @@ class Stretches:
         if is_end.any():
             # A call that was to end the thread may have been refused: then it goes on.
             is_end[-1] &= not (span.end_head is None and _is_at_end(records[-1], facts))
-            records = records[~is_end]
         lost = np.flatnonzero(records["event_kind"] == PathEventKind.LOST)
-        if not len(lost):
+        n = int(lost[0]) if len(lost) else len(records)
+        if len(lost):
+            at = records[n]
+            place = _End(int(at["surprise_bytes"]), int(at["decisions"]), int(at["symbol_bytes"]), is_lost=True)
+        else:
             end = span.end_position
             place = _End(end.surprise_bytes, end.decisions, end.symbol_bytes, is_lost=False)
-            return self.code.convert_events(records, span.code.blocks), place
-        at = records[lost[0]]
-        place = _End(int(at["surprise_bytes"]), int(at["decisions"]), int(at["symbol_bytes"]), is_lost=True)
-        return self.code.convert_events(records[: lost[0]], span.code.blocks), place
+        kept = np.flatnonzero(~is_end[:n])
+        events, sources = self.code.convert_events(records[kept], span.code.blocks)
+        return events, span.event_start + np.append(kept[sources], n), place
 
     def read_streams(self, number: int) -> tuple[bytes, bytes]:
         """The surprises and the symbols of a stretch, as far as they are there."""
@@ -238,33 +309,34 @@ class Stretches:
                 self.file.read_bytes(FrameKind.SURPRISES, start.surprise_bytes, end.surprise_bytes),
                 self.file.read_bytes(FrameKind.SYMBOLS, start.symbol_bytes, end.symbol_bytes),
             )
-        whole, surprises, symbols = self._decode(segment.first)
+        parts = [self._decode(segment.first, part) for part in range(len(segment.parts))]
+        whole = parts[0][0]
+        surprises, symbols = (b"".join(part[stream] for part in parts) for stream in (1, 2))
         return (
             _cut(surprises, whole.surprise_bytes, start.surprise_bytes, end.surprise_bytes),
             _cut(symbols, whole.symbol_bytes, start.symbol_bytes, end.symbol_bytes),
         )
 
-    def _decode_segment(self, number: int) -> tuple[Position, bytes, bytes]:
-        """Where the segment begins that stretch `number` is in, and its surprises and symbols."""
+    def _decode_part(self, number: int, part: int) -> tuple[Position, bytes, bytes]:
+        """Where a part of the segment begins that stretch `number` is in, and its surprises and symbols."""
         segment = self.file.find_segment(number)
-        if segment is None or not 0 < segment.n_stretches <= len(self) - segment.first:
-            raise self.damage(number)
-        span = self.span(segment.first, segment.end)
+        assert segment is not None
+        span, stored = self._span_of(segment, part), segment.parts[part]
         start, end = span.position, span.end_position
         sizes = (end.surprise_bytes - start.surprise_bytes, end.symbol_bytes - start.symbol_bytes)
-        if sizes != (segment.n_surprise_bytes, segment.n_symbol_bytes):
+        if sizes != stored.sizes:
             raise self.damage(number)
         walk = span.start
         state = PathState(span.code.blocks, walk.addresses, walk.blocks, walk.forgotten, walk.block, start, 0)
-        coded = np.frombuffer(segment.coded, np.uint8)
+        coded = np.frombuffer(stored.coded, np.uint8)
         try:
             found = decode_segment(
-                state, span.code.targets, self._convert(span)[0], PathSegment(coded, segment.n_blocks, 0, *sizes)
+                state, span.code.targets, self._convert(span)[0], PathSegment(coded, stored.n_blocks, 0, *sizes)
             )
         except ValueError as error:
             raise self.damage(number) from error
         surprises, symbols = found[0].tobytes(), found[1].tobytes()
-        if sum_streams(surprises, symbols) != segment.checksum:
+        if sum_streams(surprises, symbols) != int(stored.head["checksum"]):
             raise self.damage(number)
         return start, surprises, symbols
 
@@ -280,6 +352,10 @@ class Stretches:
     def damage(self, number: int) -> TraceDamagedError:
         """What to raise where a stretch ends too soon."""
         return TraceDamagedError(self.file.path.parent.parent, f"{self.file.name}: stretch {number} contradicts itself")
+
+
+def _position_of(head: np.void) -> Position:
+    return Position(*(int(head[name]) for name in _POSITION))
 
 
 def _is_at_end(record: np.void, facts: PathFacts) -> bool:

@@ -5,7 +5,7 @@ Pure but for reading the tables, which may be damaged or made up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from clew.protocol._generated import PathEventKind
 from clew.store.columns import to_numpy
 from clew.store.trace import Trace
 
-__all__ = ["ProcessCode", "load_process_code"]
+__all__ = ["ProcessCode", "load_process_code", "read_process_rows"]
 
 Array = npt.NDArray[Any]
 
@@ -71,9 +71,23 @@ class ProcessCode:
         order = np.argsort(self.branch_pc, kind="stable")
         return self.branch_pc[order], order
 
+    @cached_property
+    def _by_id(self) -> tuple[Array, Array]:
+        order = np.argsort(self.block_id, kind="stable")
+        return self.block_id[order], order
+
     def find(self, address: Array) -> Array:
         """The blocks or slots (u32) at addresses; NOWHERE where none starts."""
         return _find(*self._places, address)
+
+    def find_ids(self, block_id: Array) -> tuple[Array, Array]:
+        """The blocks (i64) that ids mean, and which of the ids these are."""
+        known, order = self._by_id
+        if not len(known):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        at = np.minimum(np.searchsorted(known, block_id), len(known) - 1)
+        inside = np.flatnonzero(known[at] == block_id)
+        return order[at[inside]], inside
 
     def find_around(self, address: Array) -> Array:
         """The blocks (u32) that have code at addresses; NOWHERE where none has."""
@@ -120,9 +134,11 @@ class ProcessCode:
                 made.append((Action.CODE, slot, block))
         return made
 
-    def convert_events(self, records: Array, blocks: Array) -> Array:
-        """Events of dtype PATH_EVENT_RECORD as the codec wants them; in front of them the code has `blocks`."""
-        records = records[np.isin(records["event_kind"], list(_ACTIONS))]
+    def convert_events(self, records: Array, blocks: Array) -> tuple[Array, Array]:
+        """Events of dtype PATH_EVENT_RECORD as the codec wants them, and which record (i64) each comes from; in front
+        of them the code has `blocks`."""
+        numbers = np.flatnonzero(np.isin(records["event_kind"], list(_ACTIONS)))
+        records = records[numbers]
         kind = records["event_kind"]
         table = np.zeros(len(records), EVENT)
         for name in ("surprise_bytes", "decisions", "symbol_bytes", "depth"):
@@ -132,27 +148,30 @@ class ProcessCode:
         table["block"], table["value"] = self.find(records["pc"]), self.find(records["value"])
         changes = np.flatnonzero((kind == PathEventKind.UNLIKE) | (kind == PathEventKind.CODE))
         if not len(changes):
-            return table
+            return table, numbers
         # What changes inside a block, where two fragments meet, concerns its end as well as the start.
         table["block"][changes] = self.find_around(records["pc"][changes])
         blocks = blocks.copy()
-        parts, done = [], 0
+        parts, times, done = [], np.ones(len(records), np.int64), 0
         for at in changes.tolist():
             made = self.change(blocks, int(kind[at]), int(records["value"][at]))
             rows = np.repeat(table[at : at + 1], len(made))
             for row, (action, subject, value) in zip(rows, made, strict=True):
                 row["action"], row["subject"], row["value"] = action, subject, value
             parts += [table[done:at], rows]
+            times[at] = len(made)
             done = at + 1
-        return np.concatenate([*parts, table[done:]])
+        return np.concatenate([*parts, table[done:]]), np.repeat(numbers, times)
 
 
 def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
     """The code of a process that was recorded in mode full. Raises TraceDamagedError."""
     columns = ["block_id", "app_pc", "size_bytes", "n_instructions", "code_version"]
-    blocks = _rows(trace, "blocks", columns, process_id)
-    ends = _rows(trace, "path_blocks", ["block_id", "ending", "branch_pc", "target_pc", "is_taken"], process_id)
-    targets = _rows(trace, "path_targets", ["block_id", "number", "target_pc"], process_id)
+    blocks = read_process_rows(trace, "blocks", columns, process_id)
+    ends = read_process_rows(
+        trace, "path_blocks", ["block_id", "ending", "branch_pc", "target_pc", "is_taken"], process_id
+    )
+    targets = read_process_rows(trace, "path_targets", ["block_id", "number", "target_pc"], process_id)
     block_id, pcs, sizes, n_instructions, versions = (to_numpy(blocks[name]) for name in columns)
     order = np.lexsort((versions, pcs))
     n = len(order)
@@ -171,7 +190,7 @@ def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
     # At first each holds what was there first.
     table["target"][n:] = np.searchsorted(starts, slot_pc)
     branch_pc = starts.copy()
-    later = _rows(trace, "path_code", ["fragment_id", "start_pc", "end_pc", "code_version"], process_id)
+    later = read_process_rows(trace, "path_code", ["fragment_id", "start_pc", "end_pc", "code_version"], process_id)
     rows = [to_numpy(later[name]) for name in ("fragment_id", "start_pc", "end_pc", "code_version")]
     by_fragment = np.argsort(rows[0], kind="stable")
     fragment, start, end, version = (row[by_fragment] for row in rows)
@@ -185,9 +204,7 @@ def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
     )
     table["next"][:n] = code.find(table["end_pc"][:n])
 
-    by_id = np.argsort(block_id, kind="stable")
-    row, known = _match(block_id[by_id], to_numpy(ends["block_id"]).astype(np.int64))
-    row = by_id[row]
+    row, known = code.find_ids(to_numpy(ends["block_id"]).astype(np.int64))
     ending = ends["ending"].combine_chunks()
     if isinstance(ending, pa.ChunkedArray):
         ending = ending.chunk(0) if ending.num_chunks else pa.array([], pa.string()).dictionary_encode()
@@ -198,8 +215,7 @@ def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
     table["is_taken"][row] = to_numpy(ends["is_taken"])[known]
     branch_pc[row] = to_numpy(ends["branch_pc"])[known]
 
-    row, known = _match(block_id[by_id], to_numpy(targets["block_id"]).astype(np.int64))
-    row = by_id[row]
+    row, known = code.find_ids(to_numpy(targets["block_id"]).astype(np.int64))
     number = to_numpy(targets["number"]).astype(np.int64)[known]
     target = code.find(to_numpy(targets["target_pc"]).astype(np.uint64)[known])
     inside = (number >= 0) & (number < MAX_TARGETS)
@@ -210,21 +226,13 @@ def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
     all_targets = np.full(int(n_targets.sum()), NOWHERE, np.uint32)
     all_targets[first[row] + number] = target
     table["first_target"], table["n_targets"] = first, n_targets
-    return ProcessCode(PathCode(table, all_targets), block_id, n_instructions, branch_pc, versions, code.later)
+    return replace(code, code=PathCode(table, all_targets))
 
 
-def _rows(trace: Trace, table: str, columns: list[str], process_id: int) -> pa.Table:
+def read_process_rows(trace: Trace, table: str, columns: list[str], process_id: int) -> pa.Table:
+    """Columns of the rows of a process."""
     found = trace.read(table, [*columns, "process_id"])
     return found.filter(pc.equal(found["process_id"], process_id))
-
-
-def _match(known: Array, wanted: Array) -> tuple[Array, Array]:
-    """Where in `known`, which rises, those of `wanted` are that are there; and which ones these are."""
-    if not len(known):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    inside = np.flatnonzero(known[at] == wanted)
-    return at[inside], inside
 
 
 def _find(places: Array, index: Array, address: Array) -> Array:

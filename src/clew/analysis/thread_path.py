@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.analysis.ordered import Stretches, StretchWalk
+from clew.analysis.ordered import Entry, Stretches, StretchWalk
 from clew.analysis.path_code import ProcessCode
 from clew.binary.path_codec import MOST, Stop
 from clew.errors import TraceDamagedError
+from clew.protocol._generated import MAX_COUNTER_BYTES
 from clew.store.columns import to_numpy
 from clew.store.path_file import PathFile
 
@@ -28,6 +29,8 @@ __all__ = ["PathPiece", "PathPlace", "ThreadPath"]
 Array = npt.NDArray[Any]
 
 PIECE_BLOCKS = 1 << 16
+_MAX_COUNTERS = MAX_COUNTER_BYTES // 8
+"""No thread has more: a table that was made up may say so."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,15 @@ class ThreadPath:
 
     def iter_pieces(self, start: int = 0, at_once: int = PIECE_BLOCKS) -> Iterator[PathPiece]:
         """The path from execution number `start` on, some blocks at a time."""
-        number, walk, place = self._go_to(execution=start)
+        entry, walk, place = self._go_to(execution=start)
+        return self._iter_from(entry, walk, place, max(at_once, 1))
+
+    def _iter_from(self, entry: Entry, walk: StretchWalk, place: PathPlace, at_once: int) -> Iterator[PathPiece]:
+        """The path from `place` on, which `walk` along what is behind `entry` has come to."""
+        entries = self.stretches.entries(entry.number)[entry.part + 1 :]
         is_after_loss = False
         while True:
-            indices = walk.read(max(at_once, 1))
+            indices = walk.read(at_once)
             if len(indices):
                 yield PathPiece(place, self.code.block_id[indices], indices, is_after_loss)
                 is_after_loss = False
@@ -99,13 +107,15 @@ class ThreadPath:
                 place = PathPlace(place.execution + len(indices), place.instruction + sizes)
             if walk.stop == Stop.ASKED:
                 continue
-            self._check_end(number, walk)
-            number += 1
-            if number >= len(self.stretches):
-                return
-            stretch = self.stretches[number]
-            is_after_loss |= stretch.is_after_loss
-            walk, place = self.stretches.open(number), PathPlace(stretch.executions, stretch.instructions)
+            self._check_end(entry, walk, is_last=not entries)
+            if not entries:
+                number = entry.number + 1
+                if number >= len(self.stretches):
+                    return
+                entries = self.stretches.entries(number)
+                is_after_loss |= self.stretches[number].is_after_loss
+            entry = entries.pop(0)
+            walk, place = self.stretches.open_entry(entry), PathPlace(entry.executions, entry.instructions)
 
     def find_instruction(self, number: int) -> PathPlace:
         """The place in front of the block whose execution has instruction number `number`."""
@@ -132,24 +142,30 @@ class ThreadPath:
         before = self.count_before(block_id)
         number = int(np.searchsorted(before, n, "right")) - 1
         left = n - int(before[number])
-        stretch = self.stretches[number]
-        for piece in self.iter_pieces(stretch.executions):
-            hits = np.flatnonzero(piece.indices == wanted[0])
-            if left < len(hits):
-                at = int(hits[left])
-                skipped = int(self.code.n_instructions[piece.indices[:at]].sum())
-                return PathPlace(piece.place.execution + at, piece.place.instruction + skipped)
-            left -= len(hits)
+        entries = self.stretches.entries(number)
+        in_parts = np.cumsum(self.stretches.count_in_parts(number, int(wanted[0])))[: len(entries) - 1]
+        part = int(np.searchsorted(in_parts, left, "right"))
+        left -= int(in_parts[part - 1]) if part else 0
+        entries = entries[part:]
+        while entries:
+            entry = entries.pop(0)
+            walk = self.stretches.open_entry(entry)
+            instructions, executions, hits = walk.skip_to(int(wanted[0]), left)
+            if walk.stop == Stop.ASKED:
+                return PathPlace(entry.executions + executions, entry.instructions + instructions)
+            self._check_end(entry, walk, is_last=not entries)
+            left -= hits
+            # Counters may tell of more than the path.
+            if not entries and entry.number + 1 < len(self.stretches):
+                entries = self.stretches.entries(entry.number + 1)
         return None
 
     def count_before(self, block_id: int) -> Array:
         """How often (i64) a block was executed before each stretch."""
-        counters, weights = self._counters_of(block_id)
-        rises = self.stretches.file.rises
-        at = np.minimum(np.searchsorted(counters, rises.index), max(len(counters) - 1, 0))
-        hits = np.flatnonzero(counters[at] == rises.index) if len(counters) else np.zeros(0, np.int64)
+        weights = self._weights_of(block_id)
+        rises = self.stretches.file.find_rises(weights != 0)
         in_stretch = np.zeros(len(self.stretches) + 1, np.int64)
-        np.add.at(in_stretch, rises.checkpoint[hits] + 1, rises.rise[hits].astype(np.int64) * weights[at[hits]])
+        np.add.at(in_stretch, rises.checkpoint + 1, rises.rise.astype(np.int64) * weights[rises.index])
         before: Array = np.cumsum(in_stretch)[: len(self.stretches)]
         return before
 
@@ -158,11 +174,24 @@ class ThreadPath:
         return self._go_to(execution=place.execution)[1].open_calls()
 
     def time_at(self, place: PathPlace) -> int:
-        """A time (CLOCK_REALTIME, ns) at or before which the thread was at a place: that of a checkpoint behind it."""
-        facts, places = self.stretches.file.facts, self.stretches.file.places
-        number = int(np.searchsorted(places["block_executions"], place.execution, "left"))
-        tsc = int(places["tsc"][number]) if number < len(places) else int(facts.tsc)
+        """A time (CLOCK_REALTIME, ns) at which the thread was not yet further than a place: that of the last call,
+        signal or checkpoint in front of it."""
+        entry, walk, _ = self._go_to(execution=place.execution)
+        facts, events = self.stretches.file.facts, self.stretches.events(entry.number)
+        tsc = self.stretches[entry.number].tsc if entry.number else facts.tsc
+        passed = np.flatnonzero(self._are_passed(events, walk))
+        if len(passed):
+            tsc = max(tsc, int(events["tsc"][passed[-1]]))
         return facts.ns + int((tsc - facts.tsc) * facts.ns_per_tick)
+
+    def _are_passed(self, events: Array, walk: StretchWalk) -> Array:
+        """Which events of a stretch lie in front of where a walk along it is, or there."""
+        position, block = walk.place()
+        are_passed: Array = self.code.find(events["pc"]) == block
+        for name in ("symbol_bytes", "decisions", "surprise_bytes"):
+            reached = getattr(position, name)
+            are_passed = (events[name] < reached) | ((events[name] == reached) & are_passed)
+        return are_passed
 
     @cached_property
     def _counters(self) -> tuple[Array, Array, Array]:
@@ -173,33 +202,36 @@ class ThreadPath:
         own = process_id == self.process_id
         return counter[own], block_id[own], weight[own].astype(np.int64)
 
-    def _counters_of(self, block_id: int) -> tuple[Array, Array]:
-        """The counters that count a block, rising, and the weight of each."""
+    def _weights_of(self, block_id: int) -> Array:
+        """How often (i64) a block was executed for each count of a counter, by the counter's index."""
         counter, block, weight = self._counters
-        own = block == block_id
-        index, at = np.unique(counter[own], return_inverse=True)
-        total = np.zeros(len(index), np.int64)
-        np.add.at(total, at, weight[own])
-        return index, total
+        own = (block == block_id) & (counter < _MAX_COUNTERS)
+        weights = np.zeros(int(counter[own].max(initial=0)) + 1, np.int64)
+        np.add.at(weights, counter[own], weight[own])
+        return weights
 
     def _go_to(
         self, *, execution: int | None = None, instruction: int | None = None
-    ) -> tuple[int, StretchWalk, PathPlace]:
-        """A walk at a place, the stretch that it is in, and the place that was reached."""
-        column, wanted = ("block_executions", execution) if execution is not None else ("instructions", instruction)
-        assert wanted is not None
-        number = int(np.searchsorted(self.stretches.file.places[column], max(wanted, 0), "right"))
-        stretch, walk = self.stretches[number], self.stretches.open(number)
+    ) -> tuple[Entry, StretchWalk, PathPlace]:
+        """A walk at a place, the entry that it began at, and the place that was reached."""
         if execution is not None:
-            skipped = walk.skip(MOST, max(execution - stretch.executions, 0))
+            column, name, wanted = "block_executions", "executions", max(execution, 0)
         else:
-            skipped = walk.skip(max(wanted - stretch.instructions, 0), MOST)
-        return number, walk, PathPlace(stretch.executions + skipped[1], stretch.instructions + skipped[0])
+            assert instruction is not None
+            column, name, wanted = "instructions", "instructions", max(instruction, 0)
+        number = int(np.searchsorted(self.stretches.file.places[column], wanted, "right"))
+        first, *others = self.stretches.entries(number)
+        entry = next((one for one in reversed(others) if getattr(one, name) <= wanted), first)
+        walk = self.stretches.open_entry(entry)
+        left = max(wanted - getattr(entry, name), 0)
+        skipped = walk.skip(MOST, left) if execution is not None else walk.skip(left, MOST)
+        return entry, walk, PathPlace(entry.executions + skipped[1], entry.instructions + skipped[0])
 
-    def _check_end(self, number: int, walk: StretchWalk) -> None:
+    def _check_end(self, entry: Entry, walk: StretchWalk, *, is_last: bool) -> None:
         # A thread that was killed, and a path that goes on behind a loss, are cut off.
-        is_last = number + 1 >= len(self.stretches)
-        may_be_cut = is_last or self.stretches[number + 1].is_after_loss
+        number = entry.number
+        is_at_end = number + 1 >= len(self.stretches)
+        may_be_cut = is_last and (is_at_end or self.stretches[number + 1].is_after_loss)
         if walk.stop == Stop.DAMAGED or (walk.stop == Stop.CUT and not may_be_cut):
             name = self.stretches.file.name
             raise TraceDamagedError(self._trace.directory, f"{name} contradicts itself in stretch {number}")

@@ -258,7 +258,7 @@ def lay_out(
 
 
 class _Progress(ctypes.Structure):
-    _fields_ = (("instructions", ctypes.c_uint64), ("blocks", ctypes.c_uint64))
+    _fields_ = (("instructions", ctypes.c_uint64), ("blocks", ctypes.c_uint64), ("hits", ctypes.c_uint64))
 
 
 def default_library_path() -> Path:
@@ -325,13 +325,23 @@ class PathWalk:
 
     def advance(self, instructions: int, blocks: int = MOST) -> tuple[int, int]:
         """Go on by whole blocks, at most so many, of no more than `instructions`; how many of both were executed."""
+        progress = self._advance(_Progress(instructions, blocks, MOST), NOWHERE)
+        return progress.instructions, progress.blocks
+
+    def advance_to(self, block: int, n: int) -> tuple[int, int, int]:
+        """Go on up to the `n`-th execution of a block from here, counted from 0, or as far as it goes; how many
+        instructions and blocks were executed, and how often this one."""
+        progress = self._advance(_Progress(MOST, MOST, n), block)
+        return progress.instructions, progress.blocks, progress.hits
+
+    def _advance(self, most: _Progress, counted: int) -> _Progress:
         progress = _Progress()
         if self.stop == Stop.ASKED:
             stop = default_library().clew_path_advance(
-                self._address, ctypes.c_uint64(instructions), ctypes.c_uint64(blocks), ctypes.byref(progress)
+                self._address, ctypes.byref(most), ctypes.c_uint32(counted), ctypes.byref(progress)
             )
             self.stop = Stop(stop)
-        return progress.instructions, progress.blocks
+        return progress
 
     def place(self) -> tuple[Position, int, int]:
         """Where it is: the position, the block that would run next, and how many events are behind it."""

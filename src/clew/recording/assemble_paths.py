@@ -22,6 +22,7 @@ from clew.recording.finish_paths import FinishedPath
 from clew.recording.path_weights import CounterWeights
 from clew.recording.raw import RawProcess
 from clew.recording.rows import Rows
+from clew.store.columns import booleans, numbers, texts, words
 from clew.store.schema import SCHEMAS
 
 __all__ = ["build_path_tables"]
@@ -42,6 +43,7 @@ _ENDINGS = {
     ExitKind.SYSCALL: "fall_through",
     ExitKind.NONE: "stop",
 }
+_BACK_JUMP = "back_jump"
 _DIRECT = (ExitKind.JUMP, ExitKind.CONDITIONAL, ExitKind.CALL)
 
 
@@ -62,12 +64,13 @@ def build_path_tables(
 
     branch_pc, target_pc = _find_branches(blocks, fragments)
     kinds, is_direct = blocks.exit_kind[kept], np.isin(blocks.exit_kind[kept], _DIRECT)
-    endings = np.array(["stop"] * (max(ExitKind) + 1), object)
+    names = [*dict.fromkeys(_ENDINGS.values()), _BACK_JUMP]
+    endings = np.full(max(ExitKind) + 1, names.index("stop"))
     for kind, name in _ENDINGS.items():
-        endings[kind] = name
+        endings[kind] = names.index(name)
     goes_back = target_pc[kept] <= branch_pc[kept]
     ending = endings[kinds]
-    ending[(kinds == ExitKind.JUMP) & goes_back] = "back_jump"
+    ending[(kinds == ExitKind.JUMP) & goes_back] = names.index(_BACK_JUMP)
     yield (
         "path_blocks",
         _table(
@@ -76,9 +79,9 @@ def build_path_tables(
             first,
             len(kept),
             block_id=block_id[kept],
-            ending=ending.tolist(),
+            ending=words(ending, names),
             branch_pc=branch_pc[kept],
-            target_pc=pa.array(target_pc[kept], pa.uint64(), mask=~is_direct),
+            target_pc=numbers(target_pc[kept], pa.uint64(), ~is_direct),
             is_taken=goes_back & (kinds == ExitKind.CONDITIONAL),
         ),
     )
@@ -102,13 +105,15 @@ def build_path_tables(
 def _table(name: str, process: RawProcess, first: FirstIds, n: int, **columns: Any) -> pa.Table:
     columns |= {"process_id": np.full(n, first.process, np.int32), "pid": np.full(n, process.pid, np.int32)}
     schema = SCHEMAS[name]
-    arrays = []
-    for field in schema:
-        column = columns[field.name]
-        if pa.types.is_dictionary(field.type):
-            column = pa.array(column, pa.string()).dictionary_encode()
-        arrays.append(column if isinstance(column, pa.Array) else pa.array(column, field.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays([_column(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def _column(values: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    if pa.types.is_boolean(kind):
+        return booleans(values)
+    return texts(values) if pa.types.is_string(kind) else numbers(values, kind)
 
 
 def _paths(process: RawProcess, paths: list[FinishedPath], starts_ns: list[int], first: FirstIds) -> pa.Table:

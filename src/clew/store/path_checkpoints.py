@@ -15,7 +15,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CHECKPOINT", "STATE", "Checkpoint", "decode_checkpoints", "encode_checkpoints", "shuffle", "unshuffle"]
+__all__ = [
+    "CHECKPOINT",
+    "STATE",
+    "Checkpoint",
+    "decode_checkpoints",
+    "decode_rises",
+    "encode_checkpoints",
+    "shuffle",
+    "unshuffle",
+]
 
 Array = npt.NDArray[Any]
 
@@ -38,6 +47,8 @@ CHECKPOINT: Final = np.dtype(
 it, decisions since the last surprise, and events; `depth` calls are open. `n_counters` counters rose; of its calls
 `n_same` are as before and `n_calls` follow. `is_after_loss`: what lies before it and behind the event `lost` was
 dropped."""
+
+_LONG: Final = np.dtype("<u8")
 
 STATE: Final = np.dtype([("event", "<u8"), ("kind", "<u8"), ("value", "<u8")])
 """An event (its number) that changes how the path is read from there on: its `kind` and `value`. They are kept apart so
@@ -74,25 +85,60 @@ def encode_checkpoints(checkpoints: list[Checkpoint]) -> bytes:
 
 def decode_checkpoints(content: bytes, n: int) -> list[Checkpoint]:
     """The checkpoints of a frame of `n`. Raises ValueError if that can't be."""
-    heads = unshuffle(content[: n * CHECKPOINT.itemsize], CHECKPOINT)
-    n_counters, n_calls = (heads[name].astype(np.int64) for name in ("n_counters", "n_calls"))
-    sizes = (n * CHECKPOINT.itemsize, 4 * int(n_counters.sum()), 8 * int(n_counters.sum()), 8 * int(n_calls.sum()))
-    if sum(sizes) != len(content):
-        raise ValueError("a frame of checkpoints contradicts itself")
-    ends = np.cumsum(sizes)
-    steps = unshuffle(content[ends[0] : ends[1]], np.dtype("<u4"))
-    rises = unshuffle(content[ends[1] : ends[2]], np.dtype("<u8"))
-    new_calls = unshuffle(content[ends[2] :], np.dtype("<u8"))
-    counters_end, calls_end = np.cumsum(n_counters), np.cumsum(n_calls)
+    heads, steps, rise_bytes, call_bytes = _split(content, n)
+    n_counters, index = _add_up(heads, steps)
+    rises, new_calls = unshuffle(rise_bytes, _LONG), unshuffle(call_bytes, _LONG)
+    counters_end, calls_end = np.cumsum(n_counters), np.cumsum(heads["n_calls"], dtype=np.int64)
     found = []
     calls = new_calls[:0]
     for at, head in enumerate(heads):
         if int(head["n_same"]) > len(calls):
             raise ValueError("a frame of checkpoints contradicts itself")
         counters = slice(counters_end[at] - n_counters[at], counters_end[at])
-        calls = np.concatenate([calls[: int(head["n_same"])], new_calls[calls_end[at] - n_calls[at] : calls_end[at]]])
-        found.append(Checkpoint(head, np.cumsum(steps[counters], dtype=np.uint32), rises[counters], calls))
+        own_calls = new_calls[calls_end[at] - int(head["n_calls"]) : calls_end[at]]
+        calls = np.concatenate([calls[: int(head["n_same"])], own_calls])
+        found.append(Checkpoint(head, index[counters], rises[counters], calls))
     return found
+
+
+@dataclass(frozen=True)
+class FrameRises:
+    """How many counters rose at each checkpoint of a frame (i64), their indices (u32) and by how much: the first bytes
+    of all, the second ones and so on, a row each. One checkpoint behind the other."""
+
+    n_counters: Array
+    index: Array
+    rise_bytes: Array
+
+    def rises_at(self, rows: Array) -> Array:
+        """By how much (u64) the counters in some rows rose."""
+        rises: Array = np.ascontiguousarray(self.rise_bytes[:, rows].T).reshape(-1).view(_LONG)
+        return rises
+
+
+def decode_rises(content: bytes, n: int) -> FrameRises:
+    """What rose at the checkpoints of a frame of `n`. Raises ValueError if that can't be."""
+    heads, steps, rise_bytes, _ = _split(content, n)
+    return FrameRises(*_add_up(heads, steps), np.frombuffer(rise_bytes, np.uint8).reshape(_LONG.itemsize, -1))
+
+
+def _add_up(heads: Array, steps: bytes) -> tuple[Array, Array]:
+    """How many counters rose at each checkpoint (i64), and their indices (u32)."""
+    n_counters = heads["n_counters"].astype(np.int64)
+    # Each checkpoint's begin anew: less what was reached before. Sums wrap around, and differences back.
+    sums = np.cumsum(unshuffle(steps, np.dtype("<u4")), dtype=np.uint32)
+    before = np.append(np.uint32(0), sums)[np.cumsum(n_counters) - n_counters]
+    return n_counters, sums - np.repeat(before, n_counters)
+
+
+def _split(content: bytes, n: int) -> tuple[Array, bytes, bytes, bytes]:
+    """The heads of a frame's checkpoints, and the bytes of its other tables."""
+    heads = unshuffle(content[: n * CHECKPOINT.itemsize], CHECKPOINT)
+    n_counters, n_calls = (int(heads[name].sum(dtype=np.int64)) for name in ("n_counters", "n_calls"))
+    ends = np.cumsum([n * CHECKPOINT.itemsize, 4 * n_counters, 8 * n_counters, 8 * n_calls]).tolist()
+    if len(heads) != n or ends[-1] != len(content):
+        raise ValueError("a frame of checkpoints contradicts itself")
+    return heads, content[ends[0] : ends[1]], content[ends[1] : ends[2]], content[ends[2] :]
 
 
 def shuffle(rows: Array) -> bytes:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PATH_EVENT_RECORD
-from clew.store.path_checkpoints import STATE, Checkpoint, decode_checkpoints, unshuffle
+from clew.store.path_checkpoints import STATE, Checkpoint, FrameRises, decode_checkpoints, decode_rises, unshuffle
 from clew.store.path_frames import Frame, FrameKind, read_payload
 from clew.store.path_index import PathFacts, PathIndex, read_index
 from clew.store.path_segments import StoredSegment, decode_stored
@@ -32,7 +32,7 @@ KEPT_FRAMES: Final = 8
 
 @dataclass(frozen=True)
 class Rises:
-    """By how much (u64) counters rose in front of which checkpoint (i64), rising, and their indices (u32)."""
+    """By how much (u64) some counters rose in front of which checkpoint (i64), rising, and their indices (u32)."""
 
     checkpoint: Array
     index: Array
@@ -71,15 +71,13 @@ class PathFile:
 
     @cached_property
     def _frames(self) -> dict[int, list[Frame]]:
-        frames: dict[int, list[Frame]] = {kind: [] for kind in FrameKind}
-        for row in self._index.frames:
-            values = {
-                name: int(row[name]) for name in ("kind", "start", "size", "stored_bytes", "content_bytes", "offset")
-            }
-            if values["kind"] in frames:
-                frames[values["kind"]].append(Frame(**values))
-        for some in frames.values():
-            some.sort(key=lambda frame: frame.start)
+        table = self._index.frames
+        table = table[np.argsort(table["start"], kind="stable")]
+        names = ("kind", "start", "size", "stored_bytes", "content_bytes", "offset")
+        frames: dict[int, list[Frame]] = {}
+        for kind in FrameKind:
+            own = table[table["kind"] == kind]
+            frames[kind] = [Frame(*row) for row in zip(*(own[name].tolist() for name in names), strict=True)]
         return frames
 
     def read_bytes(self, kind: FrameKind, start: int, end: int) -> bytes:
@@ -135,16 +133,27 @@ class PathFile:
             return self._checkpoints(frame)[number - frame.start]
         raise self._damage(ValueError(f"checkpoint {number} is missing"))
 
-    @cached_property
-    def rises(self) -> Rises:
-        """What counters rose in front of each checkpoint."""
+    def find_rises(self, is_wanted: Array) -> Rises:
+        """What the counters rose in front of each checkpoint that `is_wanted` has true at their index."""
         checkpoint, index, rise = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)], [np.zeros(0, np.uint64)]
-        for frame in self._frames[FrameKind.CHECKPOINTS]:
-            for number, one in enumerate(self._checkpoints(frame), frame.start):
-                checkpoint.append(np.full(len(one.index), number))
-                index.append(one.index)
-                rise.append(one.rise)
+        known = np.append(is_wanted, np.False_)
+        for start, rises in self._rises:
+            rows = np.flatnonzero(known[np.minimum(rises.index, len(is_wanted))])
+            checkpoint.append(start + np.searchsorted(np.cumsum(rises.n_counters), rows, "right"))
+            index.append(rises.index[rows])
+            rise.append(rises.rises_at(rows))
         return Rises(np.concatenate(checkpoint), np.concatenate(index), np.concatenate(rise))
+
+    @cached_property
+    def _rises(self) -> list[tuple[int, FrameRises]]:
+        """Of each frame of checkpoints the number of its first one, and what rose."""
+        found = []
+        for frame in self._frames[FrameKind.CHECKPOINTS]:
+            try:
+                found.append((frame.start, decode_rises(self._read(frame), frame.size)))
+            except ValueError as error:
+                raise self._damage(error) from error
+        return found
 
     def _find(self, kind: FrameKind, start: int, end: int) -> Iterator[Frame]:
         frames = self._frames[kind]

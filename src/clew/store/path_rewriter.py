@@ -40,8 +40,7 @@ class PathRewriter:
 
     def add(self, kind: FrameKind, start: int, size: int, content: bytes) -> None:
         """Append a frame."""
-        is_coded = kind == FrameKind.SEGMENTS
-        payloads = [compress(content, level) for level in ((LEVEL,) if is_coded else (LEVEL, THOROUGH_LEVEL))]
+        payloads = [compress(content, level) for level in (LEVEL, THOROUGH_LEVEL)]
         payload = min(payloads, key=len)
         offset = self._file.tell()
         self._file.write(encode_frame(kind, start, size, payload, len(content)))
