@@ -15,11 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.protocol._generated import REGION_BLOCKS, REGION_WINDOW_BYTES
+from clew.recording.assemble_busy import count_untold
+from clew.recording.assemble_flow import ProcessFlow
 from clew.recording.assemble_records import NO_INDEX, Fragments
 from clew.recording.assemble_tables import Clock
 from clew.recording.assemble_tags import NOT_THERE, TAG_KINDS, TagDecoder, Tags
 from clew.recording.blocks import NO_BLOCK, Blocks
 from clew.recording.raw import Counters, RawProcess, RawThread
+from clew.recording.tag_chunks import TagChunks
 from clew.store.columns import numbers, words
 from clew.store.schema import SCHEMAS
 
@@ -38,6 +41,7 @@ def without_window(thread: RawThread) -> RawThread:
 def iter_tag_tables(
     process: RawProcess,
     fragments: Fragments,
+    flow: ProcessFlow,
     blocks: Blocks,
     block_id: Array,
     process_id: int,
@@ -47,23 +51,37 @@ def iter_tag_tables(
     block_of, start_pc = _find_blocks(fragments, blocks)
     places = _Places(blocks, block_of, block_id)
     n_tags: dict[int, int] = {}
-    for thread in process.threads:
+    for index, thread in enumerate(process.threads):
         tid = thread.tid & 0x7FFFFFFF
         before = n_tags.get(tid, 0)
-        for tags in _iter_tags(thread, start_pc):
+        for tags in _iter_tags(thread, start_pc, fragments, flow, index):
             n_tags[tid] = before + int(tags.number[-1]) + 1
             yield _table(tags, before, process, process_id, tid, clock, places)
 
 
-def _iter_tags(thread: RawThread, start_pc: Array) -> Iterator[Tags]:
-    """The tags of a thread, some at a time."""
+def _iter_tags(
+    thread: RawThread, start_pc: Array, fragments: Fragments, flow: ProcessFlow, index: int
+) -> Iterator[Tags]:
+    """The tags of thread `index`, some at a time; behind those that it told what it did not come to tell."""
     if thread.tag_chunks is None:
         return
     window = thread.counters.at(np.arange(REGION_WINDOW_BYTES // 8)).astype("<u8").tobytes()
     decoder = TagDecoder(start_pc)
-    for piece in thread.tag_chunks.iter_pieces(window):
+    yield from _iter_told(thread.tag_chunks, window, decoder)
+    if decoder.busy:
+        told = _iter_told(thread.tag_chunks, window, TagDecoder(start_pc))
+        untold = count_untold(decoder.busy, decoder.n_tags, told, start_pc, fragments, flow, index)
+        if len(untold):
+            yield untold
+
+
+def _iter_told(chunks: TagChunks, window: bytes, decoder: TagDecoder) -> Iterator[Tags]:
+    """The tags that a thread told, by `decoder`, some at a time."""
+    is_end = False
+    for piece in chunks.iter_pieces(window):
         yield from decoder.take(piece.words, piece.numbers)
-    yield from decoder.finish()
+        is_end = piece.is_end
+    yield from decoder.finish(is_end=is_end)
 
 
 def _find_blocks(fragments: Fragments, blocks: Blocks) -> tuple[Array, Array]:

@@ -67,6 +67,7 @@ _N_NUMBERS_OF = np.full(1 << (32 - REGION_KIND_SHIFT), -1, np.int64)
 _N_NUMBERS_OF[list(_N_NUMBERS)] = list(_N_NUMBERS.values())
 _IS_TAG = _table(*TAG_KINDS)
 _HAS_BLOCK = _table(RegionWord.EXECUTED, RegionWord.BECAME_BUSY, RegionWord.COUNTS)
+_IS_OF_BUSY = _table(RegionWord.BECAME_BUSY, RegionWord.COUNTS)
 _IS_SIGNAL = _table(RegionWord.SIGNAL, RegionWord.FAULT)
 _HAPPENS = _table(RegionWord.BECAME_BUSY, RegionWord.LEFT_BUSY, RegionWord.SIGNAL, RegionWord.FAULT, RegionWord.SYSCALL)
 _ENDS_EXECUTION = _IS_SIGNAL | _table(RegionWord.EXECUTED, RegionWord.BECAME_BUSY, RegionWord.STOPPED)
@@ -106,8 +107,22 @@ class TagDecoder:
     def __init__(self, start_pc: Array) -> None:
         self._start_pc = start_pc
         self._words, self._numbers = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+        self._busy: dict[int, int] = {}
         self._n_tags = 0
         self._is_over = False
+
+    @property
+    def n_tags(self) -> int:
+        """How many tags there were so far."""
+        return self._n_tags
+
+    @property
+    def busy(self) -> dict[int, int]:
+        """The blocks that the thread is busy with and whose counts it has not told, in the order in which that began.
+
+        With each how often it had been executed before; none where words are missing or make no sense.
+        """
+        return {} if self._is_over else self._busy
 
     def take(self, words: Array, numbers: Array) -> Iterator[Tags]:
         """The tags that are whole with some more words and numbers, some at a time."""
@@ -116,10 +131,11 @@ class TagDecoder:
             self._numbers = np.concatenate([self._numbers, numbers])
             yield from self._decode(is_last=False)
 
-    def finish(self) -> Iterator[Tags]:
-        """The tags that waited for what came behind them."""
+    def finish(self, *, is_end: bool) -> Iterator[Tags]:
+        """The tags that waited for what came behind them. `is_end`: nothing of what the thread told is missing."""
         if not self._is_over:
             yield from self._decode(is_last=True)
+        self._is_over |= not is_end
 
     def _decode(self, *, is_last: bool) -> Iterator[Tags]:
         words, numbers = self._words, self._numbers
@@ -145,7 +161,9 @@ class TagDecoder:
                 last = min(last, seen)
             n, n_seen = last - first, seen - first
             value = (words[first:seen] & np.uint32((1 << REGION_KIND_SHIFT) - 1)).astype(np.int64)
-            tags = _Words(kind[:n_seen], value, at).decode(n, numbers, self._start_pc, self._n_tags)
+            piece = _Words(kind[:n_seen], value, at)
+            piece.note_busy(n, numbers, self._busy)
+            tags = piece.decode(n, numbers, self._start_pc, self._n_tags)
             if len(tags):
                 self._n_tags = int(tags.number[-1]) + 1
                 yield tags
@@ -195,6 +213,26 @@ class _Words:
         told_value[calls] = self._numbers(calls, 1, numbers)
         columns = (number, _TAG_OF_WORD[kind], block, target, target_pc, executions, told_value, tsc)
         return Tags(*(column[stays] for column in columns))
+
+    def note_busy(self, n: int, numbers: Array, busy: dict[int, int]) -> None:
+        """Bring `busy` (see `TagDecoder`) past the first `n` words."""
+        kind = self.kind[:n]
+        left = np.flatnonzero(kind == RegionWord.LEFT_BUSY)
+        first = 0
+        if len(left):
+            busy.clear()
+            first = int(left[-1]) + 1
+        rows = first + np.flatnonzero(_IS_OF_BUSY[kind[first:]])
+        is_new = kind[rows] == RegionWord.BECAME_BUSY
+        before = np.zeros(len(rows), np.int64)
+        before[is_new] = self._numbers(rows[is_new], 1, numbers)
+        for block, is_one_more, executions in zip(
+            self.value[rows].tolist(), is_new.tolist(), before.tolist(), strict=True
+        ):
+            if is_one_more:
+                busy[block] = executions
+            else:
+                busy.pop(block, None)
 
     def _numbers(self, rows: Array, index: int, numbers: Array) -> Array:
         """The `index`-th numbers of some words, made to fit."""

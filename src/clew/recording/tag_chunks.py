@@ -46,11 +46,13 @@ _STREAMS: Final = (
 class TagPiece:
     """Some of a thread's words (u32), and some of its numbers (u64), each behind those of the piece before.
 
-    Words may come earlier than the numbers that go with them.
+    Words may come earlier than the numbers that go with them. `is_end`: with it nothing is missing that the thread
+    told before its counters were read.
     """
 
     words: Array
     numbers: Array
+    is_end: bool = False
 
 
 class TagChunks:
@@ -71,9 +73,11 @@ class TagChunks:
                     streams[head["stream"]].add(int(head["start"]), chunk)
             if sum(stream.n_waiting for stream in streams) >= _PIECE_BYTES:
                 yield _take(streams)
-        for stream, (cell, left_cell, offset, _) in zip(streams, _STREAMS, strict=True):
+        fits = [
             stream.add_tail(window, cell, left_cell, offset)
-        yield _take(streams)
+            for stream, (cell, left_cell, offset, _) in zip(streams, _STREAMS, strict=True)
+        ]
+        yield _take(streams, is_end=all(fits))
 
 
 class _Stream:
@@ -90,12 +94,19 @@ class _Stream:
             self._end += len(data)
             self.n_waiting += len(data)
 
-    def add_tail(self, window: bytes, cell: int, left_cell: int, offset: int) -> None:
-        """What is left in the buffer: some of it may have left before a kill came, and the cells not say so yet."""
+    def add_tail(self, window: bytes, cell: int, left_cell: int, offset: int) -> bool:
+        """What is left in the buffer, if it follows what was left before.
+
+        Some of it may have left before a kill came, and the cells not say so yet.
+        """
         cells = np.frombuffer(window, np.uint64, 8).tolist()
         waiting, left = (cells[cell] + REGION_BUFFER_BYTES) % (1 << 64), cells[left_cell]
-        if waiting <= REGION_BUFFER_BYTES + _SLACK_BYTES and left <= self._end <= left + waiting:
+        # Counters that were never read are zeros: a buffer that never left, and is full.
+        is_there = any(cells) and waiting <= REGION_BUFFER_BYTES + _SLACK_BYTES
+        follows = is_there and left <= self._end <= left + waiting
+        if follows:
             self.add(self._end, window[offset + self._end - left : offset + waiting])
+        return follows
 
     def take(self, kind: str) -> Array:
         """What waits, as numbers of `kind`; half a number goes on waiting."""
@@ -106,8 +117,9 @@ class _Stream:
         return np.frombuffer(data[:size_bytes], kind)
 
 
-def _take(streams: tuple[_Stream, _Stream]) -> TagPiece:
-    return TagPiece(*(stream.take(kind) for stream, (*_, kind) in zip(streams, _STREAMS, strict=True)))
+def _take(streams: tuple[_Stream, _Stream], *, is_end: bool = False) -> TagPiece:
+    words, numbers = (stream.take(kind) for stream, (*_, kind) in zip(streams, _STREAMS, strict=True))
+    return TagPiece(words, numbers, is_end)
 
 
 def iter_records(frames: Sequence[Frame]) -> Iterator[Array]:

@@ -32,7 +32,7 @@ def rows(words: np.ndarray, numbers: np.ndarray, cuts: tuple[tuple[int, int], ..
         for tags in decoder.take(words[first_word:n_words], numbers[first_number:n_numbers]):
             found += list(zip(*(column.tolist() for column in astuple(tags)), strict=True))
         first_word, first_number = n_words, n_numbers
-    for tags in decoder.finish():
+    for tags in decoder.finish(is_end=True):
         found += list(zip(*(column.tolist() for column in astuple(tags)), strict=True))
     return found
 
@@ -68,6 +68,27 @@ def test_a_busy_stretch() -> None:
         (6, kind(RegionWord.SYSCALL), n, n, n, n, 39, 70),
         (7, kind(RegionWord.SIGNAL), n, n, n, n, 10, 80),
     ]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_what_a_thread_is_busy_with(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks whose counts it did not come to write, with their executions before."""
+    monkeypatch.setattr(assemble_tags, "_WORDS_AT_ONCE", at_once)
+    said: list[Said] = [
+        (RegionWord.BECAME_BUSY, 1, [50, 7]),
+        (RegionWord.COUNTS, 1, [10]),
+        (RegionWord.LEFT_BUSY, 0, [60]),
+        (RegionWord.BECAME_BUSY, 3, [70, 8]),
+        (RegionWord.BECAME_BUSY, 1, [80, 19]),
+        (RegionWord.BECAME_BUSY, 2, [90, 4]),
+        (RegionWord.COUNTS, 3, [10]),
+        (RegionWord.COUNTS_TARGET, 0, [0x1020, 6]),
+    ]
+    for is_end, busy in ((True, {1: 19, 2: 4}), (False, {})):
+        decoder = TagDecoder(START_PC)
+        list(decoder.take(*streams(said)))
+        list(decoder.finish(is_end=is_end))
+        assert list(decoder.busy.items()) == list(busy.items())
 
 
 def test_what_did_not_run_is_no_tag() -> None:
@@ -129,7 +150,7 @@ def test_words_whose_numbers_never_come_do_not_wait_for_ever() -> None:
     for _ in range(8):
         assert list(decoder.take(words, nothing)) == []
     assert len(decoder._words) <= assemble_tags._MOST_WORDS_WAITING + len(words)
-    assert list(decoder.finish()) == []
+    assert list(decoder.finish(is_end=True)) == []
 
 
 @given(st.lists(st.integers(0, (1 << 32) - 1), max_size=40), st.lists(st.integers(0, (1 << 64) - 1), max_size=40))
