@@ -68,6 +68,22 @@ def test_tags_account_for_all_instructions(name: str, tmp_path: Path) -> None:
     assert instructions_by_tags(trace) == +instructions(trace)
 
 
+SPECIAL = [
+    *("code_made", "fault_instructions", "code_busy", "code_busy_others", "code_patched_call", "code_rewritten"),
+    *("code_rewritten_faults", "code_rewritten_thread", "code_unreadable", "fatal_stack", "proc_code"),
+    *("rseq_getcpu", "rseq_shapes"),
+]
+"""Programs of which not every execution runs through: they write code, fault, or have restartable sequences."""
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SPECIAL[:2] else pytest.mark.stress) for name in SPECIAL]
+)
+def test_tags_of_what_does_not_run_through(name: str, tmp_path: Path) -> None:
+    assert record(name, tmp_path / "trace.clew").n_rows("tags")
+
+
 @pytest.mark.usefixtures("programs")
 def test_totals_are_those_of_counts(tmp_path: Path) -> None:
     (program,) = (program for program in catalogue() if program.name == "calls")

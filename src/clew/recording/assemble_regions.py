@@ -85,7 +85,10 @@ def _iter_told(chunks: TagChunks, window: bytes, decoder: TagDecoder) -> Iterato
 
 
 def _find_blocks(fragments: Fragments, blocks: Blocks) -> tuple[Array, Array]:
-    """By number of a block as tags have it: the basic block that it begins with (NO_BLOCK: none), and its address."""
+    """By number of a block as tags have it: the basic block that it begins with (NO_BLOCK: none), and its address.
+
+    Code that the program may write is cut behind what writes memory: what goes on there begins with no block.
+    """
     numbered = np.flatnonzero((fragments.region_block != NO_INDEX) & ~fragments.is_excluded)
     number = fragments.region_block[numbered]
     sound = number < REGION_BLOCKS
@@ -96,7 +99,7 @@ def _find_blocks(fragments: Fragments, blocks: Blocks) -> tuple[Array, Array]:
     first = blocks.code.first
     has_code = first[numbered + 1] > first[numbered]
     found = blocks.piece_block[first[numbered[has_code]]]
-    ran = found >= 0
+    ran = (found >= 0) & (blocks.app_pc[found] == fragments.app_pc[numbered[has_code]])
     block_of[number[has_code][ran]] = found[ran]
     return block_of, start_pc
 
