@@ -43,7 +43,8 @@ _MAGIC: Final = 0x4A574C43
 _VERSION: Final = 2
 _HEADER: Final = struct.Struct("<IHHIIQQII24x")
 _HEADER_BEFORE_CHECKSUM_BYTES: Final = 36
-_LARGE_BYTES: Final = 1 << 16
+_MAPPED_BYTES: Final = 1 << 16
+"""Where one page of a file is read the kernel maps those around it, too, if it has them."""
 _READ_BYTES: Final = 1 << 24
 """So much of a file is read before its memory is let go."""
 
@@ -85,9 +86,8 @@ class Frame:
     payload: memoryview
 
     def let_go(self) -> None:
-        """Have a large payload take no memory until it is read again, if it is a file's."""
-        if len(self.payload) >= _LARGE_BYTES:
-            _let_go(self.payload, self.offset + UNIT_BYTES, self.offset + UNIT_BYTES + len(self.payload))
+        """Have the payload take no memory until it is read again, if it is a file's."""
+        _let_go(self.payload, self.offset + UNIT_BYTES, self.offset + UNIT_BYTES + len(self.payload))
 
 
 class JournalWriter:
@@ -278,7 +278,8 @@ def iter_frames(source: Path | memoryview) -> Iterator[Frame]:
 def _let_go(view: memoryview, start: int, end: int) -> None:
     """Have a part of the file that `view` is of, if it is of one, take no memory until it is read again."""
     if isinstance(view.obj, mmap.mmap):
-        start -= start % mmap.PAGESIZE
+        start -= start % _MAPPED_BYTES
+        end += -end % _MAPPED_BYTES
         view.obj.madvise(mmap.MADV_DONTNEED, start, min(end, len(view.obj)) - start)
 
 
