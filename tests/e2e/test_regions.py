@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -66,6 +68,22 @@ def test_tags_account_for_all_instructions(name: str, tmp_path: Path) -> None:
     assert instructions_by_tags(trace) == +instructions(trace)
 
 
+SPECIAL = [
+    *("code_made", "fault_instructions", "code_busy", "code_busy_others", "code_patched_call", "code_rewritten"),
+    *("code_rewritten_faults", "code_rewritten_thread", "code_unreadable", "fatal_stack", "proc_code"),
+    *("rseq_getcpu", "rseq_shapes"),
+]
+"""Programs of which not every execution runs through: they write code, fault, or have restartable sequences."""
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SPECIAL[:2] else pytest.mark.stress) for name in SPECIAL]
+)
+def test_tags_of_what_does_not_run_through(name: str, tmp_path: Path) -> None:
+    assert record(name, tmp_path / "trace.clew").n_rows("tags")
+
+
 @pytest.mark.usefixtures("programs")
 def test_totals_are_those_of_counts(tmp_path: Path) -> None:
     (program,) = (program for program in catalogue() if program.name == "calls")
@@ -118,6 +136,77 @@ def test_a_killed_program_keeps_what_it_wrote(tmp_path: Path) -> None:
     assert {"executed", "became_busy", "counts", "left_busy"} <= set(kinds)
     summary = runs.read(path).summary
     assert summary["processes"][0]["threads"][0]["tags"] == len({row["tag"] for row in trace.tags.to_pylist()})
+
+
+SPIN = """#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+static volatile int n;
+static __attribute__((noinline)) void step(unsigned i) { if (i % 3) n++; }
+static void *run(void *unused) { for (unsigned i = 0;; i++) step(i); }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, run, 0);
+    while (n < 1000000) ;
+    END;
+}
+"""
+
+
+def compile_spin(folder: Path, end: str) -> Path:
+    """A program with a thread that is busy when it `end`s."""
+    source, program = folder / "spin.c", folder / "spin"
+    source.write_text(SPIN.replace("END", end))
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", program, source], check=True)
+    return program
+
+
+def check_what_was_not_told(trace: Trace) -> None:
+    """The second thread, which was busy at its end, has the counts of all that it was busy with."""
+    (tid,) = (row["tid"] for row in trace.threads.to_pylist() if row["parent_tid"])
+    rows = [row for row in trace.tags.to_pylist() if row["tid"] == tid]
+    assert [row["tag"] for row in rows] == sorted(row["tag"] for row in rows)
+    last_left = max((at for at, row in enumerate(rows) if row["kind"] == "left_busy"), default=-1)
+    busy = [row["block_id"] for row in rows[last_left + 1 :] if row["kind"] == "became_busy"]
+    counted = [row for row in rows[last_left + 1 :] if row["kind"] == "counts"]
+    assert busy and rows[-1]["kind"] == "counts"
+    assert list(dict.fromkeys(row["block_id"] for row in counted)) == busy
+    by_tags, by_counters = instructions_by_tags(trace), instructions(trace)
+    largest = max(trace.blocks["n_instructions"].to_pylist())
+    for thread, n in by_counters.items():
+        assert 0 <= by_tags[thread] - n <= largest  # The block that it was killed in.
+    blocks = Blocks(trace).by_id
+    n_ways = {"jump": 1, "call": 1, "conditional": 2}
+    for block_id in busy:
+        targets = [row["target_block_id"] for row in counted if row["block_id"] == block_id]
+        n_known = n_ways.get(blocks[block_id]["exit_kind"])
+        assert n_known is None or (len(targets) == n_known and None not in targets)
+
+
+@pytest.mark.parametrize("end", ["kill(getpid(), SIGKILL)", "_exit(0)"])
+def test_what_a_busy_thread_could_not_tell(end: str, tmp_path: Path) -> None:
+    runs.record([compile_spin(tmp_path, end)], tmp_path / "trace.clew", "--mode", "region")
+    check_what_was_not_told(runs.read(tmp_path / "trace.clew").trace)
+
+
+def test_what_a_busy_thread_did_until_clew_was_killed_too(tmp_path: Path) -> None:
+    path = tmp_path / "trace.clew"
+    program = compile_spin(tmp_path, "pause()")
+    command = runs.clew_command("record", "-q", "-o", path, "--mode", "region", "--", program)
+    process = subprocess.Popen(command, env=runs.environment(), start_new_session=True)
+    limit = time.monotonic() + 60
+    try:
+        # The second one was begun when the thread was long busy.
+        for _ in range(2):
+            now_ns = time.time_ns()
+            while not (snapshot := path / "counters.journal").exists() or snapshot.stat().st_mtime_ns <= now_ns:
+                assert time.monotonic() < limit
+                time.sleep(0.02)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert runs.run(runs.clew_command("recover", path)).status == 0
+    check_what_was_not_told(runs.read(path).trace)
 
 
 def test_code_longer_than_a_fragment_is_one_block(tmp_path: Path) -> None:

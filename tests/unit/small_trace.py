@@ -124,7 +124,7 @@ def repeated_trace(n: int) -> Rows:
 
 def put_together(processes: list[Rows], sizes: dict[str, int]) -> Rows:
     """One trace of several, each of one process: pids and tids are one more in each, ids by one, or by `sizes`."""
-    rows: Rows = {table: [] for table in small_trace()}
+    rows: Rows = {table: [] for table in processes[0]}
     for number, process in enumerate(processes):
         for table, content in process.items():
             for row in content:

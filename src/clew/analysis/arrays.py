@@ -5,9 +5,9 @@ Runs in the controller. Ids that lead nowhere become rows of -1, so that nothing
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ from clew.store.columns import Array, byte_lengths, to_numpy, to_words
 from clew.store.trace import Trace
 
 __all__ = ["Array", "TraceArrays", "byte_lengths", "find_rows", "pack_threads", "to_numpy", "to_words"]
+
+T = TypeVar("T")
 
 
 class TraceArrays:
@@ -34,6 +36,7 @@ class TraceArrays:
         self.trace = trace
         self.n_blocks, self.n_edges = trace.n_rows("blocks"), trace.n_rows("edges")
         self._columns: dict[tuple[str, str], pa.ChunkedArray] = {}
+        self._found: dict[Callable[[TraceArrays], Any], Any] = {}
 
     def load(self, table: str, *names: str) -> None:
         """Read columns of a table, unless they are there."""
@@ -46,6 +49,13 @@ class TraceArrays:
         """A column as Arrow has it."""
         self.load(table, name)
         return self._columns[table, name]
+
+    def once(self, find: Callable[[TraceArrays], T]) -> T:
+        """What `find` finds in these; it is asked once."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
 
     def numbers(self, table: str, name: str) -> Array:
         """A column of integers or booleans; null is -1, or the highest number of an unsigned type."""

@@ -1,9 +1,10 @@
 """Whether a trace is well-formed: what must hold in every one, checked.
 
 Runs in the controller. Proves structure (ids lead somewhere, edges start and end where blocks do), flow (what comes
-into a block goes out of it, by thread), that ordered paths lead through the blocks as often as was counted, and that
-totals agree between tables. Not whether the program really ran so: that takes another tracer. A trace is checked
-process by process, so memory is bounded by the largest of them; paths are walked stretch by stretch.
+into a block goes out of it, by thread), that ordered paths lead through the blocks as often as was counted, that tags
+tell of each execution once, and that totals agree between tables. Not whether the program really ran so: that takes
+another tracer. A trace is checked process by process, so memory is bounded by the largest of them; paths are walked
+stretch by stretch, and tags are looked through some at a time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from clew.analysis.broken_places import Places, PlacesSoFar
 from clew.analysis.invariants_flow import FLOW_INVARIANTS
 from clew.analysis.invariants_paths import PATH_INVARIANTS
 from clew.analysis.invariants_structure import STRUCTURE_INVARIANTS, check_coverage, check_manifest
+from clew.analysis.invariants_tags import TAG_INVARIANTS
 from clew.analysis.split import iter_closed
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
@@ -53,7 +55,7 @@ _OF_WHOLE: Final[dict[str, Callable[[Trace], list[str]]]] = {
 
 def list_invariants() -> list[Invariant]:
     """Every invariant, in the order in which they are checked."""
-    every = [*STRUCTURE_INVARIANTS, *FLOW_INVARIANTS, *PATH_INVARIANTS]
+    every = [*STRUCTURE_INVARIANTS, *FLOW_INVARIANTS, *PATH_INVARIANTS, *TAG_INVARIANTS]
     return [Invariant(name, check, _OF_WHOLE.get(name)) for name, check in every]
 
 

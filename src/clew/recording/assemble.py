@@ -123,8 +123,7 @@ def _assemble_process(
             writer.write(name, table)
     if is_region:
         block_id, _ = number_blocks(blocks, edges, first.block)
-        chunks = parsed.region_chunks
-        for table in iter_tag_tables(process, parsed.fragments, chunks, blocks, block_id, first.process):
+        for table in iter_tag_tables(process, parsed.fragments, flow, blocks, block_id, first.process):
             writer.write("tags", table)
     for name, table in build_tables(process, parsed.fragments, parsed.events, images, blocks, edges, first):
         writer.write(name, table)

@@ -26,7 +26,6 @@ from clew.protocol._generated import (
     MAX_FRAGMENT_INSTRUCTIONS,
     MAX_PATH_BYTES,
     RECORD_BYTES,
-    REGION_CHUNK_RECORD,
     UNMAP_RECORD,
     EdgeKind,
     ExitKind,
@@ -36,7 +35,7 @@ from clew.recording.blocks_keys import VSYSCALL_END, VSYSCALL_START, gather
 from clew.recording.instruction_starts import InstructionStarts
 from clew.recording.rows import Rows
 
-__all__ = ["NO_INDEX", "Fragments", "ImageMapping", "ParsedRecords", "RegionChunk", "parse_records"]
+__all__ = ["NO_INDEX", "Fragments", "ImageMapping", "ParsedRecords", "parse_records"]
 
 NO_INDEX = 0xFFFFFFFF
 """A counter or fragment that is not there."""
@@ -120,17 +119,6 @@ class ImageMapping:
 
 
 @dataclass(frozen=True)
-class RegionChunk:
-    """A piece of a thread's tags (mode region): of the words (`stream` 0) or the numbers (1), behind `start` bytes."""
-
-    tid: int
-    tsc: int
-    stream: int
-    start: int
-    data: bytes
-
-
-@dataclass(frozen=True)
 class ParsedRecords:
     """What the records of a process say. Tables of numpy are structured arrays of the dtypes of the protocol."""
 
@@ -141,7 +129,6 @@ class ParsedRecords:
     unmaps: Array
     events: Array
     invalidates: Array
-    region_chunks: list[RegionChunk]
     damaged_records: int
 
 
@@ -175,7 +162,6 @@ def parse_records(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedReco
         unmaps=unmaps,
         events=events,
         invalidates=invalidates,
-        region_chunks=_parse_region_chunks(stream),
         damaged_records=damaged + damaged_mappings + unknown,
     )
 
@@ -265,17 +251,6 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         bit_at=bit_at[order],
     )
     return fragments, len(rows) - len(chosen)
-
-
-def _parse_region_chunks(stream: _RecordStream) -> list[RegionChunk]:
-    rows, at = stream.select(RecordKind.REGION_CHUNK, REGION_CHUNK_RECORD)
-    chunks: list[RegionChunk] = []
-    for row, position in zip(rows, at.tolist(), strict=True):
-        size, begin = int(row["size_bytes"]), int(stream.payload_at[position])
-        if size <= int(stream.received[position]) * CONTINUATION_PAYLOAD_BYTES:
-            data = stream.payload[begin : begin + size].tobytes()
-            chunks.append(RegionChunk(int(row["tid"]), int(row["tsc"]), int(row["stream"]), int(row["start"]), data))
-    return chunks
 
 
 def _parse_mappings(stream: _RecordStream) -> tuple[list[ImageMapping], int]:

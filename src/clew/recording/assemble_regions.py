@@ -7,7 +7,7 @@ runtime mean is `assemble_tags`'.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.protocol._generated import REGION_BLOCKS, REGION_WINDOW_BYTES
-from clew.recording.assemble_records import NO_INDEX, Fragments, RegionChunk
+from clew.recording.assemble_busy import count_untold
+from clew.recording.assemble_flow import ProcessFlow
+from clew.recording.assemble_records import NO_INDEX, Fragments
 from clew.recording.assemble_tables import Clock
-from clew.recording.assemble_tags import NOT_THERE, TAG_KINDS, Tags, iter_tags, join_streams
+from clew.recording.assemble_tags import NOT_THERE, TAG_KINDS, TagDecoder, Tags
 from clew.recording.blocks import NO_BLOCK, Blocks
 from clew.recording.raw import Counters, RawProcess, RawThread
+from clew.recording.tag_chunks import TagChunks
 from clew.store.columns import numbers, words
 from clew.store.schema import SCHEMAS
 
@@ -38,7 +41,7 @@ def without_window(thread: RawThread) -> RawThread:
 def iter_tag_tables(
     process: RawProcess,
     fragments: Fragments,
-    chunks: Sequence[RegionChunk],
+    flow: ProcessFlow,
     blocks: Blocks,
     block_id: Array,
     process_id: int,
@@ -46,35 +49,46 @@ def iter_tag_tables(
     """The tags of all threads. `block_id` are the ids of `blocks`, and NO_BLOCK at the end."""
     clock = Clock(process)
     block_of, start_pc = _find_blocks(fragments, blocks)
-    of_thread = _share_out(process.threads, chunks)
+    places = _Places(blocks, block_of, block_id)
     n_tags: dict[int, int] = {}
     for index, thread in enumerate(process.threads):
-        window = thread.counters.at(np.arange(REGION_WINDOW_BYTES // 8)).astype("<u8").tobytes()
-        stream, values = join_streams(of_thread.get(index, []), window)
         tid = thread.tid & 0x7FFFFFFF
         before = n_tags.get(tid, 0)
-        for tags in iter_tags(stream, values, start_pc):
-            if len(tags):
-                n_tags[tid] = before + int(tags.number[-1]) + 1
-                yield _table(tags, before, process, process_id, tid, clock, _Places(blocks, block_of, block_id))
+        for tags in _iter_tags(thread, start_pc, fragments, flow, index):
+            n_tags[tid] = before + int(tags.number[-1]) + 1
+            yield _table(tags, before, process, process_id, tid, clock, places)
 
 
-def _share_out(threads: Sequence[RawThread], chunks: Sequence[RegionChunk]) -> dict[int, list[RegionChunk]]:
-    """Chunks by thread (an index): several threads may have had a number, one after another."""
-    by_tid: dict[int, list[int]] = {}
-    for index, thread in sorted(enumerate(threads), key=lambda one: one[1].start_tsc):
-        by_tid.setdefault(int(thread.tid), []).append(index)
-    shared: dict[int, list[RegionChunk]] = {}
-    for chunk in chunks:
-        candidates = by_tid.get(chunk.tid, [])
-        begun = [index for index in candidates if threads[index].start_tsc <= chunk.tsc]
-        for index in (begun or candidates)[-1:]:
-            shared.setdefault(index, []).append(chunk)
-    return shared
+def _iter_tags(
+    thread: RawThread, start_pc: Array, fragments: Fragments, flow: ProcessFlow, index: int
+) -> Iterator[Tags]:
+    """The tags of thread `index`, some at a time; behind those that it told what it did not come to tell."""
+    if thread.tag_chunks is None:
+        return
+    window = thread.counters.at(np.arange(REGION_WINDOW_BYTES // 8)).astype("<u8").tobytes()
+    decoder = TagDecoder(start_pc)
+    yield from _iter_told(thread.tag_chunks, window, decoder)
+    if decoder.busy:
+        told = _iter_told(thread.tag_chunks, window, TagDecoder(start_pc))
+        untold = count_untold(decoder.busy, decoder.n_tags, told, start_pc, fragments, flow, index)
+        if len(untold):
+            yield untold
+
+
+def _iter_told(chunks: TagChunks, window: bytes, decoder: TagDecoder) -> Iterator[Tags]:
+    """The tags that a thread told, by `decoder`, some at a time."""
+    is_end = False
+    for piece in chunks.iter_pieces(window):
+        yield from decoder.take(piece.words, piece.numbers)
+        is_end = piece.is_end
+    yield from decoder.finish(is_end=is_end)
 
 
 def _find_blocks(fragments: Fragments, blocks: Blocks) -> tuple[Array, Array]:
-    """By number of a block as tags have it: the basic block that it begins with (NO_BLOCK: none), and its address."""
+    """By number of a block as tags have it: the basic block that it begins with (NO_BLOCK: none), and its address.
+
+    Code that the program may write is cut behind what writes memory: what goes on there begins with no block.
+    """
     numbered = np.flatnonzero((fragments.region_block != NO_INDEX) & ~fragments.is_excluded)
     number = fragments.region_block[numbered]
     sound = number < REGION_BLOCKS
@@ -85,7 +99,7 @@ def _find_blocks(fragments: Fragments, blocks: Blocks) -> tuple[Array, Array]:
     first = blocks.code.first
     has_code = first[numbered + 1] > first[numbered]
     found = blocks.piece_block[first[numbered[has_code]]]
-    ran = found >= 0
+    ran = (found >= 0) & (blocks.app_pc[found] == fragments.app_pc[numbered[has_code]])
     block_of[number[has_code][ran]] = found[ran]
     return block_of, start_pc
 

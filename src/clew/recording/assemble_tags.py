@@ -6,7 +6,7 @@ target is untrusted: where a word can't be, the tags end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,19 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.protocol._generated import (
-    REGION_BUFFER_BYTES,
     REGION_KIND_SHIFT,
-    REGION_NUMBERS_CELL,
-    REGION_NUMBERS_LEFT_CELL,
-    REGION_NUMBERS_OFFSET,
-    REGION_WORDS_CELL,
-    REGION_WORDS_LEFT_CELL,
-    REGION_WORDS_OFFSET,
     RegionWord,
 )
-from clew.recording.assemble_records import RegionChunk
 
-__all__ = ["NOT_THERE", "TAG_KINDS", "Tags", "iter_tags", "join_streams"]
+__all__ = ["NOT_THERE", "TAG_KINDS", "TagDecoder", "Tags"]
 
 Array = npt.NDArray[Any]
 
@@ -59,7 +51,8 @@ _N_NUMBERS = {
 _WORDS_AT_ONCE = 1 << 16
 """So that what is worked out of them stays in the processor's cache."""
 _WORDS_AHEAD = 1 << 12
-_SLACK_BYTES = 4096
+_MOST_WORDS_WAITING = 1 << 20
+"""The runtime hands over numbers with their words: where so many words have none, there are none."""
 _MAX_NUMBER = np.uint64(np.iinfo(np.int64).max)
 
 
@@ -70,8 +63,11 @@ def _table(*kinds: RegionWord) -> Array:
     return found
 
 
+_N_NUMBERS_OF = np.full(1 << (32 - REGION_KIND_SHIFT), -1, np.int64)
+_N_NUMBERS_OF[list(_N_NUMBERS)] = list(_N_NUMBERS.values())
 _IS_TAG = _table(*TAG_KINDS)
 _HAS_BLOCK = _table(RegionWord.EXECUTED, RegionWord.BECAME_BUSY, RegionWord.COUNTS)
+_IS_OF_BUSY = _table(RegionWord.BECAME_BUSY, RegionWord.COUNTS)
 _IS_SIGNAL = _table(RegionWord.SIGNAL, RegionWord.FAULT)
 _HAPPENS = _table(RegionWord.BECAME_BUSY, RegionWord.LEFT_BUSY, RegionWord.SIGNAL, RegionWord.FAULT, RegionWord.SYSCALL)
 _ENDS_EXECUTION = _IS_SIGNAL | _table(RegionWord.EXECUTED, RegionWord.BECAME_BUSY, RegionWord.STOPPED)
@@ -102,65 +98,81 @@ class Tags:
         return len(self.number)
 
 
-def join_streams(chunks: Sequence[RegionChunk], window: bytes) -> tuple[Array, Array]:
-    """A thread's words (u32) and numbers (u64): its chunks, in order, and the first bytes of its counters, `window`.
-
-    These hold what has not left the buffers. What follows a gap is left out.
-    """
-    cells = np.frombuffer(window, np.uint64, 8).tolist()
-    places = (
-        (REGION_WORDS_CELL, REGION_WORDS_LEFT_CELL, REGION_WORDS_OFFSET, 4),
-        (REGION_NUMBERS_CELL, REGION_NUMBERS_LEFT_CELL, REGION_NUMBERS_OFFSET, 8),
-    )
-    streams = []
-    for stream, (cell, left_cell, offset, size) in enumerate(places):
-        parts, end = [], 0
-        for chunk in chunks:
-            if chunk.stream == stream and chunk.start == end:
-                parts.append(chunk.data)
-                end += len(chunk.data)
-        waiting = (cells[cell] + REGION_BUFFER_BYTES) % (1 << 64)
-        if cells[left_cell] == end and waiting <= REGION_BUFFER_BYTES + _SLACK_BYTES:
-            parts.append(window[offset : offset + waiting])
-        data = b"".join(parts)
-        streams.append(np.frombuffer(data[: len(data) // size * size], f"<u{size}"))
-    return streams[0], streams[1]
-
-
-def iter_tags(words: Array, numbers: Array, start_pc: Array) -> Iterator[Tags]:
-    """The tags that a thread's words and numbers tell, in order, some at a time.
+class TagDecoder:
+    """Turns a thread's words and numbers into its tags, as they come.
 
     `start_pc` is where blocks begin, u64, by their numbers.
     """
-    n_numbers = np.full(1 << (32 - REGION_KIND_SHIFT), -1, np.int64)
-    for word, n_of_word in _N_NUMBERS.items():
-        n_numbers[word] = n_of_word
-    first = number_at = n_tags = 0
-    while first < len(words):
-        last = min(first + _WORDS_AT_ONCE, len(words))
-        while last < len(words) and words[last] >> REGION_KIND_SHIFT == RegionWord.COUNTS_TARGET:
-            last += 1
-        # One that an execution's end is told by may come later.
-        seen = min(last + _WORDS_AHEAD, len(words))
-        kind = (words[first:seen] >> np.uint32(REGION_KIND_SHIFT)).astype(np.uint8)
-        needed = n_numbers[kind]
-        at = number_at + np.cumsum(needed) - needed
-        unsound = np.flatnonzero((needed < 0) | (at + needed > len(numbers)))
-        if len(unsound):
-            seen = first + int(unsound[0])
-            last = min(last, seen)
-        n, n_seen = last - first, seen - first
-        piece = _Words(
-            kind[:n_seen], (words[first:seen] & np.uint32((1 << REGION_KIND_SHIFT) - 1)).astype(np.int64), at
-        )
-        tags = piece.decode(n, numbers, start_pc, n_tags)
-        yield tags
-        if len(tags):
-            n_tags = int(tags.number[-1]) + 1
-        if n == 0 or len(unsound):
-            return
-        number_at = int(at[n - 1] + needed[n - 1])
-        first = last
+
+    def __init__(self, start_pc: Array) -> None:
+        self._start_pc = start_pc
+        self._words, self._numbers = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+        self._busy: dict[int, int] = {}
+        self._n_tags = 0
+        self._is_over = False
+
+    @property
+    def n_tags(self) -> int:
+        """How many tags there were so far."""
+        return self._n_tags
+
+    @property
+    def busy(self) -> dict[int, int]:
+        """The blocks that the thread is busy with and whose counts it has not told, in the order in which that began.
+
+        With each how often it had been executed before; none where words are missing or make no sense.
+        """
+        return {} if self._is_over else self._busy
+
+    def take(self, words: Array, numbers: Array) -> Iterator[Tags]:
+        """The tags that are whole with some more words and numbers, some at a time."""
+        if not self._is_over:
+            self._words = np.concatenate([self._words, words])
+            self._numbers = np.concatenate([self._numbers, numbers])
+            yield from self._decode(is_last=False)
+
+    def finish(self, *, is_end: bool) -> Iterator[Tags]:
+        """The tags that waited for what came behind them. `is_end`: nothing of what the thread told is missing."""
+        if not self._is_over:
+            yield from self._decode(is_last=True)
+        self._is_over |= not is_end
+
+    def _decode(self, *, is_last: bool) -> Iterator[Tags]:
+        words, numbers = self._words, self._numbers
+        first = number_at = 0
+        while first < len(words):
+            last = min(first + _WORDS_AT_ONCE, len(words))
+            while last < len(words) and words[last] >> REGION_KIND_SHIFT == RegionWord.COUNTS_TARGET:
+                last += 1
+            if not is_last and last + _WORDS_AHEAD > len(words):
+                break
+            # One that an execution's end is told by may come later.
+            seen = min(last + _WORDS_AHEAD, len(words))
+            kind = (words[first:seen] >> np.uint32(REGION_KIND_SHIFT)).astype(np.uint8)
+            needed = _N_NUMBERS_OF[kind]
+            at = number_at + np.cumsum(needed) - needed
+            is_unsound = needed < 0
+            is_early = at + needed > len(numbers)
+            if not is_last and is_early.any() and not is_unsound.any() and len(words) - first <= _MOST_WORDS_WAITING:
+                break
+            unsound = np.flatnonzero(is_unsound | is_early)
+            if len(unsound):
+                seen = first + int(unsound[0])
+                last = min(last, seen)
+            n, n_seen = last - first, seen - first
+            value = (words[first:seen] & np.uint32((1 << REGION_KIND_SHIFT) - 1)).astype(np.int64)
+            piece = _Words(kind[:n_seen], value, at)
+            piece.note_busy(n, numbers, self._busy)
+            tags = piece.decode(n, numbers, self._start_pc, self._n_tags)
+            if len(tags):
+                self._n_tags = int(tags.number[-1]) + 1
+                yield tags
+            if len(unsound):
+                self._is_over = True
+                break
+            number_at = int(at[n - 1] + needed[n - 1])
+            first = last
+        self._words, self._numbers = words[first:], numbers[number_at:]
 
 
 @dataclass(frozen=True)
@@ -201,6 +213,26 @@ class _Words:
         told_value[calls] = self._numbers(calls, 1, numbers)
         columns = (number, _TAG_OF_WORD[kind], block, target, target_pc, executions, told_value, tsc)
         return Tags(*(column[stays] for column in columns))
+
+    def note_busy(self, n: int, numbers: Array, busy: dict[int, int]) -> None:
+        """Bring `busy` (see `TagDecoder`) past the first `n` words."""
+        kind = self.kind[:n]
+        left = np.flatnonzero(kind == RegionWord.LEFT_BUSY)
+        first = 0
+        if len(left):
+            busy.clear()
+            first = int(left[-1]) + 1
+        rows = first + np.flatnonzero(_IS_OF_BUSY[kind[first:]])
+        is_new = kind[rows] == RegionWord.BECAME_BUSY
+        before = np.zeros(len(rows), np.int64)
+        before[is_new] = self._numbers(rows[is_new], 1, numbers)
+        for block, is_one_more, executions in zip(
+            self.value[rows].tolist(), is_new.tolist(), before.tolist(), strict=True
+        ):
+            if is_one_more:
+                busy[block] = executions
+            else:
+                busy.pop(block, None)
 
     def _numbers(self, rows: Array, index: int, numbers: Array) -> Array:
         """The `index`-th numbers of some words, made to fit."""

@@ -43,6 +43,10 @@ _MAGIC: Final = 0x4A574C43
 _VERSION: Final = 2
 _HEADER: Final = struct.Struct("<IHHIIQQII24x")
 _HEADER_BEFORE_CHECKSUM_BYTES: Final = 36
+_MAPPED_BYTES: Final = 1 << 16
+"""Where one page of a file is read the kernel maps those around it, too, if it has them."""
+_READ_BYTES: Final = 1 << 24
+"""So much of a file is read before its memory is let go."""
 
 
 class FrameKind(IntEnum):
@@ -80,6 +84,10 @@ class Frame:
     first: int
     offset: int
     payload: memoryview
+
+    def let_go(self) -> None:
+        """Have the payload take no memory until it is read again, if it is a file's."""
+        _let_go(self.payload, self.offset + UNIT_BYTES, self.offset + UNIT_BYTES + len(self.payload))
 
 
 class JournalWriter:
@@ -251,7 +259,7 @@ def iter_frames(source: Path | memoryview) -> Iterator[Frame]:
     """The frames of the journal at a path, or of its content, up to the first that is cut off or damaged."""
     view = source if isinstance(source, memoryview) else _map_file(source)
     size_bytes = len(view)
-    offset = 0
+    offset = kept_offset = 0
     while offset + UNIT_BYTES <= size_bytes:
         magic, kind, version, stream, slot, payload_bytes, first, process, checksum = _HEADER.unpack_from(view, offset)
         start, end = offset + UNIT_BYTES, offset + UNIT_BYTES + payload_bytes
@@ -262,6 +270,17 @@ def iter_frames(source: Path | memoryview) -> Iterator[Frame]:
             return
         yield Frame(kind, process, stream, slot, first, offset, payload)
         offset = end + -payload_bytes % UNIT_BYTES
+        if offset - kept_offset >= _READ_BYTES:
+            _let_go(view, kept_offset, offset)
+            kept_offset = offset
+
+
+def _let_go(view: memoryview, start: int, end: int) -> None:
+    """Have a part of the file that `view` is of, if it is of one, take no memory until it is read again."""
+    if isinstance(view.obj, mmap.mmap):
+        start -= start % _MAPPED_BYTES
+        end += -end % _MAPPED_BYTES
+        view.obj.madvise(mmap.MADV_DONTNEED, start, min(end, len(view.obj)) - start)
 
 
 def _map_file(path: Path) -> memoryview:

@@ -23,6 +23,7 @@ from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAG
 from clew.recording.inherit import Announced
 from clew.recording.journal import CUT_OFF, Frame, FrameKind, iter_frames
 from clew.recording.raw import Counters, RawImage, RawProcess, RawThread
+from clew.recording.tag_chunks import TagChunks, iter_records, without_chunks
 
 __all__ = ["JournalReader", "read_counters", "read_session"]
 
@@ -191,15 +192,16 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
     """Process `number`; `is_forked`: it has forks of its own, and is added to those."""
     start = found.start
     assert start is not None
-    own = records = _join_records([frame for stream in sorted(found.records) for frame in found.records[stream]])
+    mode = Mode(start["mode"])
+    own = records = _join_records([found.records[stream] for stream in sorted(found.records)], mode)
     images = [RawImage(**image) for image in start["initial_images"]]
-    threads = [_read_thread(stream, found) for stream in sorted(found.slots)]
+    threads = [_read_thread(stream, found, mode) for stream in sorted(found.slots)]
     parent = None if found.inherits is None else forked.get(found.inherits)
     fork_tsc = 0
     if parent is not None:
         fork_tsc = int(start["fork_tsc"])
         counters = [thread.counters for thread in threads]
-        inherited = parent.announced.find_inherited(fork_tsc, Mode(start["mode"]), counters, own)
+        inherited = parent.announced.find_inherited(fork_tsc, mode, counters, own)
         records = np.concatenate([inherited, own])
         images = parent.initial_images
     if is_forked:
@@ -216,7 +218,7 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
         end_ns=found.end_ns,
         exit_code=None if end is None else end["exit_code"],
         signal=None if end is None else end["signal"],
-        mode=Mode(start["mode"]),
+        mode=mode,
         initial_images=images,
         records=records,
         threads=threads,
@@ -227,10 +229,15 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
     )
 
 
-def _join_records(frames: list[Frame]) -> npt.NDArray[np.uint8]:
-    parts = [np.frombuffer(frame.payload, np.uint8) for frame in frames if len(frame.payload) % RECORD_BYTES == 0]
-    joined = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
-    return joined.reshape(-1, RECORD_BYTES)
+def _join_records(streams: list[list[Frame]], mode: Mode) -> npt.NDArray[np.uint8]:
+    """The records of all threads; without those of tags, which are too many to be held."""
+    parts = [np.zeros((0, RECORD_BYTES), np.uint8)]
+    for frames in streams:
+        parts += without_chunks(frames) if mode is Mode.REGION else iter_records(frames)
+    joined = np.concatenate(parts)
+    for frame in itertools.chain.from_iterable(streams):
+        frame.let_go()
+    return joined
 
 
 def read_counters(frame: Frame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
@@ -245,7 +252,7 @@ def read_counters(frame: Frame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
     return first + np.arange(len(values)), values
 
 
-def _read_thread(stream: int, found: _Found) -> RawThread:
+def _read_thread(stream: int, found: _Found, mode: Mode) -> RawThread:
     row = found.threads.get(stream, {})
     parts = [read_counters(frame) for frame in found.counters[stream]]
     index = np.concatenate([np.zeros(0, np.int64), *(index for index, _ in parts)])
@@ -270,4 +277,5 @@ def _read_thread(stream: int, found: _Found) -> RawThread:
         counters=counters,
         stream=stream,
         path_tail=found.path_tails.get(stream, b""),
+        tag_chunks=TagChunks(found.records[stream]) if mode is Mode.REGION else None,
     )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol._generated import Mode
+from clew.recording.tag_chunks import TagChunks
 
 __all__ = ["Counters", "RawImage", "RawProcess", "RawThread", "SessionInfo"]
 
@@ -88,6 +89,8 @@ class RawThread:
     """Its number in the journal."""
     path_tail: bytes = b""
     """Mode full: what of its path had not left the target (see `path_tail`)."""
+    tag_chunks: TagChunks | None = None
+    """Mode region: its tags, as far as they had left the target."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +99,11 @@ class RawProcess:
 
     `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `exit_code` or `signal` says how it ended; both are None
     if that is not known. `records` has shape (n, 64), in the order in which each thread wrote its own; a record and
-    its continuations stay together; those of a fork begin with what it inherited. `status` is the last StatusPage, a
-    scalar of dtype STATUS_PAGE; its start_tsc, start_ns, last_tsc, last_ns (CLOCK_MONOTONIC) turn time stamps into
-    time: start_tsc is at `start_ns` of the process. `threads` may hold one slot several times: threads that used it one
-    after another. `is_lost`: it could not be followed to its end. `went_on_unfollowed`: as another program.
+    its continuations stay together; those of a fork begin with what it inherited; those that bring tags are not among
+    them, but in `threads`. `status` is the last StatusPage, a scalar of dtype STATUS_PAGE; its start_tsc, start_ns,
+    last_tsc, last_ns (CLOCK_MONOTONIC) turn time stamps into time: start_tsc is at `start_ns` of the process. `threads`
+    may hold one slot several times: threads that used it one after another. `is_lost`: it could not be followed to its
+    end. `went_on_unfollowed`: as another program.
     """
 
     pid: Pid

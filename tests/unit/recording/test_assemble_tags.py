@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import astuple
 
 import numpy as np
@@ -10,22 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.protocol._generated import (
-    REGION_BUFFER_BYTES,
-    REGION_KIND_SHIFT,
-    REGION_NUMBERS_CELL,
-    REGION_NUMBERS_OFFSET,
-    REGION_WINDOW_BYTES,
-    REGION_WORDS_CELL,
-    REGION_WORDS_OFFSET,
-    RegionWord,
-)
+from clew.protocol._generated import REGION_KIND_SHIFT, RegionWord
 from clew.recording import assemble_tags
-from clew.recording.assemble_records import RegionChunk
-from clew.recording.assemble_tags import NOT_THERE, TAG_KINDS, iter_tags, join_streams
+from clew.recording.assemble_tags import NOT_THERE, TAG_KINDS, TagDecoder
 
 START_PC = np.arange(8, dtype=np.uint64) * np.uint64(16) + np.uint64(0x1000)
-NOTHING = bytes(REGION_WINDOW_BYTES)
 
 Said = tuple[RegionWord, int, list[int]]
 
@@ -35,9 +23,16 @@ def streams(said: list[Said]) -> tuple[np.ndarray, np.ndarray]:
     return np.array(words, np.uint32), np.array([one for *_, numbers in said for one in numbers], np.uint64)
 
 
-def rows(words: np.ndarray, numbers: np.ndarray) -> list[tuple[int, ...]]:
+def rows(words: np.ndarray, numbers: np.ndarray, cuts: tuple[tuple[int, int], ...] = ()) -> list[tuple[int, ...]]:
+    """The tags of what comes in pieces, which end at `cuts`: so many words, and so many numbers."""
     found = []
-    for tags in iter_tags(words, numbers, START_PC):
+    decoder = TagDecoder(START_PC)
+    first_word = first_number = 0
+    for n_words, n_numbers in [*cuts, (len(words), len(numbers))]:
+        for tags in decoder.take(words[first_word:n_words], numbers[first_number:n_numbers]):
+            found += list(zip(*(column.tolist() for column in astuple(tags)), strict=True))
+        first_word, first_number = n_words, n_numbers
+    for tags in decoder.finish(is_end=True):
         found += list(zip(*(column.tolist() for column in astuple(tags)), strict=True))
     return found
 
@@ -73,6 +68,27 @@ def test_a_busy_stretch() -> None:
         (6, kind(RegionWord.SYSCALL), n, n, n, n, 39, 70),
         (7, kind(RegionWord.SIGNAL), n, n, n, n, 10, 80),
     ]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 100])
+def test_what_a_thread_is_busy_with(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks whose counts it did not come to write, with their executions before."""
+    monkeypatch.setattr(assemble_tags, "_WORDS_AT_ONCE", at_once)
+    said: list[Said] = [
+        (RegionWord.BECAME_BUSY, 1, [50, 7]),
+        (RegionWord.COUNTS, 1, [10]),
+        (RegionWord.LEFT_BUSY, 0, [60]),
+        (RegionWord.BECAME_BUSY, 3, [70, 8]),
+        (RegionWord.BECAME_BUSY, 1, [80, 19]),
+        (RegionWord.BECAME_BUSY, 2, [90, 4]),
+        (RegionWord.COUNTS, 3, [10]),
+        (RegionWord.COUNTS_TARGET, 0, [0x1020, 6]),
+    ]
+    for is_end, busy in ((True, {1: 19, 2: 4}), (False, {})):
+        decoder = TagDecoder(START_PC)
+        list(decoder.take(*streams(said)))
+        list(decoder.finish(is_end=is_end))
+        assert list(decoder.busy.items()) == list(busy.items())
 
 
 def test_what_did_not_run_is_no_tag() -> None:
@@ -114,25 +130,30 @@ def test_it_does_not_matter_where_words_are_cut(said: list[Said], at_once: int) 
         assert rows(words, numbers) == whole
 
 
+@given(SAID, st.lists(st.tuples(st.integers(0, 70), st.integers(0, 150)), max_size=4), st.integers(1, 7))
+def test_it_does_not_matter_in_which_pieces_they_come(
+    said: list[Said], cuts: list[tuple[int, int]], at_once: int
+) -> None:
+    words, numbers = streams(said)
+    n_words, n_numbers = sorted(cut[0] for cut in cuts), sorted(cut[1] for cut in cuts)
+    with pytest.MonkeyPatch.context() as patch:
+        whole = rows(words, numbers)
+        patch.setattr(assemble_tags, "_WORDS_AT_ONCE", at_once)
+        patch.setattr(assemble_tags, "_WORDS_AHEAD", 64)
+        assert rows(words, numbers, tuple(zip(n_words, n_numbers, strict=True))) == whole
+
+
+def test_words_whose_numbers_never_come_do_not_wait_for_ever() -> None:
+    decoder = TagDecoder(START_PC)
+    words = np.full(1 << 18, RegionWord.LEFT_BUSY << REGION_KIND_SHIFT, np.uint32)
+    nothing = np.zeros(0, np.uint64)
+    for _ in range(8):
+        assert list(decoder.take(words, nothing)) == []
+    assert len(decoder._words) <= assemble_tags._MOST_WORDS_WAITING + len(words)
+    assert list(decoder.finish(is_end=True)) == []
+
+
 @given(st.lists(st.integers(0, (1 << 32) - 1), max_size=40), st.lists(st.integers(0, (1 << 64) - 1), max_size=40))
 def test_any_words_are_read(words: list[int], numbers: list[int]) -> None:
     found = rows(np.array(words, np.uint32), np.array(numbers, np.uint64))
     assert [row[0] for row in found] == sorted(row[0] for row in found)
-
-
-def test_chunks_and_what_had_not_left_the_buffers() -> None:
-    window = bytearray(NOTHING)
-    cells = {REGION_WORDS_CELL: 8, REGION_NUMBERS_CELL: 8, REGION_WORDS_CELL + 2: 8, REGION_NUMBERS_CELL + 2: 16}
-    for cell, value in cells.items():
-        waiting = (value - REGION_BUFFER_BYTES) % (1 << 64) if cell < 2 else value
-        window[cell * 8 : cell * 8 + 8] = struct.pack("<Q", waiting)
-    window[REGION_WORDS_OFFSET : REGION_WORDS_OFFSET + 8] = struct.pack("<2I", 3, 4)
-    window[REGION_NUMBERS_OFFSET : REGION_NUMBERS_OFFSET + 8] = struct.pack("<Q", 9)
-    chunks = [
-        RegionChunk(1, 0, 0, 0, struct.pack("<2I", 1, 2)),
-        RegionChunk(1, 0, 1, 0, struct.pack("<Q", 7)),
-        RegionChunk(1, 0, 1, 8, struct.pack("<Q", 8)),
-        RegionChunk(1, 0, 0, 400, b"behind a gap"),
-    ]
-    words, numbers = join_streams(chunks, bytes(window))
-    assert (words.tolist(), numbers.tolist()) == ([1, 2, 3, 4], [7, 8, 9])
