@@ -10,9 +10,11 @@ use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Pad, NONE};
 use crate::cache::{Cache, Fragment, Unit};
 use crate::decode::{flags, scratch};
-use crate::protocol::{edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord};
+use crate::protocol::{
+    edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord, PATH_DECISIONS_CELL,
+    PATH_OTHER_DECISIONS_CELL,
+};
 use crate::sys::calls::rdtsc;
-use crate::thread::path;
 
 /// An edge that is found at run time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -227,7 +229,14 @@ pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &F
         add_to_counter(context, counter, amount);
     }
     if cache.decided_too_early(fragment, app_pc) {
-        path::add_to_decisions(context, amount);
+        let [others, all] = [PATH_OTHER_DECISIONS_CELL, PATH_DECISIONS_CELL].map(|cell| context.counter(cell as u32));
+        // Gathered in one cell: neither is ever less than nothing. In this order, in case the thread is killed on the way.
+        // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
+        unsafe {
+            let decisions = all.read_volatile().wrapping_add(others.read_volatile());
+            others.write_volatile(0);
+            all.write_volatile(decisions.wrapping_add_signed(amount));
+        }
     }
 }
 

@@ -188,11 +188,6 @@ fn set_decisions(context: &ThreadContext, decisions: u64) {
     set_cell(context, PATH_DECISIONS_CELL, decisions);
 }
 
-/// Corrects the decisions since the last surprise. Callable from the signal handler.
-pub fn add_to_decisions(context: &ThreadContext, amount: i64) {
-    set_decisions(context, decisions(context).wrapping_add_signed(amount));
-}
-
 /// Appends to what is in a buffer.
 fn append(context: &ThreadContext, offset_cell: u64, end_offset: u64, bytes: &[u8]) {
     let offset = cell(context, offset_cell);
