@@ -16,6 +16,46 @@ pub struct Progress {
     pub hits: u64,
 }
 
+/// How far to go on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    pub most: Progress,
+    /// So many bytes of surprises read, and decisions made behind the last one: the walk stops where it comes to that.
+    pub surprise_bytes: u64,
+    pub decisions: u64,
+    /// The block that `most.hits` is about; `NOWHERE`: none.
+    pub counted: u32,
+    pub reserved: u32,
+}
+
+impl Limit {
+    /// As far as the path goes.
+    pub const NONE: Limit = Limit {
+        most: Progress { instructions: u64::MAX, blocks: u64::MAX, hits: u64::MAX },
+        surprise_bytes: u64::MAX,
+        decisions: u64::MAX,
+        counted: NOWHERE,
+        reserved: 0,
+    };
+
+    fn is_reached(&self, position: Position) -> bool {
+        (position.surprise_bytes, position.decisions) >= (self.surprise_bytes, self.decisions)
+    }
+
+    /// How often the path may go on by `once` from `now`, and still come to no place behind this one.
+    fn times_before(&self, now: Position, once: Position) -> u64 {
+        let before = |ahead: u64, by: u64| ahead.saturating_sub(1).checked_div(by).unwrap_or(u64::MAX);
+        if once.surprise_bytes > 0 {
+            before(self.surprise_bytes.saturating_sub(now.surprise_bytes), once.surprise_bytes)
+        } else if now.surprise_bytes >= self.surprise_bytes {
+            before(self.decisions.saturating_sub(now.decisions), once.decisions)
+        } else {
+            u64::MAX
+        }
+    }
+}
+
 /// Where a stretch began that may come back.
 #[derive(Clone, Copy)]
 struct Anchor<'a> {
@@ -32,9 +72,10 @@ struct Anchor<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// Executes blocks as long as these are no more, have no more instructions, and are not more often block `counted`,
-    /// than `most` says. What they were, and why there is no next one if it is not for that.
-    pub fn advance(&mut self, most: Progress, counted: u32) -> (Progress, Option<Stop>) {
+    /// Executes blocks as long as these are no more, have no more instructions, are not more often block `counted`, and
+    /// come no farther than `limit` says. What they were, and why there is no next one if it is not for that.
+    pub fn advance(&mut self, limit: &Limit) -> (Progress, Option<Stop>) {
+        let most = limit.most;
         let mut done = Progress::default();
         // Where only decisions were made since, and where streams were read as well: loops in loops have both.
         let mut near = self.cast_anchor(done, 1);
@@ -48,10 +89,11 @@ impl<'a> Walker<'a> {
                 },
                 Err(stop) => return (done, Some(stop)),
             };
-            let is_hit = index == counted;
+            let is_hit = index == limit.counted;
             if done.instructions + size > most.instructions
                 || done.blocks == most.blocks
                 || (is_hit && done.hits == most.hits)
+                || limit.is_reached(self.position())
             {
                 return (done, None);
             }
@@ -72,9 +114,9 @@ impl<'a> Walker<'a> {
             far.lowest = far.lowest.min(depth);
             if self.bytes_read() == before {
                 near.lowest = near.lowest.min(depth);
-                self.look_back(&mut near, &mut done, most);
+                self.look_back(&mut near, &mut done, limit);
             } else {
-                self.look_back(&mut far, &mut done, most);
+                self.look_back(&mut far, &mut done, limit);
                 near = self.cast_anchor(done, 1);
             }
         }
@@ -82,10 +124,10 @@ impl<'a> Walker<'a> {
 
     /// Goes on by what repeats, if the walk is back at the anchor, and casts that anew where it is time.
     #[inline]
-    fn look_back(&mut self, anchor: &mut Anchor<'a>, done: &mut Progress, most: Progress) {
+    fn look_back(&mut self, anchor: &mut Anchor<'a>, done: &mut Progress, limit: &Limit) {
         anchor.age += 1;
         if self.block() == anchor.block && self.is_back_at(anchor) {
-            self.repeat(anchor, done, most);
+            self.repeat(anchor, done, limit);
             *anchor = self.cast_anchor(*done, anchor.patience);
         } else if anchor.age == anchor.patience {
             *anchor = self.cast_anchor(*done, 2 * anchor.patience);
@@ -106,8 +148,8 @@ impl<'a> Walker<'a> {
     }
 
     /// Does what was done since the anchor as often as it repeats itself and no event comes.
-    fn repeat(&mut self, anchor: &Anchor, done: &mut Progress, most: Progress) {
-        let now = self.position();
+    fn repeat(&mut self, anchor: &Anchor, done: &mut Progress, limit: &Limit) {
+        let (now, most) = (self.position(), limit.most);
         let once = Position {
             surprise_bytes: now.surprise_bytes - anchor.position.surprise_bytes,
             decisions: now.decisions.saturating_sub(anchor.position.decisions),
@@ -123,6 +165,7 @@ impl<'a> Walker<'a> {
         let by_blocks = (most.blocks - done.blocks).checked_div(executed.blocks).unwrap_or(0);
         let by_hits = (most.hits - done.hits).checked_div(executed.hits);
         let mut times = by_instructions.unwrap_or(u64::MAX).min(by_blocks).min(by_hits.unwrap_or(u64::MAX));
+        times = times.min(limit.times_before(now, once));
         if once.surprise_bytes == 0 && once.decisions > 0 {
             times = times.min(self.decisions_ahead() / once.decisions);
         }

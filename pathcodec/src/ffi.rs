@@ -3,7 +3,7 @@
 //! The caller keeps all memory: tables and streams stay where they are while a walk goes on, and a walk's state is
 //! `clew_path_walk_bytes` of its memory, aligned to 16, which may be copied as long as it does.
 
-use crate::advance::Progress;
+use crate::advance::{Limit, Progress};
 use crate::code::{Block, Code};
 use crate::event::{Event, Position};
 use crate::predictor::MEMORY_WORDS;
@@ -159,21 +159,15 @@ pub unsafe extern "C" fn clew_path_walk(state: *mut u8, out: *mut u32, n: u64, s
     n
 }
 
-/// Executes blocks as long as these are no more, have no more instructions, and are not more often block `counted`, than
-/// `most` says. Returns why it stopped.
+/// Executes blocks up to `limit`. Returns why it stopped.
 ///
 /// # Safety
-/// `state` is an open walk.
+/// `state` is an open walk; `limit` and `done` are valid.
 #[no_mangle]
-pub unsafe extern "C" fn clew_path_advance(
-    state: *mut u8,
-    most: *const Progress,
-    counted: u32,
-    done: *mut Progress,
-) -> i32 {
+pub unsafe extern "C" fn clew_path_advance(state: *mut u8, limit: *const Limit, done: *mut Progress) -> i32 {
     // SAFETY: as the caller promises.
     unsafe {
-        let (progress, stop) = (*state.cast::<Walker>()).advance(*most, counted);
+        let (progress, stop) = (*state.cast::<Walker>()).advance(&*limit);
         done.write(progress);
         number_of(stop)
     }

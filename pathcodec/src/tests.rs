@@ -1,6 +1,6 @@
 //! Folding and unfolding random paths through random code is the identity.
 
-use crate::advance::Progress;
+use crate::advance::{Limit, Progress};
 use crate::code::{ending, Block, Code, NOWHERE};
 use crate::event::{action, Event, Position};
 use crate::fold::{Folder, Room, Used};
@@ -296,7 +296,8 @@ fn no_streams_make_a_walk_panic() {
         }
         folded.with_walker(|walker| walk_all(walker, 1000));
         folded.with_walker(|walker| {
-            walker.advance(Progress { instructions: random.below(1 << 24), blocks: u64::MAX, hits: 0 }, NOWHERE)
+            let instructions = random.below(1 << 24);
+            walker.advance(&Limit { most: Progress { instructions, ..Limit::NONE.most }, ..Limit::NONE })
         });
     }
 }
@@ -333,11 +334,18 @@ fn advancing_is_stepping() {
         // Mostly one that the path goes through.
         let counted = folded.path[random.below(folded.path.len() as u64) as usize];
         let hits = if random.below(2) == 0 { random.below(500) } else { u64::MAX };
-        let budget = Progress { instructions: random.below(20_000), blocks: random.below(20_000), hits };
+        let most = Progress { instructions: random.below(20_000), blocks: random.below(20_000), hits };
+        let mut limit = Limit { most, counted, ..Limit::NONE };
+        if random.below(2) == 0 {
+            // Mostly within what is recorded.
+            limit.surprise_bytes = random.below(folded.surprises.len() as u64 + 2);
+            let far = if random.below(2) == 0 { 20 } else { 5_000 };
+            limit.decisions = random.below(far);
+        }
         let end = |walker: &Walker| (walker.position(), walker.block(), walker.next_event());
-        let stepped = folded.with_walker(|walker| (step_by_step(walker, budget, counted), end(walker)));
+        let stepped = folded.with_walker(|walker| (step_by_step(walker, &limit), end(walker)));
         let (found, n_steps) = folded.with_walker(|walker| {
-            let found = (walker.advance(budget, counted), end(walker));
+            let found = (walker.advance(&limit), end(walker));
             (found, walker.n_steps)
         });
         assert_eq!(found, stepped, "seed {seed}");
@@ -347,7 +355,8 @@ fn advancing_is_stepping() {
     assert!(n_long >= n_paths / 150, "{n_long} of {n_paths} paths were mostly repetition");
 }
 
-fn step_by_step(walker: &mut Walker, budget: Progress, counted: u32) -> (Progress, Option<Stop>) {
+fn step_by_step(walker: &mut Walker, limit: &Limit) -> (Progress, Option<Stop>) {
+    let most = limit.most;
     let mut done = Progress::default();
     loop {
         if let Err(stop) = walker.settle() {
@@ -355,14 +364,16 @@ fn step_by_step(walker: &mut Walker, budget: Progress, counted: u32) -> (Progres
         }
         let next = walker.code().block_at(walker.block());
         let size = next.map_or(0, |(_, block)| u64::from(block.n_instructions));
-        let is_last_hit = next.is_some_and(|(index, _)| index == counted) && done.hits == budget.hits;
-        if done.instructions + size > budget.instructions || done.blocks == budget.blocks || is_last_hit {
+        let is_last_hit = next.is_some_and(|(index, _)| index == limit.counted) && done.hits == most.hits;
+        let here = walker.position();
+        let is_there = (here.surprise_bytes, here.decisions) >= (limit.surprise_bytes, limit.decisions);
+        if done.instructions + size > most.instructions || done.blocks == most.blocks || is_last_hit || is_there {
             return (done, None);
         }
         match walker.step() {
             Ok(index) => {
                 done.instructions += u64::from(walker.code().block(index).unwrap().n_instructions);
-                done.hits += u64::from(index == counted);
+                done.hits += u64::from(index == limit.counted);
             }
             Err(stop) => return (done, Some(stop)),
         }

@@ -16,6 +16,7 @@ import pytest
 
 import clew
 from clew.analysis.invariants import check_invariants
+from clew.analysis.thread_path import PathPlace
 from clew.errors import UsageError
 from tests.e2e import runs
 from tests.e2e.attaching import attach, start
@@ -243,6 +244,44 @@ def test_times_of_places_rise_up_to_the_end(exact: clew.Trace) -> None:
     assert row["start_ns"] < times[1] < times[-2] < times[-1] <= row["end_ns"]
     for place, time_ns in zip(places, times, strict=True):
         assert path.find_time(time_ns).execution <= place.execution
+
+
+SILENT = """
+#include <signal.h>
+#include <sys/time.h>
+static volatile int stop;
+static void on_timer(int number) { stop = number; }
+int main(void)
+{
+    struct itimerval once = {{0, 0}, {1, 0}};
+    signal(SIGALRM, on_timer);
+    setitimer(ITIMER_REAL, &once, 0);
+    while (!stop);
+    return 0;
+}
+"""
+
+
+def test_places_of_a_thread_that_tells_nothing_have_times(tmp_path: Path) -> None:
+    source, program = tmp_path / "silent.c", tmp_path / "silent"
+    source.write_text(SILENT)
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    assert runs.record([program], tmp_path / "t", "--mode", "full").status == 0
+    trace = clew.Trace(tmp_path / "t")
+    path = trace.path()
+    samples = path.stretches.file.samples
+    # Ten a second are taken, if nothing else runs.
+    assert len(samples) > 2
+    places = [path.find_time(int(ns)) for ns in samples["ns"]]
+    executions = [place.execution for place in places]
+    assert executions == sorted(set(executions))
+    assert path.block_executions >= executions[-1] > executions[0] > 1000
+    for place, ns in zip(places, samples["ns"].tolist(), strict=True):
+        assert ns - 1000 <= path.time_at(place) <= ns
+    before = places[0].execution - 1
+    assert path.time_at(PathPlace(before, 0)) < int(samples["ns"][0])
+    # What was sampled is what runs: the loop.
+    assert len(set(path.blocks(executions[0], 1000).tolist())) == 1
 
 
 @pytest.mark.usefixtures("programs")

@@ -44,7 +44,7 @@ DENSE_BITS: Final = 0.001
 _BLOCKS_AT_ONCE: Final = 1 << 20
 
 _STREAMS: Final = (FrameKind.SURPRISES, FrameKind.SYMBOLS)
-_KEPT: Final = (FrameKind.EVENTS, FrameKind.STATES, FrameKind.CHECKPOINTS)
+_KEPT: Final = (FrameKind.EVENTS, FrameKind.STATES, FrameKind.CHECKPOINTS, FrameKind.SAMPLES)
 
 Array = npt.NDArray[Any]
 Tell = Callable[[int], None]

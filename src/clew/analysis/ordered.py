@@ -126,6 +126,11 @@ class StretchWalk:
         instructions and blocks were executed, and how often this one."""
         return self._walk.advance_to(block, n)
 
+    def skip_until(self, surprise_bytes: int, decisions: int) -> tuple[int, int]:
+        """Go on until so many bytes of surprises are read and so many decisions made behind the last one, or as far as
+        it goes: how many instructions and blocks were executed."""
+        return self._walk.advance_until(surprise_bytes, decisions)
+
     def place(self) -> tuple[Position, int]:
         """The position, and the block that would run next."""
         position, block, _ = self._walk.place()

@@ -122,17 +122,32 @@ class ThreadPath:
         return self._go_to(instruction=number)[2]
 
     def find_time(self, time_ns: int) -> PathPlace:
-        """A place at or before `time_ns` (CLOCK_REALTIME): that of the last call, signal or checkpoint by then."""
+        """A place at or before `time_ns` (CLOCK_REALTIME): of the last call, signal, checkpoint or sample by then."""
         facts, places = self.stretches.file.facts, self.stretches.file.places
         ticks = (time_ns - facts.ns) / facts.ns_per_tick if facts.ns_per_tick > 0 else 0.0
         tsc = facts.tsc + int(ticks)
         number = int(np.searchsorted(places["tsc"], max(tsc, 0), "right"))
         stretch = self.stretches[number]
+        place = PathPlace(stretch.executions, stretch.instructions)
         passed = np.flatnonzero(self.stretches.events(number)["tsc"] <= max(tsc, 0))
-        if not len(passed):
-            return PathPlace(stretch.executions, stretch.instructions)
-        instructions, executions = self.stretches.open(number, int(passed[-1])).skip()
-        return PathPlace(stretch.executions + executions, stretch.instructions + instructions)
+        if len(passed):
+            instructions, executions = self.stretches.open(number, int(passed[-1])).skip()
+            place = PathPlace(stretch.executions + executions, stretch.instructions + instructions)
+        samples = self.stretches.file.samples
+        n_samples = int(np.searchsorted(samples["ns"], max(time_ns, 0), "right"))
+        return self._go_until(samples[n_samples - 1], place, number) if n_samples else place
+
+    def _go_until(self, sample: np.void, place: PathPlace, number: int) -> PathPlace:
+        """The place that a sample tells of, if it lies behind `place`, which is in stretch `number` as well."""
+        entry, walk, place = self._go_to(execution=place.execution)
+        entries = self.stretches.entries(number)[entry.part + 1 :] if entry.number == number else []
+        while True:
+            skipped = walk.skip_until(int(sample["surprise_bytes"]), int(sample["decisions"]))
+            place = PathPlace(place.execution + skipped[1], place.instruction + skipped[0])
+            if walk.stop == Stop.ASKED or not entries:
+                return place
+            entry = entries.pop(0)
+            walk = self.stretches.open_entry(entry)
 
     def find_execution(self, block_id: int, n: int) -> PathPlace | None:
         """The place in front of the `n`-th execution of a block, counted from 0; None if there were not so many."""
@@ -175,13 +190,27 @@ class ThreadPath:
 
     def time_at(self, place: PathPlace) -> int:
         """A time (CLOCK_REALTIME, ns) at which the thread was not yet further than a place: that of the last call,
-        signal or checkpoint in front of it."""
+        signal, checkpoint or sample in front of it. A sample's may be some microseconds late."""
         entry, walk, _ = self._go_to(execution=place.execution)
-        facts, events = self.stretches.file.facts, self.stretches.events(entry.number)
+        facts, samples = self.stretches.file.facts, self.stretches.file.samples
+        events = self.stretches.events(entry.number)
         tsc = self.stretches[entry.number].tsc if entry.number else facts.tsc
-        passed = np.flatnonzero(self._are_passed(events, walk))
-        if len(passed):
-            tsc = max(tsc, int(events["tsc"][passed[-1]]))
+        are_passed = self._are_passed(events, walk)
+        if are_passed.any():
+            tsc = max(tsc, int(events["tsc"][are_passed][-1]))
+        position, _ = walk.place()
+        is_behind = samples["surprise_bytes"] < position.surprise_bytes
+        is_behind |= (samples["surprise_bytes"] == position.surprise_bytes) & (
+            samples["decisions"] <= position.decisions
+        )
+        sampled_ns = int(samples["ns"][is_behind].max(initial=0))
+        if not are_passed.all():
+            # Not as late as what comes next.
+            sampled_ns = min(sampled_ns, self._to_ns(int(events["tsc"][~are_passed][0])) - 1000)
+        return max(self._to_ns(tsc), sampled_ns)
+
+    def _to_ns(self, tsc: int) -> int:
+        facts = self.stretches.file.facts
         return facts.ns + int((tsc - facts.tsc) * facts.ns_per_tick)
 
     def _are_passed(self, events: Array, walk: StretchWalk) -> Array:

@@ -261,6 +261,16 @@ class _Progress(ctypes.Structure):
     _fields_ = (("instructions", ctypes.c_uint64), ("blocks", ctypes.c_uint64), ("hits", ctypes.c_uint64))
 
 
+class _Limit(ctypes.Structure):
+    _fields_ = (
+        ("most", _Progress),
+        ("surprise_bytes", ctypes.c_uint64),
+        ("decisions", ctypes.c_uint64),
+        ("counted", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    )
+
+
 def default_library_path() -> Path:
     """Where the codec's library is: beside the package."""
     return Path(__file__).resolve().parent.parent / "_runtime" / "libclew-pathcodec.so"
@@ -325,21 +335,26 @@ class PathWalk:
 
     def advance(self, instructions: int, blocks: int = MOST) -> tuple[int, int]:
         """Go on by whole blocks, at most so many, of no more than `instructions`; how many of both were executed."""
-        progress = self._advance(_Progress(instructions, blocks, MOST), NOWHERE)
+        progress = self._advance(_Progress(instructions, blocks, MOST))
         return progress.instructions, progress.blocks
 
     def advance_to(self, block: int, n: int) -> tuple[int, int, int]:
         """Go on up to the `n`-th execution of a block from here, counted from 0, or as far as it goes; how many
         instructions and blocks were executed, and how often this one."""
-        progress = self._advance(_Progress(MOST, MOST, n), block)
+        progress = self._advance(_Progress(MOST, MOST, n), counted=block)
         return progress.instructions, progress.blocks, progress.hits
 
-    def _advance(self, most: _Progress, counted: int) -> _Progress:
+    def advance_until(self, surprise_bytes: int, decisions: int) -> tuple[int, int]:
+        """Go on until so many bytes of surprises are read and so many decisions made behind the last one, or as far as
+        it goes; how many instructions and blocks were executed."""
+        progress = self._advance(_Progress(MOST, MOST, MOST), (surprise_bytes, decisions))
+        return progress.instructions, progress.blocks
+
+    def _advance(self, most: _Progress, position: tuple[int, int] = (MOST, MOST), counted: int = NOWHERE) -> _Progress:
         progress = _Progress()
         if self.stop == Stop.ASKED:
-            stop = default_library().clew_path_advance(
-                self._address, ctypes.byref(most), ctypes.c_uint32(counted), ctypes.byref(progress)
-            )
+            limit = _Limit(most, *position, counted, 0)
+            stop = default_library().clew_path_advance(self._address, ctypes.byref(limit), ctypes.byref(progress))
             self.stop = Stop(stop)
         return progress
 

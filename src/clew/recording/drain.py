@@ -14,8 +14,10 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -39,11 +41,13 @@ from clew.protocol._generated import (
 from clew.protocol.layout import field_offset
 from clew.recording.journal import FrameKind, ProcessJournal
 from clew.recording.path_drain import PathDrain
-from clew.recording.path_tail import cut_tail
+from clew.recording.path_tail import CELLS_BYTES, cut_tail
 
 __all__ = ["Drain", "Request"]
 
 MAX_NAME_CHARACTERS: Final = 64
+SAMPLE_SECONDS: Final = 0.1
+"""How often it is looked how far paths have come that tell nothing."""
 _U64_MASK: Final = (1 << 64) - 1
 
 
@@ -109,6 +113,7 @@ class Drain:
         status_offset = layout.status_offset + field_offset("StatusPage", "slots_used")
         self._slots_used: npt.NDArray[np.uint64] = np.frombuffer(shared.map, np.uint64, 1, status_offset)
         self._most_used = 0
+        self._sample_at = 0.0
         self._view = memoryview(shared.map)
         self._base_address = ctypes.addressof(ctypes.c_char.from_buffer(shared.map))
         self._streams: dict[int, _Stream] = {}
@@ -119,6 +124,8 @@ class Drain:
 
     def poll(self) -> int:
         """Take what is there; how many bytes of records came."""
+        if self._has_paths:
+            self._sample_paths()
         return sum(self._poll_slot(slot) for slot in self._find_busy_slots())
 
     def finish(self) -> None:
@@ -184,6 +191,16 @@ class Drain:
         self._states, self._waiters, self._requests = empty, empty, empty
         self._heads = self._slots_used = np.zeros(0, np.uint64)
         self._view.release()
+
+    def _sample_paths(self) -> None:
+        now = time.monotonic()
+        if now < self._sample_at:
+            return
+        self._sample_at = now + SAMPLE_SECONDS
+        first, size = self._shared.offset + self._layout.counters_offset, self._layout.counter_bytes
+        for slot, stream in self._streams.items():
+            if stream.path is not None and self._states[slot] == SlotState.RUNNING:
+                stream.path.sample(partial(os.pread, self._shared.fd, CELLS_BYTES, first + slot * size))
 
     def _find_busy_slots(self) -> list[int]:
         n = self._count_used()

@@ -6,6 +6,8 @@ concerned; what its numbers mean is not known yet.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ from clew.protocol._generated import (
     PathStream,
     RecordKind,
 )
+from clew.recording.path_tail import find_position
 from clew.store.path_frames import FOLDER_NAME, FrameKind, file_name
 from clew.store.path_writer import PathWriter
 
@@ -48,10 +51,13 @@ class PathDrain:
         # What belongs to the checkpoint that comes next, by stream.
         self._waiting: dict[int, bytearray] = {_COUNTERS: bytearray(), _CALLS: bytearray()}
         self._calls_start = 0
+        self._is_told = True
+        self._sampled = (0, 0)
         self._is_after_loss = False
 
     def take(self, data: Array) -> Array:
         """The records in `data`, shape (n, RECORD_BYTES), that are not of a path; those that are are written."""
+        self._is_told = True
         kinds, view = data.view("<u2")[:, 0], data.reshape(-1).data
         rest = []
         at, end = 0, len(data)
@@ -111,6 +117,16 @@ class PathDrain:
                 del waiting[max(start - self._calls_start, 0) :]
             if len(waiting) < MAX_CHECKPOINT_BYTES:
                 waiting += data[:size]
+
+    def sample(self, read_cells: Callable[[], bytes]) -> None:
+        """Note how far the path has come, if it told nothing since the last time; `read_cells` reads its cells."""
+        is_told, self._is_told = self._is_told, False
+        if is_told:
+            return
+        position = find_position(read_cells(), read_cells())
+        if position is not None and position > self._sampled:
+            self._sampled = position
+            self.writer.add_sample(time.time_ns(), *position)
 
     def save(self) -> None:
         """Write what waits; more comes."""

@@ -23,9 +23,11 @@ from clew.protocol._generated import (
     PATH_SYMBOLS_OFFSET,
 )
 
-__all__ = ["PathTail", "cut_tail", "read_tail"]
+__all__ = ["CELLS_BYTES", "PathTail", "cut_tail", "find_position", "read_tail"]
 
 _N_CELLS: Final = 8
+CELLS_BYTES: Final = 8 * _N_CELLS
+"""The window's first bytes, its cells."""
 _SLACK_BYTES: Final = 16
 """The last number in a buffer may end so far behind it."""
 
@@ -51,7 +53,7 @@ def cut_tail(window: bytes) -> bytes:
     cells = _cells_of(window)
     surprises, symbols = _used_bytes(cells)
     return (
-        window[: 8 * _N_CELLS]
+        window[:CELLS_BYTES]
         + window[PATH_SURPRISES_OFFSET : PATH_SURPRISES_OFFSET + surprises]
         + window[PATH_SYMBOLS_OFFSET : PATH_SYMBOLS_OFFSET + symbols]
     )
@@ -59,19 +61,40 @@ def cut_tail(window: bytes) -> bytes:
 
 def read_tail(tail: bytes) -> PathTail:
     """What `cut_tail` made. Raises ValueError if it is too short."""
-    if len(tail) < 8 * _N_CELLS:
+    if len(tail) < CELLS_BYTES:
         raise ValueError("a path's tail is cut off")
     cells = _cells_of(tail)
     surprises, symbols = _used_bytes(cells)
-    content = tail[8 * _N_CELLS :]
+    content = tail[CELLS_BYTES:]
     return PathTail(
         surprises_left=cells[PATH_SURPRISES_LEFT_CELL],
         surprises=content[:surprises],
         symbols_left=cells[PATH_SYMBOLS_LEFT_CELL],
         symbols=content[surprises : surprises + symbols],
-        decisions=(cells[PATH_DECISIONS_CELL] + cells[PATH_OTHER_DECISIONS_CELL]) % (1 << 64),
+        decisions=_decisions(cells),
         is_lost=cells[PATH_LOST_CELL] != 0,
     )
+
+
+def find_position(before: bytes, after: bytes) -> tuple[int, int] | None:
+    """How far a path had come, at least, when its cells were read for the second of two times: bytes of surprises, and
+    decisions behind the last one. None if it wrote a surprise meanwhile, or there is no path yet.
+
+    Between two surprises the decisions only grow; while one is written some of them are missing, and its byte counts
+    last. So what was read before it all can't be more than what was.
+    """
+    cells = _cells_of(after)
+    numbers = (PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL)
+    earlier = _cells_of(before)
+    if any(earlier[number] != cells[number] for number in numbers) or cells[PATH_LOST_CELL] or not any(cells):
+        return None
+    surprise_bytes = cells[PATH_SURPRISES_LEFT_CELL] + _used_bytes(cells)[0]
+    decisions = _decisions(cells)
+    return (surprise_bytes, decisions) if max(surprise_bytes, decisions) < 1 << 63 else None
+
+
+def _decisions(cells: list[int]) -> int:
+    return (cells[PATH_DECISIONS_CELL] + cells[PATH_OTHER_DECISIONS_CELL]) % (1 << 64)
 
 
 def _cells_of(data: bytes) -> list[int]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 __all__ = [
     "CHECKPOINT",
+    "SAMPLE",
     "STATE",
     "Checkpoint",
     "decode_checkpoints",
@@ -49,6 +50,9 @@ it, decisions since the last surprise, and events; `depth` calls are open. `n_co
 dropped."""
 
 _LONG: Final = np.dtype("<u8")
+
+SAMPLE: Final = np.dtype([("ns", "<u8"), ("surprise_bytes", "<u8"), ("decisions", "<u8")])
+"""By a time (CLOCK_REALTIME) the path had come so far: bytes of surprises, and decisions behind the last one."""
 
 STATE: Final = np.dtype([("event", "<u8"), ("kind", "<u8"), ("value", "<u8")])
 """An event (its number) that changes how the path is read from there on: its `kind` and `value`. They are kept apart so

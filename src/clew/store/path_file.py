@@ -17,7 +17,15 @@ import numpy.typing as npt
 
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PATH_EVENT_RECORD
-from clew.store.path_checkpoints import STATE, Checkpoint, FrameRises, decode_checkpoints, decode_rises, unshuffle
+from clew.store.path_checkpoints import (
+    SAMPLE,
+    STATE,
+    Checkpoint,
+    FrameRises,
+    decode_checkpoints,
+    decode_rises,
+    unshuffle,
+)
 from clew.store.path_frames import Frame, FrameKind, read_payload
 from clew.store.path_index import PathFacts, PathIndex, read_index
 from clew.store.path_segments import StoredSegment, decode_stored
@@ -126,6 +134,15 @@ class PathFile:
         """What changes how the path is read, of dtype `clew.store.path_checkpoints.STATE`."""
         parts = [self._unshuffle(frame, STATE) for frame in self._frames[FrameKind.STATES]]
         return np.concatenate([np.zeros(0, STATE), *parts])
+
+    @cached_property
+    def samples(self) -> Array:
+        """How far the path had come by when, of dtype `clew.store.path_checkpoints.SAMPLE`."""
+        parts = [self._unshuffle(frame, SAMPLE) for frame in self._frames[FrameKind.SAMPLES]]
+        samples = np.concatenate([np.zeros(0, SAMPLE), *parts])
+        # The clock may be set back.
+        samples["ns"] = np.maximum.accumulate(samples["ns"])
+        return samples
 
     def read_checkpoint(self, number: int) -> Checkpoint:
         """A checkpoint by its number."""

@@ -64,6 +64,8 @@ class FrameKind(IntEnum):
     """The last one of a finished path: see `clew.store.path_index`."""
     SEGMENTS = 6
     """Some stretches, re-coded, in the place of their surprises and symbols: see `clew.store.path_segments`."""
+    SAMPLES = 7
+    """Rows of dtype `clew.store.path_checkpoints.SAMPLE`, shuffled. `start` counts them."""
 
 
 @dataclass(frozen=True)

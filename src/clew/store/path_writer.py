@@ -15,7 +15,7 @@ import numpy.typing as npt
 import zstandard
 
 from clew.protocol._generated import PathEventKind
-from clew.store.path_checkpoints import CHECKPOINT, STATE, Checkpoint, encode_checkpoints, shuffle
+from clew.store.path_checkpoints import CHECKPOINT, SAMPLE, STATE, Checkpoint, encode_checkpoints, shuffle
 from clew.store.path_frames import LEVEL, FrameKind, encode_frame, pack_frame
 
 __all__ = ["PathWriter"]
@@ -27,6 +27,7 @@ CONTENT_BYTES: Final = 32 << 20
 """A stream's frame is stored in about as many bytes, and holds no more: a part of it is read from its start."""
 MAX_EVENTS: Final = 1 << 12
 MAX_CHECKPOINTS: Final = 32
+MAX_SAMPLES: Final = 1 << 10
 """How many a frame holds."""
 MIN_GROWTH_BYTES: Final = 16 << 10
 MIN_CYCLES: Final = 1 << 25
@@ -57,6 +58,8 @@ class PathWriter:
         self._n_states = 0
         self._checkpoints: list[Checkpoint] = []
         self._n_checkpoints = 0
+        self._samples: list[tuple[int, int, int]] = []
+        self._n_samples = 0
         self._rises: list[Array] = []
         self._calls = np.zeros(0, np.uint64)
         self._kept_at = (0, 0)
@@ -107,6 +110,12 @@ class PathWriter:
         if len(self._checkpoints) >= MAX_CHECKPOINTS:
             self._finish_checkpoints()
 
+    def add_sample(self, ns: int, surprise_bytes: int, decisions: int) -> None:
+        """Append how far the path had come by a time, as SAMPLE has it."""
+        self._samples.append((ns, surprise_bytes, decisions))
+        if len(self._samples) >= MAX_SAMPLES:
+            self._finish_samples()
+
     def save(self) -> None:
         """Write what waits. More may come."""
         for stream in self._streams.values():
@@ -114,6 +123,7 @@ class PathWriter:
         self._finish_events()
         self._finish_states()
         self._finish_checkpoints()
+        self._finish_samples()
 
     def close(self) -> None:
         """Write what waits, and close the file."""
@@ -152,6 +162,14 @@ class PathWriter:
             self._write(pack_frame(FrameKind.CHECKPOINTS, self._n_checkpoints, n, content))
             self._n_checkpoints += n
             self._checkpoints = []
+
+    def _finish_samples(self) -> None:
+        n = len(self._samples)
+        if n:
+            content = shuffle(np.array(self._samples, SAMPLE))
+            self._write(pack_frame(FrameKind.SAMPLES, self._n_samples, n, content))
+            self._n_samples += n
+            self._samples = []
 
     def _write(self, frame: bytes) -> None:
         if self.failure is not None:

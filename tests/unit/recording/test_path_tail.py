@@ -7,12 +7,15 @@ import numpy as np
 from clew.protocol._generated import (
     PATH_BUFFER_BYTES,
     PATH_DECISIONS_CELL,
+    PATH_LOST_CELL,
+    PATH_OTHER_DECISIONS_CELL,
     PATH_SURPRISES_CELL,
+    PATH_SURPRISES_LEFT_CELL,
     PATH_SURPRISES_OFFSET,
     PATH_SYMBOLS_CELL,
     PATH_WINDOW_BYTES,
 )
-from clew.recording.path_tail import cut_tail, read_tail
+from clew.recording.path_tail import CELLS_BYTES, cut_tail, find_position, read_tail
 
 
 def test_what_is_in_the_buffers_is_cut_out_and_read() -> None:
@@ -23,6 +26,28 @@ def test_what_is_in_the_buffers_is_cut_out_and_read() -> None:
     data[PATH_SURPRISES_OFFSET : PATH_SURPRISES_OFFSET + 3] = b"abc"
     tail = read_tail(cut_tail(bytes(data)))
     assert (tail.surprises, tail.symbols, tail.decisions, tail.is_lost) == (b"abc", b"", 7, False)
+
+
+def _cells(surprises: int = 0, decisions: int = 0, others: int = 0, left: int = 0, lost: int = 0) -> bytes:
+    cells = np.zeros(CELLS_BYTES // 8, np.uint64)
+    cells[PATH_SURPRISES_CELL] = (1 << 64) - PATH_BUFFER_BYTES + surprises
+    cells[PATH_SYMBOLS_CELL] = (1 << 64) - PATH_BUFFER_BYTES
+    cells[PATH_DECISIONS_CELL], cells[PATH_OTHER_DECISIONS_CELL] = decisions, others
+    cells[PATH_SURPRISES_LEFT_CELL], cells[PATH_LOST_CELL] = left, lost
+    return cells.tobytes()
+
+
+def test_a_position_is_what_both_looks_agree_about() -> None:
+    assert find_position(_cells(3, 5, 6, left=100), _cells(3, 7, 8, left=100)) == (103, 15)
+    # A surprise was written meanwhile, or the buffer left.
+    assert find_position(_cells(3, 5, 6), _cells(4, 1, 0)) is None
+    assert find_position(_cells(3, 5, 6), _cells(3, 1, 0, left=1)) is None
+    # What was dropped is no place of the path.
+    assert find_position(_cells(3, 5, 6, lost=1), _cells(3, 5, 6, lost=1)) is None
+    # There is no path yet.
+    assert find_position(bytes(CELLS_BYTES), bytes(CELLS_BYTES)) is None
+    # What the target may write is not believed.
+    assert find_position(_cells(decisions=1 << 63), _cells(decisions=1 << 63)) is None
 
 
 def test_a_thread_killed_before_its_path_began_left_nothing() -> None:
