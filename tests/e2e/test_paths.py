@@ -233,10 +233,9 @@ def test_times_of_places_rise_up_to_the_end(exact: clew.Trace) -> None:
     path = exact.path()
     row = exact.threads.to_pylist()[0]
     last = path.stretches[len(path.stretches) - 1]
-    numbers = [path.instructions * part // 20 for part in range(20)]
-    places = [
-        path.find_instruction(n) for n in (*numbers, (last.instructions + path.instructions) // 2, path.instructions)
-    ]
+    inside_last = (last.instructions + path.instructions) // 2
+    numbers = sorted([*(path.instructions * part // 20 for part in range(21)), inside_last])
+    places = [path.find_instruction(number) for number in numbers]
     times = [path.time_at(place) for place in places]
     assert times == sorted(times)
     # The last stretch, too, begins at a time, and has calls that tell it.
@@ -276,8 +275,10 @@ def test_places_of_a_thread_that_tells_nothing_have_times(tmp_path: Path) -> Non
     executions = [place.execution for place in places]
     assert executions == sorted(set(executions))
     assert path.block_executions >= executions[-1] > executions[0] > 1000
-    for place, ns in zip(places, samples["ns"].tolist(), strict=True):
-        assert ns - 1000 <= path.time_at(place) <= ns
+    times = [path.time_at(place) for place in places]
+    # The last one may have been taken while the thread ended.
+    assert times[:-1] == samples["ns"][:-1].tolist()
+    assert times[-2] < times[-1] <= samples["ns"][-1]
     before = places[0].execution - 1
     assert path.time_at(PathPlace(before, 0)) < int(samples["ns"][0])
     # What was sampled is what runs: the loop.

@@ -6,12 +6,15 @@ pub mod aliases;
 pub mod attach;
 pub mod delivery;
 pub mod detach;
+pub mod ends;
 pub mod execute;
 pub mod float_state;
 pub mod fork;
 pub mod hidden;
 pub mod indirect;
+pub mod linking;
 pub mod memory;
+pub mod paths;
 pub mod proc_files;
 pub mod process;
 pub mod regions;
@@ -34,7 +37,7 @@ use crate::cache::{Entry, Fragment, NONE};
 use crate::decode::NoCode;
 use crate::instrument::pads::{add_to_counter, correct_early_counts, DynamicEdge};
 use crate::instrument::{Arrival, BuildError, Engine, ENGINE};
-use crate::protocol::{edge_kind, error_code, release_reason};
+use crate::protocol::{edge_kind, release_reason};
 use crate::signal::table::table_of;
 use crate::sys::calls::EFAULT;
 use crate::thread::registry::writer_of;
@@ -120,7 +123,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 /// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
-    tend_path(context, link);
+    paths::tend(context, link);
     if context.sequence_aborted != 0 {
         sequences::count_abort(context);
     }
@@ -129,7 +132,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             delivery::raise_trap(context);
         }
         if context.fault_pending != 0 || context.is_signal_waiting() {
-            note_first_exit(context, link);
+            linking::note_first_exit(context, link);
             link = NONE;
             sequences::settle(context);
             if context.fault_pending == 0 && context.is_step_due() {
@@ -138,7 +141,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             delivery::deliver_pending(context);
         }
         if detach::is_asked(context) {
-            note_first_exit(context, link);
+            linking::note_first_exit(context, link);
             link = NONE;
             detach::park(context);
             continue;
@@ -179,10 +182,10 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
     let arrival = if is_call { Arrival::Call } else { Arrival::Other };
     let id = find_or_build(&mut engine, &writer, context, context.rip, arrival)?;
     if engine.records_path() {
-        tell_changes(&engine, &writer, context);
+        paths::tell_changes(&engine, &writer, context);
     }
     if link != NONE {
-        link_exit(&mut engine, &writer, context, link, id);
+        linking::link_exit(&mut engine, &writer, context, link, id);
         indirect::follow_landing(&mut engine, context, link);
     }
     if link != NONE && engine.cache.exit(link).skips_question && engine.cache.fragment(id).behind_question != 0 {
@@ -192,64 +195,6 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
     let fragment = engine.cache.fragment(id);
     let is_plain = context.sequence_plain != 0;
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
-}
-
-/// Modes full and region: tells what waits of the thread's path, which left a block by exit `link` if that is one, or of its tags.
-fn tend_path(context: &mut ThreadContext, link: u32) {
-    if !context.has_path && !context.has_tags {
-        return;
-    }
-    let engine = ENGINE.lock();
-    if context.has_path {
-        // What the size of a fragment or the state of the floating point unit divides is one block.
-        let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState);
-        let is_between = link != NONE && !divides_block(engine.cache.exit(link).kind);
-        let writer = writer_of(context, engine.shared);
-        if path::tend(context, &writer, is_between) {
-            path::tell_state(context, &writer, context.rip, &engine.path_log);
-        }
-    }
-    if context.has_tags {
-        region::flush_if_full(context, &writer_of(context, engine.shared));
-    }
-}
-
-/// Tells in the thread's path what changed since it last did, in front of the context's rip.
-fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
-    while let Some((kind, value)) = engine.path_log.change(context.changes_told) {
-        path::write_event(context, writer, kind, context.rip, value);
-        context.changes_told += 1;
-    }
-    path::note_that_it_told(context);
-}
-
-/// Whether jumps may lead into fragment `id` (mode full): all threads know of its code what their paths have to tell.
-fn may_link_to(engine: &mut Engine, id: u32) -> bool {
-    let needed = engine.cache.fragment(id).changes_needed;
-    let length = engine.path_log.length();
-    engine.path_log.is_told(needed, || {
-        // SAFETY: these are contexts of slots in use.
-        let told = |context| unsafe { path::changes_told(context, length) };
-        THREADS.lock().contexts().map(told).min().unwrap_or(length)
-    })
-}
-
-/// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
-fn note_first_exit(context: &mut ThreadContext, link: u32) {
-    if link != NONE {
-        delivery::with_faults(context, |context| note_exit(context, link));
-    }
-}
-
-fn note_exit(context: &mut ThreadContext, link: u32) {
-    let mut engine = ENGINE.lock();
-    if engine.is_counting() || engine.cache.exit(link).linked_to != NONE {
-        return;
-    }
-    let writer = writer_of(context, engine.shared);
-    if let Ok(id) = find_or_build(&mut engine, &writer, context, context.rip, Arrival::Other) {
-        link_exit(&mut engine, &writer, context, link, id);
-    }
 }
 
 /// The fragment at `pc`, its site known to all threads' branch tables.
@@ -272,42 +217,6 @@ fn find_or_build(
     engine.begin_heat(context, id);
     indirect::lead_returns_to(engine, id);
     Ok(id)
-}
-
-fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, exit_id: u32, id: u32) {
-    let exit = *engine.cache.exit(exit_id);
-    if exit.target != engine.cache.fragment(id).app_pc || !engine.cache.fragment(exit.fragment).is_valid {
-        return;
-    }
-    if exit.linked_to == id {
-        if exit.kind != ExitType::FloatState {
-            // Interrupted for a signal.
-            engine.cache.restore_exit(exit_id);
-        }
-        return;
-    }
-    if exit.linked_to != NONE {
-        if engine.cache.fragment(exit.linked_to).is_valid {
-            return;
-        }
-        // To what was laid out anew since.
-        engine.cache.unlink_exit(exit_id);
-    }
-    if !may_link_to(engine, id) {
-        return;
-    }
-    if !engine.is_counting() {
-        engine.write_link(writer, exit_id, id);
-    }
-    if !engine.cache.link(exit_id, id) {
-        engine.shared.report_error(error_code::NO_SLAB, [context.rip, 2, 0, 0]);
-    }
-    if exit.kind == ExitType::Pad {
-        indirect::leave_out_pad(engine, context, exit.pad);
-    }
-    let (links, unlinks) = (engine.cache.n_links, engine.cache.n_unlinks);
-    engine.shared.set(crate::status_field!(links), links);
-    engine.shared.set(crate::status_field!(unlinks), unlinks);
 }
 
 /// A direct exit without a link, or a stub that stands for something else. Returns the exit to link.

@@ -6,8 +6,9 @@
 //! would have aborted it, and the dispatcher does it then.
 
 use super::delivery;
-use crate::arch::x86_64::context::{ThreadContext, SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH};
+use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
+use crate::arch::x86_64::sequence::{SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH};
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
 use crate::instrument::pads::{add_to_counter, DynamicEdge};

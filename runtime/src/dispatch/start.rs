@@ -62,6 +62,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));
         engine.has_rtm = has_rtm();
         engine.has_fast_loop = crate::decode::block::is_amd();
+        engine.has_rotate = has_bmi2();
         let mut high_end = 0;
         for index in 0..(block.range_count as usize).min(160) {
             let [start, end, protection] =
@@ -150,6 +151,10 @@ fn stack_floor(stack_pointer: u64) -> u64 {
 }
 
 /// CPUID.7:EBX.RTM.
+fn has_bmi2() -> bool {
+    core::arch::x86_64::__cpuid_count(7, 0).ebx & (1 << 8) != 0
+}
+
 fn has_rtm() -> bool {
     core::arch::x86_64::__cpuid_count(7, 0).ebx & (1 << 11) != 0
 }

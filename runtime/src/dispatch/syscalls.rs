@@ -1,19 +1,19 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{delivery, execute, memory, proc_files, process, seccomp, sequences, user_dispatch, written};
+use super::{delivery, ends, execute, memory, proc_files, process, seccomp, sequences, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::instrument::ENGINE;
-use crate::protocol::{end_kind, event_kind, path_event_kind, release_reason};
+use crate::protocol::{path_event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
 use crate::sys::calls::{
     note_tsc_refusal, program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM, PR_SET_TSC, PR_TSC_SIGSEGV,
 };
 use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
-use crate::sys::{filter, number};
-use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
-use crate::thread::{path, region, THREADS};
+use crate::sys::number;
+use crate::thread::registry::writer_of;
+use crate::thread::{path, region};
 
 /// The calls that come to the dispatcher.
 const HANDLED: [u64; 30] = [
@@ -113,10 +113,10 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::FORK | number::VFORK => process::fork(context, call),
         number::PTRACE => trace(context, arguments),
         number::EXIT => {
-            exit_thread(context, arguments);
+            ends::exit_thread(context, arguments);
             return Outcome::SignalFirst;
         }
-        number::EXIT_GROUP => exit_group(context, arguments),
+        number::EXIT_GROUP => ends::exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
         number::PRCTL if arguments[0] == user_dispatch::PR_SET_SYSCALL_USER_DISPATCH => {
             user_dispatch::change(context, arguments)
@@ -165,7 +165,7 @@ fn parent(arguments: [u64; 6]) -> i64 {
 }
 
 /// The call is done. One that a filter answered with a signal leaves its number where it was.
-fn finish(context: &mut ThreadContext, result: i64) {
+pub fn finish(context: &mut ThreadContext, result: i64) {
     if !is_trapped(context) {
         context.registers[0] = result as u64;
     }
@@ -340,68 +340,6 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
         }
         None => super::indirect::forgive_branch(context, source),
     }
-    result
-}
-
-/// Ends the thread. Comes back if a signal waits: the thread took it, so its handler runs first.
-fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
-    let shared = {
-        let engine = ENGINE.lock();
-        engine.shared
-    };
-    // No signal may find the thread once its slot is given away.
-    let mask = set_signal_mask(u64::MAX);
-    if context.is_signal_waiting() {
-        set_signal_mask(mask);
-        return;
-    }
-    let writer = writer_of(context, shared);
-    write_event(&writer, event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
-    delivery::end_path(&ENGINE.lock(), &writer, context);
-    describe_end(context, shared, end_kind::EXIT);
-    if !process::is_waited_for(context) {
-        end_slot(context, shared);
-    }
-    filter::open_for_trap(mask);
-    // SAFETY: ends the thread; its block is reused only once the kernel knows it no more.
-    let result = unsafe { program_call(number::EXIT, arguments) };
-    go_on_without_slot(context, context.program_mask(mask), result)
-}
-
-/// A filter refused the thread's end. The slot is the controller's, but the block is kept for the thread.
-fn go_on_without_slot(context: &mut ThreadContext, mask: u64, result: i64) -> ! {
-    finish(context, result);
-    set_signal_mask(u64::MAX);
-    if is_trapped(context) {
-        deliver::raise_again(&context.fault_info);
-    }
-    deliver::release_native(context, mask)
-}
-
-/// Comes back only if a filter refuses the call.
-fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
-    let shared = {
-        let engine = ENGINE.lock();
-        engine.tell_memory();
-        engine.shared
-    };
-    let writer = writer_of(context, shared);
-    write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
-    THREADS.lock().tell_misses(shared);
-    delivery::end_path(&ENGINE.lock(), &writer, context);
-    describe_end(context, shared, end_kind::EXIT_GROUP);
-    if context.is_process != 0 && !process::is_waited_for(context) {
-        // The process whose memory this is goes on, and does not wait for this one.
-        let mask = set_signal_mask(u64::MAX);
-        end_slot(context, shared);
-        filter::open_for_trap(mask);
-        // SAFETY: ends the process.
-        let result = unsafe { program_call(number::EXIT_GROUP, arguments) };
-        go_on_without_slot(context, context.program_mask(mask), result);
-    }
-    // SAFETY: as above.
-    let result = unsafe { program_call(number::EXIT_GROUP, arguments) };
-    execute::begin_slot_again(context);
     result
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Runs under the runtime's lock, on the runtime's stack.
 
+pub mod branch_ways;
+pub mod counters;
 pub mod counting;
 pub mod exits;
 pub mod fragment;
@@ -90,6 +92,8 @@ pub struct Engine {
     pub has_rtm: bool,
     /// The processor's `loop` costs no more than another branch.
     pub has_fast_loop: bool,
+    /// The processor rotates without touching flags (BMI2).
+    pub has_rotate: bool,
 }
 
 impl Engine {
@@ -113,6 +117,7 @@ impl Engine {
             instructions_translated: 0,
             has_rtm: false,
             has_fast_loop: false,
+            has_rotate: false,
         }
     }
 

@@ -1,11 +1,12 @@
 //! Pads: from one indirect branch site to one target. And edges that are counted by the dispatcher itself.
 
-use super::counting::emit_count;
+use super::counting::{emit_count, emit_count_through};
 use super::exits::ExitList;
 use super::path_code::emit_symbol;
 use super::verification::emit_verification;
 use super::{BuildError, Engine};
 use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::{INDEX, RCX, TARGET};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Pad, NONE};
 use crate::cache::{Cache, Fragment, Unit};
@@ -53,11 +54,17 @@ impl Engine {
         let start = emit_verification(&mut emitter, self.has_fast_loop, target, table_way);
         // The registers are lent from here on; hot code may go on so.
         if counter != NONE {
-            emit_count(&mut emitter, counter, flags::dead_at(&self.ranges, flags::NOWHERE, target), true);
+            match flags::dead_at(&self.ranges, flags::NOWHERE, target) {
+                true => emit_count(&mut emitter, counter, true, true),
+                false => emit_count_through(&mut emitter, counter, TARGET),
+            }
         }
         let exit_id = exits.next_id();
         let is_lending = fragment.is_hot && scratch::lends_at(&self.ranges, target);
-        let full = symbol.map(|symbol| emit_symbol(&mut emitter, symbol, exit_id));
+        let full = symbol.map(|symbol| emit_symbol(&mut emitter, symbol, exit_id, self.has_rotate));
+        if full.is_none() {
+            emitter.copy_register(RCX, INDEX);
+        }
         if is_lending {
             exits.entry = Entry::Lending;
         } else {

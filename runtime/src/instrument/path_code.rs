@@ -1,9 +1,9 @@
 //! Code that records in which order everything is executed (mode `full`): decisions, surprises and symbols.
 //!
 //! What a path is, and how its streams are read, is written down in the crate `pathcodec`. Nothing here touches the flags but
-//! counting, which asks where they are dead. Whatever a kill leaves behind is a true beginning of the path: the decisions are
-//! gathered in one cell, of which some may be missing meanwhile, a byte is written, then they are cleared, and the offset moves
-//! last.
+//! counting, which asks where they are dead. Whatever a kill leaves behind is a true beginning of the path: a byte is written
+//! first, then the decisions are cleared, one cell after the other, and the offset moves last. Where a surprise takes more
+//! bytes they are gathered in one cell before.
 
 use super::exits::ExitList;
 use crate::arch::x86_64::context::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
@@ -44,14 +44,14 @@ impl FullBuffer {
     }
 }
 
-/// Emits what writes a surprise, in front of the jump of exit `exit`, which is marked with `mark_surprise`. r10 and r11 are lent from the fragment's start on
-/// (`is_lending`), or only here.
-pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool) -> FullBuffer {
+/// Emits what writes a surprise, in front of the jump of exit `exit`, which is marked with `mark_surprise`. r10 and r11 are lent
+/// from the fragment's start on (`is_lending`), or only here.
+pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool, has_rotate: bool) -> FullBuffer {
     if !is_lending {
         emitter.lend();
     }
     emitter.copy_register(INDEX, RCX);
-    let full = emit_surprise_bytes(emitter, exit);
+    let full = emit_surprise_bytes(emitter, exit, has_rotate);
     emitter.copy_register(RCX, INDEX);
     if !is_lending {
         emitter.take_back_lent();
@@ -60,19 +60,29 @@ pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool) -> Full
 }
 
 /// As `emit_surprise`, where rcx and r11 are free: they are lost.
-pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32) -> FullBuffer {
+pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32, has_rotate: bool) -> FullBuffer {
     let (decisions, offset) = (gs_path_cell(PATH_DECISIONS_CELL), gs_path_cell(PATH_SURPRISES_CELL));
     let others = gs_path_cell(PATH_OTHER_DECISIONS_CELL);
-    emitter.load_gs(RCX, decisions);
-    emitter.load_gs(TARGET, others);
-    emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
-    emitter.store_gs_zero(others);
-    emitter.store_gs(decisions, RCX);
+    emit_sum(emitter);
+    if !has_rotate {
+        emitter.store_gs_zero(others);
+        emitter.store_gs(decisions, RCX);
+    }
     emitter.load_gs(TARGET, offset);
     emitter.store_gs_low_byte_at(SURPRISES_END_OFFSET as u32, TARGET, RCX);
     // All but the lowest byte, and all but the lowest two: more of them take a wider form, or the dispatcher.
-    emitter.load_gs32(RCX, decisions + 1);
-    let is_short = emitter.jump_rcx_zero();
+    let is_short = if has_rotate {
+        emitter.rotate_right(RCX, RCX, 8);
+        let is_short = emitter.jump_ecx_zero();
+        emit_sum(emitter);
+        emitter.store_gs_zero(others);
+        emitter.store_gs(decisions, RCX);
+        emitter.load_gs(TARGET, offset);
+        is_short
+    } else {
+        emitter.load_gs32(RCX, decisions + 1);
+        emitter.jump_rcx_zero()
+    };
     emitter.load_gs32(RCX, decisions + 2);
     let is_wide = emitter.jump_rcx_zero();
     let long = Some(emitter.jump());
@@ -83,35 +93,49 @@ pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32) -> FullBuffer {
     emitter.add_immediate(TARGET, 2);
     emitter.bind_short(is_short);
     emitter.store_gs_zero(decisions);
+    if has_rotate {
+        emitter.store_gs_zero(others);
+    }
     emitter.add_immediate(TARGET, 1);
     emitter.store_gs(offset, TARGET);
-    let place = emit_full_question(emitter, offset);
+    let place = emit_full_question(emitter, offset, has_rotate);
     FullBuffer { place, long, saved: INDEX, exit }
 }
 
-/// Emits what writes a pad's symbol, in front of the jump of its exit `exit`. r10 and r11 are free.
-pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32) -> FullBuffer {
-    let offset = gs_path_cell(PATH_SYMBOLS_CELL);
-    let end = SYMBOLS_END_OFFSET as u32;
-    emitter.load_gs(INDEX, offset);
-    if symbol < u16::from(WIDE_SYMBOL) {
-        emitter.store_gs_byte_at(end, INDEX, symbol as u8);
-        emitter.add_immediate(INDEX, 1);
-    } else {
-        emitter.store_gs_byte_at(end, INDEX, WIDE_SYMBOL);
-        emitter.store_gs_byte_at(end + 1, INDEX, symbol as u8);
-        emitter.store_gs_byte_at(end + 2, INDEX, (symbol >> 8) as u8);
-        emitter.add_immediate(INDEX, 3);
-    }
-    emitter.store_gs(offset, INDEX);
-    emitter.copy_register(TARGET, RCX);
-    let place = emit_full_question(emitter, offset);
-    emitter.copy_register(RCX, TARGET);
-    FullBuffer { place, long: None, saved: TARGET, exit }
+/// Emits rcx = decisions since the last surprise; r11 is lost.
+fn emit_sum(emitter: &mut Emitter) {
+    emitter.load_gs(RCX, gs_path_cell(PATH_DECISIONS_CELL));
+    emitter.load_gs(TARGET, gs_path_cell(PATH_OTHER_DECISIONS_CELL));
+    emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
 }
 
-/// Emits a jump to be bound, for when the offset came to the end of its buffer: it is negative up to there. rcx is lost.
-fn emit_full_question(emitter: &mut Emitter, offset: u32) -> u64 {
+/// Emits what writes a pad's symbol, in front of the jump of its exit `exit`. rcx is in r10, and put back; r11 is free.
+pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, has_rotate: bool) -> FullBuffer {
+    let offset = gs_path_cell(PATH_SYMBOLS_CELL);
+    let end = SYMBOLS_END_OFFSET as u32;
+    emitter.load_gs(TARGET, offset);
+    if symbol < u16::from(WIDE_SYMBOL) {
+        emitter.store_gs_byte_at(end, TARGET, symbol as u8);
+        emitter.add_immediate(TARGET, 1);
+    } else {
+        emitter.store_gs_byte_at(end, TARGET, WIDE_SYMBOL);
+        emitter.store_gs_byte_at(end + 1, TARGET, symbol as u8);
+        emitter.store_gs_byte_at(end + 2, TARGET, (symbol >> 8) as u8);
+        emitter.add_immediate(TARGET, 3);
+    }
+    emitter.store_gs(offset, TARGET);
+    let place = emit_full_question(emitter, offset, has_rotate);
+    emitter.copy_register(RCX, INDEX);
+    FullBuffer { place, long: None, saved: INDEX, exit }
+}
+
+/// Emits a jump to be bound, for when the offset, also in r11, came to the end of its buffer: it is negative up to there. rcx is
+/// lost.
+fn emit_full_question(emitter: &mut Emitter, offset: u32, has_rotate: bool) -> u64 {
+    if has_rotate {
+        emitter.rotate_right(RCX, TARGET, 32);
+        return emitter.jump_ecx_zero();
+    }
     emitter.load_gs32(RCX, offset + 4);
     emitter.jump_rcx_zero()
 }

@@ -2,17 +2,17 @@
 //!
 //! Keeps to the rules of `sequence_code`.
 
+use super::counters::Counters;
 use super::exits::ExitList;
-use super::fragment::Counters;
 use super::path_code::{emit_surprise_bytes, FullBuffer};
 use super::path_plan::PathPlan;
 use super::Engine;
 use crate::arch::x86_64::context::{
     gs_counter, gs_path_cell, GS_SEQUENCE_COUNT, GS_SEQUENCE_LEFT, GS_SEQUENCE_PATH, GS_SEQUENCE_STATE,
-    GS_SEQUENCE_UNDO, GS_SEQUENCE_WORD, GS_SPILL_INDEX, GS_SPILL_RAX, GS_SPILL_RCX, GS_SPILL_TARGET, SEQUENCE_LEAVING,
-    SEQUENCE_WRITES_PATH, UNDO_INDEX, UNDO_RCX_RAX, UNDO_TARGET,
+    GS_SEQUENCE_UNDO, GS_SEQUENCE_WORD, GS_SPILL_INDEX, GS_SPILL_RAX, GS_SPILL_RCX, GS_SPILL_TARGET,
 };
 use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::sequence::{SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH, UNDO_INDEX, UNDO_RCX_RAX, UNDO_TARGET};
 use crate::arch::x86_64::{INDEX, RAX, RCX, TARGET};
 use crate::cache::fragment::{ExitType, NONE};
 use crate::cache::sequences::Enclosure;
@@ -111,7 +111,7 @@ impl WaysOut<'_, '_> {
                 emit_count(self.emitter, exit, way.counter);
                 None
             }
-            step => emit_step(self.emitter, exit, way.counter, step == Step::Surprise),
+            step => emit_step(self.emitter, exit, way.counter, step == Step::Surprise, self.engine.has_rotate),
         };
         self.exits.emit_jump(self.emitter, way.kind, way.target, way.counter);
         if let Some(exit) = self.exits.as_mut_slice().last_mut() {
@@ -157,7 +157,13 @@ pub fn emit_count(emitter: &mut Emitter, exit: u32, counter: u32) {
 
 /// As `emit_count`, of an exit that is a decision in the thread's path, or also a surprise: then the way for when the buffer is
 /// full, still to be bound, with registers in their slots.
-fn emit_step(emitter: &mut Emitter, exit: u32, counter: u32, is_surprise: bool) -> Option<FullBuffer> {
+fn emit_step(
+    emitter: &mut Emitter,
+    exit: u32,
+    counter: u32,
+    is_surprise: bool,
+    has_rotate: bool,
+) -> Option<FullBuffer> {
     let (decisions, surprises) = (gs_path_cell(PATH_DECISIONS_CELL), gs_path_cell(PATH_SURPRISES_CELL));
     emitter.store_gs(GS_SPILL_TARGET, TARGET);
     emitter.store_gs(GS_SPILL_RCX, RCX);
@@ -180,7 +186,7 @@ fn emit_step(emitter: &mut Emitter, exit: u32, counter: u32, is_surprise: bool) 
     }
     emitter.add_immediate(RCX, 1);
     emitter.store_gs(decisions, RCX);
-    let full = is_surprise.then(|| emit_surprise_bytes(emitter, exit));
+    let full = is_surprise.then(|| emit_surprise_bytes(emitter, exit, has_rotate));
     unspill_step(emitter);
     full
 }

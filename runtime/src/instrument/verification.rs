@@ -25,8 +25,7 @@ pub fn emit_other_way(emitter: &mut Emitter, table_way: Option<u64>) -> u64 {
     start
 }
 
-/// Emits the question whether `target` came; what follows runs when the answer is yes. r10 is free from then on, r11
-/// still the target. Returns the short branch to the other way, which `bind_short_to` or `bind_short` must bind; `None`
+/// Emits the question whether `target` came; what follows runs when the answer is yes. rcx is still in r10 then, r11 the target. Returns the short branch to the other way, which `bind_short_to` or `bind_short` must bind; `None`
 /// where none is needed.
 #[must_use]
 pub fn emit_question(emitter: &mut Emitter, has_fast_loop: bool, target: u64, table_way: Option<u64>) -> Option<u64> {
@@ -36,19 +35,16 @@ pub fn emit_question(emitter: &mut Emitter, has_fast_loop: bool, target: u64, ta
     emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
     if has_fast_loop {
         // rcx is one where the targets are the same: `loop` makes it zero and goes on.
-        let miss = emitter.jump_loop();
-        emitter.copy_register(RCX, INDEX);
-        return Some(miss);
+        return Some(emitter.jump_loop());
     }
     let hit = emitter.jump_rcx_zero();
     emit_other_way(emitter, table_way);
     emitter.bind_short(hit);
-    emitter.copy_register(RCX, INDEX);
     None
 }
 
 /// Emits the question with its other way in front, so that the way that is taken can run straight on into the target.
-/// Returns where the question starts.
+/// Returns where the question starts. rcx is still in r10 behind it.
 pub fn emit_verification(emitter: &mut Emitter, has_fast_loop: bool, target: u64, table_way: Option<u64>) -> u64 {
     let other_way = emit_other_way(emitter, table_way);
     let start = emitter.address();
@@ -62,6 +58,7 @@ pub fn emit_verification(emitter: &mut Emitter, has_fast_loop: bool, target: u64
 /// is counted, all sites may enter there, without a pad each. Returns where.
 pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, has_fast_loop: bool, pc: u64) -> u64 {
     let start = emit_verification(emitter, has_fast_loop, pc, None);
+    emitter.copy_register(RCX, INDEX);
     exits.emit_jump(emitter, ExitType::Verified, pc, NONE);
     start
 }

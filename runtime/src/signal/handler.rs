@@ -5,19 +5,19 @@
 
 use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
-use super::{deliver, stepping};
+use super::{blocked, deliver, stepping};
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE, STEPPING_ALREADY};
 use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL, SHADOW_BYTES, SHADOW_OFFSET};
 use crate::arch::x86_64::{gate, guarded, parking, INDEX};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{Cache, Fragment};
 use crate::instrument::pads::correct_early_counts;
-use crate::instrument::{trust, ENGINE};
+use crate::instrument::ENGINE;
 use crate::protocol::{error_code, DETACH_CODE};
 use crate::sys::calls::{clew_program_call_returned, syscall, TRAPPED};
 use crate::sys::kernel::{
-    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SEGV_BIT, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP,
-    SYS_SECCOMP, TRAP_FLAG, TRAP_TRACE, UNDEFERRED_SIGNALS,
+    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP, SYS_SECCOMP,
+    TRAP_FLAG, TRAP_TRACE,
 };
 use crate::sys::number;
 use crate::thread::create::clew_clone_returned;
@@ -277,11 +277,11 @@ fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u6
 
 fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
     if context.is_signal_waiting() || context.fault_pending != 0 || context.holds_mask != 0 {
-        hold(context, signal, info);
+        blocked::hold(context, signal, info);
         return;
     }
-    if signal == SIGSEGV && is_blocked_by_program(context, ucontext) {
-        block_again(context, info, ucontext);
+    if signal == SIGSEGV && blocked::is_blocked_by_program(context, ucontext) {
+        blocked::block_again(context, info, ucontext);
         return;
     }
     context.pending_info = *info;
@@ -346,50 +346,6 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
             context.fault_pending = TAKEN_BACK;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
-    }
-}
-
-/// Whether the program blocks a SIGSEGV that the kernel let come. Where the kernel blocks it as well, or a system call was
-/// interrupted that waits with a mask of its own, it is that mask that let it in.
-fn is_blocked_by_program(context: &ThreadContext, ucontext: &UContext) -> bool {
-    const EINTR: i64 = 4;
-    let machine = &ucontext.mcontext;
-    let is_interrupted = machine.rip == gate::clew_syscall_return as *const () as u64 && machine.rax as i64 == -EINTR;
-    let waits_with_mask = is_interrupted
-        && matches!(
-            context.syscall_number,
-            number::RT_SIGSUSPEND
-                | number::PPOLL
-                | number::PSELECT6
-                | number::EPOLL_PWAIT
-                | number::EPOLL_PWAIT2
-                | number::IO_PGETEVENTS
-        );
-    ucontext.sigmask & SEGV_BIT == 0 && context.program_mask(0) & SEGV_BIT != 0 && !waits_with_mask
-}
-
-/// A SIGSEGV was sent that the program blocks: it waits in the kernel, where the program can look for it.
-fn block_again(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
-    // SAFETY: a field of a live context, which only its own thread writes.
-    unsafe { (&raw mut context.is_segv_blocked).write_volatile(1) };
-    if trust::is_active() {
-        context.is_segv_blocked = 0;
-        hold(context, SIGSEGV, info);
-        return;
-    }
-    context.hides_block = 0;
-    ucontext.sigmask |= SEGV_BIT;
-    deliver::send_again(info);
-}
-
-/// Keeps back a signal that was sent while the mask here is not the program's: only those that an instruction can cause
-/// as well come then. A second one of a kind is lost, as it is where the kernel keeps it (signal(7), standard signals).
-fn hold(context: &mut ThreadContext, signal: u32, info: &SigInfo) {
-    let Some(index) = UNDEFERRED_SIGNALS.iter().position(|number| *number == signal) else {
-        return;
-    };
-    if context.held[index].signo == 0 {
-        context.held[index] = SigInfo { signo: signal as i32, ..*info };
     }
 }
 

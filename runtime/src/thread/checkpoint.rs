@@ -14,6 +14,8 @@ use crate::sys::calls::rdtsc;
 const INTERVAL_CYCLES: u64 = 1 << 24;
 /// A checkpoint may take one part in so many of the time,
 const SHARE: u64 = 32;
+/// with what it takes the controller, so many cycles for each counter that rose,
+const RISE_CYCLES: u64 = 1 << 9;
 /// but is due after so much whatever it took: most of that may have been a wait for the controller.
 const MAX_INTERVAL_CYCLES: u64 = 1 << 27;
 /// So many counters more than that are no longer followed: nothing says how much was executed.
@@ -42,13 +44,15 @@ pub fn write_whole(context: &mut ThreadContext, writer: &RingWriter) -> bool {
 /// Writes a checkpoint in front of the context's rip. `false`: something of it was dropped.
 pub fn write(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     let start = rdtsc();
+    let written_before = context.counters_written;
     let Some(n_same) = write_counters(context, writer).then(|| write_calls(context, writer)).flatten() else {
         return false;
     };
     let event = event_here(context, writer, path_event_kind::CHECKPOINT, context.rip, n_same);
     let end = rdtsc();
-    let cost = end.wrapping_sub(start).saturating_mul(SHARE);
-    context.checkpoint_due = end + cost.clamp(INTERVAL_CYCLES, MAX_INTERVAL_CYCLES);
+    let n_rises = (context.counters_written - written_before) / Piece::ENTRY_BYTES as u64;
+    let cost = end.wrapping_sub(start).saturating_add(n_rises * RISE_CYCLES);
+    context.checkpoint_due = end + cost.saturating_mul(SHARE).clamp(INTERVAL_CYCLES, MAX_INTERVAL_CYCLES);
     writer.write(&event, &[])
 }
 
@@ -121,7 +125,7 @@ struct Piece {
 impl Piece {
     /// Index and rise.
     const ENTRY_BYTES: usize = 12;
-    const BYTES: usize = 300 * Self::ENTRY_BYTES;
+    const BYTES: usize = 2000 * Self::ENTRY_BYTES;
 
     fn has_room(&self) -> bool {
         self.used < Self::BYTES

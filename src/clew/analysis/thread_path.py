@@ -17,7 +17,7 @@ from clew.analysis.ordered import Entry, Stretches, StretchWalk
 from clew.analysis.path_code import ProcessCode
 from clew.binary.path_codec import MOST, Stop
 from clew.errors import TraceDamagedError
-from clew.protocol._generated import MAX_COUNTER_BYTES
+from clew.protocol._generated import MAX_COUNTER_BYTES, PathEventKind
 from clew.store.columns import to_numpy
 from clew.store.path_file import PathFile
 
@@ -204,9 +204,13 @@ class ThreadPath:
             samples["decisions"] <= position.decisions
         )
         sampled_ns = int(samples["ns"][is_behind].max(initial=0))
+        # Not as late as what comes next, or ended it.
         if not are_passed.all():
-            # Not as late as what comes next.
             sampled_ns = min(sampled_ns, self._to_ns(int(events["tsc"][~are_passed][0])) - 1000)
+        elif entry.number + 1 < len(self.stretches):
+            sampled_ns = min(sampled_ns, self._to_ns(self.stretches[entry.number + 1].tsc) - 1000)
+        elif len(events) and events["event_kind"][-1] == PathEventKind.END:
+            sampled_ns = min(sampled_ns, self._to_ns(int(events["tsc"][-1])))
         return max(self._to_ns(tsc), sampled_ns)
 
     def _to_ns(self, tsc: int) -> int:

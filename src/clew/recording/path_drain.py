@@ -32,6 +32,8 @@ Array = npt.NDArray[Any]
 
 MAX_CHECKPOINT_BYTES: Final = 1 << 26
 """No checkpoint of the runtime's brings more."""
+MAX_SAMPLE_NS: Final = 1_000_000
+"""A sample that took longer is none."""
 
 # Plain numbers: finding a member of an enumeration takes longer than what is done with it here.
 _CHUNK: Final = int(RecordKind.PATH_CHUNK)
@@ -123,10 +125,13 @@ class PathDrain:
         is_told, self._is_told = self._is_told, False
         if is_told:
             return
+        before_ns = time.time_ns()
         position = find_position(read_cells(), read_cells())
-        if position is not None and position > self._sampled:
+        ns = time.time_ns()
+        # Who was kept waiting meanwhile does not know when it was.
+        if position is not None and position > self._sampled and ns - before_ns < MAX_SAMPLE_NS:
             self._sampled = position
-            self.writer.add_sample(time.time_ns(), *position)
+            self.writer.add_sample(ns, *position)
 
     def save(self) -> None:
         """Write what waits; more comes."""

@@ -241,17 +241,6 @@ pub struct ThreadContext {
     pub lost_at: [u64; 4],
 }
 
-/// `sequence_state`: the rest is the number of an exit; and the path is written as well, from `sequence_path` on.
-pub const SEQUENCE_LEAVING: u32 = 0x8000_0000;
-pub const SEQUENCE_WRITES_PATH: u32 = 0x4000_0000;
-/// `sequence_undo`: rcx and rax are in their slots; r10 is; r11 is.
-pub const UNDO_RCX_RAX: u32 = 1;
-pub const UNDO_INDEX: u32 = 2;
-pub const UNDO_TARGET: u32 = 4;
-/// `sequence_undo`: in these bits, the number of the register in the address slot, and of the other one, plus one.
-pub const UNDO_ADDRESS_SHIFT: u32 = 8;
-pub const UNDO_OTHER_SHIFT: u32 = 16;
-
 static PRIVATE_BASE: AtomicU64 = AtomicU64::new(0);
 static PRIVATE_END: AtomicU64 = AtomicU64::new(0);
 
@@ -387,38 +376,6 @@ impl ThreadContext {
     /// Whether the program steps through itself and has just done an instruction, for which no trap came yet.
     pub fn is_step_due(&self) -> bool {
         self.rflags & TRAP_FLAG != 0 && self.is_step_fresh == 0
-    }
-
-    /// Takes back what the kernel aborted a sequence in: the registers out of their slots, and what the path was told of the
-    /// fragment that was left.
-    pub fn undo_sequence(&mut self) {
-        if self.sequence_state & SEQUENCE_WRITES_PATH != 0 {
-            for (cell, value) in
-                [protocol::PATH_DECISIONS_CELL, protocol::PATH_OTHER_DECISIONS_CELL, protocol::PATH_SURPRISES_CELL]
-                    .into_iter()
-                    .zip(self.sequence_path)
-            {
-                // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
-                unsafe { self.counter(cell as u32).write_volatile(value) };
-            }
-        }
-        let undo = core::mem::take(&mut self.sequence_undo);
-        if undo & UNDO_RCX_RAX != 0 {
-            self.registers[1] = self.spill_rcx;
-            self.registers[0] = self.spill_rax;
-        }
-        if undo & UNDO_INDEX != 0 {
-            self.registers[10] = self.spill_index;
-        }
-        if undo & UNDO_TARGET != 0 {
-            self.registers[11] = self.spill_target;
-        }
-        for (shift, value) in [(UNDO_OTHER_SHIFT, self.spill_other), (UNDO_ADDRESS_SHIFT, self.spill_address)] {
-            let number = undo >> shift & 0xff;
-            if number != 0 {
-                self.registers[(number - 1) as usize & 15] = value;
-            }
-        }
     }
 
     /// The counter's address in this thread's window.

@@ -93,6 +93,12 @@ impl Emitter<'_> {
         self.bytes(&[0x48, 0xf7, 0xd1]);
     }
 
+    /// rorx target, source, count: changes no flags (BMI2)
+    pub fn rotate_right(&mut self, target: Gpr, source: Gpr, count: u8) {
+        let extensions = (!target.0 >> 3 & 1) << 7 | 1 << 6 | (!source.0 >> 3 & 1) << 5;
+        self.bytes(&[0xc4, extensions | 3, 0xfb, 0xf0, 0xc0 | (target.0 & 7) << 3 | source.0 & 7, count]);
+    }
+
     /// inc qword gs:[displacement]: all arithmetic flags but carry change
     pub fn increment_gs(&mut self, displacement: u32) {
         self.bytes(&[0x65, 0x67, 0x48, 0xff, 0x05]);
@@ -208,102 +214,6 @@ impl Emitter<'_> {
         self.bytes(&[rex, opcode, (register.0 & 7) << 3 | (base.0 & 7)]);
     }
 
-    /// jmp gs:[displacement]
-    pub fn jump_gs(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0xff, 0x24, 0x25]);
-        self.dword(displacement);
-    }
-
-    /// jmp rel32 that can be changed by one store: opcode and displacement are the last five bytes of an aligned eight.
-    /// Returns the displacement's address.
-    pub fn jump_linkable(&mut self) -> u64 {
-        self.align(8, 5);
-        self.bytes(&[0xe9]);
-        let place = self.address();
-        self.dword(0);
-        place
-    }
-
-    /// call rel32 that can be changed by one store: the last five bytes of an aligned eight. Returns the displacement's
-    /// address.
-    pub fn call_linkable(&mut self) -> u64 {
-        self.align(8, 5);
-        self.call()
-    }
-
-    /// jcc rel32 that can be changed by one store: the last six bytes of an aligned eight. Returns the displacement's
-    /// address.
-    pub fn jump_condition_linkable(&mut self, condition: u8) -> u64 {
-        self.align(8, 6);
-        self.jump_condition(condition)
-    }
-
-    /// jcc rel32 forward; returns the displacement's address for `bind`.
-    pub fn jump_condition(&mut self, condition: u8) -> u64 {
-        self.bytes(&[0x0f, 0x80 | condition]);
-        let place = self.address();
-        self.dword(0);
-        place
-    }
-
-    /// jmp rel32; returns the displacement's address for `bind`.
-    pub fn jump(&mut self) -> u64 {
-        self.bytes(&[0xe9]);
-        let place = self.address();
-        self.dword(0);
-        place
-    }
-
-    /// jmp rel32 to `target`, which must be within 2 GiB.
-    pub fn jump_to(&mut self, target: u64) {
-        let place = self.jump();
-        self.patch(place, &(target.wrapping_sub(place + 4) as u32).to_le_bytes());
-    }
-
-    /// A jump to `target`, however far it is.
-    pub fn jump_anywhere(&mut self, target: u64) {
-        let distance = target.wrapping_sub(self.address() + 5) as i64;
-        if distance == i64::from(distance as i32) {
-            self.jump_to(target);
-        } else {
-            // jmp [rip]; the address
-            self.bytes(&[0xff, 0x25, 0, 0, 0, 0]);
-            self.qword(target);
-        }
-    }
-
-    /// call rel32; returns the displacement's address for `bind`.
-    pub fn call(&mut self) -> u64 {
-        self.bytes(&[0xe8]);
-        let place = self.address();
-        self.dword(0);
-        place
-    }
-
-    /// jmp rel8; returns the displacement's address for `bind_short`.
-    pub fn jump_short(&mut self) -> u64 {
-        self.bytes(&[0xeb]);
-        let place = self.address();
-        self.bytes(&[0]);
-        place
-    }
-
-    /// jrcxz rel8; returns the displacement's address for `bind_short`.
-    pub fn jump_rcx_zero(&mut self) -> u64 {
-        self.bytes(&[0xe3]);
-        let place = self.address();
-        self.bytes(&[0]);
-        place
-    }
-
-    /// loop rel8: rcx -= 1, and a jump unless it is zero then; returns the displacement's address for `bind_short`.
-    pub fn jump_loop(&mut self) -> u64 {
-        self.bytes(&[0xe2]);
-        let place = self.address();
-        self.bytes(&[0]);
-        place
-    }
-
     /// movzx r10d, r11w: the index from the target
     pub fn index_from_target(&mut self) {
         self.bytes(&[0x45, 0x0f, 0xb7, 0xd3]);
@@ -400,6 +310,16 @@ mod tests {
     }
 
     #[test]
+    fn rotations_name_their_registers() {
+        for (target, source) in (0..16).flat_map(|target| (0..16).map(move |source| (target, source))) {
+            let instruction = decode_one(|emitter| emitter.rotate_right(Gpr(target), Gpr(source), 32));
+            assert_eq!(instruction.code(), iced_x86::Code::VEX_Rorx_r64_rm64_imm8);
+            let numbers = [instruction.op0_register(), instruction.op1_register()].map(|register| register.number());
+            assert_eq!((numbers, instruction.immediate8()), ([target as usize, source as usize], 32));
+        }
+    }
+
+    #[test]
     fn immediates_keep_their_value() {
         for value in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0xffff_ffff_8000_0000, 0x1234_5678_9abc_def0] {
             for number in [0, 1, 8, 15] {
@@ -428,17 +348,6 @@ mod tests {
                     assert_eq!(plain.memory_displacement64() as i64, i64::from(displacement));
                 }
             }
-        }
-    }
-
-    #[test]
-    fn linkable_jumps_end_aligned_words() {
-        for lead in 0..8 {
-            let mut buffer = [0u8; 64];
-            let mut emitter = Emitter::new(&mut buffer, 0x1003, &mut [], 0);
-            emitter.nops(lead);
-            let place = emitter.jump_linkable();
-            assert_eq!((place + 4) % 8, 0);
         }
     }
 }

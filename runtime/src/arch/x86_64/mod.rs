@@ -7,9 +7,11 @@ pub mod gate;
 pub mod guarded;
 pub mod hull;
 mod instructions;
+mod jumps;
 #[cfg(not(test))]
 pub mod parking;
 pub mod region;
+pub mod sequence;
 mod shadow;
 #[cfg(not(test))]
 pub mod xmm;

@@ -35,11 +35,10 @@ impl Emitter<'_> {
         self.load_gs(TARGET, GS_SPILL_OTHER);
     }
 
-    /// At a landing whose return address is in r11 and proved: the question whether it is the topmost one, which is popped
-    /// then. r10 is lost. Returns the short branch to where it is not; there rcx is in r10.
+    /// At a landing whose return address is in r11 and proved, and rcx in r10: the question whether it is the topmost one, which is
+    /// popped then. rcx is lost. Returns the short branch to where it is not.
     #[must_use]
     pub fn pop_shadow(&mut self, has_fast_loop: bool) -> u64 {
-        self.copy_register(INDEX, RCX);
         self.load_gs(RCX, GS_SHADOW_DEPTH);
         self.load_rcx_gs_table(SHADOW_OFFSET as u32 - 8);
         // -1 - topmost
@@ -57,7 +56,6 @@ impl Emitter<'_> {
         self.load_gs(RCX, GS_SHADOW_DEPTH);
         self.add_immediate(RCX, -1);
         self.store_gs(GS_SHADOW_DEPTH, RCX);
-        self.copy_register(RCX, INDEX);
         miss
     }
 }

@@ -1,0 +1,125 @@
+//! Jumps and calls that the runtime emits.
+
+use super::emit::Emitter;
+
+impl Emitter<'_> {
+    /// jmp gs:[displacement]
+    pub fn jump_gs(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0xff, 0x24, 0x25]);
+        self.dword(displacement);
+    }
+
+    /// jmp rel32 that can be changed by one store: opcode and displacement are the last five bytes of an aligned eight.
+    /// Returns the displacement's address.
+    pub fn jump_linkable(&mut self) -> u64 {
+        self.align(8, 5);
+        self.bytes(&[0xe9]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+
+    /// call rel32 that can be changed by one store: the last five bytes of an aligned eight. Returns the displacement's
+    /// address.
+    pub fn call_linkable(&mut self) -> u64 {
+        self.align(8, 5);
+        self.call()
+    }
+
+    /// jcc rel32 that can be changed by one store: the last six bytes of an aligned eight. Returns the displacement's
+    /// address.
+    pub fn jump_condition_linkable(&mut self, condition: u8) -> u64 {
+        self.align(8, 6);
+        self.jump_condition(condition)
+    }
+
+    /// jcc rel32 forward; returns the displacement's address for `bind`.
+    pub fn jump_condition(&mut self, condition: u8) -> u64 {
+        self.bytes(&[0x0f, 0x80 | condition]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+
+    /// jmp rel32; returns the displacement's address for `bind`.
+    pub fn jump(&mut self) -> u64 {
+        self.bytes(&[0xe9]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+
+    /// jmp rel32 to `target`, which must be within 2 GiB.
+    pub fn jump_to(&mut self, target: u64) {
+        let place = self.jump();
+        self.patch(place, &(target.wrapping_sub(place + 4) as u32).to_le_bytes());
+    }
+
+    /// A jump to `target`, however far it is.
+    pub fn jump_anywhere(&mut self, target: u64) {
+        let distance = target.wrapping_sub(self.address() + 5) as i64;
+        if distance == i64::from(distance as i32) {
+            self.jump_to(target);
+        } else {
+            // jmp [rip]; the address
+            self.bytes(&[0xff, 0x25, 0, 0, 0, 0]);
+            self.qword(target);
+        }
+    }
+
+    /// call rel32; returns the displacement's address for `bind`.
+    pub fn call(&mut self) -> u64 {
+        self.bytes(&[0xe8]);
+        let place = self.address();
+        self.dword(0);
+        place
+    }
+
+    /// jmp rel8; returns the displacement's address for `bind_short`.
+    pub fn jump_short(&mut self) -> u64 {
+        self.bytes(&[0xeb]);
+        let place = self.address();
+        self.bytes(&[0]);
+        place
+    }
+
+    /// jrcxz rel8; returns the displacement's address for `bind_short`.
+    pub fn jump_rcx_zero(&mut self) -> u64 {
+        self.bytes(&[0xe3]);
+        let place = self.address();
+        self.bytes(&[0]);
+        place
+    }
+
+    /// jecxz rel8; returns the displacement's address for `bind_short`.
+    pub fn jump_ecx_zero(&mut self) -> u64 {
+        self.bytes(&[0x67, 0xe3]);
+        let place = self.address();
+        self.bytes(&[0]);
+        place
+    }
+
+    /// loop rel8: rcx -= 1, and a jump unless it is zero then; returns the displacement's address for `bind_short`.
+    pub fn jump_loop(&mut self) -> u64 {
+        self.bytes(&[0xe2]);
+        let place = self.address();
+        self.bytes(&[0]);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linkable_jumps_end_aligned_words() {
+        for lead in 0..8 {
+            let mut buffer = [0u8; 64];
+            let mut emitter = Emitter::new(&mut buffer, 0x1003, &mut [], 0);
+            emitter.nops(lead);
+            let place = emitter.jump_linkable();
+            assert_eq!((place + 4) % 8, 0);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What the dispatcher does for the order of execution: paths (mode `full`) and tags (mode `region`).
+
+use crate::arch::x86_64::context::ThreadContext;
+use crate::buffer::RingWriter;
+use crate::cache::fragment::ExitType;
+use crate::cache::NONE;
+use crate::instrument::{Engine, ENGINE};
+use crate::thread::registry::writer_of;
+use crate::thread::{path, region, THREADS};
+
+/// Modes full and region: tells what waits of the thread's path, which left a block by exit `link` if that is one, or of its tags.
+pub fn tend(context: &mut ThreadContext, link: u32) {
+    if !context.has_path && !context.has_tags {
+        return;
+    }
+    let engine = ENGINE.lock();
+    if context.has_path {
+        // What the size of a fragment or the state of the floating point unit divides is one block.
+        let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState);
+        let is_between = link != NONE && !divides_block(engine.cache.exit(link).kind);
+        let writer = writer_of(context, engine.shared);
+        if path::tend(context, &writer, is_between) {
+            path::tell_state(context, &writer, context.rip, &engine.path_log);
+        }
+    }
+    if context.has_tags {
+        region::flush_if_full(context, &writer_of(context, engine.shared));
+    }
+}
+
+/// Tells in the thread's path what changed since it last did, in front of the context's rip.
+pub fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
+    while let Some((kind, value)) = engine.path_log.change(context.changes_told) {
+        path::write_event(context, writer, kind, context.rip, value);
+        context.changes_told += 1;
+    }
+    path::note_that_it_told(context);
+}
+
+/// Whether jumps may lead into fragment `id` (mode full): all threads know of its code what their paths have to tell.
+pub fn may_link_to(engine: &mut Engine, id: u32) -> bool {
+    let needed = engine.cache.fragment(id).changes_needed;
+    let length = engine.path_log.length();
+    engine.path_log.is_told(needed, || {
+        // SAFETY: these are contexts of slots in use.
+        let told = |context| unsafe { path::changes_told(context, length) };
+        THREADS.lock().contexts().map(told).min().unwrap_or(length)
+    })
+}

@@ -1,0 +1,111 @@
+//! Which counters a fragment has.
+
+use super::counting::CountPlace;
+use super::Engine;
+use crate::cache::fragment::{Habit, NONE};
+use crate::decode::{flags, Block, Ending};
+use crate::protocol::exit_kind;
+
+/// Bits of FragmentRecord.flags.
+const FLAG_EXCLUDED: u8 = 1;
+const FLAG_LIMIT: u8 = 2;
+const FLAG_FIRST_EDGE: u8 = 4;
+const FLAG_SECOND_EDGE: u8 = 8;
+const FLAG_FIRST_COUNTS_BOTH: u8 = 16;
+const FLAG_SECOND_COUNTS_BOTH: u8 = 32;
+
+/// Counters of a fragment under construction.
+pub struct Counters {
+    /// First counter's number, as the record says it.
+    pub first: u32,
+    /// What to increment for the block, or on the taken edge; `NONE`: nothing.
+    pub main: u32,
+    /// What to increment on the edge not taken.
+    pub second: u32,
+    pub flags: u8,
+}
+
+impl Counters {
+    /// Whether executions of the fragment are recorded.
+    pub fn is_included(&self) -> bool {
+        self.flags & FLAG_EXCLUDED == 0
+    }
+
+    /// Has the taken way's counter, or the other one, count both ways of a conditional branch. Which one that is.
+    pub fn count_both(&mut self, with_taken: bool) -> u32 {
+        self.flags |= if with_taken { FLAG_FIRST_COUNTS_BOTH } else { FLAG_SECOND_COUNTS_BOTH };
+        if with_taken {
+            self.main
+        } else {
+            self.second
+        }
+    }
+}
+
+impl Engine {
+    /// Which counters the fragment needs, and the record's flags.
+    pub fn plan_counters(&mut self, block: &Block, ending: Ending, kind: u8) -> Counters {
+        let mut flags = if ending == Ending::Limit { FLAG_LIMIT } else { 0 };
+        let is_included = self.shared.is_included(block.pc);
+        let fall_through = block.end();
+        let (first_target, second_target) = match ending {
+            Ending::Jump(target) | Ending::Call(target) => (Some(target), None),
+            Ending::TransactionBegin(target) => (Some(target), None),
+            Ending::Conditional(target) => (Some(target), Some(fall_through)),
+            Ending::Limit | Ending::Syscall => (Some(fall_through), None),
+            _ => (None, None),
+        };
+        let none = Counters { first: NONE, main: NONE, second: NONE, flags };
+        if !is_included {
+            flags |= FLAG_EXCLUDED;
+            if first_target.is_some_and(|pc| self.shared.is_included(pc)) {
+                flags |= FLAG_FIRST_EDGE;
+            }
+            if second_target.is_some_and(|pc| self.shared.is_included(pc)) {
+                flags |= FLAG_SECOND_EDGE;
+            }
+        }
+        let is_indirect = matches!(kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL);
+        let is_wanted = is_included || flags & (FLAG_FIRST_EDGE | FLAG_SECOND_EDGE) != 0;
+        if !self.is_counting() || is_indirect || !is_wanted {
+            return Counters { flags, ..none };
+        }
+        let n = if kind == exit_kind::CONDITIONAL { 2 } else { 1 };
+        let first = self.take_counters(n);
+        if first == NONE {
+            self.shared.add(crate::status_field!(uncounted_fragments), 1);
+            return Counters { flags, ..none };
+        }
+        let main = if is_included || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
+        let second = if n == 2 && (is_included || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
+        Counters { first, main, second, flags }
+    }
+
+    /// Where both ways of a conditional branch are counted together, if `inc` is possible in the block, and whether that
+    /// is done with the taken way's counter.
+    ///
+    /// The way aside is counted by what is left of both, so that its branch can lead straight to its target. Where that
+    /// would take more than `inc` on the straight way, or the way aside is seldom taken, it is the straight way that is
+    /// counted so.
+    pub fn plan_in_block(
+        &self,
+        block: &Block,
+        ending: Ending,
+        is_taken_straight: Option<bool>,
+        habit: Option<Habit>,
+        counters: &Counters,
+    ) -> Option<(CountPlace, bool)> {
+        let Ending::Conditional(target) = ending else {
+            return None;
+        };
+        if counters.main == NONE || counters.second == NONE {
+            return None;
+        }
+        let is_taken_straight = is_taken_straight?;
+        let straight = if is_taken_straight { target } else { block.end() };
+        let place = CountPlace::find_for_flags(block, block.instructions.len() - 1)?;
+        let counts_aside =
+            habit.is_some_and(|habit| habit.is_one_sided) || !flags::dead_at(&self.ranges, block.pc, straight);
+        Some((place, is_taken_straight == counts_aside))
+    }
+}
