@@ -32,7 +32,7 @@ def test_one_thread(programs_to_attach: Path, tmp_path: Path, mode: str) -> None
     assert {"main", "step"} <= functions
 
 
-@pytest.mark.parametrize("name", ["threads", "threads.static"])
+@pytest.mark.parametrize("name", ["threads", pytest.param("threads.static", marks=pytest.mark.stress)])
 def test_many_threads_again_and_again(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
     with start(programs_to_attach / name) as target:
         for cycle in range(2):

@@ -165,7 +165,7 @@ def test_a_sequence_about_to_be_announced(programs_to_attach: Path, tmp_path: Pa
         assert clew_process.returncode == 0, said
 
 
-@pytest.mark.parametrize("name", ["sequences", "sequences.static"])
+@pytest.mark.parametrize("name", ["sequences", pytest.param("sequences.static", marks=pytest.mark.stress)])
 def test_restartable_sequences_under_way(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
     """Left in the middle of one, a thread goes on where it was aborted, and natively is aborted as before."""
     with start(programs_to_attach / name, ready=b"\n") as target:
@@ -181,7 +181,7 @@ def test_restartable_sequences_under_way(programs_to_attach: Path, tmp_path: Pat
 
 @pytest.mark.stress
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", ["sequences", "sequences.static"])
+@pytest.mark.parametrize("name", ["sequences", pytest.param("sequences.static", marks=pytest.mark.stress)])
 def test_restartable_sequences_over_and_over(programs_to_attach: Path, name: str) -> None:
     """Attached to wherever a thread may be on its way into one and through it, CLEW_CYCLES times."""
     for _ in range(0, CYCLES, CYCLES_OF_ONE):

@@ -156,7 +156,9 @@ print([os.wait()[1] for _ in range(40)])
 """
 
 
-@pytest.mark.parametrize(("limits", "is_enough"), [("64:4096", True), ("64:64", False)])
+@pytest.mark.parametrize(
+    ("limits", "is_enough"), [("64:4096", True), pytest.param("64:64", False, marks=pytest.mark.stress)]
+)
 def test_descriptors_of_many_processes(tmp_path: Path, limits: str, is_enough: bool) -> None:
     limit = ("prlimit", f"--nofile={limits}")
     command = [sys.executable, "-c", SLEEPERS]

@@ -77,7 +77,9 @@ def test_a_shell_and_its_commands(tmp_path: Path) -> None:
     assert recorded.summary["processes"][0]["exit"] == {"code": None}
 
 
-@pytest.mark.parametrize("name", ["threads", "threads.static", "registers", "sequences"])
+@pytest.mark.parametrize(
+    "name", ["threads", pytest.param("threads.static", marks=pytest.mark.stress), "registers", "sequences"]
+)
 def test_a_program_recorded_from_its_start(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / "out"
     # The handler of SIGTERM comes with the program: it gets the signals that are meant for clew, too.

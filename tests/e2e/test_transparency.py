@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.e2e import runs
 from tests.programs.build import Program, catalogue
@@ -14,10 +15,14 @@ STDIN = b"one line\nanother line without an end"
 MODES = ("counts", "coverage")
 
 
+def case(program: Program, mode: str) -> ParameterSet:
+    """Other builds of a source are recorded in one mode each time, and in the other with the long runs."""
+    marks = (pytest.mark.stress,) if "." in program.name and mode != MODES[0] else ()
+    return pytest.param(program, mode, id=f"{program.name}-{mode}", marks=marks)
+
+
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize(
-    ("program", "mode"), list(itertools.product(catalogue(), MODES)), ids=lambda value: getattr(value, "name", value)
-)
+@pytest.mark.parametrize(("program", "mode"), itertools.starmap(case, itertools.product(catalogue(), MODES)))
 def test_recorded_like_native(program: Program, mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if program.differs:
         request.applymarker(pytest.mark.xfail(reason=program.differs, strict=True))

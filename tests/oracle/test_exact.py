@@ -40,8 +40,19 @@ def check_program(program: Program, folder: Path, find: Comparison = find_differ
     check([program.path], folder, find)
 
 
+def marks_of(program: Program) -> tuple[pytest.MarkDecorator, ...]:
+    """Other builds of a source that is compared each time are stress, and all but one of the ends by a signal."""
+    source = program.name.split(".")[0]
+    if source.startswith("fatal_") and program.name != "fatal_segv":
+        return (pytest.mark.stress,)
+    is_other = source != program.name and any(other.name == source for other in programs_with("oracle"))
+    return (pytest.mark.stress,) if is_other else ()
+
+
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("program", programs_with("oracle"), ids=lambda program: program.name)
+@pytest.mark.parametrize(
+    "program", [pytest.param(program, id=program.name, marks=marks_of(program)) for program in programs_with("oracle")]
+)
 def test_program(program: Program, tmp_path: Path) -> None:
     check_program(program, tmp_path)
 

@@ -15,9 +15,9 @@ from tests.oracle.test_exact import programs_with
 from tests.oracle.truth import Decoder, Instruction, Truth
 from tests.programs.build import Program
 
-# Each way in which control goes on, and code that changes: the others are stress.
+# Each way in which control goes on, and code that changes: the others are stress, as is `rep`, which takes long.
 QUICK = {
-    *("recursion.static", "virtual_calls.static", "loop_instructions", "string_instructions", "changed_return"),
+    *("recursion.static", "virtual_calls.static", "loop_instructions", "changed_return"),
     *("long_jumps", "signal_return", "fatal_segv", "code_rewritten"),
 }
 
