@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -217,6 +218,35 @@ def test_seeks_find_what_reading_all_finds(exact: clew.Trace) -> None:
             found = path.find_execution(block, n)
             assert found is not None and found.execution == hits[n]
         assert path.find_execution(block, len(hits)) is None
+
+
+def test_addresses_are_found_forwards_and_backwards(exact: clew.Trace) -> None:
+    path = exact.path()
+    everything = path.blocks()
+    rows = exact.blocks.select(["block_id", "app_pc", "size_bytes"]).to_pylist()
+    extent = {row["block_id"]: (row["app_pc"], row["app_pc"] + row["size_bytes"]) for row in rows}
+    chance = np.random.default_rng(2)
+    seldom = [int(everything[0]), int(everything[-1])]
+    for block in [*chance.choice(everything, 4).tolist(), *seldom]:
+        pc = extent[block][0]
+        holding = [other for other, (start, end) in extent.items() if start <= pc < end]
+        hits = np.flatnonzero(np.isin(everything, holding))
+        for number in [*chance.integers(0, len(everything), 3).tolist(), 0, int(hits[0]), len(everything)]:
+            after, before = hits[hits >= number], hits[hits < number]
+            later, earlier = path.find_next(pc, number), path.find_previous(pc, number)
+            assert (None if later is None else later.execution) == (int(after[0]) if len(after) else None)
+            assert (None if earlier is None else earlier.execution) == (int(before[-1]) if len(before) else None)
+    assert path.find_next(1) is None and path.find_previous(1) is None
+
+
+def test_a_path_is_read_backwards(exact: clew.Trace) -> None:
+    path = exact.path()
+    everything = path.blocks()
+    assert list(itertools.islice(reversed(path), 200_000)) == everything[:-200_001:-1].tolist()
+    pieces = list(path.iter_pieces_back(1000, 300))
+    starts = [piece.place.execution for piece in pieces]
+    assert {700, 400, 100, 0} <= set(starts) and starts == sorted(starts, reverse=True)
+    assert np.concatenate([piece.block_ids for piece in reversed(pieces)]).tolist() == everything[:1000].tolist()
 
 
 def test_times_rise_along_a_path(exact: clew.Trace) -> None:

@@ -126,6 +126,10 @@ class StretchWalk:
         instructions and blocks were executed, and how often this one."""
         return self._walk.advance_to(block, n)
 
+    def count(self, block: int, executions: int) -> int:
+        """Go on by so many blocks, or as far as it goes: how often a block (index) was executed."""
+        return self._walk.advance_counting(block, executions)
+
     def skip_until(self, surprise_bytes: int, decisions: int) -> tuple[int, int]:
         """Go on until so many bytes of surprises are read and so many decisions made behind the last one, or as far as
         it goes: how many instructions and blocks were executed."""

@@ -6,7 +6,7 @@ Reads the trace's path file, whose stretches can be read by themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,10 @@ class ThreadPath:
         for piece in self.iter_pieces():
             yield from piece.block_ids.tolist()
 
+    def __reversed__(self) -> Iterator[int]:
+        for piece in self.iter_pieces_back():
+            yield from piece.block_ids[::-1].tolist()
+
     def blocks(self, start: int = 0, count: int | None = None) -> Array:
         """Ids (i64) of the blocks executed from number `start` on: at most `count`, and none behind a loss."""
         wanted = self.block_executions if count is None else count
@@ -93,6 +97,21 @@ class ThreadPath:
         """The path from execution number `start` on, some blocks at a time."""
         entry, walk, place = self._go_to(execution=start)
         return self._iter_from(entry, walk, place, max(at_once, 1))
+
+    def iter_pieces_back(self, end: int | None = None, at_once: int = PIECE_BLOCKS) -> Iterator[PathPiece]:
+        """The path in front of execution number `end`, or all of it, from the last piece to the first; what is in a
+        piece is in the order of the path."""
+        end = self.block_executions if end is None else min(end, self.block_executions)
+        while end > 0:
+            start = max(end - max(at_once, 1), 0)
+            found = []
+            for piece in self.iter_pieces(start, end - start):
+                n = end - piece.place.execution
+                if n <= 0:
+                    break
+                found.append(replace(piece, block_ids=piece.block_ids[:n], indices=piece.indices[:n]))
+            yield from reversed(found)
+            end = start
 
     def _iter_from(self, entry: Entry, walk: StretchWalk, place: PathPlace, at_once: int) -> Iterator[PathPiece]:
         """The path from `place` on, which `walk` along what is behind `entry` has come to."""
@@ -174,6 +193,40 @@ class ThreadPath:
             if not entries and entry.number + 1 < len(self.stretches):
                 entries = self.stretches.entries(entry.number + 1)
         return None
+
+    def find_next(self, pc: int, start: int = 0) -> PathPlace | None:
+        """The place in front of the first execution, from number `start` on, of a block that holds address `pc`; None
+        if there is none."""
+        found = (self.find_execution(block, self.count_executions(block, start)) for block in self._blocks_with(pc))
+        return min((place for place in found if place is not None), key=_execution_of, default=None)
+
+    def find_previous(self, pc: int, end: int | None = None) -> PathPlace | None:
+        """The place in front of the last execution, before number `end` if that is said, of a block that holds address
+        `pc`; None if there is none."""
+        end = self.block_executions if end is None else end
+        found = (self.find_execution(block, self.count_executions(block, end) - 1) for block in self._blocks_with(pc))
+        return max((place for place in found if place is not None), key=_execution_of, default=None)
+
+    def count_executions(self, block_id: int, end: int) -> int:
+        """How often a block was executed in front of execution number `end`."""
+        wanted = np.flatnonzero(self.code.block_id == block_id)
+        if not len(wanted) or end <= 0:
+            return 0
+        places = self.stretches.file.places
+        number = int(np.searchsorted(places["block_executions"], end, "right"))
+        entries = self.stretches.entries(number)
+        part = max((at for at, entry in enumerate(entries) if entry.executions <= end), default=0)
+        in_parts = self.stretches.count_in_parts(number, int(wanted[0]))[:part]
+        walk = self.stretches.open_entry(entries[part])
+        inside = walk.count(int(wanted[0]), max(end - entries[part].executions, 0))
+        return int(self.count_before(block_id)[number]) + int(in_parts.sum()) + inside
+
+    def _blocks_with(self, pc: int) -> list[int]:
+        """Ids of the blocks that hold an address."""
+        blocks = self.code.code.blocks[: len(self.code)]
+        holding = (blocks["pc"] <= pc) & (blocks["end_pc"] > pc)
+        ids: list[int] = self.code.block_id[holding].tolist()
+        return ids
 
     def count_before(self, block_id: int) -> Array:
         """How often (i64) a block was executed before each stretch."""
@@ -268,3 +321,7 @@ class ThreadPath:
         if walk.stop == Stop.DAMAGED or (walk.stop == Stop.CUT and not may_be_cut):
             name = self.stretches.file.name
             raise TraceDamagedError(self._trace.directory, f"{name} contradicts itself in stretch {number}")
+
+
+def _execution_of(place: PathPlace) -> int:
+    return place.execution

@@ -344,6 +344,10 @@ class PathWalk:
         progress = self._advance(_Progress(MOST, MOST, n), counted=block)
         return progress.instructions, progress.blocks, progress.hits
 
+    def advance_counting(self, block: int, blocks: int) -> int:
+        """Go on by so many blocks, or as far as it goes; how often `block` was executed."""
+        return int(self._advance(_Progress(MOST, blocks, MOST), counted=block).hits)
+
     def advance_until(self, surprise_bytes: int, decisions: int) -> tuple[int, int]:
         """Go on until so many bytes of surprises are read and so many decisions made behind the last one, or as far as
         it goes; how many instructions and blocks were executed."""
