@@ -29,7 +29,7 @@ EACH_TIME = (
 
 
 def case(program: Program, mode: str) -> ParameterSet:
-    """In the mode that has less to go wrong, what does not touch it, and other builds of a source, is for the long runs."""
+    """In the mode that has less to go wrong, what does not touch it is for the long runs, as are other builds."""
     is_like_counts = "." in program.name or not program.name.startswith(EACH_TIME)
     marks = (pytest.mark.stress,) if mode == "coverage" and is_like_counts else ()
     return pytest.param(program, mode, id=f"{program.name}-{mode}", marks=marks)
