@@ -22,7 +22,11 @@ static void handler(int number, siginfo_t *info, void *opaque)
     (void)number, (void)info;
     ucontext_t *context = opaque;
     unsigned char *state = (unsigned char *)context->uc_mcontext.fpregs;
-    memcpy(seen, state, sizeof seen < 2600 ? sizeof seen : 2600);
+    /* As much as the frame says it has (struct _fpx_sw_bytes of the kernel's sigcontext.h): what lies above it may be the
+     * stack's end. */
+    uint32_t size;
+    memcpy(&size, state + 464 + 16, 4);
+    memcpy(seen, state, size < sizeof seen ? size : sizeof seen);
     memcpy(&bits_in_frame, state + 512, 8);
     memcpy(xmm_of_frame, state + 160 + 16 * 5, 16);
     memcpy(control_of_frame, state + 24, 4);
