@@ -127,6 +127,14 @@ def start(*command: str | Path, ready: bytes = b"ready\n", **how: object) -> Ite
         process.stdin.close()
 
 
+def wait_for(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so; AssertionError when that takes too long."""
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, "what was waited for did not come"
+        time.sleep(0.005)
+
+
 def find_descendants(pid: int) -> list[int]:
     """The processes below `pid` now, parents first."""
     found = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +64,19 @@ def test_a_shell_that_runs_commands(tmp_path: Path, mode: str) -> None:
 
 def test_children_made_in_every_way_left_again_and_again(programs_to_attach: Path, tmp_path: Path) -> None:
     """The whole family at once: it is attached to before the workers are made."""
+    seen: set[int] = set()
     with start(programs_to_attach / "family", "wait") as target:
         assert target.process.stdin is not None
+
+        def are_many() -> bool:
+            seen.update(find_descendants(target.pid))
+            return len(seen) > 12
+
         with attaching(target.pid, tmp_path / "all.clew") as clew_process:
             target.wait_for(target.is_attached)
             target.process.stdin.write(b"g")
             target.process.stdin.flush()
-            target.wait_for(lambda: len(find_descendants(target.pid)) > 3)
-            time.sleep(1)
+            target.wait_for(are_many)
             status, said = end_attaching(clew_process)
         assert (status, "runtime in it" in said) == (0, False), said
         assert nobody_has_runtime(target), said

@@ -71,7 +71,9 @@ class _ProcessChecker:
         self._code: ProcessCode = load_process_code(trace, process_id)
         self._walked: dict[int, _Walked] = {}
         threads = trace.threads.select(["process_id", "tid", "end"]).to_pylist()
-        self._cut = {row["tid"] for row in threads if row["process_id"] == process_id and row["end"] in _CUT_ENDS}
+        ends = {row["tid"]: row["end"] for row in threads if row["process_id"] == process_id}
+        self._cut = {tid for tid, end in ends.items() if end in _CUT_ENDS}
+        self._lost = {tid for tid, end in ends.items() if end == "lost"}
         table = _rows(trace, "path_counters", process_id, "counter", "block_id", "weight")
         block, known = self._code.find_ids(table[1])
         order = np.argsort(table[0][known], kind="stable")
@@ -95,7 +97,8 @@ class _ProcessChecker:
                 walked.executions += found
                 is_last = stretch.number + 1 == len(stretches)
                 is_lost = file.facts.is_lost_at_end if is_last else stretches[stretch.number + 1].is_after_loss
-                walked.is_whole &= not is_lost
+                # Where the recording was cut off counters are of later than the path's end.
+                walked.is_whole &= not is_lost and row["tid"] not in self._lost
                 may_be_cut = is_lost or (is_last and row["tid"] in self._cut)
                 if walk.stop != Stop.END and not (walk.stop == Stop.CUT and may_be_cut):
                     walked.is_whole = False

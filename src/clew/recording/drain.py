@@ -166,7 +166,7 @@ class Drain:
             self._refresh_name(stream)
             if stream.path is not None:
                 stream.path.save()
-            self._write_thread(stream, self._slots[stream.slot].copy(), journal)
+            self._write_thread(stream, self._slots[stream.slot].copy(), journal, has_ended=False)
         journal.write(FrameKind.STATUS, self.status().tobytes())
 
     def refresh_names(self) -> None:
@@ -309,7 +309,9 @@ class Drain:
         self._requests[slot] = RequestKind.NONE
         self._wake(slot, "request_kind")
 
-    def _write_thread(self, stream: _Stream, row: np.void, journal: ProcessJournal) -> None:
+    def _write_thread(self, stream: _Stream, row: np.void, journal: ProcessJournal, *, has_ended: bool = True) -> None:
+        """Write what the slot says, the counters, and what is left of the path; or how much of that was saved, if the
+        thread goes on: what it writes while it is read is of no moment."""
         if not int(row["tid"]):
             return  # The process ended before the thread began.
         used = int(self.status()["counters_used"])
@@ -318,6 +320,7 @@ class Drain:
         first_offset = counters_offset
         if self._has_paths:
             first_offset += PATH_WINDOW_BYTES
+        if self._has_paths and has_ended:
             tail = cut_tail(os.pread(self._shared.fd, PATH_WINDOW_BYTES, counters_offset))
             journal.write(FrameKind.PATH_TAIL, tail, stream=stream.number, slot=stream.slot)
         for start, end in _data_extents(self._shared.fd, first_offset, end_offset):
@@ -336,6 +339,7 @@ class Drain:
                 "lost_records": int(row["lost_records"]) + stream.skipped_bytes // RECORD_BYTES,
                 "records": stream.kept_bytes // RECORD_BYTES,
                 "has_ended": int(row["state"]) == SlotState.ENDED,
+                **({} if has_ended or stream.path is None else {"path_bytes": stream.path.writer.size_bytes}),
             },
             stream=stream.number,
             slot=stream.slot,

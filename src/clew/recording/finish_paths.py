@@ -5,6 +5,7 @@ Runs in the controller, after the target ended. Of a path that was recorded noth
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,9 @@ def finish_paths(
     finished = []
     for thread in process.threads:
         path = folder / FOLDER_NAME / file_name(process.number, thread.stream)
-        if path.is_file() or thread.path_tail:
+        if thread.path_bytes == 0:
+            path.unlink(missing_ok=True)
+        elif path.is_file() or thread.path_tail:
             path.parent.mkdir(exist_ok=True)
             path.touch()
             facts = _finish(path, process, thread, weights, clock, process_id)
@@ -64,7 +67,8 @@ def _finish(
     path: Path, process: RawProcess, thread: RawThread, weights: CounterWeights, clock: Clock, process_id: int
 ) -> PathFacts:
     with open(path, "rb") as file:
-        frames = [frame for frame in iter_frames(file) if frame.kind != FrameKind.INDEX]
+        kept = math.inf if thread.path_bytes is None else thread.path_bytes
+        frames = [frame for frame in iter_frames(file) if frame.kind != FrameKind.INDEX and frame.end_offset <= kept]
         size_bytes = frames[-1].end_offset if frames else 0
         ends = {kind: max((frame.end for frame in frames if frame.kind == kind), default=0) for kind in FrameKind}
         places = _weigh_checkpoints(file, frames, weights)

@@ -162,7 +162,8 @@ class FollowedProcess:
     def find_survivor(self) -> Pid | None:
         """Another process that shares the memory, and goes on: a task that was cloned so, or a vfork's child."""
         numbers = set(() if self.drain is None else self.drain.find_running()) - {self.pid}
-        if numbers and self._has_own_namespace:
+        # One that has not begun yet has no number there: whoever has the memory is asked for.
+        if numbers and (self._has_own_namespace or 0 in numbers):
             return find_process(self.shared)
         with contextlib.suppress(OSError):
             for number in numbers:

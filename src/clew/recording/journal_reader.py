@@ -74,7 +74,6 @@ class _Found:
             self.threads[stream] = later.threads[stream]
             self.slots[stream] = later.slots[stream]
             self.counters[stream] = later.counters[stream]
-            self.path_tails[stream] = later.path_tails.get(stream, b"")
         if not self.status["start_tsc"]:
             self.status = later.status
 
@@ -277,5 +276,6 @@ def _read_thread(stream: int, found: _Found, mode: Mode) -> RawThread:
         counters=counters,
         stream=stream,
         path_tail=found.path_tails.get(stream, b""),
+        path_bytes=row.get("path_bytes") if row else 0,
         tag_chunks=TagChunks(found.records[stream]) if mode is Mode.REGION else None,
     )

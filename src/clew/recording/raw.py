@@ -89,6 +89,9 @@ class RawThread:
     """Its number in the journal."""
     path_tail: bytes = b""
     """Mode full: what of its path had not left the target (see `path_tail`)."""
+    path_bytes: int | None = None
+    """Mode full: how much of its path's file belongs together, of a thread that went on when the recording was cut off;
+    None: all of it. What was written behind that may lack what happened on the way."""
     tag_chunks: TagChunks | None = None
     """Mode region: its tags, as far as they had left the target."""
 

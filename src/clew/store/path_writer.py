@@ -132,6 +132,11 @@ class PathWriter:
             os.close(self._fd)
             self._fd = -1
 
+    @property
+    def size_bytes(self) -> int:
+        """How long the file is; behind `save` everything in it is of one moment: streams and events come as far."""
+        return self._size_bytes
+
     def _grown_bytes(self) -> int:
         return self._size_bytes + sum(stream.stored_bytes for stream in self._streams.values())
 

@@ -187,7 +187,7 @@ def test_damage_in_the_middle_of_many_processes(
     assert [(finding.invariant, finding.n_places) for finding in whole] == found
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(n, marks=pytest.mark.stress) for n in range(40, 200))])
 def test_what_is_found_does_not_depend_on_the_pieces(seed: int, make_trace: MakeTrace) -> None:
     """Whatever was changed, moved, removed and doubled; also where rows name what is another process'."""
     chance = random.Random(seed)
