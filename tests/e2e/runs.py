@@ -18,10 +18,12 @@ from clew.analysis.arrays import TraceArrays
 from clew.analysis.invariants import check_invariants
 from clew.analysis.totals import summarize_trace
 from clew.store.trace import Trace
+from tests.e2e.forked import find_server
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 60.0
 FIXED_LAYOUT = ("setarch", "-R")  # no address randomisation
+CLEW = [sys.executable, "-m", "clew"]
 
 Command = Sequence[str | Path]
 
@@ -33,6 +35,11 @@ class Run:
     status: int
     stdout: bytes
     stderr: bytes
+
+    @classmethod
+    def of(cls, status: int, stdout: bytes, stderr: bytes) -> Run:
+        """From a status as `subprocess` has it."""
+        return cls(status if status >= 0 else 128 - status, stdout, stderr)
 
     def sorted_lines(self) -> Run:
         """The same with the lines of stdout sorted, for programs whose threads print in any order."""
@@ -64,9 +71,22 @@ def run(
     timeout_seconds: float = TIMEOUT_SECONDS,
     environ: Mapping[str, str] | None = None,
 ) -> Run:
-    """Run a command to its end. TimeoutError, with its output so far, when it takes too long; it is ended then."""
+    """Run a command to its end. TimeoutError, with its output so far, when it takes too long; it is ended then.
+
+    One of clew's, with the usual environment, is run by a fork of a process that has imported it.
+    """
+    words = [os.fspath(word) for word in command]
+    fixed_layout = tuple(words[: len(FIXED_LAYOUT)]) == FIXED_LAYOUT
+    bare = words[len(FIXED_LAYOUT) :] if fixed_layout else words
+    server = find_server(bare, environment()) if environ is None and bare[: len(CLEW)] == CLEW else None
+    if server is not None:
+        folder = Path.cwd() if cwd is None else cwd
+        try:
+            return Run.of(*server.run(bare[len(CLEW) :], stdin, folder, timeout_seconds, fixed_layout=fixed_layout))
+        except TimeoutError as error:
+            raise too_late(words, timeout_seconds, *error.args) from None
     process = subprocess.Popen(
-        [os.fspath(word) for word in command],
+        words,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -79,17 +99,19 @@ def run(
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         stdout, stderr = process.communicate()
-        words = " ".join(map(str, command))
-        raise TimeoutError(
-            f"{words}: not done after {timeout_seconds:g} s; {stdout[-500:]!r} {stderr[-500:]!r}"
-        ) from None
-    status = process.returncode
-    return Run(status if status >= 0 else 128 - status, stdout, stderr)
+        raise too_late(words, timeout_seconds, stdout, stderr) from None
+    return Run.of(process.returncode, stdout, stderr)
+
+
+def too_late(words: Sequence[str], timeout_seconds: float, stdout: bytes, stderr: bytes) -> TimeoutError:
+    """What is raised when a command takes too long."""
+    told = f"{stdout[-500:]!r} {stderr[-500:]!r}"
+    return TimeoutError(f"{' '.join(words)}: not done after {timeout_seconds:g} s; {told}")
 
 
 def clew_command(*words: str | Path) -> list[str | Path]:
     """The command line of the clew that is tested."""
-    return [sys.executable, "-m", "clew", *words]
+    return [*CLEW, *words]
 
 
 def record(command: Command, trace: Path, *options: str, fixed_layout: bool = False, **how: Any) -> Run:

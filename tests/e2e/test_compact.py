@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -65,16 +66,35 @@ def gzip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trace
 
 
+def use_short_segments(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(compact_path, "SEGMENT_EXECUTIONS", SEGMENT_EXECUTIONS)
+    patch.setattr(compact_path, "PART_ITEMS", PART_ITEMS)
+
+
+def use_all_segments(patch: pytest.MonkeyPatch) -> None:
+    """Segments are used where they gain nothing, too: what is stored in few bytes has the longest stretches."""
+    patch.setattr(compact_path, "_size_of_streams", lambda *_: 1 << 30)
+
+
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compact_path, "SEGMENT_EXECUTIONS", SEGMENT_EXECUTIONS)
-    monkeypatch.setattr(compact_path, "PART_ITEMS", PART_ITEMS)
+    use_short_segments(monkeypatch)
 
 
 @pytest.fixture
 def all_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments are used where they gain nothing, too: what is stored in few bytes has the longest stretches."""
-    monkeypatch.setattr(compact_path, "_size_of_streams", lambda *_: 1 << 30)
+    use_all_segments(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def compacted(gzip: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, compact, with segments wherever they can be."""
+    trace = Path(shutil.copytree(gzip, tmp_path_factory.mktemp("compacted") / "gzip.clew"))
+    with pytest.MonkeyPatch.context() as patch:
+        use_short_segments(patch)
+        use_all_segments(patch)
+        compact.compact_trace(trace)
+    return trace
 
 
 @pytest.fixture
@@ -90,8 +110,14 @@ def all_blocks(trace: Path) -> dict[tuple[int, int], npt.NDArray[np.int64]]:
     return {(row["pid"], row["tid"]): opened.path(row["tid"], pid=row["pid"]).blocks() for row in rows}
 
 
-def assert_same(one: Path, other: Path) -> None:
-    expected, found = all_blocks(one), all_blocks(other)
+@cache
+def blocks_of_original(trace: Path) -> dict[tuple[int, int], npt.NDArray[np.int64]]:
+    """Of a trace that no test changes: it is read once."""
+    return all_blocks(trace)
+
+
+def assert_same(original: Path, other: Path) -> None:
+    expected, found = blocks_of_original(original), all_blocks(other)
     assert list(expected) == list(found)
     for thread, blocks in expected.items():
         assert len(blocks) > 0 and np.array_equal(blocks, found[thread]), thread
@@ -245,9 +271,8 @@ def test_what_does_not_come_back_the_same_is_not_used(gzip: Path, trace: Path, m
     "what",
     ["n_blocks", "n_surprise_bytes", "checksum", "decisions", "pc", "events", "coded", "form", "cut", "parts"],
 )
-@pytest.mark.usefixtures("all_segments")
-def test_damaged_segments_are_refused(trace: Path, what: str) -> None:
-    compact.compact_trace(trace)
+def test_damaged_segments_are_refused(compacted: Path, tmp_path: Path, what: str) -> None:
+    trace = Path(shutil.copytree(compacted, tmp_path / "gzip.clew"))
     file = Trace(trace).paths["file"][0].as_py()
     _damage(trace, file, what)
     with pytest.raises(TraceDamagedError):

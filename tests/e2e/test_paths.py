@@ -13,14 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import clew
 from clew.analysis.invariants import check_invariants
 from clew.analysis.thread_path import PathPlace
 from clew.errors import UsageError
+from clew.recording.snapshot import SNAPSHOT_NAME
 from tests.e2e import runs
-from tests.e2e.attaching import attach, start
+from tests.e2e.attaching import attach, start, wait_for
 from tests.e2e.test_transparency import STDIN
 from tests.programs.build import BIN, Program, catalogue, find
 
@@ -107,21 +109,59 @@ def test_a_killed_target_leaves_a_prefix(tmp_path: Path) -> None:
     assert read > 100_000 and abs(read - path.block_executions) < 100
 
 
+def path_bytes(trace: Path) -> int:
+    return sum(file.stat().st_size for file in (trace / "paths").glob("*.path"))
+
+
+def test_programs_of_one_process_have_paths_of_their_own(tmp_path: Path) -> None:
+    runs.record(["/bin/sh", "-c", "exec /bin/true"], tmp_path / "t", "--mode", "full")
+    trace = clew.Trace(tmp_path / "t")
+    shell, program = sorted(trace.paths.to_pylist(), key=lambda row: row["process_id"])
+    assert (shell["pid"], shell["tid"]) == (program["pid"], program["tid"])
+    for row in (shell, program):
+        path = trace.path(row["tid"], process_id=row["process_id"])
+        assert path.process_id == row["process_id"]
+        assert len(path.blocks()) == row["block_executions"]
+    assert trace.path().process_id == trace.paths["process_id"][0].as_py()
+    assert trace.path(shell["tid"]).process_id == program["process_id"]
+    assert trace.path(pid=shell["pid"]).process_id == program["process_id"]
+    with pytest.raises(UsageError, match="no path"):
+        trace.path(process_id=1000)
+
+
 @pytest.mark.parametrize("victim", ["clew", pytest.param("group", marks=pytest.mark.stress)])
 def test_what_a_killed_controller_wrote(tmp_path: Path, victim: str) -> None:
+    trace_path = tmp_path / "t"
     with spinning(tmp_path) as (process, stop):
-        time.sleep(1.5)
+        wait_for((trace_path / SNAPSHOT_NAME).exists)
+        # What is written now was not saved with the counters: events that belong to it are still in memory.
+        saved = path_bytes(trace_path)
+        wait_for(lambda: path_bytes(trace_path) > saved)
         if victim == "group":
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
         process.wait()
-        recovered = runs.run(runs.clew_command("recover", tmp_path / "t"))
+        recovered = runs.run(runs.clew_command("recover", trace_path))
         assert recovered.status == 0, recovered
         stop.touch()
-    trace = clew.Trace(tmp_path / "t")
+    trace = prove(trace_path)
     assert trace.path().blocks(0, 10_000).size == 10_000
     assert sum(len(piece.block_ids) for piece in trace.path().iter_pieces()) > 100_000
+
+
+def test_a_controller_killed_before_it_kept_counters(tmp_path: Path) -> None:
+    trace_path = tmp_path / "t"
+    with spinning(tmp_path) as (process, stop):
+        wait_for(lambda: path_bytes(trace_path) > 0)
+        process.kill()
+        process.wait()
+        recovered = runs.run(runs.clew_command("recover", trace_path))
+        assert recovered.status == 0, recovered
+        stop.touch()
+    # On a slow day it had kept some.
+    trace = prove(trace_path)
+    assert trace.paths.num_rows == sum(thread["instructions"] > 0 for thread in trace.threads.to_pylist())
 
 
 @pytest.mark.stress
@@ -190,15 +230,20 @@ def test_nested_loops_take_little_room(tmp_path: Path) -> None:
 def exact(programs: None, tmp_path_factory: pytest.TempPathFactory) -> clew.Trace:
     """A trace whose path is long enough for several checkpoints."""
     path = tmp_path_factory.mktemp("paths") / "t"
-    script = "x = 0\nfor i in range(20000): x += len(str(i)) * 3 % 7\nprint(x)"
+    script = "x = 0\nfor i in range(4000): x += len(str(i)) * 3 % 7\nprint(x)"
     assert runs.record(["/usr/bin/python3", "-I", "-S", "-c", script], path, "--mode", "full").status == 0
     return clew.Trace(path)
 
 
-def test_seeks_find_what_reading_all_finds(exact: clew.Trace) -> None:
+@pytest.fixture(scope="module")
+def everything(exact: clew.Trace) -> npt.NDArray[np.int64]:
+    """The blocks of the whole path, read once for all tests."""
+    return exact.path().blocks()
+
+
+def test_seeks_find_what_reading_all_finds(exact: clew.Trace, everything: npt.NDArray[np.int64]) -> None:
     path = exact.path()
     assert len(path.stretches) > 2
-    everything = path.blocks()
     assert len(everything) == path.block_executions
     sizes = dict(zip(*(exact.blocks[name].to_pylist() for name in ("block_id", "n_instructions")), strict=True))
     ends = np.cumsum(np.array([sizes[block] for block in everything.tolist()], np.int64))
@@ -220,9 +265,8 @@ def test_seeks_find_what_reading_all_finds(exact: clew.Trace) -> None:
         assert path.find_execution(block, len(hits)) is None
 
 
-def test_addresses_are_found_forwards_and_backwards(exact: clew.Trace) -> None:
+def test_addresses_are_found_forwards_and_backwards(exact: clew.Trace, everything: npt.NDArray[np.int64]) -> None:
     path = exact.path()
-    everything = path.blocks()
     rows = exact.blocks.select(["block_id", "app_pc", "size_bytes"]).to_pylist()
     extent = {row["block_id"]: (row["app_pc"], row["app_pc"] + row["size_bytes"]) for row in rows}
     chance = np.random.default_rng(2)
@@ -239,9 +283,8 @@ def test_addresses_are_found_forwards_and_backwards(exact: clew.Trace) -> None:
     assert path.find_next(1) is None and path.find_previous(1) is None
 
 
-def test_a_path_is_read_backwards(exact: clew.Trace) -> None:
+def test_a_path_is_read_backwards(exact: clew.Trace, everything: npt.NDArray[np.int64]) -> None:
     path = exact.path()
-    everything = path.blocks()
     assert list(itertools.islice(reversed(path), 200_000)) == everything[:-200_001:-1].tolist()
     pieces = list(path.iter_pieces_back(1000, 300))
     starts = [piece.place.execution for piece in pieces]

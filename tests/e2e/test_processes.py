@@ -58,7 +58,7 @@ def test_a_shell_and_its_children(tmp_path: Path, mode: str) -> None:
 
 
 def test_a_forks_child_counts_what_it_ran_itself(tmp_path: Path) -> None:
-    program = [sys.executable, "-c", "import os\nif os.fork() == 0: os._exit(7)\nos.wait()"]
+    program = [sys.executable, "-I", "-S", "-c", "import os\nif os.fork() == 0: os._exit(7)\nos.wait()"]
     _, recorded = record(program, tmp_path / "t")
     parent, child = processes_of(recorded)[-2:]
     assert (child["parent_pid"], child["exit"]) == (parent["pid"], {"code": 7})
@@ -77,7 +77,7 @@ for _ in range(12):
 
 
 def test_who_made_a_process_whose_parent_ended_at_once(tmp_path: Path) -> None:
-    run = runs.record([sys.executable, "-c", CHAIN], tmp_path / "t")
+    run = runs.record([sys.executable, "-I", "-S", "-c", CHAIN], tmp_path / "t")
     made_by = {int(child): int(parent) for parent, child in (line.split() for line in run.stdout.splitlines())}
     processes = processes_of(runs.read(tmp_path / "t"))
     assert len(made_by) == 12
@@ -105,7 +105,7 @@ def test_threads_learn_targets_from_the_table_of_all(tmp_path: Path) -> None:
 
 def test_a_child_that_a_signal_kills(tmp_path: Path) -> None:
     script = "import os, signal\npid = os.fork()\nif pid == 0: os.kill(os.getpid(), 15)\nprint(os.waitpid(pid, 0)[1])"
-    _, recorded = record([sys.executable, "-c", script], tmp_path / "t")
+    _, recorded = record([sys.executable, "-I", "-S", "-c", script], tmp_path / "t")
     assert processes_of(recorded)[-1]["exit"] == {"signal": signal.SIGTERM}
 
 
@@ -161,7 +161,7 @@ print([os.wait()[1] for _ in range(40)])
 )
 def test_descriptors_of_many_processes(tmp_path: Path, limits: str, is_enough: bool) -> None:
     limit = ("prlimit", f"--nofile={limits}")
-    command = [sys.executable, "-c", SLEEPERS]
+    command = [sys.executable, "-I", "-S", "-c", SLEEPERS]
     native = runs.run([*limit, *command])
     recorded = runs.run([*limit, *runs.clew_command("record", "-o", tmp_path / "t", "--", *command)])
     found = recorded.sorted_lines()
@@ -223,7 +223,7 @@ def test_a_daemon_outlives_its_parent(tmp_path: Path) -> None:
         "    os._exit(0)\n"
         "os.wait()\n"
     )
-    run = runs.record([sys.executable, "-c", script], tmp_path / "t", cwd=tmp_path)
+    run = runs.record([sys.executable, "-I", "-S", "-c", script], tmp_path / "t", cwd=tmp_path)
     assert run.status == 0, run
     assert (tmp_path / "done").read_text() == "done"
     recorded = runs.read(tmp_path / "t")
@@ -299,7 +299,9 @@ def test_a_set_uid_program_runs_unfollowed_with_its_privileges(
     tmp_path: Path, set_uid_program: Path, script: str
 ) -> None:
     (tmp_path / "root" / "bin").mkdir()
-    recorder = runs.clew_command("record", "-o", tmp_path / "t", "--", sys.executable, "-c", f"import os\n{script}")
+    recorder = runs.clew_command(
+        "record", "-o", tmp_path / "t", "--", sys.executable, "-I", "-S", "-c", f"import os\n{script}"
+    )
     run = runs.run([*UNPRIVILEGED, *recorder], cwd=tmp_path)
     assert run.stdout == b"%d\n" % NOBODY, run
     assert b"set-uid" in run.stderr
@@ -327,7 +329,7 @@ def test_a_file_system_that_does_not_answer(tmp_path: Path) -> None:
         "print(time.monotonic() - start < 3)\n"
         "print(os.waitpid(pid, 0)[1])\n"
     )
-    command = [sys.executable, "-c", script]
+    command = [sys.executable, "-I", "-S", "-c", script]
     if not os.path.exists("/dev/fuse") or os.geteuid() != 0 or runs.run(command, cwd=tmp_path).status == 9:
         pytest.skip("file systems can't be mounted here")
     run = runs.record(command, tmp_path / "t", cwd=tmp_path)

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,9 @@ from typing import Any
 import pytest
 
 from tests.e2e import runs
-from tests.e2e.attaching import LIMIT_SECONDS, attach, find_descendants, has_shared_memory
+from tests.e2e.attaching import attach, find_descendants, has_shared_memory, wait_for
 
 IN_IT = "runtime in it"
-
-
-def wait_for(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @contextmanager

@@ -50,7 +50,7 @@ def test_events_tell_of_filters(name: str, n_filters: int, reasons: list[str], t
 @pytest.mark.parametrize("name", ["seccomp_filter", "seccomp_exec", "signal_context", "thread_churn"])
 def test_a_filter_from_before(name: str, tmp_path: Path) -> None:
     program = find(name).path
-    under = [sys.executable, "-c", FILTERED]
+    under = [sys.executable, "-I", "-S", "-c", FILTERED]
     native = runs.run([*under, program])
     assert native.status == find(name).status
     recorded = runs.run([*under, *runs.clew_command("record", "-q", "-o", tmp_path / "trace.clew", "--", program)])

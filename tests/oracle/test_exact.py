@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.oracle.compare import find_differences, find_instruction_differences
 from tests.oracle.steps import single_step
 from tests.oracle.truth import Truth
-from tests.programs.build import Program, catalogue
+from tests.programs.build import Program, build_one, catalogue
 
 Comparison = Callable[[Truth, Trace], list[str]]
 
@@ -37,28 +38,45 @@ def check(command: runs.Command, folder: Path, find: Comparison = find_differenc
 def check_program(program: Program, folder: Path, find: Comparison = find_differences) -> None:
     if program.missing:
         pytest.skip(f"this machine has no {', '.join(program.missing)}")
+    build_one(program)
     check([program.path], folder, find)
 
 
-def marks_of(program: Program) -> tuple[pytest.MarkDecorator, ...]:
-    """Other builds of a source that is compared each time are stress, and all but one of the ends by a signal."""
+LINKED_EACH_TIME = ("library_load",)
+"""Programs that are about the dynamic linker. It runs in front of others as well, /bin/true for example."""
+
+
+def is_seldom(program: Program) -> bool:
+    """Other builds of a source that is compared each time, and all but one of the ends by a signal."""
     source = program.name.split(".")[0]
-    if source.startswith("fatal_") and program.name != "fatal_segv":
-        return (pytest.mark.stress,)
-    is_other = source != program.name and any(other.name == source for other in programs_with("oracle"))
-    return (pytest.mark.stress,) if is_other else ()
+    if source.startswith("fatal_"):
+        return program.name != "fatal_segv"
+    builds = [other for other in programs_with("oracle") if other.name.split(".")[0] == source]
+    return program.name != next((other.name for other in builds if other.is_static), builds[0].name)
+
+
+def cases(program: Program, *, is_stress: bool = False) -> Iterator[ParameterSet]:
+    """What a dynamic linker does is 100,000 instructions of each program: stress, and each time a build without one."""
+    is_each_time = program.is_static or program.name in LINKED_EACH_TIME
+    yield pytest.param(program, id=program.name, marks=pytest.mark.stress if is_stress or not is_each_time else ())
+    if not is_stress and not is_each_time:
+        alone = program.linked_statically()
+        yield pytest.param(alone, id=alone.name)
+
+
+PROGRAMS = [case for program in programs_with("oracle") for case in cases(program, is_stress=is_seldom(program))]
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize(
-    "program", [pytest.param(program, id=program.name, marks=marks_of(program)) for program in programs_with("oracle")]
-)
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_program(program: Program, tmp_path: Path) -> None:
     check_program(program, tmp_path)
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("program", programs_with("oracle-instructions"), ids=lambda program: program.name)
+@pytest.mark.parametrize(
+    "program", [case for program in programs_with("oracle-instructions") for case in cases(program)]
+)
 def test_program_that_changes_its_code(program: Program, tmp_path: Path) -> None:
     check_program(program, tmp_path, find_instruction_differences)
 
@@ -71,7 +89,10 @@ def test_long_program(program: Program, tmp_path: Path) -> None:
     check_program(program, tmp_path)
 
 
-@pytest.mark.parametrize("command", [["true"], ["echo", "some", "words"]], ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(["true"], id="true"), pytest.param(["echo", "some", "words"], id="echo", marks=pytest.mark.stress)],
+)
 def test_system_program(command: list[str], tmp_path: Path) -> None:
     found = shutil.which(command[0])
     assert found is not None

@@ -11,9 +11,9 @@ import pytest
 import clew
 from tests.e2e import runs
 from tests.oracle.steps import single_step
-from tests.oracle.test_exact import programs_with
+from tests.oracle.test_exact import cases, programs_with
 from tests.oracle.truth import Decoder, Instruction, Truth
-from tests.programs.build import Program
+from tests.programs.build import Program, build_one
 
 # Each way in which control goes on, and code that changes: the others are stress, as is `rep`, which takes long.
 QUICK = {
@@ -59,17 +59,19 @@ def _tell(instruction: tuple[int, bytes] | None) -> str:
     return "nothing" if instruction is None else f"{instruction[0]:#x} {instruction[1].hex()}"
 
 
-LONG = (pytest.mark.stress, pytest.mark.timeout(1000))
 PROGRAMS = [
-    pytest.param(program, id=program.name, marks=() if program.name in QUICK else LONG)
+    case
     for trait in ("oracle", "oracle-instructions", "oracle-long")
     for program in programs_with(trait)
+    for case in cases(program, is_stress=program.name not in QUICK)
 ]
 
 
 @pytest.mark.usefixtures("programs")
+@pytest.mark.timeout(1000)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_program(program: Program, tmp_path: Path) -> None:
     if program.missing:
         pytest.skip(f"this machine has no {', '.join(program.missing)}")
+    build_one(program)
     check([program.path], tmp_path)

@@ -16,8 +16,9 @@ from tests.e2e import runs
 from tests.oracle.compare import find_differences
 from tests.oracle.regions import Activity, Execution, Tag, agree, iter_executions, iter_tags, read_tags
 from tests.oracle.steps import single_step
+from tests.oracle.test_exact import cases
 from tests.oracle.truth import Truth
-from tests.programs.build import BIN, catalogue
+from tests.programs.build import BIN, Program, build_one, find
 
 EACH_TIME = (
     "recursion.static",
@@ -51,10 +52,10 @@ def check(command: runs.Command, folder: Path, *options: str, limit: int = 10) -
 
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.stress) for name in PROGRAMS]
+    "program", [case for name in PROGRAMS for case in cases(find(name), is_stress=name not in EACH_TIME)]
 )
-def test_program(name: str, tmp_path: Path) -> None:
-    (program,) = (program for program in catalogue() if program.name == name)
+def test_program(program: Program, tmp_path: Path) -> None:
+    build_one(program)
     check([program.path], tmp_path)
 
 
@@ -62,8 +63,7 @@ def test_program(name: str, tmp_path: Path) -> None:
 @pytest.mark.stress
 @pytest.mark.parametrize("limit", [1, 2, 254])
 def test_limit(limit: int, tmp_path: Path) -> None:
-    (program,) = (program for program in catalogue() if program.name == "loops_uneven")
-    check([program.path], tmp_path, "--busy-limit", str(limit), limit=limit)
+    check([find("loops_uneven").path], tmp_path, "--busy-limit", str(limit), limit=limit)
 
 
 def test_nested_loops(tmp_path: Path) -> None:

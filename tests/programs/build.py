@@ -34,7 +34,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -66,6 +66,15 @@ class Program:
     @property
     def path(self) -> Path:
         return BIN / self.name
+
+    @property
+    def is_static(self) -> bool:
+        """Whether no dynamic linker runs before it."""
+        return bool({"-static", "-static-pie"} & set(self.flags))
+
+    def linked_statically(self) -> Program:
+        """The same program without the dynamic linker, which is in no catalogue: `build_one` makes it."""
+        return replace(self, name=f"{self.name}.alone", flags=(*self.flags, "-static"))
 
     @property
     def missing(self) -> list[str]:
@@ -227,6 +236,14 @@ def build_all(jobs: int = 2) -> None:
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             for done in [pool.submit(build, program) for program in catalogue()]:
                 done.result()
+
+
+def build_one(program: Program) -> None:
+    """Build a program of no catalogue if it is not up to date, as `build_all` does."""
+    BIN.mkdir(exist_ok=True)
+    with (BIN / f".{program.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        build(program)
 
 
 if __name__ == "__main__":

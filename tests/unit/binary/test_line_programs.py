@@ -163,9 +163,10 @@ def test_damaged_sections_only_lose_lines(way: str, tmp_path: Path) -> None:
         assert len(find_lines(path, offsets)) == len(offsets)
 
 
-def test_any_bytes_are_a_program() -> None:
-    chance = random.Random(1)
-    for _ in range(300):
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.stress) for seed in range(2, 8))])
+def test_any_bytes_are_a_program(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(100):
         shape = ProgramShape(
             chance.choice([0, 1, 4, 255]),
             chance.randrange(-128, 128),
