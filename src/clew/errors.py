@@ -16,6 +16,7 @@ Runs in the controller. Knows no terminal: only `clew.cli` prints errors and exi
     │   ├── TargetGoneError        the target ended while it was worked on
     │   └── RemoteCallError        a system call made in the target failed
     ├── RuntimeImageError          the runtime's image is missing, damaged or of another version
+    ├── ViewerError                the viewer's page is missing
     ├── PathCodecError             the path codec's library is missing, damaged or lacks a function
     ├── ProtocolError              shared memory or a record says what cannot be
     ├── SchemaError                protocol/schema.toml breaks its own rules
@@ -60,6 +61,7 @@ __all__ = [
     "TraceUnfinishedError",
     "TraceVersionError",
     "UsageError",
+    "ViewerError",
 ]
 
 
@@ -188,6 +190,15 @@ class PathCodecError(ClewError):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"path codec {path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class ViewerError(ClewError):
+    """The viewer's page at `path` cannot be shown; `reason` says why."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
 

@@ -86,11 +86,12 @@ class FunctionTable:
 
 
 def name_function(symbol: str | None, image: str | None, offset: int) -> str:
-    """How a function is called: as in the symbol table, mangled; `sub_` and its offset where it has no symbol.
+    """How a function is called: as in the symbol table, mangled; `sub_` and its offset where it has none.
 
-    `image` is the path of its image, None outside of images; `offset` where it starts there, or NO_OFFSET.
+    An empty symbol is none. `image` is the path of its image, None outside of images; `offset` where it starts there,
+    or NO_OFFSET.
     """
-    if symbol is not None:
+    if symbol:
         return symbol
     if image is None:
         return "(outside of images)"

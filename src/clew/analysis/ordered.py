@@ -140,6 +140,10 @@ class StretchWalk:
         position, block, _ = self._walk.place()
         return position, block
 
+    def state(self) -> PathState:
+        """All that another walk needs to go on from here."""
+        return self._walk.state()
+
     def open_calls(self) -> Array:
         """Return addresses (u64) of the open calls, the outermost first, without those that were forgotten."""
         return self._walk.state().addresses
@@ -252,11 +256,29 @@ class Stretches:
 
     def open_entry(self, entry: Entry) -> StretchWalk:
         """A walk from an entry up to the next one of its stretch, or to the stretch's end."""
+        return StretchWalk(self.code, self.open_span(*self.span_of(entry)))
+
+    def span_of(self, entry: Entry) -> tuple[PathSpan, tuple[bytes, bytes]]:
+        """What a walk from an entry goes along, and its surprises and symbols."""
         segment = self.file.find_segment(entry.number)
         if segment is None or len(segment.parts) == 1:
-            return self.open(entry.number)
-        span = self._span_of(segment, entry.part)
-        return StretchWalk(self.code, self.open_span(span, self._decode(segment.first, entry.part)[1:]))
+            span = self.span(entry.number, entry.number + 1)
+            return span, self._read_streams(span)
+        return self._span_of(segment, entry.part), self._decode(segment.first, entry.part)[1:]
+
+    def span_behind(
+        self, span: PathSpan, streams: tuple[bytes, bytes], state: PathState, event_start: int
+    ) -> tuple[PathSpan, tuple[bytes, bytes]]:
+        """What is left of `span`, whose surprises and symbols are `streams`, behind where a walk was in `state` and
+        came to event number `event_start` next; the state's blocks and events are not looked at."""
+        position = state.position
+        start = PathStart(state.block, state.addresses, state.numbers, state.forgotten)
+        code = self._changed(event_start)
+        left = replace(span, code=code, start=start, position=position, event_start=event_start)
+        return left, (
+            streams[0][position.surprise_bytes - span.position.surprise_bytes :],
+            streams[1][position.symbol_bytes - span.position.symbol_bytes :],
+        )
 
     def open_span(self, span: PathSpan, streams: tuple[bytes, bytes], records: Array | None = None) -> PathWalk:
         """A walk along several stretches at once, whose surprises and symbols are `streams`."""

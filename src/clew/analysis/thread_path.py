@@ -245,6 +245,9 @@ class ThreadPath:
         """A time (CLOCK_REALTIME, ns) at which the thread was not yet further than a place: that of the last call,
         signal, checkpoint or sample in front of it. A sample's may be some microseconds late."""
         entry, walk, _ = self._go_to(execution=place.execution)
+        return self._time_of(entry, walk)
+
+    def _time_of(self, entry: Entry, walk: StretchWalk) -> int:
         facts, samples = self.stretches.file.facts, self.stretches.file.samples
         events = self.stretches.events(entry.number)
         tsc = self.stretches[entry.number].tsc if entry.number else facts.tsc

@@ -81,6 +81,7 @@ def summarize_trace(trace: Trace) -> dict[str, Any]:
     unfollowed = {index for index, row in enumerate(manifest.processes) if row.get("went_on_unfollowed")}
     processes = [
         {
+            "process_id": row["process_id"],
             "pid": row["pid"],
             "parent_pid": row["parent_pid"],
             "executable": row["executable"],
@@ -126,6 +127,7 @@ def _describe_threads(trace: Trace) -> dict[int, list[dict[str, Any]]]:
             {
                 "tid": row["tid"],
                 "name": row["name"],
+                "parent_tid": row["parent_tid"],
                 "instructions": row["instructions"],
                 "block_executions": row["block_executions"],
                 "tags": n_tags.get((row["process_id"], row["tid"]), 0),

@@ -13,6 +13,8 @@ MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
 SCHEMA_HASH: Final = bytes.fromhex("62d67afa4563c7ef373ac80b9fe7cf24592dd98b120bc829a1bc40c2fe3405ff")
+CONTAINER_MAGIC: Final = 0x3131415441444c43
+CONTAINER_VERSION: Final = 0x1
 
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""

@@ -10,6 +10,8 @@ from typing import Final
 import numpy as np
 
 from clew.protocol._constants import (
+    CONTAINER_MAGIC,
+    CONTAINER_VERSION,
     CONTINUATION_PAYLOAD_BYTES,
     CONTINUATION_RECORD_BYTES,
     CONTROL_BLOCK_BYTES,
@@ -87,6 +89,8 @@ from clew.protocol._constants import (
 )
 
 __all__ = [
+    "CONTAINER_MAGIC",
+    "CONTAINER_VERSION",
     "CONTINUATION_PAYLOAD_BYTES",
     "CONTINUATION_RECORD",
     "CONTINUATION_RECORD_BYTES",

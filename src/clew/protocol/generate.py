@@ -20,6 +20,7 @@ __all__ = ["generated_files", "main"]
 
 ORIGIN = "Generated from protocol/schema.toml by `make generate`; do not edit."
 WIDTH = 120
+PAGE_ENUMS = ("ExitKind", "EdgeKind", "Mode")
 HASH_BYTES_A_LINE = (WIDTH - 4) // 6
 
 
@@ -30,6 +31,7 @@ def generated_files(schema: Schema) -> dict[str, str]:
         "src/clew/protocol/_constants.py": emit_python_constants(schema),
         "src/clew/protocol/_generated.py": emit_python_dtypes(schema),
         "docs/format/protocol.md": emit_markdown(schema),
+        "web/src/protocol/generated.ts": emit_typescript(schema),
     }
 
 
@@ -94,6 +96,7 @@ def emit_python_constants(schema: Schema) -> str:
         f'NOTE_NAME: Final = b"{schema.note_name}\\0"',
         f"NOTE_TYPE: Final = {schema.note_type}",
         f'SCHEMA_HASH: Final = bytes.fromhex("{schema.hash.hex()}")',
+        *(f"{name.upper()}: Final = {value:#x}" for name, value in schema.page),
         "",
     ]
     for limit in schema.limits:
@@ -118,6 +121,7 @@ def emit_python_constants(schema: Schema) -> str:
 def emit_python_dtypes(schema: Schema) -> str:
     """The controller's side with numpy: one dtype for each struct, and everything of the constants again."""
     names = ["LAYOUTS", "MAGIC", "NOTE_NAME", "NOTE_TYPE", "SCHEMA_HASH", "VERSION"]
+    names += [name.upper() for name, _ in schema.page]
     names += [limit.name.upper() for limit in schema.limits]
     names += [enum.name for enum in schema.enums]
     names += [f"{_upper(struct.name)}_BYTES" for struct in schema.structs]
@@ -149,6 +153,19 @@ def emit_python_dtypes(schema: Schema) -> str:
         f"    RecordKind.{struct.record.upper()}: {_upper(struct.name)}," for struct in schema.structs if struct.record
     ]
     lines += ["}", *_python_doc("The dtype of each kind of record.", "")]
+    return "\n".join(lines) + "\n"
+
+
+def emit_typescript(schema: Schema) -> str:
+    """The page's side: numbers of the container, and of the enums that tables have the words, by their numbers."""
+    lines = [f"// {ORIGIN}", ""]
+    lines += [f"export const {name.upper()} = {value:#x}{'n' if value >> 53 else ''};" for name, value in schema.page]
+    for enum in schema.enums:
+        if enum.name in PAGE_ENUMS:
+            lines += ["", *(f"// {line}" for line in textwrap.wrap(enum.doc, WIDTH - 3))]
+            lines.append(f"export const {_upper(enum.name)} = {{")
+            lines += [f"  {name}: {value}," for name, value in enum.values]
+            lines.append("} as const;")
     return "\n".join(lines) + "\n"
 
 

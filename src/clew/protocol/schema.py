@@ -77,7 +77,10 @@ class LimitDefinition:
 
 @dataclass(frozen=True)
 class Schema:
-    """The whole schema. `hash` is SHA-256 over names, types, offsets and values, not over documentation."""
+    """The whole schema. `hash` is SHA-256 over names, types, offsets and values, not over documentation.
+
+    The `page` is no part of it: a runtime does not depend on what the page is told.
+    """
 
     version: int
     magic: int
@@ -86,6 +89,7 @@ class Schema:
     limits: tuple[LimitDefinition, ...]
     enums: tuple[EnumDefinition, ...]
     structs: tuple[StructDefinition, ...]
+    page: tuple[tuple[str, int], ...]
 
     @property
     def hash(self) -> bytes:
@@ -133,6 +137,7 @@ def parse_schema(text: str) -> Schema:
         limits=limits,
         enums=tuple(_parse_enum(name, enum) for name, enum in document["enums"].items()),
         structs=tuple(_parse_struct(name, struct) for name, struct in document["structs"].items()),
+        page=tuple((name, _integer(value, 64, f"page.{name}")) for name, value in document.get("page", {}).items()),
     )
     for limit in schema.limits:
         _require(SNAKE_CASE.fullmatch(limit.name) is not None, f"limit {limit.name}: not a snake_case name")

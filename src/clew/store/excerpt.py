@@ -16,7 +16,7 @@ from clew.store.rows import RowRanges
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
 
-__all__ = ["Excerpt", "excerpt_of_pid"]
+__all__ = ["Excerpt", "excerpt_of_pid", "excerpt_of_process"]
 
 
 class Excerpt(Trace):
@@ -73,3 +73,8 @@ class Excerpt(Trace):
 def excerpt_of_pid(trace: Trace, pid: int) -> Excerpt:
     """What is about the process `pid`, with all programs that it ran."""
     return Excerpt(trace, {table: trace.parts(table).find_rows("pid", pid) for table in SCHEMAS})
+
+
+def excerpt_of_process(trace: Trace, process_id: int) -> Excerpt:
+    """What is about one row of `processes`: a program that a process ran."""
+    return Excerpt(trace, {table: trace.parts(table).find_rows("process_id", process_id) for table in SCHEMAS})

@@ -1,0 +1,169 @@
+"""The tags of a process (mode region) by thread: where their rows are, when the threads were busy, and what happened.
+
+Runs in the controller. Tags may be more than memory holds: they are looked at once, a row group at a time, and read
+again where they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from clew.analysis.arrays import Array, to_numpy, to_words
+from clew.analysis.tag_rows import TAG_KINDS
+from clew.analysis.thread_times import GAP, TICK, GapReason, ThreadTimes, TickKind, make_times
+from clew.store.excerpt import excerpt_of_process
+from clew.store.parts import RowGroup
+from clew.store.trace import Trace
+
+__all__ = ["TAG", "TagThreads"]
+
+TAG: Final = np.dtype([("kind", "<i1"), ("block", "<i8"), ("executions", "<i8"), ("value", "<i8"), ("ns", "<i8")])
+"""A tag: an index into TAG_KINDS, the id of its block, and what else it tells; -1 for what it does not."""
+
+KEPT_GROUPS: Final = 6
+KEPT_PRESENT: Final = 1 << 12
+"""Row groups of which is kept which blocks their tags tell of."""
+EXECUTED, BECAME_BUSY, COUNTS, LEFT_BUSY, SIGNAL, FAULT, SYSCALL = range(len(TAG_KINDS))
+_TICKS: Final = {SIGNAL: TickKind.SIGNAL, FAULT: TickKind.FAULT, SYSCALL: TickKind.SYSTEM_CALL}
+
+
+@dataclass
+class _Rows:
+    """Of one thread: pieces of its rows as (position of the first, its row in the table, how many), what they say."""
+
+    pieces: list[tuple[int, int, int]] = field(default_factory=list)
+    length: int = 0
+    is_busy: bool = False
+    executions: int = 0
+    borders: list[tuple[int, int, int, bool]] = field(default_factory=list)
+    ticks: list[Array] = field(default_factory=list)
+
+
+class TagThreads:
+    """The tags of the process `process_id` of a trace. Not for two threads at once. Raises TraceDamagedError."""
+
+    def __init__(self, trace: Trace, process_id: int) -> None:
+        self._trace = trace
+        self._threads: dict[int, _Rows] = {}
+        self._kept: OrderedDict[RowGroup, Array] = OrderedDict()
+        self._present: OrderedDict[RowGroup, Array] = OrderedDict()
+        excerpt = excerpt_of_process(trace, process_id)
+        first = 0
+        for piece in excerpt.iter_pieces("tags", ["tid", "kind", "executions", "value", "time_ns"]):
+            tid = to_numpy(piece["tid"])
+            row = excerpt.whole_rows("tags", first + np.arange(len(tid)))
+            first += len(tid)
+            columns = (
+                to_words(piece["kind"], TAG_KINDS),
+                *(to_numpy(piece[name]) for name in ("executions", "value", "time_ns")),
+            )
+            borders = np.flatnonzero((np.diff(tid) != 0) | (np.diff(row) != 1)) + 1
+            for start, end in zip([0, *borders.tolist()], [*borders.tolist(), len(tid)], strict=True):
+                if start < end:
+                    rows = self._threads.setdefault(int(tid[start]), _Rows())
+                    _look_at(rows, int(row[start]), *(column[start:end] for column in columns))
+
+    def length(self, tid: int) -> int:
+        """How many tags a thread has."""
+        return self._threads[tid].length if tid in self._threads else 0
+
+    def read(self, tid: int, start: int, count: int) -> Array:
+        """Tags of a thread, of dtype TAG, from position `start` on; at most `count`."""
+        parts = [np.zeros(0, TAG)]
+        rows = self._threads.get(tid, _Rows())
+        for position, row, length in rows.pieces:
+            low, high = max(start, position), min(start + count, position + length)
+            if low < high:
+                parts.append(self._read_rows(row + low - position, row + high - position))
+        return np.concatenate(parts)
+
+    def may_tell_of(self, tid: int, start: int, count: int, block_id: int) -> bool:
+        """Whether a thread's tags from position `start` on, `count` of them, may tell of a block; if not they don't."""
+        rows = self._threads.get(tid, _Rows())
+        for position, row, length in rows.pieces:
+            low, high = max(start, position), min(start + count, position + length)
+            if low < high:
+                first, last = row + low - position, row + high - position
+                for group in self._trace.parts("tags").groups:
+                    if max(first, group.first_row) < min(last, group.first_row + group.n_rows):
+                        present = self._blocks_in(group)
+                        at = int(np.searchsorted(present, block_id))
+                        if at < len(present) and present[at] == block_id:
+                            return True
+        return False
+
+    def _blocks_in(self, group: RowGroup) -> Array:
+        """Ids of the blocks that a row group tells of, rising."""
+        if group not in self._present:
+            piece = self._trace.parts("tags").read_group(group, ["block_id"])
+            self._present[group] = np.unique(to_numpy(piece["block_id"]))
+            while len(self._present) > KEPT_PRESENT:
+                self._present.popitem(last=False)
+        return self._present[group]
+
+    def times(self, tid: int, start_ns: int, end_ns: int) -> ThreadTimes:
+        """What the tags of a thread tell, which lived between two times."""
+        rows = self._threads.get(tid, _Rows())
+        ticks = np.concatenate([np.zeros(0, TICK), *rows.ticks])
+        gaps: list[tuple[int, int, int, int, int, int]] = []
+        for position, ns, executions, is_left in rows.borders:
+            if not is_left:
+                gaps.append((ns, end_ns, position, rows.length, rows.executions - executions, GapReason.BUSY))
+            elif gaps:
+                begun = gaps[-1]
+                counted = executions - (rows.executions - begun[4])
+                gaps[-1] = (begun[0], max(ns, begun[0]), begun[2], position + 1, counted, GapReason.BUSY)
+        marks = np.stack([ticks["ns"], ticks["place"]], axis=1)
+        return make_times(rows.length, start_ns, end_ns, marks, np.array(gaps, GAP), ticks)
+
+    def _read_rows(self, first: int, last: int) -> Array:
+        parts = [np.zeros(0, TAG)]
+        for group in self._trace.parts("tags").groups:
+            low, high = max(first, group.first_row), min(last, group.first_row + group.n_rows)
+            if low < high:
+                parts.append(self._read_group(group)[low - group.first_row : high - group.first_row])
+        return np.concatenate(parts)
+
+    def _read_group(self, group: RowGroup) -> Array:
+        if group not in self._kept:
+            piece = self._trace.parts("tags").read_group(group, ["kind", "block_id", "executions", "value", "time_ns"])
+            tags = np.zeros(piece.num_rows, TAG)
+            tags["kind"] = to_words(piece["kind"], TAG_KINDS)
+            for name, column in (
+                ("block", "block_id"), ("executions", "executions"), ("value", "value"), ("ns", "time_ns")
+            ):  # fmt: skip
+                tags[name] = to_numpy(piece[column])
+            self._kept[group] = tags
+            while len(self._kept) > KEPT_GROUPS:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(group)
+        return self._kept[group]
+
+
+def _look_at(rows: _Rows, first_row: int, kind: Array, executions: Array, value: Array, ns: Array) -> None:
+    """Take what follows of a thread's rows, which begin at a row of the table."""
+    start = rows.length
+    rows.pieces.append((start, first_row, len(kind)))
+    rows.length += len(kind)
+    counted = rows.executions + np.cumsum(np.where(kind == COUNTS, np.maximum(executions, 0), 0))
+    rows.executions = int(counted[-1])
+    borders = np.flatnonzero((kind == BECAME_BUSY) | (kind == LEFT_BUSY))
+    is_left = kind[borders] == LEFT_BUSY
+    # Of what became busy only the first, of what left only what was busy.
+    was_busy = np.append(rows.is_busy, ~is_left)[: len(is_left)]
+    changes = np.flatnonzero(is_left == was_busy)
+    if len(is_left):
+        rows.is_busy = not bool(is_left[-1])
+    rows.borders += [
+        (start + int(at), int(ns[at]), int(counted[at]), bool(kind[at] == LEFT_BUSY)) for at in borders[changes]
+    ]
+    at = np.flatnonzero(np.isin(kind, list(_TICKS)))
+    ticks = np.zeros(len(at), TICK)
+    ticks["ns"], ticks["value"], ticks["place"] = ns[at], value[at], start + at
+    for tag, tick in _TICKS.items():
+        ticks["kind"][kind[at] == tag] = tick
+    rows.ticks.append(ticks)

@@ -1,0 +1,158 @@
+"""A thread's path that is entered again and again at any place: what was walked once is not walked again.
+
+Reading a path begins at a checkpoint, and some million blocks may lie between two of them. Here a walk leaves waypoints
+behind, from which later ones go on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from clew.analysis.ordered import Entry, PathSpan, StretchWalk
+from clew.analysis.thread_path import PathPlace, ThreadPath
+from clew.binary.path_codec import MOST, PathState, Stop
+
+if TYPE_CHECKING:
+    from clew.analysis.path_code import ProcessCode
+    from clew.store.trace import Trace
+
+__all__ = ["WaypointPath"]
+
+STEP_EXECUTIONS: Final = 1 << 17
+"""Waypoints are so many executions of blocks apart, some milliseconds of walking."""
+MAX_LAID: Final = 1 << 31
+"""Executions of blocks that are walked to lay waypoints before anybody asks, half a minute of work."""
+KEPT_SPANS: Final = 4
+MAX_KEPT_BYTES: Final = 64 << 20
+"""What the open calls of all waypoints may take; behind that no more are left."""
+
+_NO_BLOCKS: Final = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class _Waypoint:
+    """So many executions and instructions behind an entry a walk was in `state`, whose blocks are left out, and in
+    front of event number `event` of the path."""
+
+    executions: int
+    instructions: int
+    state: PathState
+    event: int
+
+
+class WaypointPath(ThreadPath):
+    """A thread's path with waypoints. Not for two threads at once."""
+
+    def __init__(self, trace: Trace, row: dict[str, Any], code: ProcessCode) -> None:
+        super().__init__(trace, row, code)
+        self._waypoints: dict[tuple[int, int], list[_Waypoint]] = {}
+        self._kept_bytes = 0
+        self._spans: OrderedDict[tuple[int, int], tuple[PathSpan, tuple[bytes, bytes]]] = OrderedDict()
+
+    def visit(self, execution: int) -> tuple[Entry, StretchWalk, PathPlace]:
+        """A walk at a place, or as near in front of it as the path is known; the entry it came by, and the place."""
+        return self._go_to(execution=execution)
+
+    def lay_waypoints(self) -> Iterator[None]:
+        """Walk along the path and leave waypoints, as far as MAX_LAID; after each some other use may be made of it."""
+        borders = [*self.stretches.file.places["block_executions"].tolist(), self.block_executions]
+        at = 0
+        for border in borders:
+            while at < min(border, MAX_LAID):
+                at = min(at + 2 * STEP_EXECUTIONS, border)
+                self.visit(max(at - 1, 0))
+                yield
+
+    def find_event_place(self, number: int, event: int) -> PathPlace:
+        """The place of event number `event` of stretch `number`: in front of the block that it is told of."""
+        record = self.stretches.events(number)[event]
+        entries = self.stretches.entries(number)
+        behind = [entry for entry in entries[1:] if self._begins_behind(entry, record)]
+        entry = entries[len(entries) - len(behind) - 1]
+        span, streams = self._span(entry)
+        waypoints = self._waypoints.get((entry.number, entry.part), [])
+        passed = [point for point in waypoints if _is_in_front(point.state, record)]
+        executions = instructions = 0
+        if passed:
+            span, streams = self.stretches.span_behind(span, streams, passed[-1].state, passed[-1].event)
+            executions, instructions = passed[-1].executions, passed[-1].instructions
+        records = self.stretches.file.read_events(span.event_start, span.event_end)
+        first = self._first_event(number)
+        records = records[: max(first + event - span.event_start, 0)]
+        walk = self.stretches.open_span(replace(span, end_head=record), streams, records)
+        skipped = walk.advance(MOST, MOST)
+        return PathPlace(entry.executions + executions + skipped[1], entry.instructions + instructions + skipped[0])
+
+    def time_of(self, entry: Entry, walk: StretchWalk) -> int:
+        """What `time_at` says of where a walk is that `visit` gave."""
+        return self._time_of(entry, walk)
+
+    def _begins_behind(self, entry: Entry, record: np.void) -> bool:
+        position = self._span(entry)[0].position
+        told = (int(record["surprise_bytes"]), int(record["decisions"]))
+        return (position.surprise_bytes, position.decisions) > told
+
+    def _first_event(self, number: int) -> int:
+        return int(self.stretches.file.places[number - 1]["events"]) if number else 0
+
+    def _go_to(
+        self, *, execution: int | None = None, instruction: int | None = None
+    ) -> tuple[Entry, StretchWalk, PathPlace]:
+        if execution is None:
+            return super()._go_to(execution=execution, instruction=instruction)
+        wanted = max(execution, 0)
+        number = int(np.searchsorted(self.stretches.file.places["block_executions"], wanted, "right"))
+        first, *others = self.stretches.entries(number)
+        entry = next((one for one in reversed(others) if one.executions <= wanted), first)
+        span, streams = self._span(entry)
+        waypoints = self._waypoints.setdefault((entry.number, entry.part), [])
+        at = bisect_right(waypoints, wanted - entry.executions, key=attrgetter("executions"))
+        executions = instructions = 0
+        if at:
+            point = waypoints[at - 1]
+            executions, instructions = point.executions, point.instructions
+            span, streams = self.stretches.span_behind(span, streams, point.state, point.event)
+        walk = StretchWalk(self.code, self.stretches.open_span(span, streams))
+        while True:
+            left = max(wanted - entry.executions - executions, 0)
+            # Also if nothing is left: what happens in front of the next block is taken in.
+            skipped = walk.skip(MOST, min(left, STEP_EXECUTIONS))
+            instructions, executions = instructions + skipped[0], executions + skipped[1]
+            if left <= STEP_EXECUTIONS or walk.stop != Stop.ASKED:
+                break
+            state = walk.state()
+            event = self.stretches.find_event(span, state.n_events)
+            self._leave(waypoints, _Waypoint(executions, instructions, state, event))
+        return entry, walk, PathPlace(entry.executions + executions, entry.instructions + instructions)
+
+    def _leave(self, waypoints: list[_Waypoint], point: _Waypoint) -> None:
+        near = bisect_right(waypoints, point.executions, key=attrgetter("executions"))
+        is_known = near > 0 and waypoints[near - 1].executions == point.executions
+        size_bytes = point.state.addresses.nbytes + point.state.numbers.nbytes
+        if is_known or self._kept_bytes + size_bytes > MAX_KEPT_BYTES:
+            return
+        self._kept_bytes += size_bytes
+        insort(waypoints, replace(point, state=replace(point.state, blocks=_NO_BLOCKS)), key=attrgetter("executions"))
+
+    def _span(self, entry: Entry) -> tuple[PathSpan, tuple[bytes, bytes]]:
+        key = (entry.number, entry.part)
+        if key not in self._spans:
+            self._spans[key] = self.stretches.span_of(entry)
+            while len(self._spans) > KEPT_SPANS:
+                self._spans.popitem(last=False)
+        self._spans.move_to_end(key)
+        return self._spans[key]
+
+
+def _is_in_front(state: PathState, record: np.void) -> bool:
+    """Whether a walk was in front of where an event is told of; where only symbols tell it is not said."""
+    position = state.position
+    reached = (position.surprise_bytes, position.decisions)
+    return reached < (int(record["surprise_bytes"]), int(record["decisions"]))

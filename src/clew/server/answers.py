@@ -1,0 +1,99 @@
+"""What can be asked of a trace, and who answers it: a table of paths and functions of a request's query.
+
+Runs in the controller. An answer is a container of typed arrays, or an object that goes as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from clew.server.code import (
+    answer_function_code,
+    answer_function_lines,
+    answer_listing,
+    answer_listing_lines,
+    answer_references,
+    encode_listing_index,
+)
+from clew.server.graph_arrays import encode_blocks, encode_counts, encode_functions, encode_thread_functions
+from clew.server.query import Query
+from clew.server.replay_answers import (
+    answer_events,
+    answer_replay,
+    answer_seek,
+    encode_frames,
+    encode_path,
+    encode_timeline,
+)
+from clew.server.search import search
+from clew.server.summary import summarize
+
+__all__ = ["ANSWERS", "Answer"]
+
+Answer = Callable[[Query], bytes | dict[str, Any]]
+
+_PROCESS: Final = "/processes/{process:int}"
+_THREAD: Final = _PROCESS + "/threads/{tid:int}"
+
+ANSWERS: Final[dict[str, Answer]] = {
+    "": lambda query: summarize(query.served),
+    f"{_PROCESS}/functions": lambda query: encode_functions(query.served, query.process_id),
+    f"{_PROCESS}/blocks": lambda query: encode_blocks(query.served, query.process_id, query.functions()),
+    f"{_PROCESS}/counts": lambda query: encode_counts(
+        query.served,
+        query.process_id,
+        query.threads(),
+        has_blocks=query.flag("blocks"),
+        has_owners=query.flag("owners"),
+    ),
+    f"{_PROCESS}/functions/{{function:int}}": lambda query: answer_function_code(
+        query.served, query.process_id, int(query.path["function"]), query.threads()
+    ),
+    f"{_PROCESS}/functions/{{function:int}}/lines": lambda query: answer_function_lines(
+        query.served, query.process_id, int(query.path["function"])
+    ),
+    f"{_PROCESS}/listing-index": lambda query: encode_listing_index(query.served, query.process_id),
+    f"{_PROCESS}/listing": lambda query: answer_listing(
+        query.served, query.process_id, query.number("start"), query.number("count"), query.threads()
+    ),
+    f"{_PROCESS}/listing/lines": lambda query: answer_listing_lines(
+        query.served, query.process_id, query.number("start"), query.number("count")
+    ),
+    f"{_PROCESS}/references": lambda query: answer_references(
+        query.served, query.process_id, query.number("block"), query.threads()
+    ),
+    f"{_PROCESS}/thread-functions": lambda query: encode_thread_functions(query.served, query.process_id),
+    f"{_PROCESS}/search": lambda query: search(
+        query.served, query.process_id, query.word("by"), query.word("query"), query.number("limit", 200)
+    ),
+    f"{_PROCESS}/timeline": lambda query: encode_timeline(
+        query.served,
+        query.process_id,
+        query.number("from") if "from" in query.words() else None,
+        query.number("to") if "to" in query.words() else None,
+        query.number("bins", 1000),
+        query.threads(),
+    ),
+    f"{_PROCESS}/events": lambda query: answer_events(
+        query.served, query.process_id, query.number("from"), query.number("to")
+    ),
+    f"{_THREAD}/replay": lambda query: answer_replay(
+        query.served, query.process_id, query.tid, query.number("position", 0)
+    ),
+    f"{_THREAD}/seek": lambda query: answer_seek(
+        query.served, query.process_id, query.tid, query.words(), query.number("position", 0)
+    ),
+    f"{_THREAD}/path": lambda query: encode_path(
+        query.served, query.process_id, query.tid, query.number("start"), query.number("count")
+    ),
+    f"{_THREAD}/frames": lambda query: encode_frames(
+        query.served,
+        query.process_id,
+        query.tid,
+        query.number("start"),
+        query.number("stride"),
+        query.number("frames"),
+    ),
+}
+"""What can be asked of a trace, by the path behind its number."""

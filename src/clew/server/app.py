@@ -1,0 +1,68 @@
+"""The server as an application: its routes, who may ask, and how errors are told.
+
+Runs in the controller. Answers are made in threads, since they read files and count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from clew.errors import ClewError, UsageError
+from clew.server.answers import ANSWERS, Answer
+from clew.server.container import MEDIA_TYPE
+from clew.server.query import Query
+from clew.server.security import Guard, HostNames
+from clew.server.served_trace import ServedTrace
+from clew.server.summary import list_traces
+
+__all__ = ["PAGE_DIRECTORY", "make_app"]
+
+PAGE_DIRECTORY: Final = Path(__file__).resolve().parent.parent / "_page"
+
+
+def make_app(served: Sequence[ServedTrace], token: str, hosts: HostNames, page: Path = PAGE_DIRECTORY) -> Starlette:
+    """The application that serves `served`, to requests for `hosts` that know `token`."""
+
+    async def answer(make: Answer, request: Request) -> Response:
+        def work() -> Response:
+            result = make(Query(request, served))
+            if isinstance(result, bytes):
+                return Response(result, media_type=MEDIA_TYPE)
+            return JSONResponse(result)
+
+        return await run_in_threadpool(work)
+
+    async def answer_traces(_request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(list_traces, served))
+
+    routes = [
+        Route("/api/traces", answer_traces),
+        *(Route(f"/api/traces/{{trace:int}}{path}", partial(answer, make)) for path, make in ANSWERS.items()),
+        # Behind all others: the page, and for whatever else there is not a 404.
+        Mount("/", StaticFiles(directory=page, html=True, check_dir=False)),
+    ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, token=token, hosts=hosts)],
+        exception_handlers={ClewError: _tell_error, Exception: _tell_failure},
+    )
+
+
+async def _tell_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, ClewError)
+    return JSONResponse({"error": error.message}, status_code=400 if isinstance(error, UsageError) else 422)
+
+
+async def _tell_failure(_request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": f"internal error: {type(error).__name__}, please report it"}, status_code=500)

@@ -1,0 +1,91 @@
+"""What a request asks of one process of one trace, checked: numbers, words, threads, ranges of functions.
+
+Runs in the controller. Nothing is known here of answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.requests import Request
+
+from clew.errors import UsageError
+from clew.server.served_trace import ServedTrace
+
+__all__ = ["Query"]
+
+_MAX_THREADS: Final = 8192
+_MAX_THREAD_ID: Final = 1 << 31
+
+
+class Query:
+    """What a request asks of one process of one trace. Methods raise UsageError for words that mean nothing."""
+
+    def __init__(self, request: Request, served: Sequence[ServedTrace]) -> None:
+        index = int(request.path_params["trace"])
+        if not 0 <= index < len(served):
+            raise UsageError(f"no trace {index}: there are {len(served)}")
+        self.served = served[index]
+        self.path = request.path_params
+        self._words = request.query_params
+
+    @property
+    def process_id(self) -> int:
+        return int(self.path["process"])
+
+    @property
+    def tid(self) -> int:
+        return int(self.path["tid"])
+
+    def words(self) -> dict[str, str]:
+        """All words, each at most 100 characters of it."""
+        return {name: text[:100] for name, text in self._words.items()}
+
+    def word(self, name: str, default: str = "") -> str:
+        """A word, at most 1,000 characters of it."""
+        return self._words.get(name, default)[:1000]
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """An integer, decimal or, with 0x, hexadecimal."""
+        text = self._words.get(name)
+        if text is None:
+            if default is None:
+                raise UsageError(f"{name} is missing")
+            return default
+        try:
+            return int(text, 0)
+        except ValueError:
+            raise UsageError(f"{name}: {text[:40]!r} is no number") from None
+
+    def flag(self, name: str) -> bool:
+        """Whether something is asked for."""
+        return self._words.get(name) in ("1", "true")
+
+    def threads(self) -> list[int] | None:
+        """Ids of threads, None for all."""
+        text = self._words.get("threads")
+        if text is None or text == "all":
+            return None
+        try:
+            found = [int(word) for word in text.split(",") if word]
+        except ValueError:
+            raise UsageError(f"threads: {text[:40]!r} is no list of numbers") from None
+        if len(found) > _MAX_THREADS:
+            raise UsageError(f"threads: more than {_MAX_THREADS}")
+        if not all(0 <= thread < _MAX_THREAD_ID for thread in found):
+            raise UsageError(f"threads: ids are below {_MAX_THREAD_ID}")
+        return found
+
+    def functions(self) -> tuple[int, int] | None:
+        """A range of functions, `first-last`, the last not in it; None for all."""
+        text = self._words.get("functions")
+        if text is None:
+            return None
+        first, _, last = text.partition("-")
+        if not first.isdecimal() or not last.isdecimal():
+            raise UsageError(f"functions: {text[:40]!r} is no range")
+        n = self.served.graph(self.process_id).n_functions
+        if not 0 <= int(first) <= int(last) <= n:
+            raise UsageError(f"functions: there are {n}")
+        return int(first), int(last)

@@ -1,0 +1,133 @@
+"""The traces that the viewer's tests look at: recorded ones and made up ones, made once and kept in build/web-fixtures.
+
+Runs on the machine that tests. Each is in a folder named after a hash of all that it is made with, so that a change of
+the recorder or of the maker makes it anew; several test processes may ask at the same time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from tests.e2e.runs import ROOT, record
+from tests.web.made_up_trace import write_made_up_trace
+
+__all__ = ["HOSTILE_NAMES", "HOSTILE_TITLE", "find_trace"]
+
+FOLDER: Final = ROOT / "build/web-fixtures"
+_HERE: Final = Path(__file__).resolve().parent
+_SHAPES: Final = _HERE / "programs/shapes.c"
+_RECORDER: Final = tuple(ROOT / "src/clew" / part for part in ("process", "protocol", "recording", "store", "_runtime"))
+_MAKER: Final = (_HERE / "made_up_trace.py", ROOT / "src/clew/store")
+
+HOSTILE_NAMES: Final = (
+    "main",
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(2)</script>",
+    '"><svg onload=alert(3)>',
+    "javascript:alert(4)",
+    "\u202egpj.exe\u2066 right to left",
+    "two\nlines\r\n",
+    "with\0nul",
+    "\x1b[31mred\x07",
+    "long_" + 3_000 * "x",
+    "__proto__",
+    "constructor",
+    "",
+    "\ufeff\u200b\u00ad",
+    "{{7*7}}${7*7}%s%n",
+    "\U0001f9f5 e\u0301\u0302\u0303",
+)
+"""Symbols as a program may have them."""
+
+HOSTILE_TITLE: Final = "<img src=y onerror=alert(5)>"
+"""What a program may call itself and its threads."""
+
+
+def find_trace(name: str) -> Path:
+    """The trace of that name, which is made first if it is not there."""
+    make, sources = _MAKERS[name]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    place = FOLDER / f"{name}-{_fingerprint(sources)}"
+    trace = place / f"{name}.clew"
+    with (FOLDER / f".{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "done").exists():
+            for old in FOLDER.glob(f"{name}-????????????????"):
+                shutil.rmtree(old)
+            place.mkdir()
+            make(trace)
+            (place / "done").touch()
+    return trace
+
+
+@cache
+def _fingerprint(sources: tuple[Path, ...]) -> str:
+    digest = hashlib.sha256()
+    for path in (Path(__file__), *_iter_files(sources)):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _iter_files(sources: Iterable[Path]) -> Iterable[Path]:
+    for source in sources:
+        found = sorted(source.rglob("*")) if source.is_dir() else [source]
+        yield from (path for path in found if path.is_file() and path.suffix != ".pyc")
+
+
+def _record_shapes(mode: str) -> Callable[[Path], None]:
+    def make(trace: Path) -> None:
+        program = trace.with_name("shapes")
+        flags = ["-O1", "-fno-inline", "-pthread", "-Wall", "-Wextra", "-Werror"]
+        subprocess.run(["gcc", *flags, "-o", program, _SHAPES], check=True)
+        _record([program], trace, mode)
+
+    return make
+
+
+def _record_gzip(trace: Path) -> None:
+    text = trace.with_name("text")
+    text.write_bytes(b"".join(b"line %d of %d\n" % (number, number * number) for number in range(2000)))
+    _record(["gzip", "-9kf", text], trace, "full")
+
+
+def _record(command: list[str | Path], trace: Path, mode: str) -> None:
+    done = record(command, trace, "--mode", mode)
+    if done.status != 0:
+        raise RuntimeError(f"{command} could not be recorded: {done.stderr.decode(errors='replace')}")
+
+
+def _make_up(n_blocks: int, n_threads: int = 1, **more: Any) -> Callable[[Path], None]:
+    def make(trace: Path) -> None:
+        write_made_up_trace(trace, n_blocks, n_threads=n_threads, **more)
+
+    return make
+
+
+def _damage(trace: Path) -> None:
+    """A trace whose manifest can be read, and whose blocks can not."""
+    write_made_up_trace(trace, 300)
+    part = trace / "blocks/part-00000.parquet"
+    os.truncate(part, part.stat().st_size // 2)
+
+
+_MAKERS: Final[dict[str, tuple[Callable[[Path], None], tuple[Path, ...]]]] = {
+    **{
+        f"shapes-{mode}": (_record_shapes(mode), (_SHAPES, *_RECORDER))
+        for mode in ("full", "counts", "region", "coverage")
+    },
+    "gzip": (_record_gzip, _RECORDER),
+    "small": (_make_up(10_000, 4), _MAKER),
+    "large": (_make_up(100_000, 4), _MAKER),
+    "huge": (_make_up(1_000_000), _MAKER),
+    "hostile": (_make_up(600, names=HOSTILE_NAMES, title=HOSTILE_TITLE), _MAKER),
+    "damaged": (_damage, _MAKER),
+}
+"""What makes each trace, and the files that what is made depends on."""
