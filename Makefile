@@ -1,11 +1,12 @@
-# Everything is done from here: `make help` lists the commands. Needs Python 3.11 or newer, gcc and cargo.
+# Everything is done from here: `make help` lists the commands. Needs Python 3.11 or newer, gcc, cargo and npm.
 
 SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 
-JOBS ?= 2
+# One more than processors: a third of the time of the tests is waiting, for programs that run for a while.
+JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 FUZZ_SECONDS ?= 600
 CODEC_FUZZ_FACTOR ?= 1000
 VENV := .venv
@@ -15,16 +16,21 @@ CODEC := src/clew/_runtime/libclew-pathcodec.so
 CODEC_SOURCES := $(shell find pathcodec -path pathcodec/target -prune -o -type f -print)
 # The runtime links the codec's rules.
 RUNTIME_SOURCES := $(shell find runtime -path runtime/target -prune -o -type f -print) $(CODEC_SOURCES)
-PROTOCOL := runtime/src/protocol.rs src/clew/protocol/_constants.py src/clew/protocol/_generated.py docs/format/protocol.md
+PAGE := src/clew/_page/index.html
+PAGE_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 DEMO := build/demo
+
+# What pytest ends with where PYTEST leaves none of the tests.
+NOTHING_CHOSEN := 5
 
 # Files whose times say what is up to date.
 REQUIREMENTS := $(VENV)/.requirements
 INSTALLED := $(VENV)/.installed
+MODULES := web/node_modules/.installed
 PEERS_VENV := build/peers-venv
 PEERS := $(PEERS_VENV)/.installed
 
-.PHONY: help demo test test-python test-rust test-runtime test-pathcodec check check-python check-types check-floors check-rust check-generated \
+.PHONY: help demo test test-python test-rust test-runtime test-pathcodec test-web test-web-units screenshots check check-python check-web check-types check-floors check-rust check-generated \
         check-image check-sources generate build wheel bench bench-quick bench-peers bench-compare \
         bench-baseline stress fuzz clean
 
@@ -46,12 +52,20 @@ $(CODEC): $(CODEC_SOURCES) hatch_build.py | $(REQUIREMENTS)
 	$(PYTHON) hatch_build.py pathcodec
 	@touch $@
 
+$(MODULES): web/package.json web/package-lock.json
+	cd web && npm ci --no-audit --no-fund
+	@touch $@
+
+$(PAGE): $(PAGE_SOURCES) hatch_build.py $(MODULES) | $(REQUIREMENTS)
+	cd web && npm run build
+	@touch $@
+
 # An editable install: the sources are used where they lie, so it is made again only when the package's frame changes.
-$(INSTALLED): pyproject.toml hatch_build.py $(REQUIREMENTS) | $(IMAGE) $(CODEC)
+$(INSTALLED): pyproject.toml hatch_build.py $(REQUIREMENTS) | $(IMAGE) $(CODEC) $(PAGE)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-build: $(INSTALLED) $(IMAGE) $(CODEC) ## make .venv, compile the runtime and the path codec, install clew into .venv
+build: $(INSTALLED) $(IMAGE) $(CODEC) $(PAGE) ## make .venv, compile the runtime and the path codec, build the page, install clew into .venv
 
 wheel: $(REQUIREMENTS) ## build the wheel into dist/
 	$(PYTHON) -m hatchling build -t wheel
@@ -74,10 +88,11 @@ demo: build ## build, record a real program of this machine, print its report
 
 # --------------------------------------------------------------------------------------------------------------- tests
 
-test: test-rust test-python ## run the whole test suite (under 10 minutes)
+test: test-rust test-web-units test-python ## run the whole test suite (about 10 minutes)
 
 test-python: build
-	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal $(PYTEST)
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing" $(PYTEST)
+	$(PYTHON) -m pytest -m "timing and not stress" tests/web $(PYTEST) || [ $$? = $(NOTHING_CHOSEN) ]
 
 test-rust: test-runtime test-pathcodec
 
@@ -87,8 +102,18 @@ test-runtime:
 test-pathcodec:
 	cd pathcodec && cargo test --locked --lib --quiet
 
+test-web-units: $(MODULES)
+	cd web && npm run test
+
+test-web: build test-web-units ## the viewer's tests alone: the page's own, and those in a browser
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing" tests/web $(PYTEST)
+	$(PYTHON) -m pytest -m "timing and not stress" tests/web $(PYTEST) || [ $$? = $(NOTHING_CHOSEN) ]
+
+screenshots: build ## make the pictures of docs/screenshots anew
+	$(PYTHON) -m tests.web.screenshots
+
 stress: build ## whole programs, long runs
-	$(PYTHON) -m pytest -m stress $(PYTEST)
+	CLEW_FORKED=0 $(PYTHON) -m pytest -m stress $(PYTEST)
 
 fuzz: build ## property tests with many more examples; random programs and damage, each for FUZZ_SECONDS
 	$(PYTHON) -m pytest -n $(JOBS) -p checks.fuzz_profile --timeout 3600 tests/unit $(PYTEST)
@@ -101,7 +126,7 @@ fuzz: build ## property tests with many more examples; random programs and damag
 
 # -------------------------------------------------------------------------------------------------------------- checks
 
-check: check-python check-types check-floors check-rust check-generated check-image check-sources ## all static checks
+check: check-python check-types check-floors check-web check-rust check-generated check-image check-sources ## all static checks
 
 check-python: $(REQUIREMENTS)
 	$(VENV)/bin/ruff check .
@@ -113,6 +138,10 @@ check-types: $(REQUIREMENTS)
 check-floors: $(REQUIREMENTS)
 	PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
 	$(PYTHON) -m checks.rust_floors
+	$(PYTHON) -m checks.web_floors
+
+check-web: $(MODULES)
+	cd web && npm run check
 
 check-rust:
 	cd runtime && cargo fmt --check
@@ -155,6 +184,6 @@ $(PEERS): bench/peers/requirements.txt
 # ------------------------------------------------------------------------------------------------------------ clean up
 
 clean: ## remove everything that is built, and .venv
-	rm -rf $(VENV) build dist runtime/target pathcodec/target src/clew/_runtime tests/programs/bin bench/bin bench/work
+	rm -rf $(VENV) build dist runtime/target pathcodec/target src/clew/_runtime src/clew/_page web/node_modules tests/programs/bin bench/bin bench/work
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,8 +1,9 @@
-"""Builds what of clew is Rust, and puts it into the package: the runtime image and the path codec's library.
+"""Builds what of clew is not Python, and puts it into the package: the runtime image, the path codec, the page.
 
-Runs on the build machine only: as hatchling's build hook (wheels, editable installs) and as a command
-(`python hatch_build.py [runtime] [pathcodec]`), which the Makefile uses. It knows cargo's command lines and where the
-files go; what good ones look like is the business of `checks/runtime_image.py` and `checks/codec_library.py`.
+Runs on the build machine only: as hatchling's build hook (wheels, editable installs, source distributions) and as a
+command (`python hatch_build.py [runtime] [pathcodec] [web]`), which the Makefile uses. It knows cargo's and npm's
+command lines and where the files go; what good ones look like is the business of `checks/runtime_image.py` and
+`checks/codec_library.py`. A source distribution brings the page built, so that a wheel made of it needs no npm.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any, NamedTuple
 from hatchling.builders.config import BuilderConfig
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+PAGE_SOURCES = "web"
+PAGE = Path("src/clew/_page")
 WHEEL_TAG = "py3-none-manylinux_2_17_x86_64"
 
 
@@ -52,15 +55,15 @@ CODEC = Crate(
 CRATES = (RUNTIME, CODEC)
 
 
-class CrateBuildError(Exception):
-    """A crate could not be built; the message says what is missing."""
+class BuildError(Exception):
+    """A part could not be built; the message says what is missing."""
 
 
 def find_cargo() -> str:
-    """The path of cargo: on PATH, or where rustup puts it. Raises CrateBuildError when there is none."""
+    """The path of cargo: on PATH, or where rustup puts it. Raises BuildError when there is none."""
     cargo = shutil.which("cargo") or shutil.which("cargo", path=str(Path.home() / ".cargo" / "bin"))
     if cargo is None:
-        raise CrateBuildError("building clew needs cargo (stable Rust): see https://rustup.rs")
+        raise BuildError("building clew needs cargo (stable Rust): see https://rustup.rs")
     return cargo
 
 
@@ -71,10 +74,10 @@ def build_crate(crate: Crate, root: Path) -> Path:
     """
     folder = root / crate.folder
     if not (folder / "Cargo.toml").is_file():
-        raise CrateBuildError(f"no sources at {folder}")
+        raise BuildError(f"no sources at {folder}")
     target = Path(os.environ.get("CARGO_TARGET_DIR") or folder / "target")
     if subprocess.run([find_cargo(), *crate.command], cwd=folder, check=False).returncode != 0:
-        raise CrateBuildError(f"cargo could not build {crate.folder}; its messages are above")
+        raise BuildError(f"cargo could not build {crate.folder}; its messages are above")
     built = folder / target / "release" / crate.product
     path = root / crate.package_path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,12 +91,42 @@ def build_crate(crate: Crate, root: Path) -> Path:
     return path
 
 
-class CrateBuildHook(BuildHookInterface[BuilderConfig]):
-    """Compiles the crates before a wheel or an editable install is made."""
+def build_page(root: Path) -> Path:
+    """Build the viewer's page below `root` into the package, and return where it is.
+
+    Where there are no sources of it, as in a source distribution, the page that is there already is the one.
+    """
+    folder, page = root / PAGE_SOURCES, root / PAGE
+    if not (folder / "package.json").is_file():
+        if not (page / "index.html").is_file():
+            raise BuildError(f"no sources at {folder}, and no page at {page}")
+        return page
+    npm = shutil.which("npm")
+    if npm is None:
+        raise BuildError("building the viewer's page needs npm (Node.js 20 or newer): see https://nodejs.org")
+    # What a build leaves may be seen half made: it is made beside the page, which is exchanged then.
+    partial = page.with_name(f"{page.name}.{os.getpid()}")
+    environment = os.environ | {"CLEW_PAGE_DIRECTORY": str(partial.resolve())}
+    try:
+        for command in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
+            if subprocess.run([npm, *command], cwd=folder, env=environment, check=False).returncode != 0:
+                raise BuildError(f"npm {command[0]} failed in {folder}; its messages are above")
+        shutil.rmtree(page, ignore_errors=True)
+        partial.rename(page)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return page
+
+
+class PartsBuildHook(BuildHookInterface[BuilderConfig]):
+    """Builds the crates and the page before a wheel or an editable install is made, the page before an sdist."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        # An editable install uses what lies in the package, which the Makefile keeps up to date.
+        if self.target_name == "sdist" or version != "editable":
+            build_page(Path(self.root))
         if self.target_name != "wheel":
             return
         for crate in CRATES:
@@ -103,16 +136,18 @@ class CrateBuildHook(BuildHookInterface[BuilderConfig]):
 
 
 def main(names: list[str]) -> int:
-    """Build the crates named, or all; return the exit status."""
-    unknown = set(names) - {crate.folder for crate in CRATES}
+    """Build the parts named by their folders, or all; return the exit status."""
+    unknown = set(names) - {PAGE_SOURCES, *(crate.folder for crate in CRATES)}
     if unknown:
-        print(f"hatch_build.py: no crate {', '.join(sorted(unknown))}", file=sys.stderr)
+        print(f"hatch_build.py: no part {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
     try:
+        if not names or PAGE_SOURCES in names:
+            print(build_page(Path(__file__).resolve().parent))
         for crate in CRATES:
             if not names or crate.folder in names:
                 print(build_crate(crate, Path(__file__).resolve().parent))
-    except CrateBuildError as error:
+    except BuildError as error:
         print(f"hatch_build.py: {error}", file=sys.stderr)
         return 1
     return 0

@@ -12,15 +12,15 @@ from pathlib import Path
 from checks.violation import Violation, report
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("src", "runtime/src", "pathcodec/src", "checks", "tests", "bench")
-SUFFIXES = frozenset({".py", ".rs"})
+FOLDERS = ("src", "runtime/src", "pathcodec/src", "checks", "tests", "bench", "web/src")
+SUFFIXES = frozenset({".py", ".rs", ".ts", ".tsx", ".css"})
 LONG_LINES = 400
 MAX_LINES = 600
 _GENERATED_MARK = "do not edit"
 
 
 def iter_long_files(root: Path, longer_than: int) -> Iterator[Violation]:
-    """Yield the Python and Rust files below `root` that have more than `longer_than` lines and are not generated."""
+    """Yield the source files below `root` that have more than `longer_than` lines and are not generated."""
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SUFFIXES or not path.is_file():

@@ -1,8 +1,9 @@
-"""The build puts its products in place; cargo is played by a script."""
+"""The build puts its products in place; cargo and npm are played by scripts."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.plugin.utils import load_plugin_from_script
 
 import hatch_build
-from hatch_build import CODEC, CRATES, RUNTIME, CrateBuildError, build_crate
+from hatch_build import CODEC, CRATES, PAGE, RUNTIME, BuildError, build_crate, build_page
 
 ROOT = Path(hatch_build.__file__).parent
 
@@ -77,12 +78,84 @@ def test_what_can_not_be_built_leaves_the_old_file(root: Path) -> None:
     place = build_crate(CODEC, root)
     before = place.read_text()
     (root / "pathcodec/broken").touch()
-    with pytest.raises(CrateBuildError, match="could not build pathcodec"):
+    with pytest.raises(BuildError, match="could not build pathcodec"):
         build_crate(CODEC, root)
     assert place.read_text() == before
 
 
 def test_missing_sources_are_named(root: Path) -> None:
     (root / "pathcodec/Cargo.toml").unlink()
-    with pytest.raises(CrateBuildError, match=r"no sources at .*/pathcodec"):
+    with pytest.raises(BuildError, match=r"no sources at .*/pathcodec"):
         build_crate(CODEC, root)
+
+
+# Notes what it is told, and "builds" a page of one file, or fails at what the file "broken" names.
+NPM = """#!/bin/sh
+echo "$1" >> "$NOTES"
+test "$(cat broken 2>/dev/null)" != "$1" || exit 1
+test "$1" = ci || { mkdir -p "$CLEW_PAGE_DIRECTORY" && echo new > "$CLEW_PAGE_DIRECTORY/index.html"; }
+"""
+
+
+@pytest.fixture
+def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tree with the page's sources and an old page; npm is played by a script."""
+    npm = tmp_path / "bin/npm"
+    npm.parent.mkdir()
+    npm.write_text(NPM)
+    npm.chmod(0o755)
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web/package.json").touch()
+    (tmp_path / PAGE / "assets").mkdir(parents=True)
+    (tmp_path / PAGE / "index.html").write_text("old\n")
+    (tmp_path / PAGE / "assets/old.js").touch()
+    monkeypatch.setenv("NOTES", str(tmp_path / "notes"))
+    monkeypatch.setattr("shutil.which", lambda name: str(npm) if name == "npm" else None)
+    return tmp_path
+
+
+def _built(root: Path) -> dict[str, str]:
+    """Everything that lies in the package."""
+    return {
+        path.relative_to(root / "src").as_posix(): path.read_text()
+        for path in (root / "src").rglob("*")
+        if path.is_file()
+    }
+
+
+def test_the_page_is_installed_exactly_and_then_built(web: Path) -> None:
+    assert build_page(web) == web / PAGE
+    assert (web / "notes").read_text().split() == ["ci", "run"]
+    assert _built(web) == {"clew/_page/index.html": "new\n"}, "and nothing of the old one is left"
+
+
+@pytest.mark.parametrize("step", ["ci", "run"])
+def test_a_page_that_can_not_be_built_leaves_the_old_one(web: Path, step: str) -> None:
+    (web / "web/broken").write_text(step)
+    with pytest.raises(BuildError, match=f"npm {step} failed"):
+        build_page(web)
+    assert _built(web) == {"clew/_page/index.html": "old\n", "clew/_page/assets/old.js": ""}
+
+
+def test_without_the_pages_sources_the_page_that_is_there_is_taken(web: Path) -> None:
+    """As in a source distribution: no npm is asked for."""
+    (web / "web/package.json").unlink()
+    assert build_page(web) == web / PAGE
+    assert not (web / "notes").exists()
+    (web / PAGE / "index.html").unlink()
+    with pytest.raises(BuildError, match="no page at"):
+        build_page(web)
+
+
+def test_without_npm_what_to_install_is_said(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(BuildError, match=r"needs npm .*https://nodejs\.org"):
+        build_page(web)
+
+
+def test_nothing_that_is_built_is_in_git() -> None:
+    places = ["src/clew/_page", "src/clew/_runtime", "web/node_modules", "web/dist", "build", "dist"]
+    git = subprocess.run(["git", "ls-files", *places], cwd=ROOT, capture_output=True, text=True)
+    if git.returncode != 0:
+        pytest.skip(f"not in a git repository: {git.stderr.strip()}")
+    assert git.stdout == ""

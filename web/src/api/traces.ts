@@ -1,0 +1,75 @@
+// What the server tells of traces in JSON: src/clew/server/summary.py.
+import type { ApiClient } from "./client.ts";
+
+export interface TraceName {
+  index: number;
+  name: string;
+  mode: Mode;
+  command: string[];
+  processes: number;
+}
+
+export type Mode = "coverage" | "counts" | "region" | "full";
+
+/** `started` and `ended` are nanoseconds since the recording began; `start_ns` and `end_ns` since 1970, in decimal. */
+interface Times {
+  started: number;
+  ended: number;
+  start_ns: string;
+  end_ns: string;
+}
+
+export interface ThreadSummary extends Times {
+  tid: number;
+  parent_tid: number;
+  name: string;
+  instructions: number;
+  block_executions: number;
+  tags: number;
+  stored_bytes: number;
+  end: "exit" | "killed" | "detached" | "lost";
+  lost_records: number;
+}
+
+export interface ImageSummary {
+  path: string;
+  base: string;
+  size_bytes: number;
+  build_id: string | null;
+  instructions: number;
+  block_executions: number;
+  blocks: number;
+}
+
+export interface ProcessSummary extends Times {
+  process_id: number;
+  pid: number;
+  parent_pid: number;
+  executable: string;
+  command: string[];
+  exit: { code?: number | null; signal?: number };
+  went_on_unfollowed: boolean;
+  threads: ThreadSummary[];
+  images: ImageSummary[];
+}
+
+export interface TraceSummary extends Times {
+  name: string;
+  format: number;
+  command: string[];
+  mode: Mode;
+  clew_version: string;
+  totals: Record<"instructions" | "block_executions" | "blocks" | "edges" | "edge_executions" | "lost_records", number>;
+  losses: Record<string, number>;
+  warnings: string[];
+  stored_bytes: number;
+  processes: ProcessSummary[];
+}
+
+export function fetchTraces(client: ApiClient): Promise<{ clew_version: string; traces: TraceName[] }> {
+  return client.json("traces");
+}
+
+export function fetchSummary(client: ApiClient, trace: number): Promise<TraceSummary> {
+  return client.json(`traces/${trace}`);
+}

@@ -1,0 +1,65 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { formatFragment, parseFragment } from "./address-bar.ts";
+import { INITIAL_STATE, LAYOUTS, MODES, VIEWS, type ViewState } from "./view-state.ts";
+
+const index = fc.nat(999_999_999);
+const indices = fc.array(index, { maxLength: 5 });
+// Cameras are told with six digits.
+const digits = fc.integer({ min: -99999, max: 99999 }).map((n) => n / 1000);
+
+const states: fc.Arbitrary<ViewState> = fc.record({
+  trace: fc.nat(100),
+  process: fc.integer({ min: -1, max: 10000 }),
+  threads: fc.option(fc.array(index, { minLength: 1, maxLength: 5 })),
+  range: fc.option(
+    fc.tuple(fc.nat(10 ** 9), fc.nat(10 ** 6)).map(([start, size]) => [start, start + size + 1] as const),
+  ),
+  cursor: fc.option(fc.record({ thread: index, position: fc.nat(2 ** 31 - 1) })),
+  selection: fc.option(fc.record({ kind: fc.constantFrom("function" as const, "block" as const), index })),
+  filter: fc.record({
+    text: fc.string(),
+    hideStubs: fc.boolean(),
+    hiddenImages: indices,
+    foldedImages: indices,
+    foldedFunctions: indices,
+    foldLoops: fc.boolean(),
+  }),
+  view: fc.constantFrom(...VIEWS),
+  layout: fc.constantFrom(...LAYOUTS),
+  dimensions: fc.constantFrom(2 as const, 3 as const),
+  mode: fc.constantFrom(...MODES),
+  camera: fc.option(
+    fc.record({
+      yaw: digits,
+      pitch: digits,
+      distance: fc.integer({ min: 1, max: 99999 }).map((n) => n / 1000),
+      target: fc.tuple(digits, digits, digits),
+    }),
+  ),
+});
+
+test("what a fragment tells is the state it was made of", () => {
+  fc.assert(
+    fc.property(states, fc.stringMatching(/^[\w-]{1,30}$/), (state, token) => {
+      const found = parseFragment(`#${formatFragment(token, state)}`);
+      expect(found).toEqual({ token, state });
+    }),
+  );
+});
+
+test("of the first state only the token is told", () => {
+  expect(formatFragment("abc", INITIAL_STATE)).toBe("token=abc");
+});
+
+test("any text gives a state", () => {
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      const { state } = parseFragment(text);
+      expect(VIEWS).toContain(state.view);
+    }),
+  );
+  expect(parseFragment("#token=t&view=nowhere&camera=1,2&select=x3&threads=1,b&range=9-2").state).toEqual(
+    INITIAL_STATE,
+  );
+});

@@ -1,0 +1,111 @@
+// What the graph view shows, as signals: the graph as the filter has it, its layout, its colours.
+import { computed, effect, signal } from "@preact/signals";
+import type { LayoutResult } from "../layout/layout.ts";
+import { prepareLayouts, requestLayout } from "../layout/layout-client.ts";
+import { highlights } from "../highlights.ts";
+import { recentBlocks } from "../recent.ts";
+import { blocks, counts, failure, functions, MOST_BLOCKS } from "../session.ts";
+import { dimensions, filter, layout, mode } from "../view-state.ts";
+import { type NodePlaces, nodePlaces } from "./detail.ts";
+import { colorEdges } from "./edge-colors.ts";
+import { type DrawnGraph, foldCounts, foldGraph, type Folding, layoutInput } from "./folding.ts";
+import { colorNodes } from "./node-colors.ts";
+
+/** A layout of a graph that is drawn. */
+export interface PlacedGraph {
+  graph: DrawnGraph;
+  result: LayoutResult;
+  places: NodePlaces;
+  /** Else a better one of the same comes. */
+  isFinal: boolean;
+}
+
+/** The filter without its text, which only dims; as text, so that equal ones are one. */
+const foldingWords = computed(() => {
+  const { hideStubs, hiddenImages, foldedImages, foldedFunctions, foldLoops } = filter.value;
+  return JSON.stringify({ hideStubs, hiddenImages, foldedImages, foldedFunctions, foldLoops });
+});
+
+const filterText = computed(() => filter.value.text);
+
+/** The graph that is drawn; null until all that it needs is loaded. */
+export const drawnGraph = computed<DrawnGraph | null>(() => {
+  const of = functions.value;
+  if (!of || (of.nBlocks <= MOST_BLOCKS && !blocks.value)) {
+    return null;
+  }
+  return foldGraph(of, blocks.value, JSON.parse(foldingWords.value) as Folding);
+});
+
+/** The latest layout, which may be of the graph or the layout before while the next is made. */
+export const placedGraph = signal<PlacedGraph | null>(null);
+
+export const drawnCounts = computed(() => {
+  const graph = drawnGraph.value;
+  const executed = counts.value;
+  return graph && executed && executed.functionInstructions.length === graph.functions.count
+    ? foldCounts(graph, executed)
+    : null;
+});
+
+export const nodeColors = computed(() => {
+  const graph = drawnGraph.value;
+  const drawn = drawnCounts.value;
+  return (
+    graph &&
+    drawn &&
+    colorNodes({
+      graph,
+      counts: drawn,
+      edgeExecutions: counts.value?.edgeExecutions ?? null,
+      mode: mode.value,
+      text: filterText.value,
+      // While the cursor moves only the mode that shows it makes new colours: of the others a ring tells where it is.
+      recent: mode.value === "recency" ? recentBlocks.value : null,
+      highlights: highlights.value,
+    })
+  );
+});
+
+/** The colours of edges between blocks, and of links between functions. */
+export const edgeColors = computed(() => {
+  const graph = drawnGraph.value;
+  const drawn = drawnCounts.value;
+  const ofNodes = nodeColors.value;
+  if (!graph || !drawn || !ofNodes) {
+    return null;
+  }
+  const executions = drawn.edges ?? new Float64Array(0);
+  const edges = drawn.edges ? graph.edges : { ...graph.edges, source: new Int32Array(0), target: new Int32Array(0) };
+  return {
+    edges: colorEdges(edges, executions, mode.value, false, ofNodes.blocks),
+    links: colorEdges(graph.links, drawn.links, mode.value, true, ofNodes.functions),
+  };
+});
+
+/** Ask for a layout whenever what it is made of changes. Returns what ends that. */
+export function followLayout(): () => void {
+  prepareLayouts();
+  return effect(() => {
+    const graph = drawnGraph.value;
+    const [asked, inDimensions] = [layout.value, dimensions.value];
+    const before = placedGraph.peek();
+    if (!graph) {
+      placedGraph.value = null;
+      return undefined;
+    }
+    const isThere = before?.graph === graph && before.isFinal;
+    if (isThere && before.result.layout === asked && before.result.dimensions === inDimensions) {
+      return undefined;
+    }
+    return requestLayout(
+      layoutInput(graph, asked, inDimensions),
+      (result, isFinal) => {
+        placedGraph.value = { graph, result, places: nodePlaces(graph, result), isFinal };
+      },
+      (message) => {
+        failure.value = message;
+      },
+    );
+  });
+}

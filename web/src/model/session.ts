@@ -1,0 +1,203 @@
+// What was loaded of the traces, as signals, and what loads it: views read these and never ask the server for graphs.
+import { batch, computed, effect, signal } from "@preact/signals";
+import { ApiClient, ApiError } from "../api/client.ts";
+import { type Blocks, type Counts, type Functions, fetchBlocks, fetchCounts, fetchFunctions } from "../api/graph.ts";
+import { fetchSummary, fetchTraces, type TraceName, type TraceSummary } from "../api/traces.ts";
+import { formatFragment, parseFragment } from "./address-bar.ts";
+import { update, type ViewState, viewState } from "./view-state.ts";
+
+/** With more blocks than so many the graph stays at the level of functions; a function's own view has its blocks. */
+export const MOST_BLOCKS = 300_000;
+
+const ADDRESS_DELAY_MS = 250;
+
+export const traceNames = signal<TraceName[]>([]);
+export const summary = signal<TraceSummary | null>(null);
+export const functions = signal<Functions | null>(null);
+/** All blocks of the process; null while they are loaded, and where they are more than MOST_BLOCKS. */
+export const blocks = signal<Blocks | null>(null);
+/** Executions by the threads chosen. */
+export const counts = signal<Counts | null>(null);
+/** What could not be done, for the reader; null if nothing. */
+export const failure = signal<string | null>(null);
+/** The status of the answer that told of it: 403 without the token, 422 for a damaged trace, 0 for no answer. */
+export const failureStatus = signal<number | null>(null);
+
+/** The process that is looked at; -1 until the trace is known. */
+export const processId = computed(() => {
+  const known = summary.value;
+  const asked = viewState.value.process;
+  if (!known || known.processes.length === 0) {
+    return -1;
+  }
+  if (known.processes.some((process) => process.process_id === asked)) {
+    return asked;
+  }
+  const work = known.processes.map((process) => process.threads.reduce((sum, thread) => sum + thread.instructions, 0));
+  return known.processes[work.indexOf(Math.max(...work))].process_id;
+});
+
+export const process = computed(
+  () => summary.value?.processes.find((one) => one.process_id === processId.value) ?? null,
+);
+
+let token = "";
+let theClient: ApiClient | null = null;
+
+/** Asks the server. Not before `openSession`. */
+export function client(): ApiClient {
+  if (!theClient) {
+    throw new Error("the session is not open yet");
+  }
+  return theClient;
+}
+
+/** Read the address, load what it tells of, and keep the address as the state is. */
+export function openSession(): void {
+  const first = parseFragment(location.hash);
+  token = first.token;
+  theClient = new ApiClient(token);
+  viewState.value = first.state;
+  keepAddress();
+  const traceIndex = computed(() => viewState.value.trace);
+  const threads = computed(() => viewState.value.threads);
+  run(async () => {
+    traceNames.value = (await fetchTraces(client())).traces;
+  });
+  effect(() => {
+    const trace = traceIndex.value;
+    reset();
+    run(async () => {
+      const found = await fetchSummary(client(), trace);
+      if (traceIndex.peek() === trace) {
+        summary.value = found;
+      }
+    });
+  });
+  let graph: GraphRequest | null = null;
+  effect(() => {
+    const id = processId.value;
+    const chosen = threads.value;
+    if (id < 0) {
+      graph = null;
+      return;
+    }
+    if (graph?.process !== id) {
+      graph = loadGraph(traceIndex.peek(), id);
+    }
+    loadCounts(graph, chosen);
+  });
+}
+
+function reset(): void {
+  batch(() => {
+    summary.value = null;
+    functions.value = null;
+    blocks.value = null;
+    counts.value = null;
+    failure.value = null;
+  });
+}
+
+/** A process whose graph is asked for. */
+interface GraphRequest {
+  trace: number;
+  process: number;
+  functions: Promise<Functions>;
+  /** Whether the summary says that it has few enough blocks, which then need not wait for the functions. */
+  isSmall: boolean;
+}
+
+function loadGraph(trace: number, id: number): GraphRequest {
+  batch(() => {
+    functions.value = null;
+    blocks.value = null;
+    counts.value = null;
+  });
+  const images = process.peek()?.images ?? [];
+  const isSmall = images.reduce((sum, image) => sum + image.blocks, 0) <= MOST_BLOCKS;
+  const asked: GraphRequest = { trace, process: id, functions: fetchFunctions(client(), trace, id), isSmall };
+  const early = isSmall ? fetchBlocks(client(), trace, id) : null;
+  const isWanted = () => viewState.peek().trace === trace && processId.peek() === id;
+  run(async () => {
+    const loaded = await asked.functions;
+    if (isWanted()) {
+      functions.value = loaded;
+    }
+  });
+  run(async () => {
+    const found = await early;
+    const loaded = await asked.functions;
+    if (loaded.nBlocks <= MOST_BLOCKS) {
+      const all = found ?? (await fetchBlocks(client(), trace, id));
+      if (isWanted()) {
+        blocks.value = all;
+      }
+    }
+  });
+  return asked;
+}
+
+function loadCounts(asked: GraphRequest, chosen: readonly number[] | null): void {
+  const { trace, process: id, isSmall } = asked;
+  const isThreaded = (process.peek()?.threads.length ?? 0) > 1;
+  run(async () => {
+    const hasBlocks = isSmall || (await asked.functions).nBlocks <= MOST_BLOCKS;
+    const wanted = { blocks: hasBlocks, owners: hasBlocks && isThreaded };
+    const found = await fetchCounts(client(), trace, id, chosen, wanted);
+    const of = await asked.functions;
+    if (functions.peek() === of && viewState.peek().threads === chosen) {
+      counts.value = found;
+    }
+  });
+}
+
+function run(work: () => Promise<void>): void {
+  work().catch((error: unknown) => {
+    failureStatus.value = error instanceof ApiError ? error.status : null;
+    failure.value = error instanceof Error ? error.message : String(error);
+  });
+}
+
+/** The address follows the state, and a changed address (a link, the way back) the state follows. */
+function keepAddress(): void {
+  let timer = 0;
+  const write = () => {
+    const fragment = `#${formatFragment(token, viewState.peek())}`;
+    if (fragment === location.hash) {
+      return;
+    }
+    const isStep = isOtherPlace(parseFragment(location.hash).state, viewState.peek());
+    if (isStep) {
+      history.pushState(null, "", fragment);
+    } else {
+      history.replaceState(null, "", fragment);
+    }
+  };
+  effect(() => {
+    viewState.value;
+    clearTimeout(timer);
+    timer = window.setTimeout(write, ADDRESS_DELAY_MS);
+  });
+  // Not hashchange, which comes later: between the two the address would be written as the state still was.
+  window.addEventListener("popstate", () => {
+    viewState.value = parseFragment(location.hash).state;
+  });
+}
+
+/** Whether going from one to the other is a step that the way back should undo: another thing looked at, not another angle. */
+function isOtherPlace(from: ViewState, to: ViewState): boolean {
+  const place = (state: ViewState) =>
+    JSON.stringify([state.trace, state.process, state.view, state.layout, state.selection]);
+  return place(from) !== place(to);
+}
+
+/** The address of what is looked at now, to be copied. */
+export function currentLink(): string {
+  return `${location.origin}${location.pathname}#${formatFragment(token, viewState.value)}`;
+}
+
+/** Look at a process of the trace. What was selected in another one means nothing in it. */
+export function showProcess(id: number): void {
+  update({ process: id, threads: null, selection: null, cursor: null, camera: null, range: null });
+}

@@ -1,0 +1,106 @@
+// What is looked at, and how: the one state of the page. It is in the address, so that a copied link shows the same.
+import { computed, signal } from "@preact/signals";
+
+export const VIEWS = ["graph", "function", "listing", "processes"] as const;
+export const LAYOUTS = ["cylinder", "force", "blocks", "circle"] as const;
+export const MODES = ["structure", "heat", "conditionals", "recency", "degree", "thread"] as const;
+
+export type View = (typeof VIEWS)[number];
+export type Layout = (typeof LAYOUTS)[number];
+export type ColorMode = (typeof MODES)[number];
+
+/** A function or a block of the process, by its index. */
+export interface Selection {
+  kind: "function" | "block";
+  index: number;
+}
+
+/** A place in the order in which a thread executed: in front of number `position` of its blocks (full) or tags (region). */
+export interface Cursor {
+  thread: number;
+  position: number;
+}
+
+/** What is left out of the pictures. Images and functions by their indices. */
+export interface Filter {
+  text: string;
+  hideStubs: boolean;
+  hiddenImages: readonly number[];
+  foldedImages: readonly number[];
+  foldedFunctions: readonly number[];
+  foldLoops: boolean;
+}
+
+/** Where the graph is looked at from: angles in radians, `distance` in units of the layout, `target` where to. */
+export interface Camera {
+  yaw: number;
+  pitch: number;
+  distance: number;
+  target: readonly [number, number, number];
+}
+
+export interface ViewState {
+  trace: number;
+  /** A process_id; -1 for the process that executed the most. */
+  process: number;
+  /** Ids of threads; null for all. */
+  threads: readonly number[] | null;
+  /** Nanoseconds since the recording began; null for all of it. */
+  range: readonly [number, number] | null;
+  cursor: Cursor | null;
+  selection: Selection | null;
+  filter: Filter;
+  view: View;
+  layout: Layout;
+  dimensions: 2 | 3;
+  mode: ColorMode;
+  /** null: everything is in the picture. */
+  camera: Camera | null;
+}
+
+export const EMPTY_FILTER: Filter = {
+  text: "",
+  hideStubs: false,
+  hiddenImages: [],
+  foldedImages: [],
+  foldedFunctions: [],
+  foldLoops: false,
+};
+
+export const INITIAL_STATE: ViewState = {
+  trace: 0,
+  process: -1,
+  threads: null,
+  range: null,
+  cursor: null,
+  selection: null,
+  filter: EMPTY_FILTER,
+  view: "graph",
+  layout: "cylinder",
+  dimensions: 3,
+  mode: "heat",
+  camera: null,
+};
+
+/** Read it with `viewState.value`, or one part by the signals below; write it with `update` only. */
+export const viewState = signal<ViewState>(INITIAL_STATE);
+
+/** Change some of the state. */
+export function update(change: Partial<ViewState>): void {
+  viewState.value = { ...viewState.value, ...change };
+}
+
+export function updateFilter(change: Partial<Filter>): void {
+  update({ filter: { ...viewState.value.filter, ...change } });
+}
+
+// Parts of the state as signals of their own: whoever depends on one of them is not told of changes of others.
+export const selection = computed(() => viewState.value.selection);
+export const cursor = computed(() => viewState.value.cursor);
+export const filter = computed(() => viewState.value.filter);
+export const threads = computed(() => viewState.value.threads);
+export const range = computed(() => viewState.value.range);
+export const view = computed(() => viewState.value.view);
+export const layout = computed(() => viewState.value.layout);
+export const dimensions = computed(() => viewState.value.dimensions);
+export const mode = computed(() => viewState.value.mode);

@@ -1,0 +1,318 @@
+// The picture of a function's control flow: moved, enlarged and clicked; with a minimap.
+import { effect, useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { formatInteger, formatShare } from "../../base/format.ts";
+import { newestBlock } from "../../model/flow/flow-follow.ts";
+import type { LaidOutFlow } from "../../model/flow/flow-of-function.ts";
+import { selectedBlock } from "../../model/selected.ts";
+import { prefersReducedMotion, settings } from "../../model/settings.ts";
+import { update } from "../../model/view-state.ts";
+import { centre, fitAll, type FlowCamera, keepInSight, type Size, startAt, zoomAt } from "./flow-camera.ts";
+import { boxAt, type Direction, edgeAt, nearestBox, nextBox } from "./flow-hits.ts";
+import { paintFlow } from "./flow-painter.ts";
+import { readTheme } from "./flow-theme.tsx";
+import { Minimap } from "./minimap.tsx";
+
+const WHEEL_STEP = 0.0015;
+const KEY_ZOOM = 1.3;
+const PAN_STEP = 80;
+const CLICK_REACH = 4;
+const EDGE_REACH = 5;
+const MOVE_MS = 180;
+
+export function FlowCanvas({ of }: { of: LaidOutFlow }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const camera = useSignal<FlowCamera>({ x: 0, y: 0, scale: 1 });
+  const view = useSignal<Size>({ width: 0, height: 0 });
+  const hovered = useSignal<{ edge: number; x: number; y: number } | null>(null);
+  const move = useRef(0);
+  const shownOf = useRef<LaidOutFlow | null>(null);
+  const boxOf = useMemo(() => new Map(of.model.boxes.map((box, index) => [box.block.block, index])), [of]);
+  const geometry = useMemo(() => describeGeometry(of), [of]);
+  const picture = { width: of.layout.width, height: of.layout.height };
+  const look = (to: FlowCamera) => {
+    cancelAnimationFrame(move.current);
+    camera.value = keepInSight(to, picture, view.peek());
+  };
+  const goTo = (box: number) => {
+    const { widths, heights } = of.model.input;
+    const to = centre(
+      { x: of.layout.x[box] + widths[box] / 2, y: of.layout.y[box] + Math.min(heights[box], 200) / 2 },
+      Math.max(camera.peek().scale, 0.6),
+      view.peek(),
+    );
+    glide(camera.peek(), to, look, move);
+  };
+
+  useLayoutEffect(() => {
+    const element = canvas.current!;
+    const measure = () => (view.value = { width: element.clientWidth, height: element.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    measure();
+    return () => observer.disconnect();
+  }, []);
+
+  // A function that was not shown before starts at its entry, or at the block that is selected. What was laid out anew
+  // stays where it was looked at.
+  useLayoutEffect(() => {
+    const before = shownOf.current;
+    shownOf.current = of;
+    const selected = boxOf.get(selectedBlock.peek()) ?? -1;
+    if (before?.model.code.function !== of.model.code.function) {
+      const box = selected >= 0 ? selected : of.model.input.entry;
+      const x = of.layout.x[box] + of.model.input.widths[box] / 2;
+      look(startAt({ x, y: of.layout.y[box] }, picture, view.peek()));
+    } else {
+      const { x, y, scale } = camera.peek();
+      const middle = { x: x + view.peek().width / 2 / scale, y: y + view.peek().height / 2 / scale };
+      const box = selected >= 0 ? selected : nearestBox(before, middle.x, middle.y);
+      const shift = (layout: LaidOutFlow) => layout.layout.x[box] + layout.model.input.widths[box] / 2;
+      look({ x: x + shift(of) - shift(before), y: y + of.layout.y[box] - before.layout.y[box], scale });
+    }
+  }, [of]);
+
+  useEffect(
+    () =>
+      effect(() => {
+        const box = boxOf.get(selectedBlock.value) ?? -1;
+        if (box >= 0 && !isInSight(of, box, camera.peek(), view.peek())) {
+          goTo(box);
+        }
+      }),
+    [of],
+  );
+
+  useEffect(
+    () =>
+      effect(() => {
+        const box = settings.value.followsReplay ? (boxOf.get(newestBlock.value) ?? -1) : -1;
+        if (box >= 0 && !isInSight(of, box, camera.peek(), view.peek())) {
+          goTo(box);
+        }
+      }),
+    [of],
+  );
+
+  useEffect(() => {
+    let frame = 0;
+    const stop = effect(() => {
+      settings.value.theme;
+      const marks = {
+        selected: boxOf.get(selectedBlock.value) ?? -1,
+        recent: boxOf.get(newestBlock.value) ?? -1,
+        hoveredEdge: hovered.value?.edge ?? -1,
+      };
+      const [at, size] = [camera.value, view.value];
+      cancelAnimationFrame(frame);
+      frame = requestAnimationFrame(() => {
+        const element = canvas.current;
+        const context = element?.getContext("2d");
+        if (element && context && size.width > 0) {
+          const ratio = devicePixelRatio || 1;
+          element.width = Math.round(size.width * ratio);
+          element.height = Math.round(size.height * ratio);
+          paintFlow(context, of, at, size, ratio, readTheme(element), marks);
+          element.dataset.scale = String(at.scale);
+          element.dataset.x = String(at.x);
+          element.dataset.y = String(at.y);
+          element.dataset.selected = String(marks.selected);
+          element.dataset.newest = String(marks.recent);
+        }
+      });
+    });
+    return () => {
+      stop();
+      cancelAnimationFrame(frame);
+    };
+  }, [of]);
+
+  const select = (box: number) => update({ selection: { kind: "block", index: of.model.boxes[box].block.block } });
+  const point = (event: MouseEvent) => {
+    const at = camera.peek();
+    return { x: at.x + event.offsetX / at.scale, y: at.y + event.offsetY / at.scale };
+  };
+  const onPointerDown = (event: PointerEvent) => {
+    if (event.button !== 0) {
+      return;
+    }
+    const element = event.currentTarget as HTMLCanvasElement;
+    element.setPointerCapture(event.pointerId);
+    const [start, startX, startY] = [camera.peek(), event.clientX, event.clientY];
+    const at = point(event);
+    let isClick = true;
+    const onMove = (next: PointerEvent) => {
+      const [dx, dy] = [next.clientX - startX, next.clientY - startY];
+      isClick &&= Math.hypot(dx, dy) < CLICK_REACH;
+      if (!isClick) {
+        look({ ...start, x: start.x - dx / start.scale, y: start.y - dy / start.scale });
+      }
+    };
+    const onUp = () => {
+      element.removeEventListener("pointermove", onMove);
+      const box = isClick ? boxAt(of, at.x, at.y) : -1;
+      if (box >= 0) {
+        select(box);
+      }
+    };
+    element.addEventListener("pointermove", onMove);
+    element.addEventListener("pointerup", onUp, { once: true });
+    element.addEventListener("pointercancel", () => element.removeEventListener("pointermove", onMove), { once: true });
+  };
+  const onHover = (event: PointerEvent) => {
+    const at = point(event);
+    const edge = boxAt(of, at.x, at.y) >= 0 ? -1 : edgeAt(of, at.x, at.y, EDGE_REACH / camera.peek().scale);
+    hovered.value = edge >= 0 ? { edge, x: event.offsetX, y: event.offsetY } : null;
+  };
+  const openCall = (box: number) => {
+    const to = of.model.boxes[box].lines.at(-1)?.leadsTo ?? -1;
+    if (to >= 0) {
+      update({ selection: { kind: "function", index: to } });
+    }
+  };
+  const zoom = (factor: number, at = { x: view.peek().width / 2, y: view.peek().height / 2 }) =>
+    look(zoomAt(camera.peek(), factor, at));
+  const fit = () => glide(camera.peek(), fitAll(picture, view.peek()), look, move);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const selected = boxOf.get(selectedBlock.peek()) ?? -1;
+    const { x, y, scale } = camera.peek();
+    const way = event.key.startsWith("Arrow") ? (event.key.slice(5).toLowerCase() as Direction) : null;
+    if (way && event.shiftKey) {
+      const step = PAN_STEP / scale;
+      const [dx, dy] = { up: [0, -step], down: [0, step], left: [-step, 0], right: [step, 0] }[way];
+      look({ x: x + dx, y: y + dy, scale });
+    } else if (way) {
+      select(selected < 0 ? of.model.input.entry : nextBox(of, selected, way));
+    } else if (event.key === "+" || event.key === "=") {
+      zoom(KEY_ZOOM);
+    } else if (event.key === "-") {
+      zoom(1 / KEY_ZOOM);
+    } else if (event.key === "0" || event.key === "f") {
+      fit();
+    } else if (event.key === "Home") {
+      select(of.model.input.entry);
+    } else if (event.key === "Enter" && selected >= 0) {
+      openCall(selected);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  useEffect(() => {
+    // Not passive: else the page itself would be enlarged.
+    const element = canvas.current!;
+    const onWheel = (event: WheelEvent) => {
+      event.preventDefault();
+      const unit = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 30 : 1;
+      zoom(Math.exp(-event.deltaY * unit * WHEEL_STEP), { x: event.offsetX, y: event.offsetY });
+    };
+    element.addEventListener("wheel", onWheel, { passive: false });
+    return () => element.removeEventListener("wheel", onWheel);
+  }, [of]);
+
+  return (
+    <div class="flow-picture">
+      <canvas
+        ref={canvas}
+        class="flow-canvas"
+        role="application"
+        tabIndex={0}
+        aria-label={`Control flow of ${of.model.code.name}: ${of.model.boxes.length} blocks. Arrows go from block to block, Enter into what it calls, + and - enlarge, 0 shows all. The table of blocks has the same.`}
+        data-flow-canvas
+        data-layout-ms={of.layoutMs.toFixed(1)}
+        onPointerDown={onPointerDown}
+        onPointerMove={onHover}
+        onPointerLeave={() => (hovered.value = null)}
+        onDblClick={(event) => {
+          const at = point(event);
+          const box = boxAt(of, at.x, at.y);
+          if (box >= 0) {
+            openCall(box);
+          }
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <div hidden data-flow-geometry={geometry} />
+      {hovered.value && <EdgeTip of={of} {...hovered.value} />}
+      <div class="flow-zoom">
+        <button type="button" aria-label="Larger" title="Larger (+)" onClick={() => zoom(KEY_ZOOM)}>
+          +
+        </button>
+        <button type="button" aria-label="Smaller" title="Smaller (-)" onClick={() => zoom(1 / KEY_ZOOM)}>
+          −
+        </button>
+        <button type="button" title="Show all of it (0)" onClick={fit}>
+          Fit
+        </button>
+      </div>
+      <Minimap of={of} camera={camera} view={view} onLook={look} />
+    </div>
+  );
+}
+
+function EdgeTip({ of, edge, x, y }: { of: LaidOutFlow; edge: number; x: number; y: number }) {
+  const { source, target, kinds, executions, share } = of.model.edges[edge];
+  const address = (box: number) => of.model.boxes[box].block.address;
+  return (
+    <div class="flow-tip" role="tooltip" style={{ left: `${x + 14}px`, top: `${y + 14}px` }}>
+      <span class="mono">
+        {address(source)} → {address(target)}
+      </span>
+      <span>
+        {kinds.join(", ").replaceAll("_", " ")} ×{formatInteger(executions)} ({formatShare(share, 1)})
+      </span>
+    </div>
+  );
+}
+
+/** Where everything is, for who can't see the picture and for tests: boxes and edges in units of the picture. */
+function describeGeometry(of: LaidOutFlow): string {
+  const { layout, model } = of;
+  return JSON.stringify({
+    width: layout.width,
+    height: layout.height,
+    boxes: model.boxes.map((box, index) => ({
+      block: box.block.block,
+      x: layout.x[index],
+      y: layout.y[index],
+      width: model.input.widths[index],
+      height: model.input.heights[index],
+    })),
+    edges: model.edges.map((edge, index) => ({
+      source: model.boxes[edge.source].block.block,
+      target: model.boxes[edge.target].block.block,
+      kind: edge.kinds.join(","),
+      executions: edge.executions,
+      points: Array.from(layout.points.subarray(2 * layout.first[index], 2 * layout.first[index + 1])),
+    })),
+  });
+}
+
+function isInSight(of: LaidOutFlow, box: number, camera: FlowCamera, view: Size): boolean {
+  const left = (of.layout.x[box] - camera.x) * camera.scale;
+  const top = (of.layout.y[box] - camera.y) * camera.scale;
+  const right = left + of.model.input.widths[box] * camera.scale;
+  return right > 40 && left < view.width - 40 && top > -10 && top < view.height - 40;
+}
+
+function glide(from: FlowCamera, to: FlowCamera, look: (camera: FlowCamera) => void, move: { current: number }): void {
+  if (prefersReducedMotion()) {
+    look(to);
+    return;
+  }
+  const start = performance.now();
+  const step = (now: number) => {
+    const t = Math.min(Math.max((now - start) / MOVE_MS, 0), 1);
+    const part = t * t * (3 - 2 * t);
+    const between = (a: number, b: number) => a + (b - a) * part;
+    look({ x: between(from.x, to.x), y: between(from.y, to.y), scale: between(from.scale, to.scale) });
+    if (t < 1) {
+      move.current = requestAnimationFrame(step);
+    }
+  };
+  move.current = requestAnimationFrame(step);
+}

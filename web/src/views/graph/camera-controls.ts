@@ -1,0 +1,145 @@
+// Pointer, wheel, touch and keys over the picture: what they do to the camera, and what is pointed at.
+import { type Eye, type Frame, orbitEye, panEye, zoomEye } from "../../base/projection.ts";
+
+/** A pointer that moved less than this between down and up did not drag, in pixels. */
+const CLICK_PX = 4;
+const ORBIT_PER_PX = 0.006;
+const KEY_ORBIT = 0.09;
+const KEY_PAN_PX = 48;
+const KEY_ZOOM = 1.2;
+
+export interface ControlTarget {
+  isFlat: () => boolean;
+  move: (change: (eye: Eye, frame: Frame) => Eye) => void;
+  fit: () => void;
+  hover: (x: number, y: number) => void;
+  leave: () => void;
+  click: (x: number, y: number) => void;
+  open: (x: number, y: number) => void;
+  clear: () => void;
+  enter: () => void;
+}
+
+/** Returns what ends it. */
+export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget): () => void {
+  const pointers = new Map<number, { x: number; y: number }>();
+  let travelled = 0;
+  const ended = new AbortController();
+  const { signal } = ended;
+  const at = (event: MouseEvent): [number, number] => {
+    const box = canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  canvas.addEventListener(
+    "pointerdown",
+    (event) => {
+      const [x, y] = at(event);
+      canvas.setPointerCapture(event.pointerId);
+      pointers.set(event.pointerId, { x, y });
+      travelled = pointers.size > 1 ? Infinity : 0;
+    },
+    { signal },
+  );
+  canvas.addEventListener(
+    "pointermove",
+    (event) => {
+      const [x, y] = at(event);
+      const before = pointers.get(event.pointerId);
+      if (!before) {
+        target.hover(x, y);
+        return;
+      }
+      const [dx, dy] = [x - before.x, y - before.y];
+      travelled += Math.hypot(dx, dy);
+      if (travelled < CLICK_PX) {
+        return;
+      }
+      target.leave();
+      const other = [...pointers.entries()].find(([id]) => id !== event.pointerId)?.[1];
+      pointers.set(event.pointerId, { x, y });
+      if (other) {
+        pinch(before, { x, y }, other);
+      } else {
+        const isPan =
+          target.isFlat() !== (event.shiftKey || (event.buttons & 6) !== 0) || (target.isFlat() && event.buttons !== 0);
+        target.move((eye, frame) =>
+          isPan ? panEye(eye, frame, dx, dy) : orbitEye(eye, -dx * ORBIT_PER_PX, dy * ORBIT_PER_PX),
+        );
+      }
+    },
+    { signal },
+  );
+  /** Two fingers: the picture goes with their middle, and grows with their distance. */
+  function pinch(
+    before: { x: number; y: number },
+    now: { x: number; y: number },
+    other: { x: number; y: number },
+  ): void {
+    const was = Math.max(Math.hypot(before.x - other.x, before.y - other.y), 1);
+    const is = Math.max(Math.hypot(now.x - other.x, now.y - other.y), 1);
+    const [x, y] = [(now.x + other.x) / 2, (now.y + other.y) / 2];
+    target.move((eye, frame) =>
+      zoomEye(panEye(eye, frame, (now.x - before.x) / 2, (now.y - before.y) / 2), frame, was / is, x, y),
+    );
+  }
+  canvas.addEventListener(
+    "pointerup",
+    (event) => {
+      const isClick = pointers.delete(event.pointerId) && travelled < CLICK_PX;
+      if (isClick && event.button === 0) {
+        target.click(...at(event));
+      }
+    },
+    { signal },
+  );
+  canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId), { signal });
+  canvas.addEventListener("pointerleave", () => target.leave(), { signal });
+  canvas.addEventListener("dblclick", (event) => target.open(...at(event)), { signal });
+  canvas.addEventListener("contextmenu", (event) => event.preventDefault(), { signal });
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
+      const delta = Math.min(Math.max(event.deltaY * lines, -240), 240);
+      const [x, y] = at(event);
+      target.move((eye, frame) => zoomEye(eye, frame, Math.exp(delta * 0.0016), x, y));
+    },
+    { signal, passive: false },
+  );
+  canvas.addEventListener(
+    "keydown",
+    (event) => {
+      if (!event.ctrlKey && !event.metaKey && !event.altKey && pressKey(event.key, event.shiftKey)) {
+        event.preventDefault();
+        event.stopPropagation();
+      }
+    },
+    { signal },
+  );
+  function pressKey(key: string, isShifted: boolean): boolean {
+    const arrow = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key];
+    if (arrow) {
+      const [x, y] = arrow;
+      const isPan = target.isFlat() || isShifted;
+      target.move((eye, frame) =>
+        isPan ? panEye(eye, frame, x * KEY_PAN_PX, y * KEY_PAN_PX) : orbitEye(eye, -x * KEY_ORBIT, y * KEY_ORBIT),
+      );
+      return true;
+    }
+    if (key === "+" || key === "=" || key === "-") {
+      const factor = key === "-" ? KEY_ZOOM : 1 / KEY_ZOOM;
+      target.move((eye, frame) => zoomEye(eye, frame, factor, frame.width / 2, frame.height / 2));
+      return true;
+    }
+    const others: Record<string, () => void> = {
+      "0": target.fit,
+      f: target.fit,
+      Escape: target.clear,
+      Enter: target.enter,
+    };
+    others[key]?.();
+    return key in others;
+  }
+  return () => ended.abort();
+}

@@ -1,0 +1,314 @@
+// The picture in the page: a canvas for the graph, one for labels over it, and what connects both to the state.
+import { effect, signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { FLAG_STUB } from "../../api/graph.ts";
+import type { Rgb } from "../../base/color.ts";
+import type { Rectangle } from "../../base/label-placement.ts";
+import type { DrawnCounts, DrawnGraph } from "../../model/graph/folding.ts";
+import { functionHeat } from "../../model/graph/node-colors.ts";
+import { drawnCounts, drawnGraph, edgeColors, followLayout, nodeColors, placedGraph } from "../../model/graph/scene.ts";
+import { recentBlocks } from "../../model/recent.ts";
+import { prefersReducedMotion, settings } from "../../model/settings.ts";
+import { dimensions, filter, layout, type Selection, selection, update, viewState } from "../../model/view-state.ts";
+import { controlCamera } from "./camera-controls.ts";
+import { type LabelColors, type LabelledFunction, LabelsLayer } from "./labels-layer.ts";
+import { factsOf } from "./node-facts.ts";
+import { type FrameReport, GraphPicture } from "./picture.ts";
+import { type Hovered, Tooltip } from "./tooltip.tsx";
+
+/** Finer screens gain nothing that the eye could see, and cost four times the time. */
+const MOST_RATIO = 2;
+const FIT_PADDING = { top: 30, right: 40, bottom: 30, left: 40 };
+/** So many functions may have a label, the hottest. */
+const MOST_LABELLED = 400;
+
+const hovered = signal<Hovered | null>(null);
+
+export function GraphCanvas({
+  onFailure,
+  fit,
+}: {
+  onFailure: (message: string) => void;
+  /** Set to what fits the picture into the frame. */
+  fit: { current: () => void };
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const overlay = useRef<HTMLCanvasElement>(null);
+  const place = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    const parts = { box: box.current!, canvas: canvas.current!, overlay: overlay.current!, place: place.current! };
+    try {
+      return connect(parts, fit, onFailure);
+    } catch (error) {
+      onFailure(error instanceof Error ? error.message : String(error));
+      return undefined;
+    }
+  }, []);
+  return (
+    <div class="graph-box" ref={box}>
+      <canvas
+        class="graph-canvas"
+        ref={canvas}
+        tabIndex={0}
+        role="application"
+        aria-label="Graph of the process"
+        aria-roledescription="graph"
+        aria-describedby="graph-keys"
+        data-layout-state="waiting"
+      />
+      <canvas class="graph-overlay" ref={overlay} aria-hidden="true" />
+      <p id="graph-keys" class="visually-hidden">
+        Arrows turn the picture, with shift they move it; plus and minus come nearer and go away; f fits it into the
+        frame; escape clears the selection; enter opens the selected function. The table beside it has the same facts.
+      </p>
+      <ul class="visually-hidden" aria-hidden="true">
+        <li ref={place} data-selected-place />
+      </ul>
+      <Tooltip hovered={hovered.value} />
+    </div>
+  );
+}
+
+interface Parts {
+  box: HTMLDivElement;
+  canvas: HTMLCanvasElement;
+  overlay: HTMLCanvasElement;
+  place: HTMLLIElement;
+}
+
+/** Make the picture, and have it follow the state. Returns what ends that. Throws an Error where there is no WebGL2. */
+function connect(parts: Parts, fit: { current: () => void }, onFailure: (message: string) => void): () => void {
+  const { box, canvas, overlay, place } = parts;
+  const labels = new LabelsLayer(overlay);
+  let ranked: LabelledFunction[] = [];
+  let byDrawn = new Map<number, LabelledFunction>();
+  let taken: Rectangle[] = [];
+  let colors = labelColors(box);
+  let frames = 0;
+  const onFrame = (report: FrameReport) => {
+    if (!report.isMoving) {
+      // To ask where things are takes the browser long; while moving they are where they were.
+      taken = [...(box.parentElement?.querySelectorAll("[data-overlay]") ?? [])].map((one) => within(one, box));
+    }
+    labels.draw(picture, ranked, byDrawn, colors, settings.peek().labels, taken);
+    const { dataset } = canvas;
+    dataset.frames = String(++frames);
+    dataset.drawnNodes = String(report.nodes);
+    dataset.drawnEdges = String(report.edges);
+    dataset.frameMs = report.frameMs.toFixed(1);
+    dataset.layoutState = layoutState(report.isMoving);
+    dataset.quality = report.isMoving ? "moving" : report.isWhole ? "whole" : "part";
+    if (report.isWhole) {
+      dataset.inFrame = picture.inFrame().toFixed(4);
+    }
+    dataset.lastNode = String(picture.trail()[0]?.node ?? -1);
+    writePlace(place, picture);
+  };
+  const picture = new GraphPicture(canvas, onFrame, (camera) => update({ camera }), prefersReducedMotion);
+  picture.corner = () => {
+    const legend = box.parentElement?.querySelector<HTMLElement>(".graph-legend");
+    return legend ? { width: legend.offsetWidth + 24, height: legend.offsetHeight + 24 } : null;
+  };
+  fit.current = () => {
+    picture.fit();
+    update({ camera: null });
+  };
+  const factsAt = (node: number) => {
+    const [graph, counts, placed] = [drawnGraph.peek(), drawnCounts.peek(), placedGraph.peek()];
+    return node >= 0 && graph && counts && placed?.graph === graph
+      ? factsOf(graph, placed.places.nBlocks, counts, node)
+      : null;
+  };
+  const select = (chosen: Selection | null) => {
+    const now = selection.peek();
+    if (now?.kind !== chosen?.kind || now?.index !== chosen?.index) {
+      update({ selection: chosen });
+    }
+  };
+  const endControls = controlCamera(canvas, {
+    isFlat: () => viewState.peek().dimensions === 2,
+    move: (change) => {
+      hovered.value = null;
+      picture.move(change);
+    },
+    fit: () => fit.current(),
+    hover: (x, y) => {
+      const node = picture.pick(x, y);
+      const facts = factsAt(node);
+      picture.setHovered(facts ? node : -1);
+      hovered.value = facts && { x, y, facts, width: box.clientWidth, height: box.clientHeight };
+      canvas.style.cursor = facts ? "pointer" : "";
+    },
+    leave: () => {
+      picture.setHovered(-1);
+      hovered.value = null;
+    },
+    click: (x, y) => {
+      const facts = factsAt(picture.pick(x, y));
+      select(facts && { kind: facts.kind, index: facts.index });
+    },
+    open: (x, y) => {
+      const facts = factsAt(picture.pick(x, y));
+      if (facts) {
+        update({ selection: { kind: facts.kind, index: facts.index }, view: "function" });
+      }
+    },
+    clear: () => select(null),
+    enter: () => {
+      if (selection.peek()) {
+        update({ view: "function" });
+      }
+    },
+  });
+  const resized = new ResizeObserver(() => {
+    const ratio = Math.min(window.devicePixelRatio || 1, MOST_RATIO);
+    const [width, height] = [box.clientWidth, box.clientHeight];
+    labels.setSize(width, height, ratio);
+    picture.setSize({ width, height }, ratio, fitPadding(box));
+  });
+  resized.observe(box);
+  // What lies over the picture may have grown or shrunk: labels keep off it.
+  const onToggle = () => picture.redraw();
+  box.parentElement?.addEventListener("toggle", onToggle, true);
+  const onLost = (event: Event) => {
+    // The browser gives it back if it can; until then the message stands in its place.
+    event.preventDefault();
+    onFailure("the browser took the graphics context away");
+  };
+  canvas.addEventListener("webglcontextlost", onLost);
+  const ends = [
+    followLayout(),
+    effect(() => {
+      if (!isLayoutWanted()) {
+        canvas.dataset.layoutState = "waiting";
+      }
+      const placed = placedGraph.value;
+      if (placed) {
+        picture.setPlaced(placed, viewState.peek().camera);
+      }
+    }),
+    effect(() => {
+      const [placed, graph, counts] = [placedGraph.value, drawnGraph.value, drawnCounts.value];
+      const [ofNodes, ofEdges] = [nodeColors.value, edgeColors.value];
+      if (placed && graph && placed.graph === graph && counts && ofNodes && ofEdges) {
+        ranked = rankFunctions(graph, counts);
+        byDrawn = new Map(ranked.map((one) => [one.drawn, one]));
+        const hottest = counts.blocks && ranked.length > 0 ? ranked[0].hottestBlock : -1;
+        // A stub is named like the function it leads to, which has a label of its own.
+        ranked = ranked.filter((one) => !(graph.functions.flags[graph.functionOf[one.drawn]] & FLAG_STUB));
+        const text = filter.value.text.toLowerCase();
+        ranked = ranked.filter((one) => one.name.toLowerCase().includes(text)).slice(0, MOST_LABELLED);
+        picture.setColors({ blocks: ofNodes.blocks, functions: ofNodes.functions, ...ofEdges }, hottest);
+      }
+    }),
+    effect(() => picture.setSelection(selection.value)),
+    effect(() => picture.setRecent(recentBlocks.value)),
+    effect(() => {
+      const camera = viewState.value.camera;
+      // A change of the layout brings its camera with it.
+      if (placedGraph.peek()?.result.layout === layout.peek() && isLayoutWanted()) {
+        picture.setCamera(camera);
+      }
+    }),
+    effect(() => {
+      const { theme, edgeOpacity, labels: hasLabels } = settings.value;
+      colors = labelColors(box);
+      picture.setLook({ ground: groundColor(box), isDark: theme === "dark" }, edgeOpacity);
+      canvas.dataset.labels = String(hasLabels);
+    }),
+  ];
+  return () => {
+    for (const end of ends) {
+      end();
+    }
+    endControls();
+    resized.disconnect();
+    box.parentElement?.removeEventListener("toggle", onToggle, true);
+    canvas.removeEventListener("webglcontextlost", onLost);
+    hovered.value = null;
+    picture.dispose();
+  };
+}
+
+/** Whether the layout that is shown is the one that the state asks for. */
+function isLayoutWanted(): boolean {
+  const placed = placedGraph.value;
+  return (
+    placed !== null &&
+    placed.graph === drawnGraph.value &&
+    placed.result.layout === layout.value &&
+    placed.result.dimensions === dimensions.value
+  );
+}
+
+/** "waiting" for the layout that is asked for, "moving" to it or on the way, "final" when it is there. */
+function layoutState(isMoving: boolean): string {
+  return !isLayoutWanted() ? "waiting" : isMoving || !placedGraph.peek()?.isFinal ? "moving" : "final";
+}
+
+/** Functions that were executed, the hottest first. */
+function rankFunctions(graph: DrawnGraph, counts: DrawnCounts): LabelledFunction[] {
+  const heat = functionHeat(graph, counts);
+  const found: LabelledFunction[] = [];
+  for (let drawn = 0; drawn < graph.nFunctions; drawn++) {
+    let hottestBlock = graph.firstBlock[drawn];
+    for (let block = hottestBlock + 1; counts.blocks && block < graph.firstBlock[drawn + 1]; block++) {
+      if (counts.blocks[block] > counts.blocks[hottestBlock]) {
+        hottestBlock = block;
+      }
+    }
+    const name = graph.functions.names[graph.functionOf[drawn]];
+    found.push({ drawn, name, executions: heat[drawn], hottestBlock });
+  }
+  return found.sort((a, b) => b.executions - a.executions || a.drawn - b.drawn);
+}
+
+function writePlace(place: HTMLLIElement, picture: GraphPicture): void {
+  const node = picture.selectedNode;
+  if (node < 0) {
+    delete place.dataset.x;
+    delete place.dataset.y;
+    delete place.dataset.node;
+    return;
+  }
+  const [x, y] = picture.projector()(node);
+  place.dataset.x = x.toFixed(1);
+  place.dataset.y = y.toFixed(1);
+  place.dataset.node = String(node);
+}
+
+/** Where an element is, from the left and the top of another. */
+function within(element: Element, box: Element): Rectangle {
+  const [a, b] = [element.getBoundingClientRect(), box.getBoundingClientRect()];
+  return { left: a.left - b.left, top: a.top - b.top, width: a.width, height: a.height };
+}
+
+/** What "fit" leaves free: the bar over the picture, and a little for labels. */
+function fitPadding(box: HTMLElement): typeof FIT_PADDING {
+  const bar = box.parentElement?.querySelector(".graph-toolbar");
+  return {
+    ...FIT_PADDING,
+    top: FIT_PADDING.top + (bar ? Math.max(within(bar, box).top + within(bar, box).height, 0) : 0),
+  };
+}
+
+function labelColors(box: HTMLElement): LabelColors {
+  const style = getComputedStyle(box);
+  const read = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    text: read("--text"),
+    quiet: read("--quiet"),
+    panel: read("--panel"),
+    line: read("--line"),
+    accent: read("--accent"),
+    glow: read("--warning"),
+  };
+}
+
+/** The theme's ground, as WebGL takes it. */
+function groundColor(box: HTMLElement): Rgb {
+  const text = getComputedStyle(box).getPropertyValue("--ground").trim();
+  const found = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(text);
+  return found ? ([1, 2, 3].map((i) => parseInt(found[i], 16) / 255) as [number, number, number]) : [0, 0, 0];
+}

@@ -1,0 +1,59 @@
+// The view "Graph": the bar, the picture, its legend, and its facts as a table.
+import { useRef, useState } from "preact/hooks";
+import { functions, MOST_BLOCKS, summary } from "../../model/session.ts";
+import { selection, update } from "../../model/view-state.ts";
+import { placedGraph } from "../../model/graph/scene.ts";
+import { formatInteger } from "../../base/format.ts";
+import { GraphCanvas } from "./graph-canvas.tsx";
+import { LegendPanel } from "./legend.tsx";
+import { NodeTable } from "./node-table.tsx";
+import { Toolbar } from "./toolbar.tsx";
+
+export function GraphView() {
+  const [failure, setFailure] = useState<string | null>(null);
+  const [attempt, setAttempt] = useState(0);
+  const fit = useRef<() => void>(() => undefined);
+  const of = functions.value;
+  return (
+    <div
+      class="view graph-view"
+      onKeyDown={(event) => {
+        if (event.key === "Escape" && selection.peek()) {
+          update({ selection: null });
+        }
+      }}
+    >
+      {failure === null ? (
+        <GraphCanvas key={attempt} onFailure={setFailure} fit={fit} />
+      ) : (
+        <div class="graph-message" role="alert">
+          <h2>The graph cannot be drawn</h2>
+          <p>
+            It needs WebGL2: {failure}. The tables beside and below, and the other views, have the same facts without
+            it.
+          </p>
+          <button
+            type="button"
+            onClick={() => {
+              setFailure(null);
+              setAttempt(attempt + 1);
+            }}
+          >
+            Try again
+          </button>
+        </div>
+      )}
+      <Toolbar onFit={() => fit.current()} />
+      {failure === null && !placedGraph.value && (
+        <p class="graph-waiting waiting">{summary.value ? "Laying out the graph …" : "Opening the trace …"}</p>
+      )}
+      {of && of.nBlocks > MOST_BLOCKS && (
+        <p class="graph-note" data-overlay>
+          {formatInteger(of.nBlocks)} blocks: functions only
+        </p>
+      )}
+      <LegendPanel />
+      <NodeTable isOpen={failure !== null} />
+    </div>
+  );
+}

@@ -1,0 +1,212 @@
+// Names over the picture: of what is selected, of what is under the pointer, and of the hottest functions in the frame.
+import { type LabelWish, placeLabels, type Rectangle } from "../../base/label-placement.ts";
+import { formatShort } from "../../base/format.ts";
+import type { GraphPicture } from "./picture.ts";
+
+const FONT = "12px";
+const HEIGHT = 19;
+const MOST_LETTERS = 34;
+/** How many labels there are at rest and while moving, at most. */
+const MOST = { rest: 26, moving: 8 };
+/** One label to so much of the picture: more would hide what they name. */
+const AREA_PX = 30_000;
+/** Only so many of the hottest functions are looked at. */
+const MOST_WISHES = 240;
+
+/** A function that may have a label: its node where it is drawn as one, else the hottest of its blocks. */
+export interface LabelledFunction {
+  drawn: number;
+  name: string;
+  executions: number;
+  hottestBlock: number;
+}
+
+export interface LabelColors {
+  text: string;
+  quiet: string;
+  panel: string;
+  line: string;
+  accent: string;
+  /** Of what was executed just before the cursor. */
+  glow: string;
+}
+
+export class LabelsLayer {
+  private readonly widths = new Map<string, number>();
+  private readonly context: CanvasRenderingContext2D | null;
+
+  constructor(private readonly canvas: HTMLCanvasElement) {
+    // Drawn by the processor: text on a graphics processor that is simulated takes many times as long.
+    this.context = canvas.getContext("2d", { willReadFrequently: true });
+  }
+
+  setSize(width: number, height: number, ratio: number): void {
+    this.canvas.width = Math.max(Math.round(width * ratio), 1);
+    this.canvas.height = Math.max(Math.round(height * ratio), 1);
+    this.context?.setTransform(ratio, 0, 0, ratio, 0, 0);
+  }
+
+  /** `ranked` has the hottest first. Labels keep off `taken`. */
+  draw(
+    picture: GraphPicture,
+    ranked: readonly LabelledFunction[],
+    byDrawn: ReadonlyMap<number, LabelledFunction>,
+    colors: LabelColors,
+    isShown: boolean,
+    taken: readonly Rectangle[],
+  ): void {
+    const { context } = this;
+    const { placed, frame } = picture;
+    if (!context || !placed) {
+      return;
+    }
+    context.clearRect(0, 0, frame.width, frame.height);
+    const { nBlocks } = placed.places;
+    const project = picture.projector();
+    const nodeOf = (one: LabelledFunction) => (picture.isOpen[one.drawn] ? one.hottestBlock : nBlocks + one.drawn);
+    const functionOf = (node: number) => (node < nBlocks ? placed.graph.functionOfBlock[node] : node - nBlocks);
+    this.drawTrail(picture, project, colors);
+    const rings = [...new Set([picture.selectedNode, picture.hoveredNode])].filter((node) => node >= 0);
+    for (const node of rings) {
+      this.drawRing(picture, node, project(node), colors, node === picture.selectedNode);
+    }
+    if (!isShown) {
+      return;
+    }
+    context.font = `${FONT} ui-monospace, "DejaVu Sans Mono", monospace`;
+    const wishes: (LabelWish & { text: string; isMarked: boolean; isBehind: boolean })[] = [];
+    const wish = (one: LabelledFunction, node: number, isMarked: boolean) => {
+      const [x, y, depth] = project(node);
+      if (depth <= 0) {
+        return;
+      }
+      const text = `${shorten(one.name)} ×${formatShort(one.executions)}`;
+      const isBehind = placed.result.cylinderRadius > 0 && depth > picture.eye.distance + 0.2 * picture.reach;
+      const gap = picture.diameter(node, depth) / 2 + 5;
+      wishes.push({
+        id: wishes.length,
+        x,
+        y,
+        width: this.widthOf(text) + 12,
+        height: HEIGHT,
+        gap,
+        text,
+        isMarked,
+        isBehind,
+      });
+    };
+    const marked = new Set<number>();
+    for (const node of rings) {
+      const of = byDrawn.get(functionOf(node));
+      if (of && !marked.has(of.drawn)) {
+        marked.add(of.drawn);
+        wish(of, node, true);
+      }
+    }
+    for (const one of ranked.slice(0, MOST_WISHES)) {
+      if (!marked.has(one.drawn)) {
+        wish(one, nodeOf(one), false);
+      }
+    }
+    const most = Math.min(picture.isMoving ? MOST.moving : MOST.rest, (frame.width * frame.height) / AREA_PX);
+    for (const place of placeLabels(wishes, frame, most, taken, 3)) {
+      const { text, isMarked, isBehind } = wishes[place.id];
+      // On whole pixels: else thin strokes, like underscores, are smeared.
+      const [left, top] = [Math.round(place.left), Math.round(place.top)];
+      context.globalAlpha = isBehind && !isMarked ? 0.7 : 1;
+      context.fillStyle = colors.panel;
+      context.strokeStyle = isMarked ? colors.accent : colors.line;
+      context.lineWidth = 1;
+      context.beginPath();
+      context.roundRect(left + 0.5, top + 0.5, place.width - 1, place.height - 1, 3);
+      context.fill();
+      context.stroke();
+      context.fillStyle = colors.text;
+      context.textBaseline = "middle";
+      context.fillText(text, left + 6, Math.round(top + HEIGHT / 2));
+    }
+    context.globalAlpha = 1;
+  }
+
+  /** What was executed just before the cursor: a glow around each, the brighter the later, and a ring around the last. */
+  private drawTrail(
+    picture: GraphPicture,
+    project: (node: number) => [number, number, number],
+    colors: LabelColors,
+  ): void {
+    const { context } = this;
+    const trail = picture.trail();
+    if (!context) {
+      return;
+    }
+    for (const { node, weight } of trail.toReversed()) {
+      const [x, y, depth] = project(node);
+      const radius = picture.diameter(node, depth) / 2 + 9;
+      if (depth > 0) {
+        const glow = context.createRadialGradient(x, y, 1, x, y, radius);
+        glow.addColorStop(0, colors.glow);
+        glow.addColorStop(1, "transparent");
+        context.globalAlpha = 0.25 + 0.6 * weight;
+        context.fillStyle = glow;
+        context.beginPath();
+        context.arc(x, y, radius, 0, 2 * Math.PI);
+        context.fill();
+      }
+    }
+    context.globalAlpha = 1;
+    if (trail.length > 0) {
+      const last = trail[0].node;
+      const [x, y, depth] = project(last);
+      if (depth > 0) {
+        context.beginPath();
+        context.arc(x, y, picture.diameter(last, depth) / 2 + 6, 0, 2 * Math.PI);
+        context.lineWidth = 2;
+        context.strokeStyle = colors.glow;
+        context.stroke();
+      }
+    }
+  }
+
+  private drawRing(
+    picture: GraphPicture,
+    node: number,
+    [x, y, depth]: [number, number, number],
+    colors: LabelColors,
+    isSelected: boolean,
+  ): void {
+    const { context } = this;
+    if (!context || depth <= 0) {
+      return;
+    }
+    const radius = picture.diameter(node, depth) / 2;
+    for (const [away, width, color] of [
+      [radius + 3, 3.5, colors.panel],
+      [radius + 3, isSelected ? 2 : 1.2, isSelected ? colors.accent : colors.text],
+    ] as const) {
+      context.beginPath();
+      context.arc(x, y, away, 0, 2 * Math.PI);
+      context.lineWidth = width;
+      context.strokeStyle = color;
+      context.stroke();
+    }
+  }
+
+  private widthOf(text: string): number {
+    let width = this.widths.get(text);
+    if (width === undefined) {
+      width = Math.ceil(this.context?.measureText(text).width ?? 7 * text.length);
+      this.widths.set(text, width);
+    }
+    return width;
+  }
+}
+
+/** Long names lose their middle: of C++ and Rust the end tells most, of others the beginning. */
+export function shorten(name: string): string {
+  const letters = [...name];
+  if (letters.length <= MOST_LETTERS) {
+    return name;
+  }
+  const kept = Math.floor((MOST_LETTERS - 1) / 2);
+  return `${letters.slice(0, kept).join("")}…${letters.slice(-kept).join("")}`;
+}

@@ -1,0 +1,77 @@
+// What the colours of the picture mean, with numbers.
+import { type Rgb, toHex } from "../../base/color.ts";
+import { formatInteger } from "../../base/format.ts";
+import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
+import type { Legend } from "../../model/graph/paint.ts";
+import { nodeColors } from "../../model/graph/scene.ts";
+import { mode, selection } from "../../model/view-state.ts";
+import { IN_COLOR, OUT_COLOR } from "./picture.ts";
+
+export function LegendPanel() {
+  const legend = nodeColors.value?.legend;
+  if (!legend) {
+    return null;
+  }
+  const edges = mode.value === "structure" ? EDGE_LEGEND : mode.value === "conditionals" ? BRANCH_LEGEND : [];
+  return (
+    <section class="graph-legend" aria-label="Legend" data-overlay>
+      <h2>{legend.title}</h2>
+      {legend.ramp && <Ramp ramp={legend.ramp} />}
+      {legend.swatches.length > 0 && (
+        <ul>
+          {legend.swatches.map(({ color, label, count }) => (
+            <li key={label}>
+              <span class="swatch" style={{ background: toHex(color) }} />
+              <span class="name" title={label}>
+                {label}
+              </span>
+              <span class="count">{formatInteger(count)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+      {edges.length > 0 && <Lines title="Edges" lines={edges} />}
+      {selection.value && (
+        <Lines
+          title="At what is selected"
+          lines={[
+            { color: OUT_COLOR, label: "leads away, bright at its end" },
+            { color: IN_COLOR, label: "leads here" },
+          ]}
+        />
+      )}
+    </section>
+  );
+}
+
+function Lines({ title, lines }: { title: string; lines: readonly { color: Rgb; label: string }[] }) {
+  return (
+    <>
+      <h3>{title}</h3>
+      <ul class="lines">
+        {lines.map(({ color, label }) => (
+          <li key={label}>
+            <span class="stroke" style={{ background: toHex(color) }} />
+            {label}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Ramp({ ramp }: { ramp: NonNullable<Legend["ramp"]> }) {
+  const stops = ramp.colors.map((color, i) => `${toHex(color)} ${(100 * i) / (ramp.colors.length - 1)}%`);
+  return (
+    <div class="ramp">
+      <div class="ramp-bar" style={{ background: `linear-gradient(to right, ${stops.join(", ")})` }} />
+      <div class="ramp-ticks">
+        {ramp.ticks.map(({ at, label }) => (
+          <span key={at} data-end={at === 0 ? "low" : at === 1 ? "high" : undefined} style={{ left: `${100 * at}%` }}>
+            {label}
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,60 @@
+// What is told of a drawn node, in the tooltip and in the table beside the picture.
+import { formatAddress, formatInteger } from "../../base/format.ts";
+import type { DrawnCounts, DrawnGraph } from "../../model/graph/folding.ts";
+
+export interface NodeFacts {
+  /** An index of the process: of a block, or of a function where it is drawn as one. */
+  kind: "block" | "function";
+  index: number;
+  address: string;
+  /** The function's name, and how far behind its start. */
+  symbol: string;
+  image: string;
+  /** Of a block how often it was executed, of a function how often it was entered. */
+  executions: number;
+  instructions: number;
+  /** More than one where several are drawn as one. */
+  blocks: number;
+}
+
+/** Facts of node number `node`: blocks first, then functions. */
+export function factsOf(graph: DrawnGraph, nBlocks: number, counts: DrawnCounts, node: number): NodeFacts {
+  const isBlock = node < nBlocks;
+  const drawn = isBlock ? graph.functionOfBlock[node] : node - nBlocks;
+  const function_ = graph.functionOf[drawn];
+  const { functions, blocks } = graph;
+  const image = functions.images[functions.image[function_]];
+  const common = { image: image?.name ?? "outside of images", index: isBlock ? graph.blockOf[node] : function_ };
+  if (isBlock && blocks && !graph.isFolded[drawn]) {
+    const block = graph.blockOf[node];
+    const address = blocks.address[block];
+    const away = address - functions.address[function_];
+    const sign = away < 0n ? "-" : "+";
+    return {
+      ...common,
+      kind: "block",
+      address: formatAddress(address),
+      symbol: `${functions.names[function_]}${away === 0n ? "" : `${sign}0x${(away < 0n ? -away : away).toString(16)}`}`,
+      executions: counts.blocks?.[node] ?? 0,
+      instructions: blocks.nInstructions[block] * (counts.blocks?.[node] ?? 0),
+      blocks: 1,
+    };
+  }
+  return {
+    ...common,
+    kind: "function",
+    index: function_,
+    address: formatAddress(functions.address[function_]),
+    symbol: functions.names[function_],
+    executions: counts.entries[drawn],
+    instructions: counts.instructions[drawn],
+    blocks: graph.size[drawn],
+  };
+}
+
+/** One line: how often, and of how much. */
+export function countWords(facts: NodeFacts): string {
+  return facts.kind === "block"
+    ? `executed ${formatInteger(facts.executions)} times`
+    : `entered ${formatInteger(facts.executions)} times, ${formatInteger(facts.blocks)} ${facts.blocks === 1 ? "block" : "blocks"}, ${formatInteger(facts.instructions)} instructions`;
+}

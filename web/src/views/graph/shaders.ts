@@ -1,0 +1,172 @@
+// The programs that the graphics processor runs. Nodes are named by numbers; their places and colours lie in textures, so
+// that an edge needs no more than the numbers of its ends, and places change without a new list of edges.
+
+const PLACES = `#version 300 es
+precision highp float;
+precision highp int;
+precision highp sampler2D;
+// x, y, z and the size of each node, as it was and as it will be, and how far between.
+uniform sampler2D fromPlaces;
+uniform sampler2D toPlaces;
+uniform float between;
+uniform mat4 matrix;
+uniform vec2 viewport;
+
+const int WIDTH_BITS = 10;
+
+ivec2 cellOf(uint node) {
+  return ivec2(int(node) & ((1 << WIDTH_BITS) - 1), int(node) >> WIDTH_BITS);
+}
+
+vec4 placeOf(uint node) {
+  ivec2 cell = cellOf(node);
+  vec4 to = texelFetch(toPlaces, cell, 0);
+  return between >= 1.0 ? to : mix(texelFetch(fromPlaces, cell, 0), to, between);
+}
+`;
+
+/** Nodes as points: a disc each, at least as large as the eye can see. */
+export const NODE_VERTEX = `${PLACES}
+layout(location = 0) in uint node;
+uniform sampler2D colors;
+uniform uint nBlocks;
+uniform float pixels;
+uniform float ratio;
+// Diameters in pixels: least and most of blocks, least and most of functions.
+uniform vec4 sizes;
+uniform float leastFront;
+out vec4 color;
+out float size;
+
+void main() {
+  vec4 place = placeOf(node);
+  color = texelFetch(colors, cellOf(node), 0);
+  gl_Position = matrix * vec4(place.xyz, 1.0);
+  bool isBlock = node < nBlocks;
+  vec2 bounds = isBlock ? sizes.xy : sizes.zw;
+  float least = max(bounds.x * (0.4 + 0.6 * color.a), leastFront);
+  float world = place.w * (color.a < 0.3 ? 0.5 : 1.0);
+  size = ratio * clamp(world * pixels / max(gl_Position.w, 1e-9), least, max(bounds.y, least));
+  gl_PointSize = color.a == 0.0 ? 0.0 : size + 1.0;
+}
+`;
+
+export const NODE_FRAGMENT = `#version 300 es
+precision highp float;
+in vec4 color;
+in float size;
+uniform vec3 rim;
+uniform float rimShare;
+out vec4 pixel;
+
+void main() {
+  float away = length(gl_PointCoord * 2.0 - 1.0) * (size + 1.0) / 2.0;
+  float cover = clamp(size / 2.0 + 0.5 - away, 0.0, 1.0);
+  if (cover <= 0.0) {
+    discard;
+  }
+  // A rim sets discs that cover one another apart; small ones have no room for it.
+  float isRim = size > 5.0 ? clamp(away - (size / 2.0 - 1.4), 0.0, 1.0) : 0.0;
+  float opacity = color.a < 0.3 ? 0.6 : color.a < 0.5 ? 0.5 : 1.0;
+  pixel = vec4(mix(color.rgb, mix(color.rgb, rim, rimShare), isRim), 1.0) * cover * opacity;
+}
+`;
+
+/** Edges as ribbons along a curve between both ends: on a cylinder along its surface, else slightly bent. */
+export const EDGE_VERTEX = `${PLACES}
+layout(location = 0) in uvec2 ends;
+layout(location = 1) in vec4 tint;
+uniform float segments;
+uniform float width;
+uniform float opacity;
+// How much curves follow the surface of a cylinder around the y axis, 0 to 1, and its radius.
+uniform float surface;
+uniform float cylinder;
+// How deep the middle of the picture is, and half of how deep it reaches.
+uniform vec2 depths;
+uniform float isDark;
+// Edges that stand out: as they are, whatever their length.
+uniform float isMarked;
+out vec4 color;
+out float side;
+
+const float PI = 3.14159265;
+
+vec3 source;
+vec3 target;
+// Angle, radius and height of the source, and how much of each it is to the target.
+vec3 around;
+vec3 turn;
+
+vec3 curve(float t) {
+  vec3 straight = mix(source, target, t);
+  if (surface <= 0.0) {
+    return straight;
+  }
+  float hill = sin(PI * t);
+  float angle = around.x + turn.x * t + hill * 0.05 * clamp(abs(turn.z) / max(cylinder, 1e-6), 0.0, 1.5);
+  float out_ = around.y + turn.y * t + hill * cylinder * 0.05 * (abs(turn.x) / PI);
+  vec3 bent = vec3(out_ * sin(angle), around.z + turn.z * t, out_ * cos(angle));
+  return mix(straight, bent, surface);
+}
+
+void main() {
+  source = placeOf(ends.x).xyz;
+  target = placeOf(ends.y).xyz;
+  float t = float(gl_VertexID >> 1) / segments;
+  float ahead = t < 0.5 ? 0.5 / segments : -0.5 / segments;
+  if (surface > 0.0) {
+    vec2 polarA = vec2(atan(source.x, source.z), length(source.xz));
+    vec2 polarB = vec2(atan(target.x, target.z), length(target.xz));
+    float way = polarB.x - polarA.x;
+    way -= 2.0 * PI * floor((way + PI) / (2.0 * PI));
+    around = vec3(polarA, source.y);
+    turn = vec3(way, polarB.y - polarA.y, target.y - source.y);
+  }
+  vec4 here = matrix * vec4(curve(t), 1.0);
+  vec4 next = matrix * vec4(curve(t + ahead), 1.0);
+  vec4 first = matrix * vec4(source, 1.0);
+  vec4 last = matrix * vec4(target, 1.0);
+  float least = 1e-3 * depths.x;
+  float far = first.w > least && last.w > least ? 1.0 : 0.0;
+  vec2 chord = far > 0.0 ? (last.xy / last.w - first.xy / first.w) * viewport * 0.5 : viewport;
+  float span = length(chord);
+  // Bent to the left of its way: so both directions between two nodes are seen.
+  float bend = far * (1.0 - surface) * min(span * 0.1, 40.0);
+  vec2 left = span > 1e-3 ? vec2(-chord.y, chord.x) / span : vec2(0.0);
+  here.xy += left * bend * 4.0 * t * (1.0 - t) * 2.0 / viewport * here.w;
+  next.xy += left * bend * 4.0 * (t + ahead) * (1.0 - t - ahead) * 2.0 / viewport * next.w;
+  vec2 along = (next.xy / max(next.w, least) - here.xy / max(here.w, least)) * viewport * sign(ahead);
+  vec2 across = length(along) > 1e-5 ? normalize(vec2(-along.y, along.x)) : vec2(0.0, 1.0);
+  side = (float(gl_VertexID & 1) * 2.0 - 1.0) * (width * 0.5 + 0.5);
+  here.xy += across * side * 2.0 / viewport * here.w;
+  gl_Position = here;
+  // Long edges would cover all the others: the longer the fainter, and faintest in their middle.
+  float shorter = clamp(pow(70.0 / max(span, 1.0), 0.6), 0.0, 1.0);
+  float middle = 1.0 - 0.55 * smoothstep(60.0, 500.0, span) * sin(PI * t);
+  float behind = clamp((here.w - depths.x) / max(2.0 * depths.y, 1e-6) + 0.5, 0.0, 1.0);
+  float strength = isMarked > 0.5
+    ? opacity * mix(0.22, 1.0, t * t)
+    : opacity * tint.a * shorter * middle * mix(1.0, 0.3, behind);
+  // In front of a light ground pale colours vanish: they are made darker.
+  float light = dot(tint.rgb, vec3(0.3, 0.59, 0.11));
+  vec3 shown = isDark > 0.5 ? tint.rgb : tint.rgb * min(1.0, 0.5 / max(light, 1e-3));
+  color = vec4(shown, clamp(strength, 0.0, 1.0));
+}
+`;
+
+export const EDGE_FRAGMENT = `#version 300 es
+precision highp float;
+in vec4 color;
+in float side;
+uniform float width;
+uniform float isDark;
+uniform float isMarked;
+out vec4 pixel;
+
+void main() {
+  float cover = clamp(width * 0.5 + 0.5 - abs(side), 0.0, 1.0) * color.a;
+  // Many edges over one another add up as light on dark, and as ink on light, in any order.
+  pixel = isMarked > 0.5 || isDark > 0.5 ? vec4(color.rgb * cover, cover) : vec4(mix(vec3(1.0), color.rgb, cover), 1.0);
+}
+`;

@@ -1,0 +1,200 @@
+// The bar on top: which trace, what of it, which view, and what else there is.
+import { formatBytes, formatInteger, formatShort } from "../../base/format.ts";
+import { highlights } from "../../model/highlights.ts";
+import { currentLink, process, showProcess, summary, traceNames } from "../../model/session.ts";
+import { openDialog, openPopover, tell, togglePopover } from "../../model/shell-state.ts";
+import { threads, update, VIEWS, view, viewState } from "../../model/view-state.ts";
+import { toggleTheme, VIEW_NAMES } from "./shell-keys.ts";
+
+export function Header() {
+  const nSets = highlights.value.length;
+  return (
+    <header class="header">
+      <h1 class="brand">clew</h1>
+      <TraceChooser />
+      <Totals />
+      <nav class="tabs" aria-label="Views">
+        {VIEWS.map((name, index) => (
+          <button
+            key={name}
+            type="button"
+            class="tab"
+            aria-pressed={view.value === name}
+            title={`${VIEW_NAMES[name]} (${index + 1})`}
+            onClick={() => update({ view: name })}
+          >
+            {VIEW_NAMES[name]}
+          </button>
+        ))}
+      </nav>
+      <div class="tools" role="group" aria-label="Tools">
+        <button type="button" title="Search (Ctrl+K or /)" onClick={() => (openDialog.value = "search")}>
+          Search
+        </button>
+        <button
+          type="button"
+          title="Filter and fold (i)"
+          aria-expanded={openPopover.value === "filter"}
+          onClick={() => togglePopover("filter")}
+        >
+          Filter
+        </button>
+        <button
+          type="button"
+          title="Highlight sets (u)"
+          aria-expanded={openPopover.value === "highlights"}
+          onClick={() => togglePopover("highlights")}
+        >
+          Sets{nSets > 0 ? ` ${nSets}` : ""}
+        </button>
+        <button type="button" title="Copy a link to what is shown" onClick={() => void copyLink()}>
+          Link
+        </button>
+        <button type="button" class="icon" title="Dark or light (t)" aria-label="Dark or light" onClick={toggleTheme}>
+          ◐
+        </button>
+        <button
+          type="button"
+          class="icon"
+          title="Settings"
+          aria-label="Settings"
+          onClick={() => (openDialog.value = "settings")}
+        >
+          ⚙
+        </button>
+        <button
+          type="button"
+          class="icon"
+          title="Keys (?)"
+          aria-label="Keys"
+          onClick={() => (openDialog.value = "help")}
+        >
+          ?
+        </button>
+      </div>
+    </header>
+  );
+}
+
+async function copyLink(): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(currentLink());
+    tell("Link copied");
+  } catch {
+    tell("The browser did not let the page copy; the address bar has the same link");
+  }
+}
+
+function TraceChooser() {
+  const names = traceNames.value;
+  const processes = summary.value?.processes ?? [];
+  return (
+    <>
+      {names.length > 1 ? (
+        <select
+          aria-label="Trace"
+          value={viewState.value.trace}
+          onChange={(event) =>
+            update({
+              trace: Number(event.currentTarget.value),
+              process: -1,
+              threads: null,
+              selection: null,
+              cursor: null,
+              camera: null,
+              range: null,
+            })
+          }
+        >
+          {names.map((one) => (
+            <option key={one.index} value={one.index}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <span class="trace-name">{names[0]?.name}</span>
+      )}
+      {processes.length > 1 ? (
+        <select
+          aria-label="Process"
+          value={process.value?.process_id}
+          onChange={(event) => showProcess(Number(event.currentTarget.value))}
+        >
+          {processes.map((one) => (
+            <option key={one.process_id} value={one.process_id}>
+              {one.pid} {one.command.join(" ").slice(0, 60)}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <span class="quiet">{processes[0] && `pid ${processes[0].pid}`}</span>
+      )}
+      <ThreadChooser />
+    </>
+  );
+}
+
+function ThreadChooser() {
+  const own = process.value?.threads ?? [];
+  const chosen = threads.value;
+  if (own.length < 2) {
+    return null;
+  }
+  const one = chosen?.length === 1 ? String(chosen[0]) : chosen ? "several" : "all";
+  return (
+    <select
+      aria-label="Thread"
+      value={one}
+      onChange={(event) => {
+        const word = event.currentTarget.value;
+        update({ threads: word === "all" ? null : [Number(word)] });
+      }}
+    >
+      <option value="all">all {own.length} threads</option>
+      {chosen && chosen.length > 1 && (
+        <option value="several" disabled>
+          {chosen.length} threads
+        </option>
+      )}
+      {own.map((thread) => (
+        <option key={thread.tid} value={thread.tid}>
+          {thread.tid} {thread.name}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Totals() {
+  const known = summary.value;
+  if (!known) {
+    return null;
+  }
+  const { totals, mode } = known;
+  const lost = Object.values(known.losses).reduce((sum, n) => sum + n, 0);
+  const hasWarnings = known.warnings.length > 0;
+  return (
+    <div class="totals">
+      <button
+        type="button"
+        class={lost > 0 || hasWarnings ? "chip warning" : "chip"}
+        title="What is not in the trace"
+        onClick={() => (openDialog.value = "losses")}
+      >
+        {lost > 0 ? `${formatInteger(lost)} lost` : hasWarnings ? "warnings" : "nothing lost"}
+      </button>
+      <span class="chip" title="What the recorder recorded">
+        {mode}
+      </span>
+      {mode !== "coverage" && (
+        <span class="chip" title={`${formatInteger(totals.instructions)} instructions`}>
+          {formatShort(totals.instructions)} instructions
+        </span>
+      )}
+      <span class="chip">{formatInteger(totals.blocks)} blocks</span>
+      <span class="chip">{formatInteger(totals.edges)} edges</span>
+      <span class="chip">{formatBytes(known.stored_bytes)}</span>
+    </div>
+  );
+}

@@ -1,0 +1,41 @@
+// What the keys mean that graph, function and listing handle themselves while they have the focus, for the help.
+import { describeKeys } from "../../model/keys.ts";
+
+export function describeViewKeys(): void {
+  describeKeys("Graph", [
+    { key: "ArrowLeft", what: "Turn the picture; in two dimensions move it" },
+    { key: "ArrowRight", what: "Turn the picture; in two dimensions move it" },
+    { key: "ArrowUp", what: "Turn the picture; in two dimensions move it" },
+    { key: "ArrowDown", what: "Turn the picture; in two dimensions move it" },
+    { key: "Shift+ArrowLeft", what: "Move the picture, any arrow" },
+    { key: "+", what: "Nearer" },
+    { key: "-", what: "Farther" },
+    { key: "f", what: "All of it" },
+    { key: "0", what: "All of it" },
+    { key: "Enter", what: "Open the selected function" },
+    { key: "Escape", what: "Select nothing" },
+  ]);
+  describeKeys("Function", [
+    { key: "ArrowUp", what: "To a block that leads here" },
+    { key: "ArrowDown", what: "To a block that comes next" },
+    { key: "ArrowLeft", what: "To the block beside" },
+    { key: "ArrowRight", what: "To the block beside" },
+    { key: "Shift+ArrowLeft", what: "Move the picture, any arrow" },
+    { key: "+", what: "Nearer" },
+    { key: "-", what: "Farther" },
+    { key: "f", what: "All of it" },
+    { key: "0", what: "All of it" },
+    { key: "Home", what: "To the entry" },
+    { key: "Enter", what: "Into the function that the block calls" },
+  ]);
+  describeKeys("Listing", [
+    { key: "ArrowUp", what: "Previous or next instruction" },
+    { key: "ArrowDown", what: "Previous or next instruction" },
+    { key: "PageUp", what: "A page back or on" },
+    { key: "PageDown", what: "A page back or on" },
+    { key: "Home", what: "To the first or last" },
+    { key: "End", what: "To the first or last" },
+    { key: "Enter", what: "The block in its function" },
+    { key: "g", what: "Go to an address or a function" },
+  ]);
+}

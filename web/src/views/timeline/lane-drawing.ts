@@ -1,0 +1,325 @@
+// Draws the lanes of threads: how much they did, new code, what happened, and where no order was recorded.
+import { GAP_LOST, TICK_FAULT, TICK_SIGNAL, type Timeline, type TimelineThread } from "../../api/timeline.ts";
+import { heatColor, toHex } from "../../base/color.ts";
+import { axisTimes, formatAxisTime, niceStep } from "../../base/time-axis.ts";
+
+export const GUTTER = 168;
+export const AXIS_HEIGHT = 18;
+/** Lanes share the room, within bounds: few are drawn higher. */
+const LEAST_LANE_HEIGHT = 24;
+const MOST_LANE_HEIGHT = 72;
+export const NEW_CODE_HEIGHT = 26;
+const STRIP_TOP = 3;
+const STRIP_MARGINS = 7;
+const HATCH_STEP = 6;
+const MARK_APART = 90;
+
+/** The height of one of `n` lanes in a box of `height` px. */
+export function laneHeight(n: number, height: number): number {
+  const room = (height - AXIS_HEIGHT - NEW_CODE_HEIGHT) / Math.max(n, 1);
+  return Math.floor(Math.min(Math.max(room, LEAST_LANE_HEIGHT), MOST_LANE_HEIGHT));
+}
+
+export interface Colors {
+  text: string;
+  quiet: string;
+  line: string;
+  ground: string;
+  panel: string;
+  raised: string;
+  accent: string;
+  warning: string;
+  picked: string;
+}
+
+/** What is drawn: `scroll` px of the lanes are above, `range` and `cursor` in ns, `lane` the cursor's. */
+export interface Scene {
+  width: number;
+  height: number;
+  laneHeight: number;
+  scroll: number;
+  span: readonly [number, number];
+  timeline: Timeline;
+  range: readonly [number, number] | null;
+  cursor: { lane: number; time: number } | null;
+  bookmarks: { lane: number; time: number }[];
+}
+
+export function drawLanes(context: CanvasRenderingContext2D, scene: Scene, colors: Colors): void {
+  const { width, height, timeline } = scene;
+  context.clearRect(0, 0, width, height);
+  context.font = "11px system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif";
+  context.textBaseline = "middle";
+  const top = AXIS_HEIGHT - scene.scroll;
+  const first = Math.max(Math.floor(scene.scroll / scene.laneHeight), 0);
+  const last = Math.min(Math.ceil((scene.scroll + height) / scene.laneHeight), timeline.threads.length);
+  const most = mostDense(timeline);
+  context.save();
+  context.beginPath();
+  context.rect(0, AXIS_HEIGHT, width, height - AXIS_HEIGHT);
+  context.clip();
+  for (let lane = first; lane < last; lane++) {
+    drawLane(
+      context,
+      scene,
+      colors,
+      timeline.threads[lane],
+      top + lane * scene.laneHeight,
+      scene.cursor?.lane === lane,
+      most,
+    );
+  }
+  drawNewCode(context, scene, colors, top + timeline.threads.length * scene.laneHeight);
+  for (const { lane, time } of scene.bookmarks) {
+    drawFlag(
+      context,
+      xOf(scene, time),
+      top + lane * scene.laneHeight + STRIP_TOP,
+      scene.laneHeight - STRIP_MARGINS,
+      colors,
+    );
+  }
+  context.restore();
+  drawAxis(context, scene, colors);
+  drawRange(context, scene, colors);
+  drawCursor(context, scene, colors);
+}
+
+/** Where a time is, px. */
+export function xOf({ span, width }: Pick<Scene, "span" | "width">, time: number): number {
+  return GUTTER + ((time - span[0]) / (span[1] - span[0])) * (width - GUTTER);
+}
+
+export function timeAtX({ span, width }: Pick<Scene, "span" | "width">, x: number): number {
+  return span[0] + ((x - GUTTER) / (width - GUTTER)) * (span[1] - span[0]);
+}
+
+function mostDense(timeline: Timeline): number {
+  let most = 0;
+  for (const thread of timeline.threads) {
+    for (const value of thread.density) {
+      most = Math.max(most, value);
+    }
+  }
+  return most;
+}
+
+function drawLane(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  colors: Colors,
+  thread: TimelineThread,
+  y: number,
+  isCurrent: boolean,
+  most: number,
+): void {
+  const { width, timeline, laneHeight: height } = scene;
+  const strip = y + STRIP_TOP;
+  const stripHeight = height - STRIP_MARGINS;
+  if (isCurrent) {
+    context.fillStyle = colors.picked;
+    context.fillRect(0, y, GUTTER - 8, height);
+  }
+  context.fillStyle = colors.text;
+  context.textAlign = "left";
+  context.fillText(clip(context, thread.name || "thread", 96), 10, y + height / 2);
+  context.fillStyle = colors.quiet;
+  context.textAlign = "right";
+  context.fillText(String(thread.tid), GUTTER - 14, y + height / 2);
+  context.save();
+  context.beginPath();
+  context.rect(GUTTER, y, width - GUTTER, height);
+  context.clip();
+  const [left, right] = [xOf(scene, thread.started), xOf(scene, thread.ended)];
+  context.fillStyle = colors.raised;
+  context.fillRect(left, strip, Math.max(right - left, 1), stripHeight);
+  const binNs = (timeline.to - timeline.from) / timeline.bins;
+  const scale = Math.log(1 + most);
+  for (let bin = 0; bin < thread.density.length; bin++) {
+    const value = thread.density[bin];
+    if (value > 0.5) {
+      // From a third on: the darkest of the ramp would not stand out from a lane where nothing runs.
+      context.fillStyle = toHex(heatColor(0.12 + 0.88 * (Math.log(1 + value) / scale)));
+      const x = xOf(scene, timeline.from + bin * binNs);
+      context.fillRect(x, strip, xOf(scene, timeline.from + (bin + 1) * binNs) - x + 0.4, stripHeight);
+    }
+  }
+  for (const gap of thread.gaps) {
+    drawGap(context, scene, colors, gap, strip, stripHeight);
+  }
+  if (timeline.threads.length > 1) {
+    context.fillStyle = colors.accent;
+    for (let bin = 0; bin < thread.newCode.length; bin++) {
+      if (thread.newCode[bin] > 0) {
+        context.fillRect(xOf(scene, timeline.from + bin * binNs), strip + stripHeight + 0.5, 1.5, 3);
+      }
+    }
+  }
+  for (const tick of thread.ticks) {
+    const x = xOf(scene, tick.time);
+    if (tick.kind === TICK_SIGNAL || tick.kind === TICK_FAULT) {
+      context.fillStyle = tick.kind === TICK_FAULT ? colors.text : colors.warning;
+      context.strokeStyle = colors.ground;
+      context.beginPath();
+      context.moveTo(x - 5, y);
+      context.lineTo(x + 5, y);
+      context.lineTo(x, y + 9);
+      context.closePath();
+      context.fill();
+      context.stroke();
+    } else {
+      context.fillStyle = colors.ground;
+      context.fillRect(x - 1, strip - 1, 3, 6);
+      context.fillStyle = colors.text;
+      context.fillRect(x, strip - 2, 1, 6);
+    }
+  }
+  context.restore();
+}
+
+/** Hatched as high as its share of time is without order. */
+function drawGap(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  colors: Colors,
+  gap: TimelineThread["gaps"][number],
+  strip: number,
+  stripHeight: number,
+): void {
+  const [from, to] = [xOf(scene, gap.from), xOf(scene, gap.to)];
+  const share = gap.to > gap.from ? Math.min(Math.max(gap.covers / (gap.to - gap.from), 0.3), 1) : 1;
+  const height = Math.round(stripHeight * share);
+  const y = strip + stripHeight - height;
+  const [left, right] = [Math.max(from, GUTTER), Math.min(Math.max(to, from + 1.5), scene.width)];
+  if (right <= left) {
+    return;
+  }
+  context.save();
+  context.beginPath();
+  context.rect(left, y, right - left, height);
+  context.clip();
+  context.fillStyle = colors.raised;
+  context.fillRect(left, y, right - left, height);
+  context.strokeStyle = gap.reason === GAP_LOST ? colors.warning : colors.quiet;
+  context.lineWidth = 1.2;
+  context.beginPath();
+  // Hatching that stays where it is in time's picture when the panel scrolls.
+  for (let x = Math.floor((left - height) / HATCH_STEP) * HATCH_STEP; x < right; x += HATCH_STEP) {
+    context.moveTo(x, y + height);
+    context.lineTo(x + height, y);
+  }
+  context.stroke();
+  const words = gap.reason === GAP_LOST ? "lost: order not recorded" : "order not recorded";
+  const needed = context.measureText(words).width + 12;
+  if (right - left > needed + 16 && height >= 13) {
+    const middle = (left + right) / 2;
+    context.fillStyle = colors.raised;
+    context.fillRect(middle - needed / 2, y, needed, height);
+    context.fillStyle = colors.text;
+    context.textAlign = "center";
+    context.fillText(words, middle, y + height / 2 + 0.5);
+  }
+  context.restore();
+}
+
+function drawNewCode(context: CanvasRenderingContext2D, scene: Scene, colors: Colors, y: number): void {
+  const { timeline, width } = scene;
+  context.fillStyle = colors.quiet;
+  context.textAlign = "left";
+  context.fillText("new code", 10, y + NEW_CODE_HEIGHT / 2);
+  context.save();
+  context.beginPath();
+  context.rect(GUTTER, y, width - GUTTER, NEW_CODE_HEIGHT);
+  context.clip();
+  const scale = Math.log(1 + timeline.newCode.reduce((most, value) => Math.max(most, value), 1));
+  const binNs = (timeline.to - timeline.from) / timeline.bins;
+  context.fillStyle = colors.accent;
+  timeline.newCode.forEach((value, bin) => {
+    if (value > 0) {
+      const height = 2 + (NEW_CODE_HEIGHT - 6) * (Math.log(1 + value) / scale);
+      const x = xOf(scene, timeline.from + bin * binNs);
+      const right = xOf(scene, timeline.from + (bin + 1) * binNs);
+      context.fillRect(x, y + NEW_CODE_HEIGHT - 2 - height, Math.max(right - x, 1), height);
+    }
+  });
+  context.restore();
+}
+
+function drawAxis(context: CanvasRenderingContext2D, scene: Scene, colors: Colors): void {
+  const { width, span, height } = scene;
+  const most = Math.max(Math.floor((width - GUTTER) / MARK_APART), 1);
+  const step = niceStep((span[1] - span[0]) / most);
+  context.textAlign = "left";
+  for (const time of axisTimes(span[0], span[1], most)) {
+    const x = Math.round(xOf(scene, time)) + 0.5;
+    context.fillStyle = colors.line;
+    context.globalAlpha = 0.55;
+    context.fillRect(x - 0.5, 0, 1, height);
+    context.globalAlpha = 1;
+    const words = formatAxisTime(time, step);
+    if (x + 4 + context.measureText(words).width < width) {
+      context.fillStyle = colors.quiet;
+      context.fillText(words, x + 4, AXIS_HEIGHT / 2);
+    }
+  }
+}
+
+function drawRange(context: CanvasRenderingContext2D, scene: Scene, colors: Colors): void {
+  if (!scene.range) {
+    return;
+  }
+  const [from, to] = scene.range.map((time) => Math.min(Math.max(xOf(scene, time), GUTTER), scene.width));
+  context.globalAlpha = 0.16;
+  context.fillStyle = colors.accent;
+  context.fillRect(from, 0, Math.max(to - from, 1), scene.height);
+  context.globalAlpha = 1;
+  context.fillRect(from, 0, 1, scene.height);
+  context.fillRect(to - 1, 0, 1, scene.height);
+}
+
+function drawCursor(context: CanvasRenderingContext2D, scene: Scene, colors: Colors): void {
+  if (!scene.cursor) {
+    return;
+  }
+  const x = xOf(scene, scene.cursor.time);
+  if (x < GUTTER - 1 || x > scene.width + 1) {
+    return;
+  }
+  context.fillStyle = colors.ground;
+  context.fillRect(x - 1.5, 0, 4, scene.height);
+  context.fillStyle = colors.accent;
+  context.fillRect(x - 0.5, 0, 2, scene.height);
+  context.beginPath();
+  context.moveTo(x - 5.5, 0);
+  context.lineTo(x + 6.5, 0);
+  context.lineTo(x + 0.5, 8);
+  context.closePath();
+  context.fill();
+}
+
+function drawFlag(context: CanvasRenderingContext2D, x: number, y: number, height: number, colors: Colors): void {
+  if (x < GUTTER) {
+    return;
+  }
+  context.fillStyle = colors.ground;
+  context.fillRect(x - 1.5, y - 3, 10, height + 5);
+  context.fillStyle = colors.warning;
+  context.fillRect(x - 0.5, y - 2, 1.5, height + 3);
+  context.beginPath();
+  context.moveTo(x, y - 2);
+  context.lineTo(x + 8, y + 1.5);
+  context.lineTo(x, y + 5);
+  context.closePath();
+  context.fill();
+}
+
+function clip(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (context.measureText(text).width <= width) {
+    return text;
+  }
+  let n = text.length;
+  while (n > 1 && context.measureText(`${text.slice(0, n)}…`).width > width) {
+    n--;
+  }
+  return `${text.slice(0, n)}…`;
+}

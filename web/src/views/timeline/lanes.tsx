@@ -1,0 +1,260 @@
+// The lanes of threads in one canvas, of which only those in sight are drawn; pointer and wheel on them.
+import { effect } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { formatDuration, formatInteger } from "../../base/format.ts";
+import { zoomSpan } from "../../base/time-axis.ts";
+import { bookmarks } from "../../model/bookmarks.ts";
+import { currentThread, goToTime } from "../../model/replay.ts";
+import { processId } from "../../model/session.ts";
+import { settings } from "../../model/settings.ts";
+import { binsWanted, shownTimeline, showSpan, span, timeOf, wholeSpan, wholeTimeline } from "../../model/timeline.ts";
+import { cursor, range, update } from "../../model/view-state.ts";
+import {
+  AXIS_HEIGHT,
+  type Colors,
+  drawLanes,
+  GUTTER,
+  laneHeight,
+  NEW_CODE_HEIGHT,
+  timeAtX,
+  xOf,
+} from "./lane-drawing.ts";
+
+const BOX_HEIGHT = 158;
+const MOVED_PX = 4;
+const NEAR_PX = 6;
+const ZOOM = 1.0018;
+
+export function Lanes() {
+  const box = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [hint, setHint] = useState<{ x: number; words: string } | null>(null);
+  const n = wholeTimeline.value?.threads.length ?? 0;
+  const lane = laneHeight(n, BOX_HEIGHT);
+  const content = AXIS_HEIGHT + n * lane + NEW_CODE_HEIGHT;
+  useEffect(() => watchCanvas(box.current!, canvas.current!), []);
+  const drag = useRef<{ x: number; kind: "cursor" | "new" | "range"; time: number } | null>(null);
+
+  const placeOf = (event: PointerEvent) => {
+    const bounds = canvas.current!.getBoundingClientRect();
+    const [x, y] = [event.clientX - bounds.left, event.clientY - bounds.top];
+    const lane = Math.floor(
+      (y - AXIS_HEIGHT + box.current!.scrollTop) / laneHeight(wholeTimeline.peek()?.threads.length ?? 0, BOX_HEIGHT),
+    );
+    const time = timeAtX({ span: span.peek(), width: bounds.width }, Math.max(x, GUTTER));
+    return { x, lane: y > AXIS_HEIGHT ? lane : -1, time, width: bounds.width };
+  };
+  const onPointerDown = (event: PointerEvent) => {
+    if (event.button !== 0) {
+      return;
+    }
+    const { x, time, width } = placeOf(event);
+    const thread = currentThread.peek();
+    const at = cursor.peek();
+    const lineAt = thread && at ? xOf({ span: span.peek(), width }, timeOf(at.thread, at.position) ?? -1) : -100;
+    canvas.current!.setPointerCapture(event.pointerId);
+    drag.current = { x, kind: Math.abs(x - lineAt) <= NEAR_PX ? "cursor" : "new", time };
+  };
+  const onPointerMove = (event: PointerEvent) => {
+    const { x, lane, time, width } = placeOf(event);
+    const held = drag.current;
+    if (!held) {
+      setHint(describe(lane, time, x, width));
+      return;
+    }
+    setHint(null);
+    if (held.kind === "cursor") {
+      const thread = currentThread.peek();
+      if (thread) {
+        goToTime(thread.tid, time);
+      }
+    } else if (held.kind === "range" || Math.abs(x - held.x) > MOVED_PX) {
+      held.kind = "range";
+      const ends = [held.time, time].map((one) => Math.max(Math.round(one), 0)).sort((a, b) => a - b);
+      update({ range: ends[0] < ends[1] ? [ends[0], ends[1]] : null });
+    }
+  };
+  const onPointerUp = (event: PointerEvent) => {
+    const held = drag.current;
+    drag.current = null;
+    if (held?.kind === "new") {
+      const { lane, time, x } = placeOf(event);
+      const thread = wholeTimeline.peek()?.threads[lane] ?? currentThread.peek();
+      if (thread) {
+        goToTime(thread.tid, x <= GUTTER ? thread.started : time);
+      }
+    }
+  };
+  return (
+    <div
+      ref={box}
+      class="lanes"
+      style={{ height: `${Math.min(content, BOX_HEIGHT)}px` }}
+      onPointerLeave={() => setHint(null)}
+    >
+      <canvas
+        ref={canvas}
+        data-timeline-canvas
+        tabIndex={0}
+        role="img"
+        aria-label={`Lanes of ${n} ${n === 1 ? "thread" : "threads"} over time; the tables behind have the same. Arrows move in time, plus and minus zoom.`}
+        onPointerDown={onPointerDown}
+        onPointerMove={onPointerMove}
+        onPointerUp={onPointerUp}
+        onPointerCancel={() => (drag.current = null)}
+        onKeyDown={onKeyDown}
+      />
+      <div class="lanes-space" style={{ height: `${Math.max(content - BOX_HEIGHT, 0)}px` }} />
+      {hint && (
+        <div class="lanes-hint" style={{ transform: `translate(${hint.x}px, 0)` }} aria-hidden="true">
+          {hint.words}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** What is under the pointer, in words. */
+function describe(lane: number, time: number, x: number, width: number): { x: number; words: string } | null {
+  const timeline = shownTimeline.peek();
+  const thread = timeline?.threads[lane];
+  if (!timeline || x < GUTTER) {
+    return null;
+  }
+  const words = [formatDuration(time)];
+  if (thread) {
+    const bin = Math.floor(((time - timeline.from) / (timeline.to - timeline.from)) * timeline.bins);
+    const near = ((timeline.to - timeline.from) / timeline.bins) * 3;
+    const gap = thread.gaps.find((one) => time >= one.from && time <= one.to);
+    const calls = thread.ticks
+      .filter((tick) => Math.abs(tick.time - time) <= near)
+      .reduce((sum, t) => sum + t.count, 0);
+    words.push(`${thread.name} ${thread.tid}`);
+    if (time < thread.started || time > thread.ended) {
+      words.push("not alive");
+    } else if (timeline.unit && thread.density[bin] > 0.5) {
+      words.push(`${formatInteger(Math.round(thread.density[bin]))} ${timeline.unit}s`);
+    }
+    if (gap) {
+      words.push("order not recorded");
+    }
+    if (calls > 0) {
+      words.push(`${calls} system calls or signals`);
+    }
+  }
+  return { x: Math.min(x + 10, width - 260), words: words.join(" · ") };
+}
+
+function onKeyDown(event: KeyboardEvent): void {
+  const [from, to] = span.peek();
+  const width = to - from;
+  const moves: Record<string, () => void> = {
+    ArrowLeft: () => showSpan([from - width / 8, to - width / 8]),
+    ArrowRight: () => showSpan([from + width / 8, to + width / 8]),
+    "+": () => showSpan(zoomSpan([from, to], (from + to) / 2, 1.5, wholeSpan.peek())),
+    "-": () => showSpan(zoomSpan([from, to], (from + to) / 2, 1 / 1.5, wholeSpan.peek())),
+  };
+  const move = moves[event.key];
+  if (move) {
+    event.preventDefault();
+    event.stopPropagation();
+    move();
+  }
+}
+
+/** Draw whenever something changes; zoom by the wheel. */
+function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
+  const context = canvas.getContext("2d")!;
+  let frame = 0;
+  let [width, height] = [0, 0];
+  const draw = () => {
+    const timeline = shownTimeline.peek() ?? wholeTimeline.peek();
+    if (!timeline || width <= GUTTER) {
+      return;
+    }
+    const ratio = window.devicePixelRatio || 1;
+    const size = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== size[0] || canvas.height !== size[1]) {
+      [canvas.width, canvas.height] = size;
+    }
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const laneOf = (tid: number) => timeline.threads.findIndex((thread) => thread.tid === tid);
+    const at = cursor.peek();
+    const time = at && timeOf(at.thread, at.position);
+    const marks = bookmarks.peek().filter((mark) => mark.process === processId.peek() && laneOf(mark.thread) >= 0);
+    drawLanes(
+      context,
+      {
+        width,
+        height,
+        laneHeight: laneHeight(timeline.threads.length, BOX_HEIGHT),
+        scroll: box.scrollTop,
+        span: span.peek(),
+        timeline,
+        range: range.peek(),
+        cursor: at && time != null ? { lane: laneOf(at.thread), time } : null,
+        bookmarks: marks.map((mark) => ({ lane: laneOf(mark.thread), time: mark.time })),
+      },
+      readColors(canvas),
+    );
+  };
+  const schedule = () => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(draw);
+  };
+  const observer = new ResizeObserver(() => {
+    [width, height] = [canvas.clientWidth, canvas.clientHeight];
+    binsWanted.value = Math.max(Math.round((width - GUTTER) / 50) * 50, 100);
+    schedule();
+  });
+  observer.observe(canvas);
+  const stop = effect(() => {
+    shownTimeline.value;
+    wholeTimeline.value;
+    span.value;
+    range.value;
+    cursor.value;
+    bookmarks.value;
+    settings.value;
+    schedule();
+  });
+  const onWheel = (event: WheelEvent) => {
+    if (event.shiftKey) {
+      return;
+    }
+    event.preventDefault();
+    const view = { span: span.peek(), width };
+    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+      const by = (event.deltaX / (width - GUTTER)) * (view.span[1] - view.span[0]);
+      showSpan([view.span[0] + by, view.span[1] + by]);
+      return;
+    }
+    const x = event.clientX - canvas.getBoundingClientRect().left;
+    showSpan(zoomSpan(view.span, timeAtX(view, Math.max(x, GUTTER)), ZOOM ** -event.deltaY, wholeSpan.peek()));
+  };
+  canvas.addEventListener("wheel", onWheel, { passive: false });
+  box.addEventListener("scroll", schedule);
+  return () => {
+    stop();
+    observer.disconnect();
+    canvas.removeEventListener("wheel", onWheel);
+    box.removeEventListener("scroll", schedule);
+    cancelAnimationFrame(frame);
+  };
+}
+
+function readColors(element: Element): Colors {
+  const style = getComputedStyle(element);
+  const read = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    text: read("text"),
+    quiet: read("quiet"),
+    line: read("line"),
+    ground: read("ground"),
+    panel: read("panel"),
+    raised: read("lane"),
+    accent: read("accent"),
+    warning: read("warning"),
+    picked: read("picked"),
+  };
+}

@@ -1,0 +1,110 @@
+// The timeline below the picture: transport, lanes, and what is open at the cursor.
+import { useEffect, useState } from "preact/hooks";
+import { recentBlocks } from "../../model/recent.ts";
+import { currentBlock, currentPosition, isPlaying, watchCursor } from "../../model/replay.ts";
+import { settings } from "../../model/settings.ts";
+import { showSpan, visibleSpan, watchTimeline, wholeTimeline } from "../../model/timeline.ts";
+import { cursor } from "../../model/view-state.ts";
+import { CallsList } from "./calls-list.tsx";
+import { EventsList } from "./events-list.tsx";
+import { LaneTables } from "./lane-tables.tsx";
+import { Lanes } from "./lanes.tsx";
+import { registerTimelineKeys } from "./timeline-keys.ts";
+import { Transport } from "./transport.tsx";
+
+export function TimelinePanel() {
+  useEffect(watchTimeline, []);
+  useEffect(watchCursor, []);
+  useEffect(registerTimelineKeys, []);
+  const timeline = wholeTimeline.value;
+  const at = cursor.value;
+  // While it plays only what ran last is known.
+  const newest = recentBlocks.value?.[0]?.block ?? -1;
+  return (
+    <section
+      class="timeline"
+      aria-label="Timeline"
+      data-timeline
+      data-position={at ? currentPosition.value : undefined}
+      data-thread={at?.thread}
+      data-block={at ? (isPlaying.value ? newest : currentBlock.value) : undefined}
+      data-playing={isPlaying.value ? "1" : undefined}
+    >
+      <Transport />
+      {!settings.value.showsLanes ? null : timeline ? (
+        <div class="timeline-body">
+          <div class="timeline-lanes">
+            <Lanes />
+            <Legend />
+            <LaneTables />
+          </div>
+          {timeline.unit && <Side />}
+        </div>
+      ) : (
+        <p class="waiting">Loading the timeline …</p>
+      )}
+    </section>
+  );
+}
+
+function Side() {
+  const [tab, setTab] = useState<"calls" | "events">("calls");
+  return (
+    <div class="timeline-side">
+      <div class="side-tabs" role="group" aria-label="Beside the lanes">
+        <button type="button" aria-pressed={tab === "calls"} onClick={() => setTab("calls")}>
+          Call stack
+        </button>
+        <button type="button" aria-pressed={tab === "events"} onClick={() => setTab("events")}>
+          Events
+        </button>
+      </div>
+      {tab === "calls" ? <CallsList /> : <EventsList />}
+    </div>
+  );
+}
+
+function Legend() {
+  const timeline = wholeTimeline.value!;
+  return (
+    <ul class="timeline-legend" aria-label="Legend of the timeline">
+      {timeline.unit && (
+        <li>
+          <span class="swatch heat" aria-hidden="true" />
+          {timeline.unit}s run, from few to many
+        </li>
+      )}
+      <li>
+        <span class="swatch new" aria-hidden="true" />
+        new code
+      </li>
+      {timeline.unit && (
+        <li>
+          <span class="swatch call" aria-hidden="true" />
+          system call
+        </li>
+      )}
+      <li>
+        <span class="swatch signal" aria-hidden="true" />
+        signal
+      </li>
+      <li>
+        <span class="swatch hatched" aria-hidden="true" />
+        order not recorded
+      </li>
+      <li>
+        <span class="swatch flag" aria-hidden="true" />
+        bookmark
+      </li>
+      <li class="timeline-hint">
+        {visibleSpan.value ? (
+          <button type="button" onClick={() => showSpan(null)}>
+            Show all of time
+          </button>
+        ) : (
+          "wheel: zoom · drag: range · click: cursor"
+        )}
+      </li>
+    </ul>
+  );
+}

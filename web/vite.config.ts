@@ -1,0 +1,16 @@
+// Builds the page into the Python package, where `clew view` serves it from. `make build` and the package's build hook
+// run it; CLEW_PAGE_DIRECTORY says where to instead.
+import { defineConfig } from "vite";
+
+export default defineConfig({
+  base: "./",
+  build: {
+    outDir: process.env.CLEW_PAGE_DIRECTORY ?? "../src/clew/_page",
+    emptyOutDir: true,
+    target: "es2022",
+    // Nothing inline: the page's policy allows scripts and styles from the server only.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+  },
+  worker: { format: "es" },
+});
