@@ -1,10 +1,15 @@
-"""What several folders of tests share: the built test programs."""
+"""What several folders of tests share: the built test programs, and that no example has a limit of time."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 from tests.programs import build
+
+# Hypothesis gives each example 200 ms otherwise: on a busy machine that is luck.
+settings.register_profile("any-machine", deadline=None)
+settings.load_profile("any-machine")
 
 
 @pytest.fixture(scope="session")

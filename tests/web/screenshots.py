@@ -1,0 +1,162 @@
+"""Makes the pictures of docs/screenshots: every view of real programs, recorded now.
+
+Run as `python -m tests.web.screenshots [FOLDER]`, which `make screenshots` does. Needs Chromium, and the programs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+from clew.analysis.graph import ProcessGraph
+from clew.analysis.graph_tables import find_busiest_process
+from clew.analysis.trace import Trace
+from tests.e2e.runs import ROOT, record
+from tests.web.graph_page import CANVAS, GraphPage
+from tests.web.serving import Server
+from tests.web.viewer import CHROMIUM, Viewer, launch
+
+__all__ = ["main"]
+
+FOLDER: Final = ROOT / "docs/screenshots"
+MAX_FILE_BYTES: Final = 400_000
+MAX_TOTAL_BYTES: Final = 6_000_000
+_SETTLE_MS: Final = 1500
+
+_PYTHON: Final = "import json; print(len(json.dumps([{'n': n, 'text': str(n) * 3} for n in range(4000)])))"
+_SQL: Final = (
+    "CREATE TABLE t(n INTEGER PRIMARY KEY, word TEXT);"
+    "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 6000)"
+    " INSERT INTO t SELECT n, hex(n * n) FROM c;"
+    "CREATE INDEX i ON t(word); SELECT count(*), max(word) FROM t WHERE word > '3';"
+)
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A picture: its name, the trace, and the words of the address; `selects_hottest` adds the hottest function."""
+
+    name: str
+    trace: str
+    words: dict[str, object] = field(default_factory=dict)
+    selects_hottest: bool = False
+
+
+SHOTS: Final = (
+    *(
+        Shot(f"{trace}-{layout}", trace, {"layout": layout, "mode": mode})
+        for trace in ("python3", "sqlite3", "gzip")
+        for layout, mode in (("cylinder", "heat"), ("force", "heat"), ("circle", "conditionals"))
+    ),
+    *(
+        Shot(f"{trace}-{view}", trace, {"view": view}, selects_hottest=True)
+        for trace in ("python3", "sqlite3", "gzip")
+        for view in ("function", "listing", "processes")
+    ),
+    Shot("gzip-blocks", "gzip", {"layout": "blocks", "mode": "structure", "dimensions": 2}),
+    Shot("sqlite3-replay", "sqlite3", {"mode": "recency"}),
+)
+
+
+def main(words: Sequence[str]) -> int:
+    """Make all pictures; the exit status is 1 where one is too large, or the page complained."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
+    folder: Path = parser.parse_args(words).folder
+    if CHROMIUM is None:
+        print("screenshots: there is no `chromium` on PATH", file=sys.stderr)
+        return 1
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work, sync_playwright() as playwright:
+        traces = _record(Path(work))
+        server = Server(list(traces.values()))
+        browser = launch(playwright)
+        try:
+            complaints = [complaint for shot in SHOTS for complaint in _take(browser, server, shot, traces, folder)]
+        finally:
+            browser.close()
+            server.stop()
+    sizes = {path.name: path.stat().st_size for path in sorted(folder.glob("*.png"))}
+    complaints += [f"{name}: {size:,} bytes" for name, size in sizes.items() if size > MAX_FILE_BYTES]
+    if sum(sizes.values()) > MAX_TOTAL_BYTES:
+        complaints.append(f"all together: {sum(sizes.values()):,} bytes")
+    for complaint in complaints:
+        print(f"screenshots: {complaint}", file=sys.stderr)
+    return 1 if complaints else 0
+
+
+def _record(work: Path) -> dict[str, Path]:
+    """Traces of the programs, by name, in mode full."""
+    text = b"".join(b"line %d of %d\n" % (number, number * number) for number in range(60000))
+    commands: dict[str, list[str | Path]] = {
+        "python3": ["/usr/bin/python3", "-S", "-c", _PYTHON],
+        "sqlite3": ["sqlite3", ":memory:", _SQL],
+        "gzip": ["gzip", "-9"],
+    }
+    traces = {}
+    for name, command in commands.items():
+        traces[name] = work / f"{name}.clew"
+        done = record(command, traces[name], "--mode", "full", stdin=text)
+        if done.status != 0:
+            raise RuntimeError(f"{name} could not be recorded: {done.stderr.decode(errors='replace')}")
+    return traces
+
+
+def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path], folder: Path) -> list[str]:
+    """Take one picture; gives what the page complained of."""
+    viewer = Viewer(browser, server)
+    words = dict(shot.words)
+    if shot.selects_hottest:
+        words["select"] = f"f{_find_hottest(traces[shot.trace])}"
+    if shot.name.endswith("-replay"):
+        tid, last = _find_longest_path(traces[shot.trace])
+        words["at"] = f"{tid}:{last // 2}"
+    try:
+        viewer.open(shot.trace, **words)
+        if viewer.page.locator(CANVAS).count():
+            GraphPage(viewer).wait_for_whole()
+        viewer.wait_for_quiet()
+        # Labels, previews and what moves come to rest.
+        viewer.page.wait_for_timeout(_SETTLE_MS)
+        _write(folder / f"{shot.name}.png", viewer.page.screenshot(animations="disabled"))
+        return [f"{shot.name}: {complaint}" for complaint in viewer.complaints]
+    finally:
+        viewer.context.close()
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Keep a picture in 256 colours: a third of the bytes, and nobody sees which."""
+    with Image.open(io.BytesIO(content)) as picture:
+        few = picture.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+
+
+def _find_hottest(trace: Path) -> int:
+    """Of the busiest process the function that executed most, among those of some size."""
+    opened = Trace(trace)
+    graph = ProcessGraph(opened, find_busiest_process(opened))
+    sizes = np.diff(graph.first_block)
+    work = graph.sum_functions(graph.count())
+    # A picture of its control flow is to have something in it, and to be read.
+    return int(np.where((sizes >= 12) & (sizes <= 60), work, -1).argmax())
+
+
+def _find_longest_path(trace: Path) -> tuple[int, int]:
+    """The thread with the longest path, and how many blocks that has."""
+    rows = Trace(trace).paths.select(["tid", "block_executions"]).to_pylist()
+    row = max(rows, key=lambda one: one["block_executions"])
+    return row["tid"], row["block_executions"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,75 @@
+"""How long pictures take: measured from the navigation on, on two cores that draw in software. Run alone."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import time
+
+import pytest
+
+from tests.web.conftest import OpenViewer, Serve
+from tests.web.graph_page import CANVAS, GraphPage
+from tests.web.viewer import Viewer
+
+pytestmark = pytest.mark.timing
+
+ROUNDS = 3
+
+
+def _time_to_picture(viewer: Viewer, trace: str, **words: object) -> float:
+    """Seconds from the navigation until nodes are drawn where the layout has them."""
+    viewer.page.goto("about:blank")
+    begin = time.monotonic()
+    viewer.page.goto(viewer.address(trace, **words), wait_until="commit")
+    GraphPage(viewer).wait_for_layout("moving", "final")
+    return time.monotonic() - begin
+
+
+def _heap_megabytes(viewer: Viewer) -> float:
+    """What the page's scripts hold once the garbage is gone, typed arrays among it."""
+    session = viewer.context.new_cdp_session(viewer.page)
+    session.send("HeapProfiler.collectGarbage")
+    usage = session.send("Runtime.getHeapUsage")
+    return float(usage["usedSize"] + usage["backingStorageSize"]) / 1e6
+
+
+@pytest.mark.parametrize(("trace", "most_seconds"), [("small", 2.0), ("large", 3.0)])
+def test_the_first_picture_is_there_in_time(
+    open_viewer: OpenViewer, serve: Serve, trace: str, most_seconds: float
+) -> None:
+    viewer = open_viewer(serve() if trace == "small" else serve(trace))
+    taken = [_time_to_picture(viewer, trace) for _ in range(ROUNDS)]
+    # The first has the server read the trace as well.
+    assert statistics.median(taken) < most_seconds, taken
+
+
+def test_frames_of_a_picture_in_movement_are_quick(open_viewer: OpenViewer, serve: Serve) -> None:
+    viewer = open_viewer(serve("large"))
+    viewer.open("large")
+    graph = GraphPage(viewer)
+    graph.wait_for_layout()
+    box = graph.canvas.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    viewer.page.mouse.move(x, y)
+    viewer.page.mouse.down()
+    viewer.page.evaluate(
+        "(selector) => { const canvas = document.querySelector(selector); window.frameTimes = [];"
+        " new MutationObserver(() => window.frameTimes.push(performance.now()))"
+        ".observe(canvas, { attributes: true, attributeFilter: ['data-frames'] }); }",
+        CANVAS,
+    )
+    for step in range(40):
+        viewer.page.mouse.move(x + 4 * step, y + step)
+    viewer.page.mouse.up()
+    times: list[float] = viewer.page.evaluate("() => window.frameTimes")
+    between = [after - before for before, after in itertools.pairwise(times)]
+    assert len(between) >= 10, between
+    assert statistics.median(between) < 150, between
+
+
+def test_a_million_blocks_are_shown_by_function(open_viewer: OpenViewer, serve: Serve) -> None:
+    viewer = open_viewer(serve("huge"))
+    assert _time_to_picture(viewer, "huge") < 10
+    assert _heap_megabytes(viewer) < 300

@@ -1,0 +1,62 @@
+"""The page as a whole: it loads little, asks nobody else, and says nothing to the console."""
+
+from __future__ import annotations
+
+import gzip
+import urllib.parse
+
+import pytest
+from playwright.sync_api import Request, expect
+
+from clew.server.app import PAGE_DIRECTORY
+from tests.web.conftest import EVERYDAY, OpenViewer, Serve
+from tests.web.viewer import Viewer
+
+VIEWS = ("graph", "function", "listing", "processes")
+TRACES = ("shapes-full", "shapes-region", "shapes-coverage", "hostile")
+"""Of each mode one: `hostile` was only counted."""
+MOST_SCRIPT_BYTES = 150 * 1024
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_every_view_of_every_trace_is_shown_without_complaint(viewer: Viewer, trace: str) -> None:
+    page = viewer.open(trace, select="f0")
+    for view in VIEWS:
+        page.get_by_role("navigation", name="Views").get_by_role("button", name=view.title()).click()
+        expect(viewer.main(view)).to_be_visible()
+        # The page has had the time to draw what it asked for.
+        viewer.wait_for_quiet()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_page_asks_for_little_and_only_for_what_is_built_and_for_data(open_viewer: OpenViewer) -> None:
+    viewer = open_viewer()
+    asked: list[Request] = []
+    viewer.context.on("request", lambda request: asked.append(request))
+    viewer.open("small")
+    viewer.wait_for_quiet()
+    paths = {urllib.parse.urlsplit(one.url).path.lstrip("/") for one in asked}
+    built = {path.relative_to(PAGE_DIRECTORY).as_posix() for path in PAGE_DIRECTORY.rglob("*") if path.is_file()}
+    assert not {path for path in paths if path not in built and not path.startswith("api/")} - {""}
+    for one in asked:
+        assert viewer.server.token not in one.url.partition("#")[0], "browsers keep addresses: none has the secret"
+    scripts = sorted(path for path in paths if path.endswith(".js"))
+    assert scripts
+    sizes = {path: len(gzip.compress((PAGE_DIRECTORY / path).read_bytes(), 9)) for path in scripts}
+    assert sum(sizes.values()) <= MOST_SCRIPT_BYTES, sizes
+
+
+def test_another_trace_is_chosen_in_the_header(viewer: Viewer) -> None:
+    page = viewer.open("small")
+    page.get_by_role("combobox", name="Trace").select_option("gzip.clew")
+    viewer.wait_for_state(trace=EVERYDAY.index("gzip"))
+    expect(viewer.page.locator(".totals")).to_contain_text("full")
+    expect(viewer.rows.filter(has_text="work_on_")).to_have_count(0)
+    expect(viewer.rows.filter(has_text="_dl_relocate_object")).to_have_count(1)
+
+
+def test_a_page_without_the_token_says_what_is_missing(open_viewer: OpenViewer, serve: Serve) -> None:
+    viewer = open_viewer()
+    viewer.expected.append("status of 403")
+    viewer.page.goto(f"{serve().origin}/#token=wrong")
+    expect(viewer.page.get_by_role("alert").first).to_contain_text("token")
