@@ -9,6 +9,7 @@ MAKEFLAGS += --no-builtin-rules
 JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 FUZZ_SECONDS ?= 600
 CODEC_FUZZ_FACTOR ?= 1000
+PAGE_FUZZ_FACTOR ?= 50
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 IMAGE := src/clew/_runtime/clew-runtime-x86_64
@@ -117,6 +118,7 @@ stress: build ## whole programs, long runs
 
 fuzz: build ## property tests with many more examples; random programs and damage, each for FUZZ_SECONDS
 	$(PYTHON) -m pytest -n $(JOBS) -p checks.fuzz_profile --timeout 3600 tests/unit $(PYTEST)
+	cd web && CLEW_FUZZ_FACTOR=$(PAGE_FUZZ_FACTOR) npm run test
 	cd pathcodec && CLEW_FUZZ_SEED=$$(date +%s) CLEW_FUZZ_FACTOR=$(CODEC_FUZZ_FACTOR) \
 	    cargo test --locked --lib --quiet --release
 	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)

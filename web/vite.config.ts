@@ -1,6 +1,6 @@
 // Builds the page into the Python package, where `clew view` serves it from. `make build` and the package's build hook
 // run it; CLEW_PAGE_DIRECTORY says where to instead.
-import { defineConfig } from "vite";
+import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   base: "./",
@@ -13,4 +13,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
   },
   worker: { format: "es" },
+  test: {
+    setupFiles: ["src/test-setup.ts"],
+    testTimeout: 60_000 * Number(process.env.CLEW_FUZZ_FACTOR ?? "1"),
+  },
 });

@@ -83,7 +83,11 @@ describe("projection", () => {
     fc.assert(
       fc.property(clouds, (points) => {
         const flat = points.map((value, i) => (i % 3 === 2 ? 0 : value));
-        fc.pre(Math.max(...flat) - Math.min(...flat) > 1);
+        const isWide = [0, 1].some((axis) => {
+          const along = flat.filter((_, i) => i % 3 === axis);
+          return Math.max(...along) - Math.min(...along) > 2;
+        });
+        fc.pre(isWide);
         const eye = fitEye(flat, 0, 0, FRAME, PADDING);
         const found = Array.from({ length: flat.length / 3 }, (_, i) => project(eye, flat, i));
         const [xs, ys] = [found.map((at) => at[0]), found.map((at) => at[1])];
@@ -92,6 +96,18 @@ describe("projection", () => {
         expect(Math.min(sides, ends)).toBeLessThan(1);
       }),
     );
+  });
+
+  test("fit of points as near to each other as numbers of 32 bits can tell", () => {
+    for (const apart of [0, 1e-4, 1e-3, 1e-2, 0.1, 1]) {
+      const points = new Float32Array([500, -500, 500, 500 - apart, -500 + apart, 500]);
+      const eye = fitEye(points, 0.4, 0.3, FRAME, PADDING);
+      for (const i of [0, 1]) {
+        const [x, y, depth] = project(eye, points, i);
+        expect(depth).toBeGreaterThan(0);
+        expect([x > 19, x < 1171, y > 49, y < 661]).toEqual([true, true, true, true]);
+      }
+    }
   });
 
   test("what is under the pointer stays there while zooming, and goes with it while panning", () => {

@@ -30,6 +30,8 @@ export const FOCAL = 1 / Math.tan((20 * Math.PI) / 180);
 export const MOST_PITCH = Math.PI / 2 - 0.02;
 
 const LEAST_DISTANCE = 1e-3;
+/** The eye comes no nearer than this share of how far points are from the origin: numbers of 32 bits tell no more apart. */
+const LEAST_SHARE = 1e-3;
 
 /** The eye's axes in space: to the right, up, and from the target back to the eye. */
 export interface Axes {
@@ -99,6 +101,7 @@ export function fitEye(points: Float32Array, yaw: number, pitch: number, frame: 
   const most = [-Infinity, -Infinity, -Infinity, -Infinity];
   let nearest = -Infinity;
   let farthest = Infinity;
+  let outermost = 0;
   for (let i = 0; i < points.length; i += 3) {
     const [px, py, pz] = [points[i], points[i + 1], points[i + 2]];
     const x = (right[0] * px + right[1] * py + right[2] * pz) * fx;
@@ -108,6 +111,7 @@ export function fitEye(points: Float32Array, yaw: number, pitch: number, frame: 
     most[1] = Math.max(most[1], -x - left * z);
     most[2] = Math.max(most[2], y + top * z);
     most[3] = Math.max(most[3], -y - bottom * z);
+    outermost = Math.max(outermost, Math.abs(px), Math.abs(py), Math.abs(pz));
     nearest = Math.max(nearest, z);
     farthest = Math.min(farthest, z);
   }
@@ -120,7 +124,7 @@ export function fitEye(points: Float32Array, yaw: number, pitch: number, frame: 
   const depth = Math.max(
     (most[0] + most[1]) / (rightmost - left),
     (most[2] + most[3]) / (top - bottom),
-    nearest + Math.max(room, LEAST_DISTANCE),
+    nearest + Math.max(room, LEAST_DISTANCE, LEAST_SHARE * outermost),
   );
   const x = (most[0] - rightmost * depth - left * depth - most[1]) / 2 / fx;
   const y = (most[2] - top * depth - bottom * depth - most[3]) / 2 / FOCAL;

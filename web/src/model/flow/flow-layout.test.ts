@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { runs } from "../../test-setup.ts";
 import { findDispatch } from "./dispatch.ts";
 import { type FlowInput, type FlowLayout } from "./flow-graph.ts";
 import { layOutFlow } from "./flow-layout.ts";
@@ -106,7 +107,7 @@ test("boxes never overlap, edges lead from below to above and through no box", (
     fc.property(flows, (input) => {
       expect(findFaults(input, layOutFlow(input))).toEqual([]);
     }),
-    { numRuns: 150 },
+    runs(150),
   );
 });
 
@@ -145,7 +146,7 @@ test("the same input gives the same layout", () => {
     fc.property(flows, (input) => {
       expect(layOutFlow(input)).toEqual(layOutFlow(input));
     }),
-    { numRuns: 30 },
+    runs(30),
   );
 });
 

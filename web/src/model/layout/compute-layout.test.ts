@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { runs } from "../../test-setup.ts";
 import { LAYOUTS } from "../view-state.ts";
 import { computeLayout } from "./compute-layout.ts";
 import { median, nearestDistances } from "./distances.ts";
@@ -63,18 +64,18 @@ test("places are finite and apart, on the surface if there is one, and within th
     fc.property(graphs, (input) => {
       check(input, computeLayout(input));
     }),
-    { numRuns: 80 },
+    runs(80),
   );
-}, 60_000);
+});
 
 test("the same graph gets the same places, to the bit, whoever watches", () => {
   fc.assert(
     fc.property(graphs, (input) => {
       expect(computeLayout(structuredClone(input), () => undefined)).toEqual(computeLayout(input));
     }),
-    { numRuns: 15 },
+    runs(15),
   );
-}, 60_000);
+});
 
 const ring = Array.from({ length: 100 }, (_, f) => [f, (f + 1) % 100] as const);
 const SPECIAL: Record<string, LayoutInput> = {
@@ -117,7 +118,7 @@ describe.each(LAYOUTS)("%s", (layout) => {
       expect(median(nearestDistances(blocks))).toBeGreaterThan(0.8);
       expect(median(nearestDistances(blocks))).toBeLessThan(1.6);
     }
-  }, 60_000);
+  });
 });
 
 /** Milliseconds of the processor's time: other work on the machine counts little. */

@@ -5,7 +5,7 @@ import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
 import type { Legend } from "../../model/graph/paint.ts";
 import { nodeColors } from "../../model/graph/scene.ts";
 import { mode, selection } from "../../model/view-state.ts";
-import { IN_COLOR, OUT_COLOR } from "./picture.ts";
+import { IN_COLOR, OUT_COLOR } from "./marked-edges.ts";
 
 export function LegendPanel() {
   const legend = nodeColors.value?.legend;

@@ -55,3 +55,8 @@ export function sizeOfNode({ cells, nBlocks }: NodeSizes, node: number): NodeSiz
     ? { world, least: leastBlock, most: mostBlock }
     : { world, least: leastFunction, most: mostFunction };
 }
+
+/** How far a place is from what is farthest away from it. */
+export function reachFrom({ center, radius }: NodeSizes, place: readonly [number, number, number]): number {
+  return radius + Math.hypot(place[0] - center[0], place[1] - center[1], place[2] - center[2]);
+}

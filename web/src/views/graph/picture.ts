@@ -1,48 +1,31 @@
 // The picture of a graph: what is in it, from where it is seen, and when it is drawn anew. It is drawn only when something
 // changed: coarsely while it moves, and then, edge by edge, in full.
-import { CATEGORIES, type Rgb } from "../../base/color.ts";
 import {
   type Eye,
-  fitEye,
   type Frame,
-  mixEyes,
   type Padding,
   pixelsPerUnit,
   projectionMatrix,
   projectPoint,
 } from "../../base/projection.ts";
-import {
-  edgesAt,
-  edgesAtFunction,
-  listEdges,
-  listNodes,
-  nodeOfSelection,
-  openFunctions,
-} from "../../model/graph/detail.ts";
+import { listEdges, listNodes, nodeOfSelection, openFunctions } from "../../model/graph/detail.ts";
 import type { EdgeColors } from "../../model/graph/edge-colors.ts";
 import { nodePixels, type NodeSize, pickNode, shareInFrame } from "../../model/graph/picking.ts";
 import type { PlacedGraph } from "../../model/graph/scene.ts";
 import type { RecentBlock } from "../../model/recent.ts";
 import type { Camera, Selection } from "../../model/view-state.ts";
+import { EyeChange } from "./eye-change.ts";
+import { type Corner, fittedEye, isSameEye, START_ANGLES } from "./fitting.ts";
+import { FrameLoop } from "./frame-loop.ts";
 import { FramePace, MOST_EDGES } from "./frame-pace.ts";
-import { measureNodes, NO_SIZES, sizeOfNode } from "./node-sizes.ts";
+import { findMarkedEdges, findTrail, functionOfSelection, isDrawn } from "./marked-edges.ts";
+import { measureNodes, NO_SIZES, reachFrom, sizeOfNode } from "./node-sizes.ts";
 import { GraphRenderer, LEAST_FRONT_PX, type Look, type Sight } from "./renderer.ts";
 
 /** After so long without a movement the picture is at rest. */
 const REST_MS = 160;
-const CHANGE_MS = 650;
 /** Up to so many edges are drawn at their full strength. */
 const FULL_EDGES = 12_000;
-const MOST_MARKED = 4000;
-/** So many nodes that were executed just before the cursor glow. */
-const MOST_TRAIL = 16;
-
-export const OUT_COLOR: Rgb = CATEGORIES[0];
-export const IN_COLOR: Rgb = CATEGORIES[1];
-
-/** From a little above; and on a cylinder with the hottest block in front, so far to the side. */
-const START_ANGLES = { yaw: 0.55, pitch: 0.32 };
-
 /** Colours of everything drawn: four bytes by node, blocks first. */
 export interface PictureColors {
   blocks: Uint8Array;
@@ -62,13 +45,6 @@ export interface FrameReport {
   frameMs: number;
 }
 
-interface Change {
-  start: number;
-  eyeFrom: Eye;
-  eyeTo: Eye;
-  movesNodes: boolean;
-}
-
 export class GraphPicture {
   frame: Frame = { width: 1, height: 1 };
   eye: Eye = { ...START_ANGLES, distance: 10, target: [0, 0, 0] };
@@ -81,7 +57,7 @@ export class GraphPicture {
   isMoving = false;
 
   /** How much of the lower left corner something lies over, in CSS pixels; null for nothing. */
-  corner: () => { width: number; height: number } | null = () => null;
+  corner: () => Corner | null = () => null;
 
   private readonly renderer: GraphRenderer;
   private ratio = 1;
@@ -94,11 +70,10 @@ export class GraphPicture {
   private hottest = -1;
   private sizes = NO_SIZES;
   private readonly pace = new FramePace();
-  private change: Change | null = null;
-  private between = 1;
+  private change: EyeChange | null = null;
   private isFitted = true;
   private lastMove = -Infinity;
-  private request = 0;
+  private readonly loop: FrameLoop;
   private restTimer = 0;
   private listsAre: "none" | "moving" | "rest" = "none";
   private drawnEdges = 0;
@@ -106,12 +81,6 @@ export class GraphPicture {
   /** How many edges the picture at rest has. */
   private allEdges = 0;
   private mustDrawEdges = true;
-  /** When the frame began that is not there yet, and whether it moved; and how long the last one took. */
-  private running: { start: number; isMoving: boolean } | null = null;
-  private frameMs = 0;
-  /** Another frame is wanted. */
-  private isWanted = false;
-
   constructor(
     private readonly canvas: HTMLCanvasElement,
     private readonly onFrame: (report: FrameReport) => void,
@@ -120,10 +89,15 @@ export class GraphPicture {
     private readonly isStill: () => boolean,
   ) {
     this.renderer = new GraphRenderer(canvas);
+    this.loop = new FrameLoop(
+      (now) => this.draw(now),
+      () => this.renderer.isBusy,
+      (frameMs) => this.adaptPace(frameMs),
+    );
   }
 
   dispose(): void {
-    cancelAnimationFrame(this.request);
+    this.loop.dispose();
     clearTimeout(this.restTimer);
     this.renderer.dispose();
   }
@@ -135,7 +109,7 @@ export class GraphPicture {
     this.canvas.width = Math.max(Math.round(frame.width * ratio), 1);
     this.canvas.height = Math.max(Math.round(frame.height * ratio), 1);
     if (this.isFitted && !this.change) {
-      this.eye = this.fittedEye();
+      this.eye = this.fitted();
     }
     this.redraw();
   }
@@ -169,7 +143,7 @@ export class GraphPicture {
     }
     this.isFitted = camera === null;
     if (!isOnTheWay || camera === null) {
-      this.goTo(camera ?? this.fittedEye(), moves, moves);
+      this.goTo(camera ?? this.fitted(), moves, moves);
     }
     this.listsAre = "none";
     this.redraw();
@@ -180,7 +154,7 @@ export class GraphPicture {
     this.colors = colors;
     this.hottest = hottest;
     if (isFirst && this.isFitted) {
-      this.eye = this.fittedEye();
+      this.eye = this.fitted();
     }
     const all = new Uint8Array(colors.blocks.length + colors.functions.length);
     all.set(colors.blocks);
@@ -201,39 +175,29 @@ export class GraphPicture {
   setRecent(recent: readonly RecentBlock[] | null): void {
     if (this.recent !== recent) {
       this.recent = recent;
-      this.requestFrame();
+      this.loop.want();
     }
   }
 
   /** The nodes that were executed just before the cursor as they are drawn, the last first. */
   trail(): { node: number; weight: number }[] {
     const { placed, recent, isOpen } = this;
-    const found = new Map<number, number>();
-    for (const { block, weight } of placed ? (recent ?? []) : []) {
-      const node = nodeOfSelection(placed!.graph, placed!.places.nBlocks, isOpen, { kind: "block", index: block });
-      if (node >= 0 && !found.has(node)) {
-        found.set(node, weight);
-        if (found.size === MOST_TRAIL) {
-          break;
-        }
-      }
-    }
-    return [...found].map(([node, weight]) => ({ node, weight }));
+    return placed && recent ? findTrail(placed, isOpen, recent) : [];
   }
 
   setHovered(node: number): void {
     if (node !== this.hoveredNode) {
       this.hoveredNode = node;
       this.markEdges();
-      this.requestFrame();
+      this.loop.want();
     }
   }
 
   /** The state's camera changed: null for everything in the frame. */
   setCamera(camera: Camera | null): void {
     this.isFitted = camera === null;
-    const eye = camera ?? this.fittedEye();
-    const isThere = camera !== null && sameEye(eye, this.change?.eyeTo ?? this.eye);
+    const eye = camera ?? this.fitted();
+    const isThere = camera !== null && isSameEye(eye, this.change?.to ?? this.eye);
     if (!isThere) {
       this.goTo(eye, !this.isStill(), false);
     }
@@ -260,7 +224,7 @@ export class GraphPicture {
       this.redraw();
     }, REST_MS);
     this.mustDrawEdges = true;
-    this.requestFrame();
+    this.loop.want();
   }
 
   /** The node at a place of the canvas, in CSS pixels; -1 for none. */
@@ -294,45 +258,20 @@ export class GraphPicture {
 
   /** How far the eye's target is from what is farthest away from it. */
   get reach(): number {
-    const { target } = this.eye;
-    const { center, radius } = this.sizes;
-    return radius + Math.hypot(target[0] - center[0], target[1] - center[1], target[2] - center[2]);
-  }
-
-  get isLost(): boolean {
-    return this.renderer.isLost;
+    return reachFrom(this.sizes, this.eye.target);
   }
 
   /** Draw all anew, at rest. */
   redraw(): void {
     this.mustDrawEdges = true;
-    this.requestFrame();
+    this.loop.want();
   }
 
-  private requestFrame(): void {
-    this.isWanted = true;
-    this.request ||= requestAnimationFrame(this.tick);
+  private adaptPace(frameMs: number): void {
+    if (this.pace.adapt(frameMs, this.isMoving)) {
+      this.listsAre = "none";
+    }
   }
-
-  /** The frame before has to be there before the next is drawn: else they would queue up behind a moving pointer. */
-  private readonly tick = (now: number): void => {
-    this.request = 0;
-    if (this.running && !this.renderer.isBusy) {
-      const { start, isMoving } = this.running;
-      this.running = null;
-      this.frameMs = performance.now() - start;
-      if (this.pace.adapt(this.frameMs, isMoving)) {
-        this.listsAre = "none";
-      }
-    }
-    if (this.isWanted && !this.running) {
-      this.isWanted = false;
-      this.draw(now);
-    }
-    if (this.isWanted || this.running) {
-      this.request ||= requestAnimationFrame(this.tick);
-    }
-  };
 
   private draw(now: number): void {
     const { placed, colors } = this;
@@ -366,37 +305,34 @@ export class GraphPicture {
       this.renderer.present(sight, this.look);
     }
     this.renderer.endFrame();
-    this.running = { start: started, isMoving: this.isMoving };
-    const { frameMs } = this;
+    this.loop.began(started);
+    const { frameMs } = this.loop;
     const isWhole = !this.isMoving && this.drawnEdges >= wanted;
     this.onFrame({ isMoving: this.isMoving, isWhole, nodes: this.nodes.length, edges: this.drawnEdges, frameMs });
     if (this.change || (!this.isMoving && !isWhole)) {
-      this.requestFrame();
+      this.loop.want();
     }
   }
 
   private sight(): Sight {
-    return { eye: this.eye, frame: this.frame, ratio: this.ratio, reach: this.reach, between: this.between };
+    const { eye, frame, ratio, reach, change } = this;
+    return { eye, frame, ratio, reach, between: change?.between ?? 1 };
   }
 
   private advance(now: number): void {
     const { change } = this;
-    if (!change) {
-      return;
-    }
-    const t = Math.min(Math.max((now - change.start) / CHANGE_MS, 0), 1);
-    const smooth = t * t * (3 - 2 * t);
-    this.eye = t >= 1 ? change.eyeTo : mixEyes(change.eyeFrom, change.eyeTo, smooth);
-    this.between = change.movesNodes ? smooth : 1;
-    if (t >= 1) {
-      this.finishChange();
+    if (change) {
+      change.advance(now);
+      this.eye = change.eye;
+      if (change.isAtEnd) {
+        this.finishChange();
+      }
     }
   }
 
   private finishChange(): void {
     if (this.change) {
-      this.eye = this.change.eyeTo;
-      this.between = 1;
+      this.eye = this.change.to;
       this.change = null;
       this.mustDrawEdges = true;
     }
@@ -405,11 +341,9 @@ export class GraphPicture {
   private goTo(eye: Eye, isGradual: boolean, movesNodes: boolean): void {
     this.finishChange();
     if (isGradual) {
-      this.between = movesNodes ? 0 : 1;
-      this.change = { start: performance.now(), eyeFrom: this.eye, eyeTo: eye, movesNodes };
+      this.change = new EyeChange(this.eye, eye, movesNodes);
     } else {
       this.eye = eye;
-      this.between = 1;
     }
     this.redraw();
   }
@@ -417,8 +351,8 @@ export class GraphPicture {
   /** The lists of nodes and edges, as far as they are others than those of the frame before. */
   private makeLists(placed: PlacedGraph, colors: PictureColors): void {
     const { graph, places } = placed;
-    const eye = this.change ? this.change.eyeTo : this.eye;
-    const always = this.functionOfSelection();
+    const eye = this.change?.to ?? this.eye;
+    const always = functionOfSelection(placed, this.selection);
     const isOther = openFunctions(places, eye, this.frame, always, this.isOpen);
     const quality = this.isMoving ? "moving" : "rest";
     if (isOther || this.listsAre === "none") {
@@ -440,113 +374,23 @@ export class GraphPicture {
     this.listsAre = quality;
   }
 
-  private functionOfSelection(): number {
-    const { selection, placed } = this;
-    if (!selection || !placed) {
-      return -1;
-    }
-    const { graph } = placed;
-    if (selection.kind === "function") {
-      return graph.drawnFunction[selection.index] ?? -1;
-    }
-    const drawn = graph.drawnBlock[selection.index] ?? -1;
-    return drawn >= 0 ? graph.functionOfBlock[drawn] : -1;
-  }
-
   /** The edges at what is selected and what is under the pointer stand out, and both are in front of the rest. */
   private markEdges(): void {
     const { placed } = this;
     if (!placed) {
       return;
     }
-    const ends: number[] = [];
-    const colors: number[] = [];
-    const front = [...new Set([this.hottest, this.hoveredNode, this.selectedNode])].filter((node) => node >= 0);
-    for (const node of new Set([this.selectedNode, this.hoveredNode])) {
-      if (node < 0) {
-        continue;
-      }
-      const of = node === this.selectedNode && this.selection?.kind === "function" ? this.functionOfSelection() : -1;
-      const isByBlocks = of >= 0 && this.isOpen[of] === 1;
-      const { graph, places } = placed;
-      const found = isByBlocks
-        ? edgesAtFunction(graph, places.nBlocks, this.isOpen, of)
-        : edgesAt(graph, places.nBlocks, this.isOpen, node);
-      for (const [list, color] of [
-        [found.out, OUT_COLOR],
-        [found.in, IN_COLOR],
-      ] as const) {
-        for (let i = 0; i < list.length && ends.length < 2 * MOST_MARKED; i += 2) {
-          ends.push(list[i], list[i + 1]);
-          colors.push(...color.map((part) => Math.round(255 * part)), 255);
-        }
-      }
-    }
-    this.renderer.setMarkedEdges(Uint32Array.from(ends), Uint8Array.from(colors));
-    this.renderer.setFront(front.filter((node) => this.isDrawn(node)));
+    const whole = this.selection?.kind === "function" ? functionOfSelection(placed, this.selection) : -1;
+    const { ends, colors } = findMarkedEdges(placed, this.isOpen, this.selectedNode, this.hoveredNode, whole);
+    this.renderer.setMarkedEdges(ends, colors);
+    const front = new Set([this.hottest, this.hoveredNode, this.selectedNode]);
+    this.renderer.setFront([...front].filter((node) => isDrawn(placed, this.isOpen, node)));
   }
 
-  private isDrawn(node: number): boolean {
-    const { graph, places } = this.placed!;
-    return node < places.nBlocks ? this.isOpen[graph.functionOfBlock[node]] === 1 : !this.isOpen[node - places.nBlocks];
-  }
-
-  private startAngles(): { yaw: number; pitch: number } {
-    const { placed, hottest } = this;
-    if (!placed || placed.result.dimensions === 2) {
-      return { yaw: 0, pitch: 0 };
-    }
-    if (placed.result.cylinderRadius === 0 || hottest < 0) {
-      return START_ANGLES;
-    }
-    const { positions } = placed.places;
-    return { ...START_ANGLES, yaw: Math.atan2(positions[3 * hottest], positions[3 * hottest + 2]) - START_ANGLES.yaw };
-  }
-
-  private fittedEye(): Eye {
-    const { placed } = this;
-    const angles = this.startAngles();
-    if (!placed) {
-      return this.eye;
-    }
-    const { frame, padding } = this;
-    const fitted = (inside: Padding) => fitEye(placed.places.positions, angles.yaw, angles.pitch, frame, inside);
-    const corner = placed.result.dimensions === 2 ? this.corner() : null;
-    const eye = fitted(padding);
-    if (!corner || !this.reachesInto(eye, corner)) {
-      return eye;
-    }
-    // A plane fills the whole frame: it moves aside or up, whatever leaves it larger.
-    const aside = fitted({ ...padding, left: Math.max(padding.left, corner.width) });
-    const above = fitted({ ...padding, bottom: Math.max(padding.bottom, corner.height) });
-    return aside.distance < above.distance ? aside : above;
-  }
-
-  /** Whether a node is within the lower left corner of the frame. */
-  private reachesInto(eye: Eye, corner: { width: number; height: number }): boolean {
-    const { frame } = this;
-    const positions = this.placed!.places.positions;
-    const matrix = projectionMatrix(eye, frame, 1);
-    const found = [0, 0, 0];
-    for (let node = 0; node < positions.length / 3; node++) {
-      projectPoint(matrix, frame, positions, node, found);
-      if (found[0] < corner.width && found[1] > frame.height - corner.height) {
-        return true;
-      }
-    }
-    return false;
+  private fitted(): Eye {
+    const { placed, hottest, frame, padding } = this;
+    return placed ? fittedEye(placed, hottest, frame, padding, this.corner()) : this.eye;
   }
 
   private readonly sizeOf = (node: number): NodeSize => sizeOfNode(this.sizes, node);
-}
-
-/** Whether two eyes are the same but for what the address rounds off. */
-function sameEye(a: Eye, b: Eye): boolean {
-  const near = (x: number, y: number, size: number) => Math.abs(x - y) <= 1e-4 * size;
-  return (
-    near(a.yaw, b.yaw, 1) &&
-    near(a.pitch, b.pitch, 1) &&
-    near(a.distance, b.distance, a.distance) &&
-    a.target.every((value, i) => near(value, b.target[i], a.distance + Math.abs(value)))
-  );
 }

@@ -2,10 +2,20 @@
 // traces, and draws only when it is told to.
 import { type Frame, type Eye, pixelsPerUnit, projectionMatrix } from "../../base/projection.ts";
 import type { Rgb } from "../../base/color.ts";
+import {
+  disposeList,
+  type EdgeList,
+  fillEdges,
+  fillNodes,
+  fillTexture,
+  makeEdgeList,
+  makeNodeList,
+  makeTexture,
+  type NodeList,
+} from "./gl-lists.ts";
 import { EDGE_FRAGMENT, EDGE_VERTEX, NODE_FRAGMENT, NODE_VERTEX } from "./shaders.ts";
 import { linkProgram, type Program } from "./gl-program.ts";
 
-const TEXTURE_WIDTH = 1024;
 /** So few edges that stand out are wide. */
 const FEW_MARKED = 80;
 
@@ -36,25 +46,15 @@ export interface Sight {
   between: number;
 }
 
-/** Edges on the graphics processor. */
-interface EdgeBuffers {
-  array: WebGLVertexArrayObject;
-  ends: WebGLBuffer;
-  colors: WebGLBuffer;
-  count: number;
-}
-
 /** Throws an Error if the canvas has no WebGL2. */
 export class GraphRenderer {
   private readonly gl: WebGL2RenderingContext;
   private readonly nodeProgram: Program;
   private readonly edgeProgram: Program;
-  private readonly nodeArray: WebGLVertexArrayObject;
-  private readonly nodeBuffer: WebGLBuffer;
-  private readonly frontArray: WebGLVertexArrayObject;
-  private readonly frontBuffer: WebGLBuffer;
-  private readonly edges: EdgeBuffers;
-  private readonly marked: EdgeBuffers;
+  private readonly nodes: NodeList;
+  private readonly front: NodeList;
+  private readonly edges: EdgeList;
+  private readonly marked: EdgeList;
   private fromPlaces: WebGLTexture;
   private toPlaces: WebGLTexture;
   private readonly colors: WebGLTexture;
@@ -62,8 +62,6 @@ export class GraphRenderer {
   private readonly edgeTarget: WebGLFramebuffer;
   private fromCylinder = 0;
   private toCylinder = 0;
-  private nNodes = 0;
-  private nFront = 0;
   private pictureSize: [number, number] = [0, 0];
   private fence: WebGLSync | null = null;
 
@@ -75,14 +73,14 @@ export class GraphRenderer {
     this.gl = gl;
     this.nodeProgram = linkProgram(gl, NODE_VERTEX, NODE_FRAGMENT);
     this.edgeProgram = linkProgram(gl, EDGE_VERTEX, EDGE_FRAGMENT);
-    [this.nodeArray, this.nodeBuffer] = this.makeNodeArray();
-    [this.frontArray, this.frontBuffer] = this.makeNodeArray();
-    this.edges = this.makeEdges();
-    this.marked = this.makeEdges();
-    this.fromPlaces = this.makeTexture();
-    this.toPlaces = this.makeTexture();
-    this.colors = this.makeTexture();
-    this.edgePicture = this.makeTexture();
+    this.nodes = makeNodeList(gl);
+    this.front = makeNodeList(gl);
+    this.edges = makeEdgeList(gl);
+    this.marked = makeEdgeList(gl);
+    this.fromPlaces = makeTexture(gl);
+    this.toPlaces = makeTexture(gl);
+    this.colors = makeTexture(gl);
+    this.edgePicture = makeTexture(gl);
     this.edgeTarget = gl.createFramebuffer();
   }
 
@@ -93,43 +91,31 @@ export class GraphRenderer {
     this.fromPlaces = before;
     this.fromCylinder = isMoving ? cylinder : places.cylinderRadius;
     this.toCylinder = places.cylinderRadius;
-    const { gl } = this;
-    const height = Math.max(Math.ceil(places.cells.length / 4 / TEXTURE_WIDTH), 1);
-    const cells = new Float32Array(4 * TEXTURE_WIDTH * height);
-    cells.set(places.cells);
-    gl.bindTexture(gl.TEXTURE_2D, this.toPlaces);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA32F, TEXTURE_WIDTH, height, 0, gl.RGBA, gl.FLOAT, cells);
+    fillTexture(this.gl, this.toPlaces, places.cells);
   }
 
   /** Four bytes by node. */
   setColors(colors: Uint8Array): void {
-    const { gl } = this;
-    const height = Math.max(Math.ceil(colors.length / 4 / TEXTURE_WIDTH), 1);
-    const cells = new Uint8Array(4 * TEXTURE_WIDTH * height);
-    cells.set(colors);
-    gl.bindTexture(gl.TEXTURE_2D, this.colors);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, TEXTURE_WIDTH, height, 0, gl.RGBA, gl.UNSIGNED_BYTE, cells);
+    fillTexture(this.gl, this.colors, colors);
   }
 
   setNodes(nodes: Uint32Array): void {
-    this.nNodes = nodes.length;
-    this.fill(this.nodeBuffer, nodes);
+    fillNodes(this.gl, this.nodes, nodes);
   }
 
   /** Nodes that are drawn over all others. */
   setFront(nodes: readonly number[]): void {
-    this.nFront = nodes.length;
-    this.fill(this.frontBuffer, Uint32Array.from(nodes));
+    fillNodes(this.gl, this.front, Uint32Array.from(nodes));
   }
 
   /** Both ends of each edge, and its colour. */
   setEdges(ends: Uint32Array, colors: Uint8Array): void {
-    this.fillEdges(this.edges, ends, colors);
+    fillEdges(this.gl, this.edges, ends, colors);
   }
 
   /** Edges that stand out. */
   setMarkedEdges(ends: Uint32Array, colors: Uint8Array): void {
-    this.fillEdges(this.marked, ends, colors);
+    fillEdges(this.gl, this.marked, ends, colors);
   }
 
   /**
@@ -201,9 +187,9 @@ export class GraphRenderer {
     gl.clear(gl.DEPTH_BUFFER_BIT);
     gl.enable(gl.DEPTH_TEST);
     gl.depthFunc(gl.LEQUAL);
-    this.runNodes(this.nodeArray, this.nNodes, sight, look, 0);
+    this.runNodes(this.nodes, sight, look, 0);
     gl.disable(gl.DEPTH_TEST);
-    this.runNodes(this.frontArray, this.nFront, sight, look, LEAST_FRONT_PX);
+    this.runNodes(this.front, sight, look, LEAST_FRONT_PX);
   }
 
   /**
@@ -256,16 +242,8 @@ export class GraphRenderer {
 
   dispose(): void {
     const { gl } = this;
-    for (const { array, ends, colors } of [this.edges, this.marked]) {
-      gl.deleteVertexArray(array);
-      gl.deleteBuffer(ends);
-      gl.deleteBuffer(colors);
-    }
-    for (const array of [this.nodeArray, this.frontArray]) {
-      gl.deleteVertexArray(array);
-    }
-    for (const buffer of [this.nodeBuffer, this.frontBuffer]) {
-      gl.deleteBuffer(buffer);
+    for (const list of [this.nodes, this.front, this.edges, this.marked]) {
+      disposeList(gl, list);
     }
     for (const texture of [this.fromPlaces, this.toPlaces, this.colors, this.edgePicture]) {
       gl.deleteTexture(texture);
@@ -276,7 +254,7 @@ export class GraphRenderer {
     gl.deleteProgram(this.edgeProgram.program);
   }
 
-  private runNodes(array: WebGLVertexArrayObject, count: number, sight: Sight, look: Look, leastFront: number): void {
+  private runNodes({ array, count }: NodeList, sight: Sight, look: Look, leastFront: number): void {
     if (count === 0) {
       return;
     }
@@ -306,7 +284,7 @@ export class GraphRenderer {
   nBlocks = 0;
 
   private runEdges(
-    edges: EdgeBuffers,
+    edges: EdgeList,
     sight: Sight,
     look: Look,
     first: number,
@@ -352,53 +330,6 @@ export class GraphRenderer {
     gl.uniform1f(program.at("between"), between);
     gl.uniformMatrix4fv(program.at("matrix"), false, projectionMatrix(eye, frame, reach));
     gl.uniform2f(program.at("viewport"), frame.width * ratio, frame.height * ratio);
-  }
-
-  private makeNodeArray(): [WebGLVertexArrayObject, WebGLBuffer] {
-    const { gl } = this;
-    const [array, buffer] = [gl.createVertexArray(), gl.createBuffer()];
-    gl.bindVertexArray(array);
-    gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-    gl.enableVertexAttribArray(0);
-    gl.vertexAttribIPointer(0, 1, gl.UNSIGNED_INT, 0, 0);
-    gl.bindVertexArray(null);
-    return [array, buffer];
-  }
-
-  private makeEdges(): EdgeBuffers {
-    const { gl } = this;
-    const array = gl.createVertexArray();
-    gl.bindVertexArray(array);
-    for (const location of [0, 1]) {
-      gl.enableVertexAttribArray(location);
-      gl.vertexAttribDivisor(location, 1);
-    }
-    gl.bindVertexArray(null);
-    return { array, ends: gl.createBuffer(), colors: gl.createBuffer(), count: 0 };
-  }
-
-  private fillEdges(edges: EdgeBuffers, ends: Uint32Array, colors: Uint8Array): void {
-    edges.count = ends.length / 2;
-    this.fill(edges.ends, ends);
-    this.fill(edges.colors, colors);
-  }
-
-  private fill(buffer: WebGLBuffer, content: Uint32Array | Uint8Array): void {
-    const { gl } = this;
-    gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
-    gl.bufferData(gl.ARRAY_BUFFER, content, gl.DYNAMIC_DRAW);
-  }
-
-  private makeTexture(): WebGLTexture {
-    const { gl } = this;
-    const texture = gl.createTexture();
-    gl.bindTexture(gl.TEXTURE_2D, texture);
-    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA8, 1, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, null);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_S, gl.CLAMP_TO_EDGE);
-    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_WRAP_T, gl.CLAMP_TO_EDGE);
-    return texture;
   }
 
   private sizePicture(): void {

@@ -1,0 +1,93 @@
+// What stands out of a picture: the edges at what is selected and under the pointer, and what was executed just before
+// the cursor.
+import { CATEGORIES, type Rgb } from "../../base/color.ts";
+import { edgesAt, edgesAtFunction, nodeOfSelection } from "../../model/graph/detail.ts";
+import type { PlacedGraph } from "../../model/graph/scene.ts";
+import type { RecentBlock } from "../../model/recent.ts";
+import type { Selection } from "../../model/view-state.ts";
+
+export const OUT_COLOR: Rgb = CATEGORIES[0];
+export const IN_COLOR: Rgb = CATEGORIES[1];
+
+const MOST_MARKED = 4000;
+/** So many nodes that were executed just before the cursor glow. */
+const MOST_TRAIL = 16;
+
+/** Both ends of each edge, and four bytes of colour. */
+export interface MarkedEdges {
+  ends: Uint32Array;
+  colors: Uint8Array;
+}
+
+/**
+ * The edges at `selected` and at `hovered`, nodes or -1. `wholeFunction` is the drawn function that is selected as a whole,
+ * or -1: where it is drawn by its blocks, those that leave and enter it count.
+ */
+export function findMarkedEdges(
+  { graph, places }: PlacedGraph,
+  isOpen: Uint8Array,
+  selected: number,
+  hovered: number,
+  wholeFunction: number,
+): MarkedEdges {
+  const ends: number[] = [];
+  const colors: number[] = [];
+  for (const node of new Set([selected, hovered])) {
+    if (node < 0) {
+      continue;
+    }
+    const isByBlocks = node === selected && wholeFunction >= 0 && isOpen[wholeFunction] === 1;
+    const found = isByBlocks
+      ? edgesAtFunction(graph, places.nBlocks, isOpen, wholeFunction)
+      : edgesAt(graph, places.nBlocks, isOpen, node);
+    for (const [list, color] of [
+      [found.out, OUT_COLOR],
+      [found.in, IN_COLOR],
+    ] as const) {
+      for (let i = 0; i < list.length && ends.length < 2 * MOST_MARKED; i += 2) {
+        ends.push(list[i], list[i + 1]);
+        colors.push(...color.map((part) => Math.round(255 * part)), 255);
+      }
+    }
+  }
+  return { ends: Uint32Array.from(ends), colors: Uint8Array.from(colors) };
+}
+
+/** The drawn function that is selected, or that a selected block is of; -1 for none. */
+export function functionOfSelection({ graph }: PlacedGraph, selection: Selection | null): number {
+  if (!selection) {
+    return -1;
+  }
+  if (selection.kind === "function") {
+    return graph.drawnFunction[selection.index] ?? -1;
+  }
+  const drawn = graph.drawnBlock[selection.index] ?? -1;
+  return drawn >= 0 ? graph.functionOfBlock[drawn] : -1;
+}
+
+/** The nodes that `recent` is drawn by, the last first. */
+export function findTrail(
+  { graph, places }: PlacedGraph,
+  isOpen: Uint8Array,
+  recent: readonly RecentBlock[],
+): { node: number; weight: number }[] {
+  const found = new Map<number, number>();
+  for (const { block, weight } of recent) {
+    const node = nodeOfSelection(graph, places.nBlocks, isOpen, { kind: "block", index: block });
+    if (node >= 0 && !found.has(node)) {
+      found.set(node, weight);
+      if (found.size === MOST_TRAIL) {
+        break;
+      }
+    }
+  }
+  return [...found].map(([node, weight]) => ({ node, weight }));
+}
+
+/** Whether a node is drawn: a block where its function is open, a function where it is not; -1 is no node. */
+export function isDrawn({ graph, places }: PlacedGraph, isOpen: Uint8Array, node: number): boolean {
+  if (node < places.nBlocks) {
+    return node >= 0 && isOpen[graph.functionOfBlock[node]] === 1;
+  }
+  return isOpen[node - places.nBlocks] === 0;
+}
