@@ -115,6 +115,7 @@ screenshots: build ## make the pictures of docs/screenshots anew
 
 stress: build ## whole programs, long runs
 	CLEW_FORKED=0 $(PYTHON) -m pytest -m stress $(PYTEST)
+	CLEW_STEP=4 $(PYTHON) -m pytest tests/e2e/test_killed_at_every_step.py $(PYTEST)
 
 fuzz: build ## property tests with many more examples; random programs and damage, each for FUZZ_SECONDS
 	$(PYTHON) -m pytest -n $(JOBS) -p checks.fuzz_profile --timeout 3600 tests/unit $(PYTEST)

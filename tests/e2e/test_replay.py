@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from random import Random
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from clew.analysis import waypoints
@@ -51,10 +53,15 @@ def replay_of(served: ServedTrace) -> PathReplay:
     return found
 
 
+@cache
+def path_blocks(trace: Path) -> npt.NDArray[np.int64]:
+    return Trace(trace).path().blocks()
+
+
 def read_all(served: ServedTrace, replay: PathReplay) -> np.ndarray:
     """All blocks of the thread as indices of the graph, by the path alone."""
     index = {block: number for number, block in enumerate(replay.graph.block_id.tolist())}
-    ids, which = np.unique(Trace(served.trace.directory).path().blocks(), return_inverse=True)
+    ids, which = np.unique(path_blocks(served.trace.directory), return_inverse=True)
     return np.array([index[block] for block in ids.tolist()])[which]
 
 
@@ -65,7 +72,7 @@ def test_any_place_equals_the_path_read_from_the_beginning(served: ServedTrace) 
     sizes = np.append(0, np.cumsum(replay.graph.n_instructions[blocks]))
     random = Random(2)
     borders = path.stretches.file.places["block_executions"].astype(int).tolist()
-    some = [random.randrange(replay.length) for _ in range(24)]
+    some = [random.randrange(replay.length) for _ in range(8)]
     for position in [0, 1, replay.length - 1, replay.length, *some, *borders, *(one - 1 for one in borders), *some]:
         state = replay.state(position)
         assert state.position == position
@@ -104,7 +111,7 @@ def test_searches_find_what_a_look_at_all_blocks_finds(served: ServedTrace) -> N
         Sought.SYSTEM_CALL: np.flatnonzero(exits == "syscall"),
     }
     random = Random(4)
-    for position in [0, replay.length, *(random.randrange(replay.length) for _ in range(12))]:
+    for position in [0, replay.length, *(random.randrange(replay.length) for _ in range(4))]:
         for what, of_kind in places.items():
             behind, before = of_kind[of_kind > position], of_kind[of_kind < position]
             assert replay.find(what, position, back=False) == (behind[0] if len(behind) else None)
@@ -121,7 +128,7 @@ def test_waypoints_laid_before_change_no_answer(served: ServedTrace) -> None:
     asked, laid = replay_of(served), replay_of(served)
     assert sum(1 for _ in laid.prepare()) >= laid.length // (2 * STEP)
     random = Random(5)
-    for position in (random.randrange(asked.length) for _ in range(12)):
+    for position in (random.randrange(asked.length) for _ in range(5)):
         one, other = asked.state(position), laid.state(position)
         assert (one.block, one.instruction, one.time_ns, one.calls) == (
             other.block,
