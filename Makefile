@@ -31,7 +31,7 @@ MODULES := web/node_modules/.installed
 PEERS_VENV := build/peers-venv
 PEERS := $(PEERS_VENV)/.installed
 
-.PHONY: help demo test test-python test-rust test-runtime test-pathcodec test-web test-web-units screenshots check check-python check-web check-types check-floors check-rust check-generated \
+.PHONY: help demo test test-python test-timing test-rust test-runtime test-pathcodec test-web test-web-units screenshots check check-python check-web check-types check-floors check-rust check-generated \
         check-image check-sources generate build wheel bench bench-quick bench-peers bench-compare \
         bench-baseline stress fuzz clean
 
@@ -89,10 +89,13 @@ demo: build ## build, record a real program of this machine, print its report
 
 # --------------------------------------------------------------------------------------------------------------- tests
 
-test: test-rust test-web-units test-python ## run the whole test suite (about 10 minutes)
+test: test-rust test-web-units test-timing test-python ## run the whole test suite (about 10 minutes)
 
 test-python: build
 	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing" $(PYTEST)
+
+# What is held against limits of time runs alone.
+test-timing: build
 	$(PYTHON) -m pytest -m "timing and not stress" tests/web $(PYTEST) || [ $$? = $(NOTHING_CHOSEN) ]
 
 test-rust: test-runtime test-pathcodec
@@ -106,9 +109,8 @@ test-pathcodec:
 test-web-units: $(MODULES)
 	cd web && npm run test
 
-test-web: build test-web-units ## the viewer's tests alone: the page's own, and those in a browser
+test-web: build test-web-units test-timing ## the viewer's tests alone: the page's own, and those in a browser
 	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing" tests/web $(PYTEST)
-	$(PYTHON) -m pytest -m "timing and not stress" tests/web $(PYTEST) || [ $$? = $(NOTHING_CHOSEN) ]
 
 screenshots: build ## make the pictures of docs/screenshots anew
 	$(PYTHON) -m tests.web.screenshots
