@@ -11,6 +11,7 @@ import pytest
 
 from clew.analysis.graph import ProcessGraph
 from clew.analysis.trace import Trace
+from tests.web.limits import assert_within
 from tests.web.traces import find_trace
 from tests.web.viewer import Viewer
 
@@ -106,9 +107,14 @@ def test_a_function_of_300_blocks_is_laid_out_in_time(viewer: Viewer) -> None:
     sizes = graph.first_block[1:] - graph.first_block[:-1]
     function = min(range(graph.n_functions), key=lambda f: abs(int(sizes[f]) - 300))
     viewer.open("small", view="function")
-    _show(viewer, "small", function)
-    taken = float(viewer.dataset("[data-flow-canvas]")["layoutMs"])
-    assert taken < 200, f"{taken} ms for {int(sizes[function])} blocks"
+
+    def take() -> float:
+        """Milliseconds, after another function was shown."""
+        _show(viewer, "small", 0 if function else 1)
+        _show(viewer, "small", function)
+        return float(viewer.dataset("[data-flow-canvas]")["layoutMs"])
+
+    assert_within(200, take)
 
 
 def test_the_minimap_moves_the_view(viewer: Viewer) -> None:

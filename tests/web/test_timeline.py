@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from clew.analysis.graph import ProcessGraph
 from clew.analysis.trace import Trace
+from tests.web.limits import assert_within
 from tests.web.traces import find_trace
 from tests.web.viewer import Viewer
 
@@ -79,12 +80,18 @@ def test_places_are_found_in_time(viewer: Viewer) -> None:
     viewer.open("shapes-full", at=f"{tid}:0")
     _wait_at(viewer, tid, 0)
     path = "/api/traces/0/processes/0/threads/{}/replay?position={}"
-    taken = []
-    for position in random.Random(1).choices(range(len(_path(tid))), k=60):
-        begin = time.monotonic()
-        assert viewer.server.get(path.format(tid, position)).status == 200
-        taken.append(time.monotonic() - begin)
-    assert statistics.quantiles(taken, n=20)[-1] < 0.1, taken
+    chance = random.Random(1)
+
+    def take() -> float:
+        """The time in seconds that 19 of 20 places are found in."""
+        taken = []
+        for position in chance.choices(range(len(_path(tid))), k=60):
+            begin = time.monotonic()
+            assert viewer.server.get(path.format(tid, position)).status == 200
+            taken.append(time.monotonic() - begin)
+        return statistics.quantiles(taken, n=20)[-1]
+
+    assert_within(0.1, take)
 
 
 def test_what_was_only_counted_is_hatched(viewer: Viewer) -> None:
