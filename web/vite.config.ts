@@ -14,7 +14,7 @@ export default defineConfig({
   },
   worker: { format: "es" },
   test: {
-    setupFiles: ["src/test-setup.ts"],
+    setupFiles: ["src/base/property-tests.ts"],
     testTimeout: 60_000 * Number(process.env.CLEW_FUZZ_FACTOR ?? "1"),
   },
 });

@@ -13,6 +13,7 @@ import {
   update,
   updateFilter,
 } from "../../model/view-state.ts";
+import { ToggleButton } from "../shell/toggle-button.tsx";
 
 const LAYOUT_NAMES: Record<Layout, [string, string]> = {
   cylinder: ["Cylinder", "Around by call depth, down by when it was discovered"],
@@ -35,71 +36,59 @@ export function Toolbar({ onFit }: { onFit: () => void }) {
     <div class="graph-toolbar" role="toolbar" aria-label="Graph">
       <div class="choices" role="group" aria-label="Layout">
         {LAYOUTS.map((name) => (
-          <button
+          <ToggleButton
             key={name}
-            type="button"
-            aria-pressed={layout.value === name}
+            text={LAYOUT_NAMES[name][0]}
             title={LAYOUT_NAMES[name][1]}
-            onClick={() => showLayout(name, dimensions.value)}
-          >
-            {LAYOUT_NAMES[name][0]}
-          </button>
+            isOn={layout.value === name}
+            onToggle={() => showLayout(name, dimensions.value)}
+          />
         ))}
       </div>
       <div class="choices" role="group" aria-label="Dimensions">
         {([3, 2] as const).map((number) => (
-          <button
+          <ToggleButton
             key={number}
-            type="button"
-            aria-pressed={dimensions.value === number}
+            text={`${number}D`}
             title={number === 3 ? "In space" : "On a plane"}
-            onClick={() => showLayout(layout.value, number)}
-          >
-            {number}D
-          </button>
+            isOn={dimensions.value === number}
+            onToggle={() => showLayout(layout.value, number)}
+          />
         ))}
       </div>
       <div class="choices" role="group" aria-label="Colours">
         {MODES.map((name) => (
-          <button
+          <ToggleButton
             key={name}
-            type="button"
-            aria-pressed={mode.value === name}
+            text={MODE_NAMES[name][0]}
             title={MODE_NAMES[name][1]}
-            onClick={() => update({ mode: name })}
-          >
-            {MODE_NAMES[name][0]}
-          </button>
+            isOn={mode.value === name}
+            onToggle={() => update({ mode: name })}
+          />
         ))}
       </div>
       <div class="choices">
         <button type="button" title="Everything in the frame (f)" onClick={onFit}>
           Fit
         </button>
-        <button
-          type="button"
-          aria-pressed={settings.value.labels}
+        <ToggleButton
+          text="Labels"
           title="Names of the hottest functions"
-          onClick={() => updateSettings({ labels: !settings.value.labels })}
-        >
-          Labels
-        </button>
-        <button
-          type="button"
-          aria-pressed={filter.value.hideStubs}
+          isOn={settings.value.labels}
+          onToggle={() => updateSettings({ labels: !settings.value.labels })}
+        />
+        <ToggleButton
+          text="Hide stubs"
           title="Leave out stubs of the procedure linkage table: calls lead to the function itself"
-          onClick={() => updateFilter({ hideStubs: !filter.value.hideStubs })}
-        >
-          Hide stubs
-        </button>
-        <button
-          type="button"
-          aria-pressed={filter.value.foldLoops}
+          isOn={filter.value.hideStubs}
+          onToggle={() => updateFilter({ hideStubs: !filter.value.hideStubs })}
+        />
+        <ToggleButton
+          text="Fold loops"
           title="Draw the blocks of a loop as one"
-          onClick={() => updateFilter({ foldLoops: !filter.value.foldLoops })}
-        >
-          Fold loops
-        </button>
+          isOn={filter.value.foldLoops}
+          onToggle={() => updateFilter({ foldLoops: !filter.value.foldLoops })}
+        />
       </div>
       <label class="opacity" title="How strong edges are drawn">
         Edges
