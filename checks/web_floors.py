@@ -26,7 +26,7 @@ PACKAGES = {
     "preact/hooks": {"views"},
     "@preact/signals": {"views", "model"},
 }
-"""On which floors a package may be imported, outside of tests."""
+"""On which floors a package may be imported, outside of tests (`*.test.ts`) and what helps them (`*.test-support.ts`)."""
 
 _IMPORT = re.compile(
     r"""(?:^(?:import|export)\b[^;"']*?\bfrom\s*|^import\s*|\bimport\(\s*|\bnew\s+URL\(\s*)(?P<quote>["'])(?P<name>[^"']+)(?P=quote)""",
@@ -50,7 +50,7 @@ def check_floors(sources: Path) -> Iterator[Violation]:
             where = f"{path}:{text.count(chr(10), 0, match.start()) + 1}"
             name = match["name"]
             if not name.startswith("."):
-                if ".test." not in path.name and floor not in PACKAGES.get(name, set()):
+                if ".test" not in path.name and floor not in PACKAGES.get(name, set()):
                     yield Violation(where, f"{floor} may not import the package {name}")
                 continue
             target = (path.parent / name).resolve()

@@ -14,7 +14,7 @@ export default defineConfig({
   },
   worker: { format: "es" },
   test: {
-    setupFiles: ["src/base/property-tests.ts"],
+    setupFiles: ["src/base/properties.test-support.ts"],
     testTimeout: 60_000 * Number(process.env.CLEW_FUZZ_FACTOR ?? "1"),
   },
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { runs } from "../../base/property-tests.ts";
+import { runs } from "../../base/properties.test-support.ts";
 import { findDispatch } from "./dispatch.ts";
 import { type FlowInput, type FlowLayout } from "./flow-graph.ts";
 import { layOutFlow } from "./flow-layout.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { runs } from "../../base/property-tests.ts";
+import { runs } from "../../base/properties.test-support.ts";
 import { LAYOUTS } from "../view-state.ts";
 import { computeLayout } from "./compute-layout.ts";
 import { median, nearestDistances } from "./distances.ts";
