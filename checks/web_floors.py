@@ -26,7 +26,7 @@ PACKAGES = {
     "preact/hooks": {"views"},
     "@preact/signals": {"views", "model"},
 }
-"""On which floors a package may be imported, outside of tests (`*.test.ts`) and what helps them (`*.test-support.ts`)."""
+"""On which floors a package may be imported, outside of `*.test.ts` and `*.test-support.ts`."""
 
 _IMPORT = re.compile(
     r"""(?:^(?:import|export)\b[^;"']*?\bfrom\s*|^import\s*|\bimport\(\s*|\bnew\s+URL\(\s*)(?P<quote>["'])(?P<name>[^"']+)(?P=quote)""",
