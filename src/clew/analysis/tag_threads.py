@@ -15,7 +15,7 @@ import numpy as np
 from clew.analysis.arrays import Array, to_numpy, to_words
 from clew.analysis.tag_rows import TAG_KINDS
 from clew.analysis.thread_times import GAP, TICK, GapReason, ThreadTimes, TickKind, make_times
-from clew.store.excerpt import excerpt_of_process
+from clew.store.excerpt import Excerpt, excerpt_of_process
 from clew.store.parts import RowGroup
 from clew.store.trace import Trace
 
@@ -30,16 +30,22 @@ KEPT_PRESENT: Final = 1 << 12
 EXECUTED, BECAME_BUSY, COUNTS, LEFT_BUSY, SIGNAL, FAULT, SYSCALL = range(len(TAG_KINDS))
 _TICKS: Final = {SIGNAL: TickKind.SIGNAL, FAULT: TickKind.FAULT, SYSCALL: TickKind.SYSTEM_CALL}
 
+_IS_TICK: Final = np.isin(np.arange(len(TAG_KINDS) + 1), list(_TICKS))
+"""By kind of tag; the last is for -1."""
+
+_BORDER: Final = np.dtype([("position", "<i8"), ("ns", "<i8"), ("executions", "<i8")])
+
 
 @dataclass
 class _Rows:
-    """Of one thread: pieces of its rows as (position of the first, its row in the table, how many), what they say."""
+    """Of one thread: pieces of its rows as (position of the first, its row in the table, how many), what they say.
+    `borders`, of dtype _BORDER, are where it became busy and where it left that, in turn."""
 
     pieces: list[tuple[int, int, int]] = field(default_factory=list)
     length: int = 0
     is_busy: bool = False
     executions: int = 0
-    borders: list[tuple[int, int, int, bool]] = field(default_factory=list)
+    borders: list[Array] = field(default_factory=list)
     ticks: list[Array] = field(default_factory=list)
 
 
@@ -55,7 +61,7 @@ class TagThreads:
         first = 0
         for piece in excerpt.iter_pieces("tags", ["tid", "kind", "executions", "value", "time_ns"]):
             tid = to_numpy(piece["tid"])
-            row = excerpt.whole_rows("tags", first + np.arange(len(tid)))
+            row = _locate(excerpt, first, len(tid))
             first += len(tid)
             columns = (
                 to_words(piece["kind"], TAG_KINDS),
@@ -109,16 +115,18 @@ class TagThreads:
         """What the tags of a thread tell, which lived between two times."""
         rows = self._threads.get(tid, _Rows())
         ticks = np.concatenate([np.zeros(0, TICK), *rows.ticks])
-        gaps: list[tuple[int, int, int, int, int, int]] = []
-        for position, ns, executions, is_left in rows.borders:
-            if not is_left:
-                gaps.append((ns, end_ns, position, rows.length, rows.executions - executions, GapReason.BUSY))
-            elif gaps:
-                begun = gaps[-1]
-                counted = executions - (rows.executions - begun[4])
-                gaps[-1] = (begun[0], max(ns, begun[0]), begun[2], position + 1, counted, GapReason.BUSY)
+        borders = np.concatenate([np.zeros(0, _BORDER), *rows.borders])
+        entered, left = borders[::2], borders[1::2]
+        gaps = np.zeros(len(entered), GAP)
+        gaps["start_ns"], gaps["start"], gaps["reason"] = entered["ns"], entered["position"], GapReason.BUSY
+        # The last may not have been left.
+        gaps["end_ns"], gaps["end"], gaps["executions"] = end_ns, rows.length, rows.executions
+        ended = gaps[: len(left)]
+        ended["end_ns"] = np.maximum(left["ns"], ended["start_ns"])
+        ended["end"], ended["executions"] = left["position"] + 1, left["executions"]
+        gaps["executions"] -= entered["executions"]
         marks = np.stack([ticks["ns"], ticks["place"]], axis=1)
-        return make_times(rows.length, start_ns, end_ns, marks, np.array(gaps, GAP), ticks)
+        return make_times(rows.length, start_ns, end_ns, marks, gaps, ticks)
 
     def _read_rows(self, first: int, last: int) -> Array:
         parts = [np.zeros(0, TAG)]
@@ -144,12 +152,22 @@ class TagThreads:
         return self._kept[group]
 
 
+def _locate(excerpt: Excerpt, first: int, n: int) -> Array:
+    """Rows in the whole trace of `n` rows of an excerpt."""
+    ends = excerpt.whole_rows("tags", np.array([first, first + max(n, 1) - 1]))
+    if int(ends[1] - ends[0]) == max(n, 1) - 1:
+        # They rise, so that these are all: to look each up takes as long as to read them.
+        return int(ends[0]) + np.arange(n)
+    return excerpt.whole_rows("tags", first + np.arange(n))
+
+
 def _look_at(rows: _Rows, first_row: int, kind: Array, executions: Array, value: Array, ns: Array) -> None:
     """Take what follows of a thread's rows, which begin at a row of the table."""
     start = rows.length
     rows.pieces.append((start, first_row, len(kind)))
     rows.length += len(kind)
-    counted = rows.executions + np.cumsum(np.where(kind == COUNTS, np.maximum(executions, 0), 0))
+    counts = np.flatnonzero(kind == COUNTS)
+    counted = rows.executions + np.append(0, np.cumsum(np.maximum(executions[counts], 0)))
     rows.executions = int(counted[-1])
     borders = np.flatnonzero((kind == BECAME_BUSY) | (kind == LEFT_BUSY))
     is_left = kind[borders] == LEFT_BUSY
@@ -158,10 +176,12 @@ def _look_at(rows: _Rows, first_row: int, kind: Array, executions: Array, value:
     changes = np.flatnonzero(is_left == was_busy)
     if len(is_left):
         rows.is_busy = not bool(is_left[-1])
-    rows.borders += [
-        (start + int(at), int(ns[at]), int(counted[at]), bool(kind[at] == LEFT_BUSY)) for at in borders[changes]
-    ]
-    at = np.flatnonzero(np.isin(kind, list(_TICKS)))
+    at = borders[changes]
+    found = np.zeros(len(at), _BORDER)
+    found["position"], found["ns"] = start + at, ns[at]
+    found["executions"] = counted[np.searchsorted(counts, at)]
+    rows.borders.append(found)
+    at = np.flatnonzero(_IS_TICK[kind])
     ticks = np.zeros(len(at), TICK)
     ticks["ns"], ticks["value"], ticks["place"] = ns[at], value[at], start + at
     for tag, tick in _TICKS.items():
