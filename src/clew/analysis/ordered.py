@@ -42,6 +42,8 @@ Array = npt.NDArray[Any]
 
 KEPT_PARTS: Final = 16
 """Parts of segments that are kept decoded: what is in them is read one after the other."""
+KEPT_CODES: Final = 16
+"""Tables of the code as it is at different places."""
 
 _POSITION: Final = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
 
@@ -140,13 +142,13 @@ class StretchWalk:
         position, block, _ = self._walk.place()
         return position, block
 
-    def state(self) -> PathState:
-        """All that another walk needs to go on from here."""
-        return self._walk.state()
+    def state(self, *, has_blocks: bool = True) -> PathState:
+        """All that another walk needs to go on from here; the blocks may be left out."""
+        return self._walk.state(has_blocks=has_blocks)
 
     def open_calls(self) -> Array:
         """Return addresses (u64) of the open calls, the outermost first, without those that were forgotten."""
-        return self._walk.state().addresses
+        return self._walk.state(has_blocks=False).addresses
 
 
 class Stretches:
@@ -156,6 +158,7 @@ class Stretches:
         self.code = code
         self.file = file
         self._decode = lru_cache(KEPT_PARTS)(self._decode_part)
+        self._changed_by = lru_cache(KEPT_CODES)(self._change_code)
 
     def __len__(self) -> int:
         return len(self.file.places) + 1
@@ -174,8 +177,10 @@ class Stretches:
 
     def _changed(self, before: int) -> PathCode:
         """The code as it is in front of event number `before`."""
-        states = self.file.states
-        states = states[: np.searchsorted(states["event"], before)]
+        return self._changed_by(int(np.searchsorted(self.file.states["event"], before)))
+
+    def _change_code(self, n_states: int) -> PathCode:
+        states = self.file.states[:n_states]
         lost = np.flatnonzero(states["kind"] == PathEventKind.LOST)
         # Behind a loss the path tells all anew.
         states = states[lost[-1] + 1 :] if len(lost) else states
@@ -302,8 +307,13 @@ class Stretches:
 
     def find_event(self, span: PathSpan, n_passed: int) -> int:
         """The number of the event that comes next on a walk along `span` that has passed so many."""
-        _, numbers, _ = self._convert(span)
+        numbers = self.number_events(span)
         return int(numbers[min(n_passed, len(numbers) - 1)])
+
+    def number_events(self, span: PathSpan) -> Array:
+        """The numbers (i64) of the events that come one after the other on a walk along `span`, and of what is behind
+        them."""
+        return self._convert(span)[1]
 
     def _convert(self, span: PathSpan, records: Array | None = None) -> tuple[Array, Array, _End]:
         """The events of some stretches, or `records` of them, as the codec wants them, and how far they reach; the
