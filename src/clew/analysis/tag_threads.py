@@ -6,8 +6,11 @@ again where they are wanted.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -21,12 +24,14 @@ from clew.store.trace import Trace
 
 __all__ = ["TAG", "TagThreads"]
 
-TAG: Final = np.dtype([("kind", "<i1"), ("block", "<i8"), ("executions", "<i8"), ("value", "<i8"), ("ns", "<i8")])
-"""A tag: an index into TAG_KINDS, the id of its block, and what else it tells; -1 for what it does not."""
+TAG: Final = np.dtype([("kind", "<i1"), ("block", "<i8"), ("executions", "<i8")])
+"""A tag: an index into TAG_KINDS, the id of its block, how often that was executed; -1 for what it does not tell."""
 
-KEPT_GROUPS: Final = 6
+KEPT_GROUPS: Final = 16
+"""Row groups whose tags are kept, some megabytes each."""
 KEPT_PRESENT: Final = 1 << 12
 """Row groups of which is kept which blocks their tags tell of."""
+_MAX_COUNTED_ID: Final = 1 << 24
 EXECUTED, BECAME_BUSY, COUNTS, LEFT_BUSY, SIGNAL, FAULT, SYSCALL = range(len(TAG_KINDS))
 _TICKS: Final = {SIGNAL: TickKind.SIGNAL, FAULT: TickKind.FAULT, SYSCALL: TickKind.SYSTEM_CALL}
 
@@ -93,20 +98,25 @@ class TagThreads:
         for position, row, length in rows.pieces:
             low, high = max(start, position), min(start + count, position + length)
             if low < high:
-                first, last = row + low - position, row + high - position
-                for group in self._trace.parts("tags").groups:
-                    if max(first, group.first_row) < min(last, group.first_row + group.n_rows):
-                        present = self._blocks_in(group)
-                        at = int(np.searchsorted(present, block_id))
-                        if at < len(present) and present[at] == block_id:
-                            return True
+                for group in self._groups_of(row + low - position, row + high - position):
+                    present = self._blocks_in(group)
+                    at = int(np.searchsorted(present, block_id))
+                    if at < len(present) and present[at] == block_id:
+                        return True
         return False
+
+    def prepare(self, tid: int) -> Iterator[None]:
+        """Learn, a little at a time, where a thread's tags tell of which blocks."""
+        for _, row, length in self._threads.get(tid, _Rows()).pieces:
+            for group in self._groups_of(row, row + length):
+                self._blocks_in(group)
+                yield
 
     def _blocks_in(self, group: RowGroup) -> Array:
         """Ids of the blocks that a row group tells of, rising."""
         if group not in self._present:
             piece = self._trace.parts("tags").read_group(group, ["block_id"])
-            self._present[group] = np.unique(to_numpy(piece["block_id"]))
+            self._present[group] = _list_different(to_numpy(piece["block_id"]))
             while len(self._present) > KEPT_PRESENT:
                 self._present.popitem(last=False)
         return self._present[group]
@@ -130,26 +140,44 @@ class TagThreads:
 
     def _read_rows(self, first: int, last: int) -> Array:
         parts = [np.zeros(0, TAG)]
-        for group in self._trace.parts("tags").groups:
+        for group in self._groups_of(first, last):
             low, high = max(first, group.first_row), min(last, group.first_row + group.n_rows)
-            if low < high:
-                parts.append(self._read_group(group)[low - group.first_row : high - group.first_row])
+            parts.append(self._read_group(group)[low - group.first_row : high - group.first_row])
         return np.concatenate(parts)
+
+    def _groups_of(self, first: int, last: int) -> list[RowGroup]:
+        """The row groups that hold rows from one up to another."""
+        low = max(bisect_right(self._borders, first) - 1, 0)
+        found = self._trace.parts("tags").groups[low : bisect_left(self._borders, last)]
+        return [group for group in found if max(first, group.first_row) < min(last, group.first_row + group.n_rows)]
+
+    @cached_property
+    def _borders(self) -> list[int]:
+        return [group.first_row for group in self._trace.parts("tags").groups]
 
     def _read_group(self, group: RowGroup) -> Array:
         if group not in self._kept:
-            piece = self._trace.parts("tags").read_group(group, ["kind", "block_id", "executions", "value", "time_ns"])
+            piece = self._trace.parts("tags").read_group(group, ["kind", "block_id", "executions"])
             tags = np.zeros(piece.num_rows, TAG)
             tags["kind"] = to_words(piece["kind"], TAG_KINDS)
-            for name, column in (
-                ("block", "block_id"), ("executions", "executions"), ("value", "value"), ("ns", "time_ns")
-            ):  # fmt: skip
-                tags[name] = to_numpy(piece[column])
+            tags["block"], tags["executions"] = to_numpy(piece["block_id"]), to_numpy(piece["executions"])
             self._kept[group] = tags
             while len(self._kept) > KEPT_GROUPS:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(group)
         return self._kept[group]
+
+
+def _list_different(ids: Array) -> Array:
+    """The different ids among some, rising."""
+    highest = int(ids.max(initial=-1))
+    if highest > _MAX_COUNTED_ID or int(ids.min(initial=-1)) < -1:
+        return np.unique(ids)
+    # Ids are counted, as a rule: to mark them takes a fraction of sorting. The last is for -1.
+    is_there = np.zeros(highest + 2, bool)
+    is_there[ids] = True
+    found: Array = np.flatnonzero(is_there[:-1])
+    return found
 
 
 def _locate(excerpt: Excerpt, first: int, n: int) -> Array:

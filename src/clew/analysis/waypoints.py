@@ -78,6 +78,11 @@ class WaypointPath(ThreadPath):
         index = self._index_of(block_id)
         if index is None or execution >= self.block_executions:
             return None
+        before = self.count_before(block_id)
+        number = self._stretch_at(execution)
+        is_last = number + 1 >= len(before)
+        if not is_last and before[number] == before[number + 1]:
+            return self.find_execution(block_id, int(before[number]))
         entry, walk, place = self.visit(execution)
         if place.execution < execution:
             # It was lost; counters tell what is behind.
@@ -92,9 +97,7 @@ class WaypointPath(ThreadPath):
             instructions, executions, _ = walk.skip_to(index, 0)
             if walk.stop == Stop.ASKED:
                 return PathPlace(other.executions + executions, other.instructions + instructions)
-        if entry.number + 1 >= len(self.stretches):
-            return None
-        return self.find_execution(block_id, int(self.count_before(block_id)[entry.number + 1]))
+        return None if is_last else self.find_execution(block_id, int(before[number + 1]))
 
     def find_before(self, block_id: int, execution: int) -> PathPlace | None:
         """The place in front of the last execution of a block before number `execution`; None if there is none."""
@@ -102,6 +105,9 @@ class WaypointPath(ThreadPath):
         end = last = min(execution, self.block_executions)
         if index is None or end <= 0:
             return None
+        before, number = self.count_before(block_id), self._stretch_at(end - 1)
+        if number + 1 < len(before) and before[number] == before[number + 1]:
+            return self._find_in_front(block_id, int(before[number]) - 1, execution)
         entry, _, place = self.visit(end - 1)
         # Of what was lost counters alone tell.
         size = STEP_EXECUTIONS // 8
@@ -114,8 +120,15 @@ class WaypointPath(ThreadPath):
                 return PathPlace(place.execution + executions, place.instruction + instructions)
             end, size = start, size * 2
         # What is further away counters tell of.
-        found = self.find_execution(block_id, self.count_executions(block_id, end) - 1)
+        return self._find_in_front(block_id, self.count_executions(block_id, end) - 1, execution)
+
+    def _find_in_front(self, block_id: int, n: int, execution: int) -> PathPlace | None:
+        """The place of the `n`-th execution of a block, if it lies in front of number `execution`."""
+        found = self.find_execution(block_id, n)
         return found if found is not None and found.execution < execution else None
+
+    def _stretch_at(self, execution: int) -> int:
+        return int(np.searchsorted(self.stretches.file.places["block_executions"], execution, "right"))
 
     def _index_of(self, block_id: int) -> int | None:
         found = np.flatnonzero(self.code.block_id == block_id)
@@ -170,7 +183,7 @@ class WaypointPath(ThreadPath):
         if execution is None:
             return super()._go_to(execution=execution, instruction=instruction)
         wanted = max(execution, 0)
-        number = int(np.searchsorted(self.stretches.file.places["block_executions"], wanted, "right"))
+        number = self._stretch_at(wanted)
         first, *others = self.stretches.entries(number)
         entry = next((one for one in reversed(others) if one.executions <= wanted), first)
         *_, (walk, place) = self._approach(entry, wanted)

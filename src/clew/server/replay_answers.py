@@ -83,7 +83,7 @@ class ProcessReplays:
     def prepare_longest(self) -> None:
         """Begin with the thread that did the most, which will be asked for first."""
         ordered = [thread for thread in self.timeline.threads if thread.is_ordered]
-        if self._trace.mode == "full" and ordered:
+        if ordered:
             self.prepare(max(ordered, key=lambda thread: self.timeline.times(thread).length).tid)
 
     def _open(self, tid: int) -> Replay:

@@ -82,4 +82,10 @@ def test_gaps_and_ticks_are_those_of_the_rows(
         assert sorted(zip(times.ticks["ns"].tolist(), times.ticks["place"].tolist(), strict=True)) == sorted(happened)
         read = tags.read(tid, 1, 30)
         assert read["kind"].tolist() == [TAG_KINDS.index(row["kind"]) for row in own[1:31]]
-        assert read["ns"].tolist() == [row["time_ns"] for row in own[1:31]]
+        assert read["executions"].tolist() == [row["executions"] for row in own[1:31]]
+        for _ in tags.prepare(tid):
+            pass
+        for block in range(5):
+            # Of a group more may be told than is asked for, never less.
+            is_told = any(row["block_id"] == block for row in own[2:10])
+            assert tags.may_tell_of(tid, 2, 8, block) or not is_told
