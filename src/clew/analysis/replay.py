@@ -19,7 +19,8 @@ import numpy as np
 
 from clew.analysis.arrays import find_rows
 from clew.analysis.graph import ProcessGraph
-from clew.analysis.ordered import Entry, StretchWalk
+from clew.analysis.ordered import Entry
+from clew.analysis.stretch_walk import StretchWalk
 from clew.analysis.thread_path import PathPlace
 from clew.analysis.thread_times import ThreadTimes
 from clew.analysis.waypoints import WaypointPath

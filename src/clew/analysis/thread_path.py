@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.analysis.ordered import Entry, Stretches, StretchWalk
+from clew.analysis.ordered import Entry, Stretches
 from clew.analysis.path_code import ProcessCode
+from clew.analysis.stretch_walk import StretchWalk
 from clew.binary.path_codec import MOST, Stop
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, PathEventKind

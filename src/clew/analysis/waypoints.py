@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clew.analysis.ordered import Entry, PathSpan, StretchWalk
+from clew.analysis.ordered import Entry, PathSpan
+from clew.analysis.stretch_walk import StretchWalk
 from clew.analysis.thread_path import PathPlace, ThreadPath
 from clew.binary.path_codec import MOST, PathState, Stop
 from clew.store.columns import Array
