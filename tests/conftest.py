@@ -7,7 +7,7 @@ from hypothesis import settings
 
 from tests.programs import build
 
-# Hypothesis gives each example 200 ms otherwise: on a busy machine that is luck. The same examples each time, so that a
+# Hypothesis gives each example 200 ms otherwise: on a busy machine that is luck. The same examples each time, for a
 # test says the same twice; other ones are searched for by `make fuzz`.
 settings.register_profile("any-machine", deadline=None, derandomize=True)
 settings.load_profile("any-machine")

@@ -139,6 +139,26 @@ def test_waypoints_laid_before_change_no_answer(served: ServedTrace) -> None:
         assert one.recent.tolist() == other.recent.tolist()
 
 
+def test_times_and_rare_blocks_are_found_as_without_waypoints(served: ServedTrace) -> None:
+    replay = replay_of(served)
+    for _ in replay.prepare():
+        pass
+    path = Trace(served.trace.directory).path()
+    random = Random(6)
+    first_ns, last_ns = (path.time_at(path.find_instruction(at)) for at in (0, path.instructions))
+    times = [first_ns - 1, last_ns + 1, *(random.randrange(first_ns, last_ns) for _ in range(6))]
+    assert [replay.find_time(ns) for ns in times] == [path.find_time(ns).execution for ns in times]
+    blocks = read_all(served, replay)
+    counts = np.bincount(blocks)
+    for block in random.sample(np.flatnonzero((counts > 0) & (counts < 3)).tolist(), 4):
+        places = [-1, *np.flatnonzero(blocks == block).tolist()]
+        for at, place in enumerate(places[1:], 1):
+            assert replay.find_block(block, places[at - 1], back=False) == place
+            assert replay.find_block(block, replay.length, back=True) == places[-1]
+            assert replay.find_block(block, place, back=True) == (places[at - 1] if at > 1 else None)
+        assert replay.find_block(block, places[-1], back=False) is None
+
+
 def test_windows_and_frames_are_parts_of_the_path(served: ServedTrace) -> None:
     replay = replay_of(served)
     blocks = read_all(served, replay)

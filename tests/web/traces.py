@@ -25,7 +25,7 @@ FOLDER: Final = ROOT / "build/web-fixtures"
 _HERE: Final = Path(__file__).resolve().parent
 _SHAPES: Final = _HERE / "programs/shapes.c"
 _RECORDER: Final = tuple(ROOT / "src/clew" / part for part in ("process", "protocol", "recording", "store", "_runtime"))
-_MAKER: Final = (_HERE / "made_up_trace.py", ROOT / "src/clew/store")
+_MAKER: Final = (_HERE / "made_up_program.py", _HERE / "made_up_trace.py", ROOT / "src/clew/store")
 
 HOSTILE_NAMES: Final = (
     "main",

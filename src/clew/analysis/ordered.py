@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.analysis.path_code import ProcessCode
+from clew.analysis.stretch_walk import StretchWalk
 from clew.binary.path_codec import (
     EVENT,
-    MOST,
     NOWHERE,
     Action,
     PathCode,
@@ -26,7 +26,6 @@ from clew.binary.path_codec import (
     PathStreams,
     PathWalk,
     Position,
-    Stop,
 )
 from clew.binary.path_segments import PathSegment, decode_segment
 from clew.errors import TraceDamagedError
@@ -36,12 +35,14 @@ from clew.store.path_frames import FrameKind
 from clew.store.path_index import PathFacts
 from clew.store.path_segments import StoredSegment, sum_streams
 
-__all__ = ["Entry", "PathSpan", "Stretch", "StretchWalk", "Stretches"]
+__all__ = ["Entry", "PathSpan", "Stretch", "Stretches"]
 
 Array = npt.NDArray[Any]
 
 KEPT_PARTS: Final = 16
 """Parts of segments that are kept decoded: what is in them is read one after the other."""
+KEPT_CODES: Final = 16
+"""Tables of the code as it is at different places."""
 
 _POSITION: Final = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
 
@@ -101,54 +102,6 @@ class _End:
     is_lost: bool
 
 
-class StretchWalk:
-    """A walk along one stretch. `walk` and `advance` are the codec's."""
-
-    def __init__(self, code: ProcessCode, walk: PathWalk) -> None:
-        self.code = code
-        self._walk = walk
-
-    @property
-    def stop(self) -> Stop:
-        """Why it can't go on; ASKED while it can."""
-        return self._walk.stop
-
-    def read(self, n: int) -> Array:
-        """The next blocks executed, indices (u32), at most `n`."""
-        return self._walk.walk(n)
-
-    def skip(self, instructions: int = MOST, executions: int = MOST) -> tuple[int, int]:
-        """Go on by whole blocks, at most so many, of no more than `instructions`: how many of both were executed."""
-        return self._walk.advance(instructions, executions)
-
-    def skip_to(self, block: int, n: int) -> tuple[int, int, int]:
-        """Go on up to the `n`-th execution of a block (index) from here, counted from 0, or as far as it goes: how many
-        instructions and blocks were executed, and how often this one."""
-        return self._walk.advance_to(block, n)
-
-    def count(self, block: int, executions: int) -> int:
-        """Go on by so many blocks, or as far as it goes: how often a block (index) was executed."""
-        return self._walk.advance_counting(block, executions)
-
-    def skip_until(self, surprise_bytes: int, decisions: int) -> tuple[int, int]:
-        """Go on until so many bytes of surprises are read and so many decisions made behind the last one, or as far as
-        it goes: how many instructions and blocks were executed."""
-        return self._walk.advance_until(surprise_bytes, decisions)
-
-    def place(self) -> tuple[Position, int]:
-        """The position, and the block that would run next."""
-        position, block, _ = self._walk.place()
-        return position, block
-
-    def state(self) -> PathState:
-        """All that another walk needs to go on from here."""
-        return self._walk.state()
-
-    def open_calls(self) -> Array:
-        """Return addresses (u64) of the open calls, the outermost first, without those that were forgotten."""
-        return self._walk.state().addresses
-
-
 class Stretches:
     """The stretches of the path in `file`, whose code is `code`. Raises TraceDamagedError where it can't be read."""
 
@@ -156,6 +109,7 @@ class Stretches:
         self.code = code
         self.file = file
         self._decode = lru_cache(KEPT_PARTS)(self._decode_part)
+        self._changed_by = lru_cache(KEPT_CODES)(self._change_code)
 
     def __len__(self) -> int:
         return len(self.file.places) + 1
@@ -174,8 +128,10 @@ class Stretches:
 
     def _changed(self, before: int) -> PathCode:
         """The code as it is in front of event number `before`."""
-        states = self.file.states
-        states = states[: np.searchsorted(states["event"], before)]
+        return self._changed_by(int(np.searchsorted(self.file.states["event"], before)))
+
+    def _change_code(self, n_states: int) -> PathCode:
+        states = self.file.states[:n_states]
         lost = np.flatnonzero(states["kind"] == PathEventKind.LOST)
         # Behind a loss the path tells all anew.
         states = states[lost[-1] + 1 :] if len(lost) else states
@@ -302,8 +258,13 @@ class Stretches:
 
     def find_event(self, span: PathSpan, n_passed: int) -> int:
         """The number of the event that comes next on a walk along `span` that has passed so many."""
-        _, numbers, _ = self._convert(span)
+        numbers = self.number_events(span)
         return int(numbers[min(n_passed, len(numbers) - 1)])
+
+    def number_events(self, span: PathSpan) -> Array:
+        """The numbers (i64) of the events that come one after the other on a walk along `span`, and of what is behind
+        them."""
+        return self._convert(span)[1]
 
     def _convert(self, span: PathSpan, records: Array | None = None) -> tuple[Array, Array, _End]:
         """The events of some stretches, or `records` of them, as the codec wants them, and how far they reach; the

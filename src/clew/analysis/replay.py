@@ -19,7 +19,8 @@ import numpy as np
 
 from clew.analysis.arrays import find_rows
 from clew.analysis.graph import ProcessGraph
-from clew.analysis.ordered import Entry, StretchWalk
+from clew.analysis.ordered import Entry
+from clew.analysis.stretch_walk import StretchWalk
 from clew.analysis.thread_path import PathPlace
 from clew.analysis.thread_times import ThreadTimes
 from clew.analysis.waypoints import WaypointPath
@@ -271,8 +272,10 @@ class PathReplay(Replay):
 
     def find_block(self, block: int, position: int, *, back: bool) -> int | None:
         block_id = int(self.graph.block_id[block])
-        before = self.path.count_executions(block_id, position if back else position + 1)
-        found = self.path.find_execution(block_id, before - 1 if back else before)
+        if back:
+            found = self.path.find_before(block_id, position)
+        else:
+            found = self.path.find_behind(block_id, position + 1)
         return None if found is None else found.execution
 
     def find_time(self, time_ns: int) -> int:

@@ -6,7 +6,7 @@ block of the tag in front of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -47,6 +47,9 @@ class TagReplay(Replay):
         super().__init__(graph, times)
         self._tags = tags
         self._tid = tid
+
+    def prepare(self) -> Iterator[None]:
+        return self._tags.prepare(self._tid)
 
     def state(self, position: int) -> ReplayState:
         position = self.settle(position)

@@ -6,8 +6,11 @@ again where they are wanted.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -15,31 +18,39 @@ import numpy as np
 from clew.analysis.arrays import Array, to_numpy, to_words
 from clew.analysis.tag_rows import TAG_KINDS
 from clew.analysis.thread_times import GAP, TICK, GapReason, ThreadTimes, TickKind, make_times
-from clew.store.excerpt import excerpt_of_process
+from clew.store.excerpt import Excerpt, excerpt_of_process
 from clew.store.parts import RowGroup
 from clew.store.trace import Trace
 
 __all__ = ["TAG", "TagThreads"]
 
-TAG: Final = np.dtype([("kind", "<i1"), ("block", "<i8"), ("executions", "<i8"), ("value", "<i8"), ("ns", "<i8")])
-"""A tag: an index into TAG_KINDS, the id of its block, and what else it tells; -1 for what it does not."""
+TAG: Final = np.dtype([("kind", "<i1"), ("block", "<i8"), ("executions", "<i8")])
+"""A tag: an index into TAG_KINDS, the id of its block, how often that was executed; -1 for what it does not tell."""
 
-KEPT_GROUPS: Final = 6
+KEPT_GROUPS: Final = 16
+"""Row groups whose tags are kept, some megabytes each."""
 KEPT_PRESENT: Final = 1 << 12
 """Row groups of which is kept which blocks their tags tell of."""
+_MAX_COUNTED_ID: Final = 1 << 24
 EXECUTED, BECAME_BUSY, COUNTS, LEFT_BUSY, SIGNAL, FAULT, SYSCALL = range(len(TAG_KINDS))
 _TICKS: Final = {SIGNAL: TickKind.SIGNAL, FAULT: TickKind.FAULT, SYSCALL: TickKind.SYSTEM_CALL}
+
+_IS_TICK: Final = np.isin(np.arange(len(TAG_KINDS) + 1), list(_TICKS))
+"""By kind of tag; the last is for -1."""
+
+_BORDER: Final = np.dtype([("position", "<i8"), ("ns", "<i8"), ("executions", "<i8")])
 
 
 @dataclass
 class _Rows:
-    """Of one thread: pieces of its rows as (position of the first, its row in the table, how many), what they say."""
+    """Of one thread: pieces of its rows as (position of the first, its row in the table, how many), what they say.
+    `borders`, of dtype _BORDER, are where it became busy and where it left that, in turn."""
 
     pieces: list[tuple[int, int, int]] = field(default_factory=list)
     length: int = 0
     is_busy: bool = False
     executions: int = 0
-    borders: list[tuple[int, int, int, bool]] = field(default_factory=list)
+    borders: list[Array] = field(default_factory=list)
     ticks: list[Array] = field(default_factory=list)
 
 
@@ -55,7 +66,7 @@ class TagThreads:
         first = 0
         for piece in excerpt.iter_pieces("tags", ["tid", "kind", "executions", "value", "time_ns"]):
             tid = to_numpy(piece["tid"])
-            row = excerpt.whole_rows("tags", first + np.arange(len(tid)))
+            row = _locate(excerpt, first, len(tid))
             first += len(tid)
             columns = (
                 to_words(piece["kind"], TAG_KINDS),
@@ -87,20 +98,25 @@ class TagThreads:
         for position, row, length in rows.pieces:
             low, high = max(start, position), min(start + count, position + length)
             if low < high:
-                first, last = row + low - position, row + high - position
-                for group in self._trace.parts("tags").groups:
-                    if max(first, group.first_row) < min(last, group.first_row + group.n_rows):
-                        present = self._blocks_in(group)
-                        at = int(np.searchsorted(present, block_id))
-                        if at < len(present) and present[at] == block_id:
-                            return True
+                for group in self._groups_of(row + low - position, row + high - position):
+                    present = self._blocks_in(group)
+                    at = int(np.searchsorted(present, block_id))
+                    if at < len(present) and present[at] == block_id:
+                        return True
         return False
+
+    def prepare(self, tid: int) -> Iterator[None]:
+        """Learn, a little at a time, where a thread's tags tell of which blocks."""
+        for _, row, length in self._threads.get(tid, _Rows()).pieces:
+            for group in self._groups_of(row, row + length):
+                self._blocks_in(group)
+                yield
 
     def _blocks_in(self, group: RowGroup) -> Array:
         """Ids of the blocks that a row group tells of, rising."""
         if group not in self._present:
             piece = self._trace.parts("tags").read_group(group, ["block_id"])
-            self._present[group] = np.unique(to_numpy(piece["block_id"]))
+            self._present[group] = _list_different(to_numpy(piece["block_id"]))
             while len(self._present) > KEPT_PRESENT:
                 self._present.popitem(last=False)
         return self._present[group]
@@ -109,34 +125,42 @@ class TagThreads:
         """What the tags of a thread tell, which lived between two times."""
         rows = self._threads.get(tid, _Rows())
         ticks = np.concatenate([np.zeros(0, TICK), *rows.ticks])
-        gaps: list[tuple[int, int, int, int, int, int]] = []
-        for position, ns, executions, is_left in rows.borders:
-            if not is_left:
-                gaps.append((ns, end_ns, position, rows.length, rows.executions - executions, GapReason.BUSY))
-            elif gaps:
-                begun = gaps[-1]
-                counted = executions - (rows.executions - begun[4])
-                gaps[-1] = (begun[0], max(ns, begun[0]), begun[2], position + 1, counted, GapReason.BUSY)
+        borders = np.concatenate([np.zeros(0, _BORDER), *rows.borders])
+        entered, left = borders[::2], borders[1::2]
+        gaps = np.zeros(len(entered), GAP)
+        gaps["start_ns"], gaps["start"], gaps["reason"] = entered["ns"], entered["position"], GapReason.BUSY
+        # The last may not have been left.
+        gaps["end_ns"], gaps["end"], gaps["executions"] = end_ns, rows.length, rows.executions
+        ended = gaps[: len(left)]
+        ended["end_ns"] = np.maximum(left["ns"], ended["start_ns"])
+        ended["end"], ended["executions"] = left["position"] + 1, left["executions"]
+        gaps["executions"] -= entered["executions"]
         marks = np.stack([ticks["ns"], ticks["place"]], axis=1)
-        return make_times(rows.length, start_ns, end_ns, marks, np.array(gaps, GAP), ticks)
+        return make_times(rows.length, start_ns, end_ns, marks, gaps, ticks)
 
     def _read_rows(self, first: int, last: int) -> Array:
         parts = [np.zeros(0, TAG)]
-        for group in self._trace.parts("tags").groups:
+        for group in self._groups_of(first, last):
             low, high = max(first, group.first_row), min(last, group.first_row + group.n_rows)
-            if low < high:
-                parts.append(self._read_group(group)[low - group.first_row : high - group.first_row])
+            parts.append(self._read_group(group)[low - group.first_row : high - group.first_row])
         return np.concatenate(parts)
+
+    def _groups_of(self, first: int, last: int) -> list[RowGroup]:
+        """The row groups that hold rows from one up to another."""
+        low = max(bisect_right(self._borders, first) - 1, 0)
+        found = self._trace.parts("tags").groups[low : bisect_left(self._borders, last)]
+        return [group for group in found if max(first, group.first_row) < min(last, group.first_row + group.n_rows)]
+
+    @cached_property
+    def _borders(self) -> list[int]:
+        return [group.first_row for group in self._trace.parts("tags").groups]
 
     def _read_group(self, group: RowGroup) -> Array:
         if group not in self._kept:
-            piece = self._trace.parts("tags").read_group(group, ["kind", "block_id", "executions", "value", "time_ns"])
+            piece = self._trace.parts("tags").read_group(group, ["kind", "block_id", "executions"])
             tags = np.zeros(piece.num_rows, TAG)
             tags["kind"] = to_words(piece["kind"], TAG_KINDS)
-            for name, column in (
-                ("block", "block_id"), ("executions", "executions"), ("value", "value"), ("ns", "time_ns")
-            ):  # fmt: skip
-                tags[name] = to_numpy(piece[column])
+            tags["block"], tags["executions"] = to_numpy(piece["block_id"]), to_numpy(piece["executions"])
             self._kept[group] = tags
             while len(self._kept) > KEPT_GROUPS:
                 self._kept.popitem(last=False)
@@ -144,12 +168,34 @@ class TagThreads:
         return self._kept[group]
 
 
+def _list_different(ids: Array) -> Array:
+    """The different ids among some, rising."""
+    highest = int(ids.max(initial=-1))
+    if highest > _MAX_COUNTED_ID or int(ids.min(initial=-1)) < -1:
+        return np.unique(ids)
+    # Ids are counted, as a rule: to mark them takes a fraction of sorting. The last is for -1.
+    is_there = np.zeros(highest + 2, bool)
+    is_there[ids] = True
+    found: Array = np.flatnonzero(is_there[:-1])
+    return found
+
+
+def _locate(excerpt: Excerpt, first: int, n: int) -> Array:
+    """Rows in the whole trace of `n` rows of an excerpt."""
+    ends = excerpt.whole_rows("tags", np.array([first, first + max(n, 1) - 1]))
+    if int(ends[1] - ends[0]) == max(n, 1) - 1:
+        # They rise, so that these are all: to look each up takes as long as to read them.
+        return int(ends[0]) + np.arange(n)
+    return excerpt.whole_rows("tags", first + np.arange(n))
+
+
 def _look_at(rows: _Rows, first_row: int, kind: Array, executions: Array, value: Array, ns: Array) -> None:
     """Take what follows of a thread's rows, which begin at a row of the table."""
     start = rows.length
     rows.pieces.append((start, first_row, len(kind)))
     rows.length += len(kind)
-    counted = rows.executions + np.cumsum(np.where(kind == COUNTS, np.maximum(executions, 0), 0))
+    counts = np.flatnonzero(kind == COUNTS)
+    counted = rows.executions + np.append(0, np.cumsum(np.maximum(executions[counts], 0)))
     rows.executions = int(counted[-1])
     borders = np.flatnonzero((kind == BECAME_BUSY) | (kind == LEFT_BUSY))
     is_left = kind[borders] == LEFT_BUSY
@@ -158,10 +204,12 @@ def _look_at(rows: _Rows, first_row: int, kind: Array, executions: Array, value:
     changes = np.flatnonzero(is_left == was_busy)
     if len(is_left):
         rows.is_busy = not bool(is_left[-1])
-    rows.borders += [
-        (start + int(at), int(ns[at]), int(counted[at]), bool(kind[at] == LEFT_BUSY)) for at in borders[changes]
-    ]
-    at = np.flatnonzero(np.isin(kind, list(_TICKS)))
+    at = borders[changes]
+    found = np.zeros(len(at), _BORDER)
+    found["position"], found["ns"] = start + at, ns[at]
+    found["executions"] = counted[np.searchsorted(counts, at)]
+    rows.borders.append(found)
+    at = np.flatnonzero(_IS_TICK[kind])
     ticks = np.zeros(len(at), TICK)
     ticks["ns"], ticks["value"], ticks["place"] = ns[at], value[at], start + at
     for tag, tick in _TICKS.items():

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.analysis.ordered import Entry, Stretches, StretchWalk
+from clew.analysis.ordered import Entry, Stretches
 from clew.analysis.path_code import ProcessCode
+from clew.analysis.stretch_walk import StretchWalk
 from clew.binary.path_codec import MOST, Stop
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, PathEventKind
@@ -150,11 +151,16 @@ class ThreadPath:
         place = PathPlace(stretch.executions, stretch.instructions)
         passed = np.flatnonzero(self.stretches.events(number)["tsc"] <= max(tsc, 0))
         if len(passed):
-            instructions, executions = self.stretches.open(number, int(passed[-1])).skip()
-            place = PathPlace(stretch.executions + executions, stretch.instructions + instructions)
+            place = self.find_event_place(number, int(passed[-1]))
         samples = self.stretches.file.samples
         n_samples = int(np.searchsorted(samples["ns"], max(time_ns, 0), "right"))
         return self._go_until(samples[n_samples - 1], place, number) if n_samples else place
+
+    def find_event_place(self, number: int, event: int) -> PathPlace:
+        """The place of event number `event` of stretch `number`: in front of the block that it is told of."""
+        stretch = self.stretches[number]
+        instructions, executions = self.stretches.open(number, event).skip()
+        return PathPlace(stretch.executions + executions, stretch.instructions + instructions)
 
     def _go_until(self, sample: np.void, place: PathPlace, number: int) -> PathPlace:
         """The place that a sample tells of, if it lies behind `place`, which is in stretch `number` as well."""

@@ -20,9 +20,11 @@ from clew.analysis.thread_times import GAP, TICK, GapReason, ThreadTimes, TickKi
 from clew.binary.system_calls import name_system_call
 from clew.errors import UsageError
 
-__all__ = ["BinnedThread", "ProcessTimeline", "TimelineThread", "name_tick"]
+__all__ = ["MAX_CELLS", "BinnedThread", "ProcessTimeline", "TimelineThread", "find_edges", "name_tick"]
 
 MAX_BINS: Final = 1 << 14
+MAX_CELLS: Final = 1 << 22
+"""Bins of all threads that are told at once, some tens of megabytes."""
 _EVENTS: Final = {"signal": TickKind.SIGNAL, "fault": TickKind.FAULT}
 _SIGNALS: Final = (
     *("", "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1"),
@@ -105,7 +107,7 @@ class ProcessTimeline:
         if not 0 < n_bins <= MAX_BINS or start_ns >= end_ns:
             raise UsageError(f"a timeline has 1 to {MAX_BINS} bins, and ends behind its start")
         chosen = self.threads if tids is None else [self.find(tid) for tid in dict.fromkeys(tids)]
-        edges = start_ns + (end_ns - start_ns) * np.arange(n_bins + 1) // n_bins
+        edges = find_edges(start_ns, end_ns, n_bins)
         most_marks = max((1 << 16) // max(len(chosen), 1), 64)
         return [self._bin_thread(thread, edges, most_marks) for thread in chosen]
 
@@ -119,6 +121,7 @@ class ProcessTimeline:
     def events(self, start_ns: int, end_ns: int, limit: int) -> tuple[list[dict[str, Any]], int]:
         """Signals, faults and system calls of all threads between two times, at most so many; and how many more."""
         rows = []
+        end_ns = max(start_ns, end_ns)
         for thread in self.threads:
             ticks = self.times(thread).ticks
             low, high = np.searchsorted(ticks["ns"], [start_ns, end_ns])
@@ -217,6 +220,15 @@ class ProcessTimeline:
                 told = (row["time_ns"], _EVENTS[row["kind"]], _signal_of(row["details"]))
                 found.setdefault(row["tid"], []).append(told)
         return found
+
+
+def find_edges(start_ns: int, end_ns: int, n_bins: int) -> Array:
+    """Where bins between two times begin (i64), and where the last one ends."""
+    numbers = np.arange(n_bins + 1)
+    # Not the whole span times the number of a bin: that need not fit.
+    width, left = divmod(end_ns - start_ns, n_bins)
+    edges: Array = start_ns + width * numbers + left * numbers // n_bins
+    return edges
 
 
 def name_tick(kind: TickKind, value: int) -> str:

@@ -370,8 +370,8 @@ class PathWalk:
         )
         return position, block.value, events.value
 
-    def state(self) -> PathState:
-        """All that another walk needs to go on from here; a copy."""
+    def state(self, *, has_blocks: bool = True) -> PathState:
+        """All that another walk needs to go on from here; a copy. The blocks, which are many, may be left out."""
         if self.stop == Stop.DAMAGED:
             raise ValueError("the walk has lost its way")
         position, block, n_events = self.place()
@@ -379,5 +379,11 @@ class PathWalk:
         blocks, addresses, numbers, *_ = self._kept
         forgotten = position.depth - n_open
         return PathState(
-            blocks.copy(), addresses[:n_open].copy(), numbers[:n_open].copy(), forgotten, block, position, n_events
+            (blocks if has_blocks else blocks[:0]).copy(),
+            addresses[:n_open].copy(),
+            numbers[:n_open].copy(),
+            forgotten,
+            block,
+            position,
+            n_events,
         )

@@ -33,8 +33,8 @@ __all__ = ["ANSWERS", "Answer"]
 
 Answer = Callable[[Query], bytes | dict[str, Any]]
 
-_PROCESS: Final = "/processes/{process:int}"
-_THREAD: Final = _PROCESS + "/threads/{tid:int}"
+_PROCESS: Final = "/processes/{process:index}"
+_THREAD: Final = _PROCESS + "/threads/{tid:index}"
 
 ANSWERS: Final[dict[str, Answer]] = {
     "": lambda query: summarize(query.served),
@@ -47,10 +47,10 @@ ANSWERS: Final[dict[str, Answer]] = {
         has_blocks=query.flag("blocks"),
         has_owners=query.flag("owners"),
     ),
-    f"{_PROCESS}/functions/{{function:int}}": lambda query: answer_function_code(
+    f"{_PROCESS}/functions/{{function:index}}": lambda query: answer_function_code(
         query.served, query.process_id, int(query.path["function"]), query.threads()
     ),
-    f"{_PROCESS}/functions/{{function:int}}/lines": lambda query: answer_function_lines(
+    f"{_PROCESS}/functions/{{function:index}}/lines": lambda query: answer_function_lines(
         query.served, query.process_id, int(query.path["function"])
     ),
     f"{_PROCESS}/listing-index": lambda query: encode_listing_index(query.served, query.process_id),

@@ -12,6 +12,8 @@ from typing import Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -31,6 +33,21 @@ __all__ = ["PAGE_DIRECTORY", "make_app"]
 PAGE_DIRECTORY: Final = Path(__file__).resolve().parent.parent / "_page"
 
 
+class _Index(Convertor[int]):
+    """A number in a path. Starlette's own fails at one of thousands of digits, which Python does not read."""
+
+    regex = "[0-9]{1,20}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+    def to_string(self, value: int) -> str:
+        return str(value)
+
+
+register_url_convertor("index", _Index())
+
+
 def make_app(served: Sequence[ServedTrace], token: str, hosts: HostNames, page: Path = PAGE_DIRECTORY) -> Starlette:
     """The application that serves `served`, to requests for `hosts` that know `token`."""
 
@@ -48,20 +65,25 @@ def make_app(served: Sequence[ServedTrace], token: str, hosts: HostNames, page: 
 
     routes = [
         Route("/api/traces", answer_traces),
-        *(Route(f"/api/traces/{{trace:int}}{path}", partial(answer, make)) for path, make in ANSWERS.items()),
+        *(Route(f"/api/traces/{{trace:index}}{path}", partial(answer, make)) for path, make in ANSWERS.items()),
         # Behind all others: the page, and for whatever else there is not a 404.
         Mount("/", StaticFiles(directory=page, html=True, check_dir=False)),
     ]
     return Starlette(
         routes=routes,
         middleware=[Middleware(Guard, token=token, hosts=hosts)],
-        exception_handlers={ClewError: _tell_error, Exception: _tell_failure},
+        exception_handlers={ClewError: _tell_error, HTTPException: _tell_refusal, Exception: _tell_failure},
     )
 
 
 async def _tell_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, ClewError)
     return JSONResponse({"error": error.message}, status_code=400 if isinstance(error, UsageError) else 422)
+
+
+async def _tell_refusal(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
 
 
 async def _tell_failure(_request: Request, error: Exception) -> Response:

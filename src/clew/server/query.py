@@ -13,10 +13,13 @@ from starlette.requests import Request
 from clew.errors import UsageError
 from clew.server.served_trace import ServedTrace
 
-__all__ = ["Query"]
+__all__ = ["Query", "parse_number"]
 
 _MAX_THREADS: Final = 8192
 _MAX_THREAD_ID: Final = 1 << 31
+_MAX_DIGITS: Final = 20
+_MAX_NUMBER: Final = 1 << 53
+"""What the page's numbers hold; times and positions far beyond it would not fit into arrays."""
 
 
 class Query:
@@ -53,10 +56,7 @@ class Query:
             if default is None:
                 raise UsageError(f"{name} is missing")
             return default
-        try:
-            return int(text, 0)
-        except ValueError:
-            raise UsageError(f"{name}: {text[:40]!r} is no number") from None
+        return parse_number(name, text)
 
     def flag(self, name: str) -> bool:
         """Whether something is asked for."""
@@ -86,6 +86,18 @@ class Query:
         if not first.isdecimal() or not last.isdecimal():
             raise UsageError(f"functions: {text[:40]!r} is no range")
         n = self.served.graph(self.process_id).n_functions
-        if not 0 <= int(first) <= int(last) <= n:
+        # Python reads no number of thousands of digits.
+        if max(len(first), len(last)) > _MAX_DIGITS or not 0 <= int(first) <= int(last) <= n:
             raise UsageError(f"functions: there are {n}")
         return int(first), int(last)
+
+
+def parse_number(name: str, text: str) -> int:
+    """An integer, decimal or, with 0x, hexadecimal. Raises UsageError for what is none, or too large."""
+    try:
+        found = int(text, 0)
+    except ValueError:
+        raise UsageError(f"{name}: {text[:40]!r} is no number") from None
+    if abs(found) > _MAX_NUMBER:
+        raise UsageError(f"{name}: numbers are at most {_MAX_NUMBER}")
+    return found

@@ -21,9 +21,10 @@ from clew.analysis.replay_tags import TagReplay
 from clew.analysis.tag_threads import TagThreads
 from clew.analysis.thread_path import ThreadPath
 from clew.analysis.thread_times import ThreadTimes, read_path_times
-from clew.analysis.timeline import ProcessTimeline, TimelineThread
+from clew.analysis.timeline import MAX_CELLS, ProcessTimeline, TimelineThread, find_edges
 from clew.errors import ClewError, UsageError
 from clew.server.container import encode_container, pack_texts
+from clew.server.query import parse_number
 from clew.server.served_trace import ServedTrace
 
 __all__ = ["answer_events", "answer_replay", "answer_seek", "encode_frames", "encode_path", "encode_timeline"]
@@ -82,7 +83,7 @@ class ProcessReplays:
     def prepare_longest(self) -> None:
         """Begin with the thread that did the most, which will be asked for first."""
         ordered = [thread for thread in self.timeline.threads if thread.is_ordered]
-        if self._trace.mode == "full" and ordered:
+        if ordered:
             self.prepare(max(ordered, key=lambda thread: self.timeline.times(thread).length).tid)
 
     def _open(self, tid: int) -> Replay:
@@ -138,10 +139,11 @@ def encode_timeline(
         last = max([thread.end_ns - zero for thread in timeline.threads], default=first)
         last = max(last, first + 1)
         start, end = first if start is None else start, last if end is None else end
+        # Of many threads fewer bins: their number goes with the answer.
+        n_bins = min(n_bins, max(MAX_CELLS // max(len(timeline.threads), 1), 1))
         threads = timeline.bin(zero + start, zero + end, n_bins, tids)
         replays.prepare_longest()
-        edges = zero + start + (end - start) * np.arange(n_bins + 1) // n_bins
-        new_code = timeline.new_code(edges)
+        new_code = timeline.new_code(find_edges(zero + start, zero + end, n_bins))
     gaps, gap_thread = _join([one.gaps for one in threads])
     ticks, tick_thread = _join([one.ticks for one in threads])
     marks, _ = _join([one.mark for one in threads])
@@ -208,11 +210,11 @@ def answer_seek(served: ServedTrace, process_id: int, tid: int, words: dict[str,
         replay = replays.prepare(tid)
         found: int | None
         if "time" in words:
-            found = replay.find_time(served.start_ns + _integer(words, "time"))
+            found = replay.find_time(served.start_ns + parse_number("time", words["time"]))
         elif "step" in words:
-            found = replay.step(position, _integer(words, "step"))
+            found = replay.step(position, parse_number("step", words["step"]))
         elif "block" in words:
-            block = _integer(words, "block")
+            block = parse_number("block", words["block"])
             if not 0 <= block < replays.graph.n_blocks:
                 raise UsageError(f"block: there are {replays.graph.n_blocks}")
             found = replay.find_block(block, position, back=back)
@@ -281,13 +283,6 @@ def _describe(served: ServedTrace, replay: Replay, tid: int, position: int) -> d
         "coming": state.coming.view(np.int32).tolist(),
         "gap": gap,
     }
-
-
-def _integer(words: dict[str, str], name: str) -> int:
-    try:
-        return int(words[name], 0)
-    except ValueError:
-        raise UsageError(f"{name}: {words[name][:40]!r} is no number") from None
 
 
 def _join(parts: list[Any]) -> tuple[Any, Any]:

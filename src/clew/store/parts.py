@@ -98,7 +98,11 @@ class TableParts:
         """The rows with `value` in a column of integers; row groups that tell that they have none are not read."""
         first, last = [], []
         for group in self.groups:
-            if self._may_hold(group, column, value, value):
+            told = self._find_bounds(group, column)
+            if told == (value, value, 0):
+                first.append(np.array([group.first_row]))
+                last.append(np.array([group.first_row + group.n_rows]))
+            elif told is None or told[0] <= value <= told[1]:
                 is_held = to_numpy(self.read_group(group, [column])[column]) == value
                 borders = np.flatnonzero(np.diff(is_held, prepend=False, append=False)) + group.first_row
                 first.append(borders[::2])
@@ -119,6 +123,12 @@ class TableParts:
 
     def _may_hold(self, group: RowGroup, column: str, first: int, last: int) -> bool:
         """Whether a row of `group` may have a value from `first` to `last`, as far as it tells without being read."""
+        told = self._find_bounds(group, column)
+        return told is None or (told[0] <= last and told[1] >= first)
+
+    def _find_bounds(self, group: RowGroup, column: str) -> tuple[int, int, int | None] | None:
+        """The least and the greatest value of a column of integers, and how many are null if it says that, as far as
+        `group` tells without being read."""
         with self._open(group.part) as file:
             of_group = file.metadata.row_group(group.index)
             for index in range(of_group.num_columns):
@@ -126,8 +136,8 @@ class TableParts:
                     told = of_group.column(index).statistics
                     least, greatest = (told.min, told.max) if told is not None and told.has_min_max else (None, None)
                     if isinstance(least, int) and isinstance(greatest, int):
-                        return least <= last and greatest >= first
-        return True
+                        return least, greatest, told.null_count if told.has_null_count else None
+        return None
 
     def join(self, tables: Sequence[pa.Table], columns: Sequence[str]) -> pa.Table:
         """`tables` of `columns`, one after the other, with the types of the schema."""

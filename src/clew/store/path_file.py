@@ -37,6 +37,9 @@ Array = npt.NDArray[Any]
 KEPT_FRAMES: Final = 8
 """Frames that are kept uncompressed: whoever reads on, or back, needs the same ones again."""
 
+KEPT_CHECKPOINTS: Final = 4
+"""Frames whose checkpoints are kept."""
+
 
 @dataclass(frozen=True)
 class Rises:
@@ -62,6 +65,7 @@ class PathFile:
         except ValueError as error:
             raise self._damage(error) from error
         self._read = lru_cache(KEPT_FRAMES)(self._read_frame)
+        self._checkpoints = lru_cache(KEPT_CHECKPOINTS)(self._decode_checkpoints)
 
     @property
     def facts(self) -> PathFacts:
@@ -195,7 +199,7 @@ class PathFile:
             raise self._damage(ValueError("a frame has another size than it says"))
         return content
 
-    def _checkpoints(self, frame: Frame) -> list[Checkpoint]:
+    def _decode_checkpoints(self, frame: Frame) -> list[Checkpoint]:
         try:
             return decode_checkpoints(self._read(frame), frame.size)
         except ValueError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from clew.analysis.graph import ProcessGraph
@@ -179,7 +179,11 @@ def test_graphs_of_any_program_are_sound(
     tmp_path_factory: pytest.TempPathFactory, n_blocks: int, n_threads: int, seed: int
 ) -> None:
     directory: Path = tmp_path_factory.mktemp("any") / "t.clew"
-    made = write_made_up_trace(directory, n_blocks, n_threads=n_threads, seed=seed)
+    try:
+        made = write_made_up_trace(directory, n_blocks, n_threads=n_threads, seed=seed)
+    except ValueError:
+        # Few long functions, as chance had it: too few for the threads.
+        reject()
     graph = ProcessGraph(Trace(directory), 0)
     assert (graph.n_blocks, graph.n_functions, graph.n_edges) == (made.n_blocks, made.n_functions, made.n_edges)
     counts = graph.count()

@@ -7,7 +7,7 @@ import pytest
 
 from clew.analysis.graph import ProcessGraph
 from clew.analysis.thread_times import GAP, TICK, GapReason, TickKind, make_times
-from clew.analysis.timeline import ProcessTimeline, name_tick
+from clew.analysis.timeline import ProcessTimeline, find_edges, name_tick
 from clew.errors import UsageError
 from tests.unit.small_trace import MakeTrace, Rows
 
@@ -59,3 +59,9 @@ def test_names() -> None:
     assert name_tick(TickKind.SYSTEM_CALL, -1) == "system call -1"
     assert name_tick(TickKind.FAULT, 11) == "SIGSEGV"
     assert name_tick(TickKind.SIGNAL, 40) == "signal 40"
+
+
+def test_bins_of_spans_that_are_as_long_as_numbers_go() -> None:
+    for start, end, bins in ((0, 1 << 62, 1 << 14), (-(1 << 60), 1 << 60, 7), (5, 8, 1000), (3, 1_000_003, 999)):
+        expected = [start + (end - start) * number // bins for number in range(bins + 1)]
+        assert find_edges(start, end, bins).tolist() == expected

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clew.server.container import decode_container
+from clew.server.security import HostNames
 from clew.store.columns import Array
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message
 
-__all__ = ["TOKEN", "Answer", "ask", "ask_well"]
+__all__ = ["LOOPBACK", "TOKEN", "Answer", "ask", "ask_well"]
 
 TOKEN = "the-secret"
+LOOPBACK = HostNames(frozenset({"127.0.0.1", "localhost", "[::1]"}))
 _HOST = "127.0.0.1:7777"
 
 
