@@ -14,6 +14,7 @@ import { nodePixels, type NodeSize, pickNode, shareInFrame } from "../../model/g
 import type { PlacedGraph } from "../../model/graph/scene.ts";
 import type { RecentBlock } from "../../model/recent.ts";
 import type { Camera, Selection } from "../../model/view-state.ts";
+import { edgeStrength, sampleEdges } from "./edge-strength.ts";
 import { EyeChange } from "./eye-change.ts";
 import { type Corner, fittedEye, isSameEye, START_ANGLES } from "./fitting.ts";
 import { FrameLoop } from "./frame-loop.ts";
@@ -24,8 +25,6 @@ import { GraphRenderer, LEAST_FRONT_PX, type Look, type Sight } from "./renderer
 
 /** After so long without a movement the picture is at rest. */
 const REST_MS = 160;
-/** Up to so many edges are drawn at their full strength. */
-const FULL_EDGES = 12_000;
 /** Colours of everything drawn: four bytes by node, blocks first. */
 export interface PictureColors {
   blocks: Uint8Array;
@@ -78,8 +77,8 @@ export class GraphPicture {
   private listsAre: "none" | "moving" | "rest" = "none";
   private drawnEdges = 0;
   private edgeCount = 0;
-  /** How many edges the picture at rest has. */
-  private allEdges = 0;
+  /** Of the edges that the picture at rest has. */
+  private edgeSample = sampleEdges(new Uint32Array(0));
   private mustDrawEdges = true;
   constructor(
     private readonly canvas: HTMLCanvasElement,
@@ -279,7 +278,7 @@ export class GraphPicture {
       return;
     }
     if (!placed || !colors) {
-      this.renderer.clear(this.look);
+      this.renderer.clear();
       return;
     }
     const started = performance.now();
@@ -288,8 +287,7 @@ export class GraphPicture {
     this.makeLists(placed, colors);
     const sight = this.sight();
     const wanted = this.edgeCount;
-    // Few edges may be strong; of many each must be faint, or all would be one cloud.
-    const opacity = this.opacity * Math.min(Math.max((FULL_EDGES / Math.max(this.allEdges, 1)) ** 0.7, 0.15), 1);
+    const opacity = this.opacity * edgeStrength(this.edgeSample, placed.places.positions, this.eye, this.frame);
     if (this.isMoving) {
       this.renderer.presentAtOnce(sight, this.look, wanted, opacity);
       this.drawnEdges = wanted;
@@ -363,8 +361,8 @@ export class GraphPicture {
       const most = this.isMoving ? this.pace.movingEdges : MOST_EDGES;
       const list = listEdges(graph, places.nBlocks, this.isOpen, colors.edges, colors.links, most);
       this.edgeCount = list.count;
-      if (!this.isMoving || this.allEdges === 0) {
-        this.allEdges = list.count;
+      if (!this.isMoving || isOther || this.edgeSample.count === 0) {
+        this.edgeSample = sampleEdges(list.ends);
       }
       this.renderer.setEdges(list.ends, list.colors);
       this.mustDrawEdges = true;
