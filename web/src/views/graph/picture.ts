@@ -19,7 +19,7 @@ import { EyeChange } from "./eye-change.ts";
 import { type Corner, fittedEye, isSameEye, START_ANGLES } from "./fitting.ts";
 import { FrameLoop } from "./frame-loop.ts";
 import { FramePace, MOST_EDGES } from "./frame-pace.ts";
-import { findMarkedEdges, findTrail, functionOfSelection, isDrawn } from "./marked-edges.ts";
+import { findMarkedEdges, findTrail, functionOfSelection, isDrawn, type Neighbour } from "./marked-edges.ts";
 import { measureNodes, NO_SIZES, reachFrom, sizeOfNode } from "./node-sizes.ts";
 import { GraphRenderer, LEAST_FRONT_PX, type Look, type Sight } from "./renderer.ts";
 
@@ -53,6 +53,8 @@ export class GraphPicture {
   nodes: Uint32Array = new Uint32Array(0);
   selectedNode = -1;
   hoveredNode = -1;
+  /** Where the edges at what is selected lead and come from. */
+  neighbours: readonly Neighbour[] = [];
   isMoving = false;
 
   /** How much of the lower left corner something lies over, in CSS pixels; null for nothing. */
@@ -285,9 +287,10 @@ export class GraphPicture {
     this.advance(now);
     this.isMoving = this.change !== null || started - this.lastMove < REST_MS;
     this.makeLists(placed, colors);
-    const sight = this.sight();
+    const { eye, frame, ratio, reach } = this;
+    const sight: Sight = { eye, frame, ratio, reach, between: this.change?.between ?? 1 };
     const wanted = this.edgeCount;
-    const opacity = this.opacity * edgeStrength(this.edgeSample, placed.places.positions, this.eye, this.frame);
+    const opacity = this.opacity * edgeStrength(this.edgeSample, placed.places.positions, eye, frame);
     if (this.isMoving) {
       this.renderer.presentAtOnce(sight, this.look, wanted, opacity);
       this.drawnEdges = wanted;
@@ -310,11 +313,6 @@ export class GraphPicture {
     if (this.change || (!this.isMoving && !isWhole)) {
       this.loop.want();
     }
-  }
-
-  private sight(): Sight {
-    const { eye, frame, ratio, reach, change } = this;
-    return { eye, frame, ratio, reach, between: change?.between ?? 1 };
   }
 
   private advance(now: number): void {
@@ -379,8 +377,15 @@ export class GraphPicture {
       return;
     }
     const whole = this.selection?.kind === "function" ? functionOfSelection(placed, this.selection) : -1;
-    const { ends, colors } = findMarkedEdges(placed, this.isOpen, this.selectedNode, this.hoveredNode, whole);
+    const { ends, colors, neighbours } = findMarkedEdges(
+      placed,
+      this.isOpen,
+      this.selectedNode,
+      this.hoveredNode,
+      whole,
+    );
     this.renderer.setMarkedEdges(ends, colors);
+    this.neighbours = neighbours;
     const front = new Set([this.hottest, this.hoveredNode, this.selectedNode]);
     this.renderer.setFront([...front].filter((node) => isDrawn(placed, this.isOpen, node)));
   }
