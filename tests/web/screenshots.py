@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from PIL import Image
@@ -32,6 +32,8 @@ FOLDER: Final = ROOT / "docs/screenshots"
 MAX_FILE_BYTES: Final = 400_000
 MAX_TOTAL_BYTES: Final = 6_000_000
 _SETTLE_MS: Final = 1500
+_EXACT_COLORS: Final = 96
+_MANY_WAYS: Final = 24
 
 _PYTHON: Final = "import json; print(len(json.dumps([{'n': n, 'text': str(n) * 3} for n in range(4000)])))"
 _SQL: Final = (
@@ -44,12 +46,15 @@ _SQL: Final = (
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture: its name, the trace, and the words of the address; `selects_hottest` adds the hottest function."""
+    """A picture: its name, the trace, and the words of the address; `selects` adds what is looked up in the trace:
+    the hottest function, the hottest of those that call some others, or a block that jumps to many.
+    """
 
     name: str
     trace: str
     words: dict[str, object] = field(default_factory=dict)
-    selects_hottest: bool = False
+    selects: Literal["", "hottest", "connected", "dispatch"] = ""
+    theme: Literal["dark", "light"] = "dark"
 
 
 SHOTS: Final = (
@@ -59,11 +64,13 @@ SHOTS: Final = (
         for layout, mode in (("cylinder", "heat"), ("force", "heat"), ("circle", "conditionals"))
     ),
     *(
-        Shot(f"{trace}-{view}", trace, {"view": view}, selects_hottest=True)
+        Shot(f"{trace}-{view}", trace, {"view": view}, selects="hottest")
         for trace in ("python3", "sqlite3", "gzip")
         for view in ("function", "listing", "processes")
     ),
-    Shot("gzip-blocks", "gzip", {"layout": "blocks", "mode": "structure", "dimensions": 2}),
+    Shot("gzip-blocks", "gzip", {"layout": "blocks", "mode": "heat", "dimensions": 2}),
+    Shot("sqlite3-selected", "sqlite3", {"layout": "force", "mode": "structure"}, selects="connected", theme="light"),
+    Shot("sqlite3-dispatch", "sqlite3", {"view": "function"}, selects="dispatch"),
     Shot("sqlite3-replay", "sqlite3", {"mode": "recency"}),
 )
 
@@ -114,10 +121,14 @@ def _record(work: Path) -> dict[str, Path]:
 
 def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path], folder: Path) -> list[str]:
     """Take one picture; gives what the page complained of."""
-    viewer = Viewer(browser, server)
+    viewer = Viewer(browser, server, color_scheme=shot.theme)
     words = dict(shot.words)
-    if shot.selects_hottest:
+    if shot.selects == "hottest":
         words["select"] = f"f{_find_hottest(traces[shot.trace])}"
+    elif shot.selects == "connected":
+        words["select"] = f"f{_find_connected(traces[shot.trace])}"
+    elif shot.selects == "dispatch":
+        words["select"] = f"b{_find_dispatch(traces[shot.trace])}"
     if shot.name.endswith("-replay"):
         tid, last = _find_longest_path(traces[shot.trace])
         words["at"] = f"{tid}:{last // 2}"
@@ -135,9 +146,24 @@ def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path],
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Keep a picture in 256 colours: a third of the bytes, and nobody sees which."""
-    with Image.open(io.BytesIO(content)) as picture:
-        few = picture.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    """Keep a picture in 256 colours: a third of the bytes, and nobody sees which.
+
+    What is frequent, like the ground of panels, keeps its colour; of the rest none comes out as far off, as else small
+    things would, like strokes of legends.
+    """
+    with Image.open(io.BytesIO(content)) as opened:
+        picture = opened.convert("RGB")
+    pixels = np.asarray(picture).astype(np.int32)
+    words = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
+    words, each, counts = np.unique(words, return_inverse=True, return_counts=True)
+    colors = np.stack([words >> 16, words >> 8 & 255, words & 255], axis=1)
+    others = picture.quantize(256 - _EXACT_COLORS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    frequent = colors[np.argsort(-counts, kind="stable")[:_EXACT_COLORS]].ravel().tolist()
+    palette = np.array([*frequent, *(others.getpalette() or [])][: 3 * 256]).reshape(-1, 3)
+    # Pillow itself takes a colour that is only about the nearest one.
+    nearest = np.array([((palette - color) ** 2).sum(axis=1).argmin() for color in colors], np.uint8)
+    few = Image.fromarray(nearest[each.reshape(pixels.shape[:2])], "P")
+    few.putpalette(palette.ravel().tolist())
     few.save(path, optimize=True)
 
 
@@ -147,8 +173,33 @@ def _find_hottest(trace: Path) -> int:
     graph = ProcessGraph(opened, find_busiest_process(opened))
     sizes = np.diff(graph.first_block)
     work = graph.sum_functions(graph.count())
-    # A picture of its control flow is to have something in it, and to be read.
-    return int(np.where((sizes >= 12) & (sizes <= 60), work, -1).argmax())
+    is_inside = (graph.source >= 0) & ~graph.arrays.is_kind("call", "indirect_call", "return")
+    is_inside[is_inside] &= graph.function[graph.source[is_inside]] == graph.function[graph.target[is_inside]]
+    ways = np.bincount(graph.function[graph.target[is_inside]], minlength=graph.n_functions)
+    # A picture of its control flow is to have something in it, and to be read: some blocks, and not all in one row.
+    is_telling = (sizes >= 20) & (sizes <= 60) & (ways >= 1.1 * sizes)
+    return int(np.where(is_telling, work, -1).argmax())
+
+
+def _find_connected(trace: Path) -> int:
+    """Of the busiest process the function that executed most, among those with some neighbours, but not many."""
+    opened = Trace(trace)
+    graph = ProcessGraph(opened, find_busiest_process(opened))
+    source, target, *_ = graph.links
+    callers = np.bincount(target, minlength=graph.n_functions)
+    callees = np.bincount(source, minlength=graph.n_functions)
+    is_telling = (callers >= 1) & (callees >= 4) & (callers + callees <= 11)
+    return int(np.where(is_telling, graph.sum_functions(graph.count()), -1).argmax())
+
+
+def _find_dispatch(trace: Path) -> int:
+    """Of the busiest process the block that executed most, of those that jumped to many others of their function."""
+    opened = Trace(trace)
+    graph = ProcessGraph(opened, find_busiest_process(opened))
+    is_choice = graph.arrays.is_kind("indirect_jump") & (graph.source >= 0)
+    is_choice[is_choice] &= graph.function[graph.source[is_choice]] == graph.function[graph.target[is_choice]]
+    ways = np.bincount(graph.source[is_choice], minlength=graph.n_blocks)
+    return int(np.where(ways >= min(ways.max(), _MANY_WAYS), graph.count().blocks, -1).argmax())
 
 
 def _find_longest_path(trace: Path) -> tuple[int, int]:

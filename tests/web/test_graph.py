@@ -54,6 +54,40 @@ def test_a_change_of_the_layout_keeps_the_selection(viewer: Viewer) -> None:
         graph.wait_for_layout()
         assert viewer.state()["select"] == "b9"
         graph.place_of_selected()
+    # Back to one that was there: nothing is computed.
+    viewer.page.evaluate(
+        "() => { window.asked = 0; const post = Worker.prototype.postMessage;"
+        " Worker.prototype.postMessage = function (...words) { window.asked++; post.apply(this, words); }; }"
+    )
+    group.get_by_role("button", name="Blocks", exact=True).click()
+    viewer.wait_for_state(layout="blocks")
+    graph.wait_for_layout()
+    assert viewer.page.evaluate("() => window.asked") == 0
+
+
+def test_what_is_selected_has_captions_of_who_calls_it_and_whom_it_calls(viewer: Viewer) -> None:
+    of = _graph("shapes-full")
+    source, target, *_ = of.links
+    found = {
+        function: (
+            {of.names[caller] for caller in source[(target == function) & (source != function)].tolist()},
+            {of.names[callee] for callee in target[(source == function) & (target != function)].tolist()},
+        )
+        for function in range(of.n_functions)
+    }
+    function, (callers, callees) = max(
+        (
+            (function, ends)
+            for function, ends in found.items()
+            if ends[0] and ends[1] and all(len(name) <= 34 for name in ends[0] | ends[1])
+            if len(ends[0]) + len(ends[1]) <= 6
+        ),
+        key=lambda one: len(one[1][0]) + len(one[1][1]),
+    )
+    viewer.open("shapes-full", layout="circle", dimensions=2, select=f"f{function}")
+    GraphPage(viewer).wait_for_whole()
+    shown = viewer.dataset("[data-selected-place]")["captions"].split("\n")
+    assert sorted(shown) == sorted([*(f"{name} →" for name in callers), *(f"→ {name}" for name in callees)])
 
 
 def test_what_is_clicked_is_selected_and_hovering_names_it(viewer: Viewer) -> None:

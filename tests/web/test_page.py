@@ -46,6 +46,20 @@ def test_the_page_asks_for_little_and_only_for_what_is_built_and_for_data(open_v
     assert sum(sizes.values()) <= MOST_SCRIPT_BYTES, sizes
 
 
+def test_the_pictures_of_threads_have_the_ground_of_the_theme(viewer: Viewer) -> None:
+    page = viewer.open("shapes-full", view="processes")
+    picture = page.locator("canvas[data-ran]").first
+    picture.wait_for()
+    grounds = {}
+    for _ in range(2):
+        theme = page.locator("html").get_attribute("data-theme")
+        grounds[theme] = picture.evaluate("(canvas) => getComputedStyle(canvas).backgroundColor")
+        assert grounds[theme] == page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        page.keyboard.press("t")
+        expect(page.locator("html")).not_to_have_attribute("data-theme", theme or "")
+    assert len(set(grounds.values())) == 2
+
+
 def test_another_trace_is_chosen_in_the_header(viewer: Viewer) -> None:
     page = viewer.open("small")
     page.get_by_role("combobox", name="Trace").select_option("gzip.clew")

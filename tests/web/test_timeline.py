@@ -74,6 +74,21 @@ def test_steps_forth_and_back_lead_to_the_same_place(viewer: Viewer) -> None:
     assert viewer.page.get_by_role("region", name="Timeline").get_by_role("list").all_inner_texts() == before
 
 
+def test_open_calls_do_not_make_the_panel_higher(viewer: Viewer) -> None:
+    """Beside the one lane of a program with one thread."""
+    tid = Trace(find_trace("gzip")).paths["tid"].to_pylist()[0]
+    page = viewer.open("gzip", view="processes", at=f"{tid}:5000")
+    calls = page.locator("[data-calls]")
+    calls.get_by_role("listitem").first.wait_for()
+    panel = page.locator(PANEL)
+    before = panel.bounding_box()
+    calls.evaluate(
+        "(list) => { for (let i = 0; i < 60; i++) { list.append(list.firstElementChild.cloneNode(true)); } }"
+    )
+    assert panel.bounding_box() == before
+    assert calls.evaluate("(list) => list.scrollHeight > 2 * list.clientHeight && list.clientHeight > 40")
+
+
 @pytest.mark.timing
 def test_places_are_found_in_time(viewer: Viewer) -> None:
     tid = _tids()[0]

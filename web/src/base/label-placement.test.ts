@@ -10,6 +10,7 @@ const wishes = fc.array(
     width: fc.integer({ min: 20, max: 240 }),
     height: fc.integer({ min: 12, max: 40 }),
     gap: fc.integer({ min: 2, max: 14 }),
+    further: fc.integer({ min: 0, max: 80 }),
   }),
   { maxLength: 80 },
 );

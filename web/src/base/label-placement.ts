@@ -9,6 +9,8 @@ export interface LabelWish {
   height: number;
   /** How far the label keeps from the point. */
   gap: number;
+  /** How much further away it may be, where there is no room beside the point; 0 if absent. */
+  further?: number;
 }
 
 export interface LabelPlace {
@@ -76,18 +78,11 @@ export function placeLabels(
     if (placed.length >= most) {
       break;
     }
-    const { id, x, y, width, height, gap } = wish;
+    const { id, x, y, width, height } = wish;
     if (x < 0 || y < 0 || x > frame.width || y > frame.height) {
       continue;
     }
-    for (const [left, top] of [
-      [x + gap, y - height / 2],
-      [x - gap - width, y - height / 2],
-      [x - width / 2, y - gap - height],
-      [x - width / 2, y + gap],
-      [x + gap * 0.7, y - gap * 0.7 - height],
-      [x + gap * 0.7, y + gap * 0.7],
-    ]) {
+    for (const [left, top] of spots(wish)) {
       const place = { id, left: Math.round(left), top: Math.round(top), width, height };
       const isInside =
         place.left >= margin &&
@@ -102,6 +97,22 @@ export function placeLabels(
     }
   }
   return placed;
+}
+
+/** Upper left corners beside the point of a wish: first the nearest, to the right. */
+function* spots({ x, y, width, height, gap, further = 0 }: LabelWish): Generator<[number, number]> {
+  for (let away = gap; away <= gap + further; away += height) {
+    yield [x + away, y - height / 2];
+    yield [x - away - width, y - height / 2];
+    yield [x - width / 2, y - away - height];
+    yield [x - width / 2, y + away];
+    yield [x + away * 0.7, y - away * 0.7 - height];
+    yield [x + away * 0.7, y + away * 0.7];
+    if (further > 0) {
+      yield [x - away * 0.7 - width, y - away * 0.7 - height];
+      yield [x - away * 0.7 - width, y + away * 0.7];
+    }
+  }
 }
 
 /** Whether two rectangles are nearer to each other than `margin`. */

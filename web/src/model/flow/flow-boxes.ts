@@ -21,6 +21,9 @@ const STYLE_OF_KIND: Record<string, number> = {
 /** Of a block with more instructions the first are shown. */
 export const MOST_LINES = 40;
 const MOST_COLUMNS = 56;
+/** Of a box that jumps to so many others, as tables of jumps do, it is said how many they are. */
+const LEAST_FAN = 3;
+const JUMP = 2;
 
 export const METRICS = {
   charWidth: 7,
@@ -60,6 +63,8 @@ export interface FlowModel {
   boxes: FlowBox[];
   /** By index of boxes. */
   edges: FlowEdge[];
+  /** Boxes that jump to many others: one of the edges, and how many boxes they lead to. */
+  fans: { edge: number; targets: number }[];
   /** Executions of the most executed block and edge. */
   mostExecuted: number;
   mostTaken: number;
@@ -96,6 +101,7 @@ export function makeFlow(code: FunctionCode, lines: CodeLines | null): FlowModel
     code,
     boxes,
     edges,
+    fans: findFans(edges),
     mostExecuted: boxes.reduce((most, box) => Math.max(most, box.block.executions), 0),
     mostTaken: edges.reduce((most, edge) => Math.max(most, edge.executions), 0),
     sourceColumn,
@@ -192,4 +198,15 @@ function mergeEdges(edges: CodeEdge[], indexOf: Map<number, number>, blocks: Cod
     edge.share = whole > 0 ? edge.executions / whole : 0;
   }
   return [...merged.values()];
+}
+
+function findFans(edges: readonly FlowEdge[]): FlowModel["fans"] {
+  const fans = new Map<number, { edge: number; targets: number }>();
+  edges.forEach(({ source, style }, edge) => {
+    if (style === JUMP) {
+      const known = fans.get(source);
+      fans.set(source, { edge: known?.edge ?? edge, targets: (known?.targets ?? 0) + 1 });
+    }
+  });
+  return [...fans.values()].filter(({ targets }) => targets >= LEAST_FAN);
 }

@@ -88,7 +88,7 @@ export function colorEdges(
     const isQuiet =
       mode === "conditionals" && !areLinks && label[edge] !== EDGE_KIND.taken && label[edge] !== EDGE_KIND.not_taken;
     const weight = mode === "heat" ? 0.32 + 0.68 * heat ** 1.8 : 0.24 + 0.76 * heat ** 1.8;
-    colors[at + 3] = Math.max(Math.round(255 * weight * faintest * (isQuiet ? 0.4 : 1)), 1);
+    colors[at + 3] = Math.max(Math.round(255 * weight * faintest * (isQuiet ? 0.7 : 1)), 1);
   }
   for (let i = 1; i < sizes.length; i++) {
     sizes[i] += sizes[i - 1];

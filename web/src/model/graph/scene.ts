@@ -1,6 +1,7 @@
 // What the graph view shows, as signals: the graph as the filter has it, its layout, its colours.
 import { computed, effect, signal } from "@preact/signals";
 import type { LayoutResult } from "../layout/layout.ts";
+import { KeptLayouts } from "../layout/kept-layouts.ts";
 import { prepareLayouts, requestLayout } from "../layout/layout-client.ts";
 import { highlights } from "../highlights.ts";
 import { recentBlocks } from "../recent.ts";
@@ -83,6 +84,8 @@ export const edgeColors = computed(() => {
   };
 });
 
+const keptLayouts = new KeptLayouts();
+
 /** Ask for a layout whenever what it is made of changes. Returns what ends that. */
 export function followLayout(): () => void {
   prepareLayouts();
@@ -98,10 +101,21 @@ export function followLayout(): () => void {
     if (isThere && before.result.layout === asked && before.result.dimensions === inDimensions) {
       return undefined;
     }
+    const place = (result: LayoutResult, isFinal: boolean) => {
+      placedGraph.value = { graph, result, places: nodePlaces(graph, result), isFinal };
+    };
+    const kept = keptLayouts.find(graph, asked, inDimensions);
+    if (kept) {
+      place(kept, true);
+      return undefined;
+    }
     return requestLayout(
       layoutInput(graph, asked, inDimensions),
       (result, isFinal) => {
-        placedGraph.value = { graph, result, places: nodePlaces(graph, result), isFinal };
+        if (isFinal) {
+          keptLayouts.keep(graph, result);
+        }
+        place(result, isFinal);
       },
       (message) => {
         failure.value = message;

@@ -58,6 +58,9 @@ export function paintFlow(
   }
   ring(context, flow, marks.recent, theme.recent, 5, camera.scale);
   ring(context, flow, marks.selected, theme.accent, 2, camera.scale);
+  if (camera.scale >= LABELS_FROM) {
+    paintFans(context, flow, theme);
+  }
 }
 
 function standsOut(flow: LaidOutFlow, edge: number, marks: Marks): boolean {
@@ -122,6 +125,21 @@ function paintEdge(
     context.textAlign = isLeft ? "right" : "left";
     context.fillText(formatShare(share, 1), corners[0] + (isLeft ? -4 : 4), corners[1] + 11);
     context.textAlign = "left";
+  }
+}
+
+/** Beside lines that lead to many boxes, how many those are. */
+function paintFans(context: CanvasRenderingContext2D, flow: LaidOutFlow, theme: FlowTheme): void {
+  const { first, points } = flow.layout;
+  context.font = `600 10.5px ${theme.font}`;
+  for (const { edge, targets } of flow.model.fans) {
+    const text = `to ${targets} targets`;
+    const [left, top] = [points[2 * first[edge]] + 5, points[2 * first[edge] + 1] + 3];
+    // The lines of the edge may turn right below their box.
+    context.fillStyle = theme.ground;
+    context.fillRect(left, top, context.measureText(text).width + 4, 10);
+    context.fillStyle = theme.edges[flow.model.edges[edge].style];
+    context.fillText(text, left + 2, top + 8.5);
   }
 }
 

@@ -91,7 +91,7 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
       // To ask where things are takes the browser long; while moving they are where they were.
       taken = [...(box.parentElement?.querySelectorAll("[data-overlay]") ?? [])].map((one) => within(one, box));
     }
-    labels.draw(picture, ranked, byDrawn, colors, settings.peek().labels, taken);
+    const captions = labels.draw(picture, ranked, byDrawn, colors, settings.peek().labels, taken);
     const { dataset } = canvas;
     dataset.frames = String(++frames);
     dataset.drawnNodes = String(report.nodes);
@@ -104,6 +104,7 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
     }
     dataset.lastNode = String(picture.trail()[0]?.node ?? -1);
     writePlace(place, picture);
+    place.dataset.captions = captions.join("\n");
   };
   const picture = new GraphPicture(canvas, onFrame, (camera) => update({ camera }), prefersReducedMotion);
   picture.corner = () => {

@@ -1,6 +1,9 @@
 // Names over the picture: of what is selected, of what is under the pointer, and of the hottest functions in the frame.
-import { type LabelWish, placeLabels, type Rectangle } from "../../base/label-placement.ts";
+import { type LabelPlace, type LabelWish, placeLabels, type Rectangle } from "../../base/label-placement.ts";
+import { type Rgb, toHex } from "../../base/color.ts";
 import { formatShort } from "../../base/format.ts";
+import { captionsOf } from "./captions.ts";
+import { IN_COLOR, OUT_COLOR } from "./marked-edges.ts";
 import type { GraphPicture } from "./picture.ts";
 
 const FONT = "12px";
@@ -8,6 +11,10 @@ const HEIGHT = 19;
 const MOST_LETTERS = 34;
 /** How many labels there are at rest and while moving, at most. */
 const MOST = { rest: 26, moving: 8 };
+/** So far from its node a caption may be, where there is no room beside it; a line then leads to it. */
+const CAPTION_REACH = 4 * HEIGHT;
+/** Beside captions of what is selected so many of the others. */
+const MOST_BESIDE_CAPTIONS = 6;
 /** One label to so much of the picture: more would hide what they name. */
 const AREA_PX = 30_000;
 /** Only so many of the hottest functions are looked at. */
@@ -46,7 +53,7 @@ export class LabelsLayer {
     this.context?.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
-  /** `ranked` has the hottest first. Labels keep off `taken`. */
+  /** `ranked` has the hottest first. Labels keep off `taken`. Gives the captions that are shown. */
   draw(
     picture: GraphPicture,
     ranked: readonly LabelledFunction[],
@@ -54,11 +61,11 @@ export class LabelsLayer {
     colors: LabelColors,
     isShown: boolean,
     taken: readonly Rectangle[],
-  ): void {
+  ): string[] {
     const { context } = this;
     const { placed, frame } = picture;
     if (!context || !placed) {
-      return;
+      return [];
     }
     context.clearRect(0, 0, frame.width, frame.height);
     const { nBlocks } = placed.places;
@@ -71,16 +78,15 @@ export class LabelsLayer {
       this.drawRing(picture, node, project(node), colors, node === picture.selectedNode);
     }
     if (!isShown) {
-      return;
+      return [];
     }
     context.font = `${FONT} ui-monospace, "DejaVu Sans Mono", monospace`;
-    const wishes: (LabelWish & { text: string; isMarked: boolean; isBehind: boolean })[] = [];
-    const wish = (one: LabelledFunction, node: number, isMarked: boolean) => {
+    const wishes: (LabelWish & { text: string; isMarked: boolean; isBehind: boolean; end: Rgb | null })[] = [];
+    const wish = (text: string, node: number, isMarked: boolean, end: Rgb | null = null) => {
       const [x, y, depth] = project(node);
       if (depth <= 0) {
         return;
       }
-      const text = `${shorten(one.name)} ×${formatShort(one.executions)}`;
       const isBehind = placed.result.cylinderRadius > 0 && depth > picture.eye.distance + 0.2 * picture.reach;
       const gap = picture.diameter(node, depth) / 2 + 5;
       wishes.push({
@@ -93,29 +99,49 @@ export class LabelsLayer {
         text,
         isMarked,
         isBehind,
+        end,
+        further: end ? CAPTION_REACH : 0,
       });
     };
+    const told = (one: LabelledFunction) => `${shorten(one.name)} ×${formatShort(one.executions)}`;
     const marked = new Set<number>();
     for (const node of rings) {
       const of = byDrawn.get(functionOf(node));
       if (of && !marked.has(of.drawn)) {
         marked.add(of.drawn);
-        wish(of, node, true);
+        wish(told(of), node, true);
       }
     }
+    const captions = captionsOf(
+      placed.graph,
+      picture.neighbours,
+      (drawn) => byDrawn.get(drawn)?.executions ?? 0,
+      shorten,
+    );
+    for (const { text, node, drawn, isOut } of captions) {
+      marked.add(drawn);
+      wish(text, node, false, isOut ? OUT_COLOR : IN_COLOR);
+    }
+    const before = wishes.length;
     for (const one of ranked.slice(0, MOST_WISHES)) {
       if (!marked.has(one.drawn)) {
-        wish(one, nodeOf(one), false);
+        wish(told(one), nodeOf(one), false);
       }
     }
-    const most = Math.min(picture.isMoving ? MOST.moving : MOST.rest, (frame.width * frame.height) / AREA_PX);
-    for (const place of placeLabels(wishes, frame, most, taken, 3)) {
-      const { text, isMarked, isBehind } = wishes[place.id];
+    const room = Math.min(picture.isMoving ? MOST.moving : MOST.rest, (frame.width * frame.height) / AREA_PX);
+    const most = captions.length > 0 ? before + (picture.isMoving ? 0 : MOST_BESIDE_CAPTIONS) : room;
+    const shown: string[] = [];
+    const places = placeLabels(wishes, frame, most, taken, 3);
+    for (const place of places) {
+      this.drawLeader(wishes[place.id], place, wishes[place.id].end);
+    }
+    for (const place of places) {
+      const { text, isMarked, isBehind, end } = wishes[place.id];
       // On whole pixels: else thin strokes, like underscores, are smeared.
       const [left, top] = [Math.round(place.left), Math.round(place.top)];
-      context.globalAlpha = isBehind && !isMarked ? 0.7 : 1;
+      context.globalAlpha = isBehind && !isMarked && !end ? 0.7 : 1;
       context.fillStyle = colors.panel;
-      context.strokeStyle = isMarked ? colors.accent : colors.line;
+      context.strokeStyle = end ? toHex(end) : isMarked ? colors.accent : colors.line;
       context.lineWidth = 1;
       context.beginPath();
       context.roundRect(left + 0.5, top + 0.5, place.width - 1, place.height - 1, 3);
@@ -124,8 +150,12 @@ export class LabelsLayer {
       context.fillStyle = colors.text;
       context.textBaseline = "middle";
       context.fillText(text, left + 6, Math.round(top + HEIGHT / 2));
+      if (end) {
+        shown.push(text);
+      }
     }
     context.globalAlpha = 1;
+    return shown;
   }
 
   /** What was executed just before the cursor: a glow around each, the brighter the later, and a ring around the last. */
@@ -187,6 +217,22 @@ export class LabelsLayer {
       context.arc(x, y, away, 0, 2 * Math.PI);
       context.lineWidth = width;
       context.strokeStyle = color;
+      context.stroke();
+    }
+  }
+
+  /** A line from the point that a caption is of to its side, if it is away from there. */
+  private drawLeader({ x, y, gap }: LabelWish, place: LabelPlace, end: Rgb | null): void {
+    const { context } = this;
+    const toX = Math.min(Math.max(x, place.left), place.left + place.width);
+    const toY = Math.min(Math.max(y, place.top), place.top + place.height);
+    if (context && end && Math.hypot(toX - x, toY - y) > gap + 2) {
+      context.globalAlpha = 1;
+      context.strokeStyle = toHex(end);
+      context.lineWidth = 1;
+      context.beginPath();
+      context.moveTo(x, y);
+      context.lineTo(toX, toY);
       context.stroke();
     }
   }

@@ -13,10 +13,11 @@ const MOST_MARKED = 4000;
 /** So many nodes that were executed just before the cursor glow. */
 const MOST_TRAIL = 16;
 
-/** Both ends of each edge, and four bytes of colour. */
+/** Both ends of each edge, and four bytes of colour; and what those at what is selected lead to and come from. */
 export interface MarkedEdges {
   ends: Uint32Array;
   colors: Uint8Array;
+  neighbours: Neighbour[];
 }
 
 /**
@@ -24,14 +25,16 @@ export interface MarkedEdges {
  * or -1: where it is drawn by its blocks, those that leave and enter it count.
  */
 export function findMarkedEdges(
-  { graph, places }: PlacedGraph,
+  placed: PlacedGraph,
   isOpen: Uint8Array,
   selected: number,
   hovered: number,
   wholeFunction: number,
 ): MarkedEdges {
+  const { graph, places } = placed;
   const ends: number[] = [];
   const colors: number[] = [];
+  let neighbours: Neighbour[] = [];
   for (const node of new Set([selected, hovered])) {
     if (node < 0) {
       continue;
@@ -40,6 +43,9 @@ export function findMarkedEdges(
     const found = isByBlocks
       ? edgesAtFunction(graph, places.nBlocks, isOpen, wholeFunction)
       : edgesAt(graph, places.nBlocks, isOpen, node);
+    if (node === selected) {
+      neighbours = findNeighbours(placed, found, selected);
+    }
     for (const [list, color] of [
       [found.out, OUT_COLOR],
       [found.in, IN_COLOR],
@@ -50,7 +56,37 @@ export function findMarkedEdges(
       }
     }
   }
-  return { ends: Uint32Array.from(ends), colors: Uint8Array.from(colors) };
+  return { ends: Uint32Array.from(ends), colors: Uint8Array.from(colors), neighbours };
+}
+
+/** Where an edge at what is selected leads (`isOut`) or comes from: a node, its drawn function, and whether that is the own one. */
+export interface Neighbour {
+  node: number;
+  drawn: number;
+  isOut: boolean;
+  isOwn: boolean;
+}
+
+/** The other ends of `edges` at `selected`: of its own function each block, of another one the first node. */
+function findNeighbours(
+  { graph, places }: PlacedGraph,
+  edges: { out: Uint32Array; in: Uint32Array },
+  selected: number,
+): Neighbour[] {
+  const functionOf = (node: number) => (node < places.nBlocks ? graph.functionOfBlock[node] : node - places.nBlocks);
+  const found = new Map<string, Neighbour>();
+  for (const isOut of [true, false]) {
+    const ends = isOut ? edges.out : edges.in;
+    for (let i = isOut ? 1 : 0; i < ends.length; i += 2) {
+      const [node, drawn] = [ends[i], functionOf(ends[i])];
+      const isOwn = drawn === functionOf(selected);
+      const key = `${isOut} ${isOwn ? node : -1 - drawn}`;
+      if (!found.has(key)) {
+        found.set(key, { node, drawn, isOut, isOwn });
+      }
+    }
+  }
+  return [...found.values()];
 }
 
 /** The drawn function that is selected, or that a selected block is of; -1 for none. */

@@ -18,6 +18,8 @@ export function measureNodes({ graph, places, result }: PlacedGraph): NodeSizes 
   const { positions, nBlocks, radii, spacing } = places;
   const finite = spacing.filter((value) => Number.isFinite(value) && value > 0).sort();
   const unit = finite[finite.length >> 1] ?? (result.radii.slice().sort()[result.radii.length >> 1] || 1);
+  // Where blocks lie by their edges alone, small ones leave room for the edges between neighbours.
+  const share = result.layout === "blocks" ? 0.46 : 0.72;
   const cells = new Float32Array((4 * positions.length) / 3);
   const least = [Infinity, Infinity, Infinity];
   const most = [-Infinity, -Infinity, -Infinity];
@@ -30,7 +32,7 @@ export function measureNodes({ graph, places, result }: PlacedGraph): NodeSizes 
     }
     const of = node < nBlocks ? graph.functionOfBlock[node] : node - nBlocks;
     if (node < nBlocks) {
-      cells[4 * node + 3] = graph.isFolded[of] ? unit * Math.sqrt(graph.size[of]) : 0.72 * Math.min(spacing[of], unit);
+      cells[4 * node + 3] = graph.isFolded[of] ? unit * Math.sqrt(graph.size[of]) : share * Math.min(spacing[of], unit);
     } else {
       cells[4 * node + 3] = nBlocks > 0 ? 0.9 * unit * Math.sqrt(graph.size[of]) : 1.3 * radii[of];
     }

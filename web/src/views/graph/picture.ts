@@ -14,18 +14,17 @@ import { nodePixels, type NodeSize, pickNode, shareInFrame } from "../../model/g
 import type { PlacedGraph } from "../../model/graph/scene.ts";
 import type { RecentBlock } from "../../model/recent.ts";
 import type { Camera, Selection } from "../../model/view-state.ts";
+import { edgeStrength, sampleEdges } from "./edge-strength.ts";
 import { EyeChange } from "./eye-change.ts";
 import { type Corner, fittedEye, isSameEye, START_ANGLES } from "./fitting.ts";
 import { FrameLoop } from "./frame-loop.ts";
 import { FramePace, MOST_EDGES } from "./frame-pace.ts";
-import { findMarkedEdges, findTrail, functionOfSelection, isDrawn } from "./marked-edges.ts";
+import { findMarkedEdges, findTrail, functionOfSelection, isDrawn, type Neighbour } from "./marked-edges.ts";
 import { measureNodes, NO_SIZES, reachFrom, sizeOfNode } from "./node-sizes.ts";
 import { GraphRenderer, LEAST_FRONT_PX, type Look, type Sight } from "./renderer.ts";
 
 /** After so long without a movement the picture is at rest. */
 const REST_MS = 160;
-/** Up to so many edges are drawn at their full strength. */
-const FULL_EDGES = 12_000;
 /** Colours of everything drawn: four bytes by node, blocks first. */
 export interface PictureColors {
   blocks: Uint8Array;
@@ -54,6 +53,8 @@ export class GraphPicture {
   nodes: Uint32Array = new Uint32Array(0);
   selectedNode = -1;
   hoveredNode = -1;
+  /** Where the edges at what is selected lead and come from. */
+  neighbours: readonly Neighbour[] = [];
   isMoving = false;
 
   /** How much of the lower left corner something lies over, in CSS pixels; null for nothing. */
@@ -78,8 +79,8 @@ export class GraphPicture {
   private listsAre: "none" | "moving" | "rest" = "none";
   private drawnEdges = 0;
   private edgeCount = 0;
-  /** How many edges the picture at rest has. */
-  private allEdges = 0;
+  /** Of the edges that the picture at rest has. */
+  private edgeSample = sampleEdges(new Uint32Array(0));
   private mustDrawEdges = true;
   constructor(
     private readonly canvas: HTMLCanvasElement,
@@ -279,17 +280,17 @@ export class GraphPicture {
       return;
     }
     if (!placed || !colors) {
-      this.renderer.clear(this.look);
+      this.renderer.clear();
       return;
     }
     const started = performance.now();
     this.advance(now);
     this.isMoving = this.change !== null || started - this.lastMove < REST_MS;
     this.makeLists(placed, colors);
-    const sight = this.sight();
+    const { eye, frame, ratio, reach } = this;
+    const sight: Sight = { eye, frame, ratio, reach, between: this.change?.between ?? 1 };
     const wanted = this.edgeCount;
-    // Few edges may be strong; of many each must be faint, or all would be one cloud.
-    const opacity = this.opacity * Math.min(Math.max((FULL_EDGES / Math.max(this.allEdges, 1)) ** 0.7, 0.15), 1);
+    const opacity = this.opacity * edgeStrength(this.edgeSample, placed.places.positions, eye, frame);
     if (this.isMoving) {
       this.renderer.presentAtOnce(sight, this.look, wanted, opacity);
       this.drawnEdges = wanted;
@@ -312,11 +313,6 @@ export class GraphPicture {
     if (this.change || (!this.isMoving && !isWhole)) {
       this.loop.want();
     }
-  }
-
-  private sight(): Sight {
-    const { eye, frame, ratio, reach, change } = this;
-    return { eye, frame, ratio, reach, between: change?.between ?? 1 };
   }
 
   private advance(now: number): void {
@@ -363,8 +359,8 @@ export class GraphPicture {
       const most = this.isMoving ? this.pace.movingEdges : MOST_EDGES;
       const list = listEdges(graph, places.nBlocks, this.isOpen, colors.edges, colors.links, most);
       this.edgeCount = list.count;
-      if (!this.isMoving || this.allEdges === 0) {
-        this.allEdges = list.count;
+      if (!this.isMoving || isOther || this.edgeSample.count === 0) {
+        this.edgeSample = sampleEdges(list.ends);
       }
       this.renderer.setEdges(list.ends, list.colors);
       this.mustDrawEdges = true;
@@ -381,8 +377,15 @@ export class GraphPicture {
       return;
     }
     const whole = this.selection?.kind === "function" ? functionOfSelection(placed, this.selection) : -1;
-    const { ends, colors } = findMarkedEdges(placed, this.isOpen, this.selectedNode, this.hoveredNode, whole);
+    const { ends, colors, neighbours } = findMarkedEdges(
+      placed,
+      this.isOpen,
+      this.selectedNode,
+      this.hoveredNode,
+      whole,
+    );
     this.renderer.setMarkedEdges(ends, colors);
+    this.neighbours = neighbours;
     const front = new Set([this.hottest, this.hoveredNode, this.selectedNode]);
     this.renderer.setFront([...front].filter((node) => isDrawn(placed, this.isOpen, node)));
   }

@@ -66,7 +66,8 @@ export class GraphRenderer {
   private fence: WebGLSync | null = null;
 
   constructor(canvas: HTMLCanvasElement) {
-    const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, powerPreference: "high-performance" });
+    // The ground is the page's own, behind the canvas: what is drawn first then can stay in front of what comes later.
+    const gl = canvas.getContext("webgl2", { alpha: true, antialias: false, powerPreference: "high-performance" });
     if (!gl) {
       throw new Error("this browser has no WebGL2");
     }
@@ -147,10 +148,10 @@ export class GraphRenderer {
     this.runNodesAndMarked(sight, look);
   }
 
-  /** Nothing but the ground. */
-  clear(look: Look): void {
+  /** Nothing. */
+  clear(): void {
     const { gl } = this;
-    gl.clearColor(look.ground[0], look.ground[1], look.ground[2], 1);
+    gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);
   }
 
@@ -165,15 +166,13 @@ export class GraphRenderer {
     const { gl } = this;
     gl.viewport(0, 0, gl.drawingBufferWidth, gl.drawingBufferHeight);
     if (first === 0) {
-      this.clear(look);
+      this.clear();
     }
     gl.disable(gl.DEPTH_TEST);
     gl.enable(gl.BLEND);
-    if (look.isDark) {
-      gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_COLOR);
-    } else {
-      gl.blendFunc(gl.ZERO, gl.SRC_COLOR);
-    }
+    // Each behind those before it, the busiest in front: many over one another come to a colour of theirs, and neither to
+    // white nor to black.
+    gl.blendFunc(gl.ONE_MINUS_DST_ALPHA, gl.ONE);
     this.runEdges(this.edges, sight, look, first, count, { opacity, width: 1, isMarked: false, isCoarse });
   }
 
@@ -210,7 +209,7 @@ export class GraphRenderer {
     this.drawEdges(sight, look, 0, 1, 0);
     this.present(sight, look);
     this.presentAtOnce(sight, look, 1, 0);
-    this.clear(look);
+    this.clear();
     gl.flush();
   }
 
@@ -304,6 +303,7 @@ export class GraphRenderer {
     gl.uniform1f(program.at("segments"), segments);
     gl.uniform1f(program.at("width"), how.width * Math.max(sight.ratio, 1));
     gl.uniform1f(program.at("opacity"), how.opacity);
+    gl.uniform1f(program.at("ratio"), sight.ratio);
     gl.uniform1f(program.at("surface"), surface);
     gl.uniform1f(program.at("cylinder"), radius);
     gl.uniform2f(program.at("depths"), sight.eye.distance, sight.reach);

@@ -79,6 +79,8 @@ layout(location = 1) in vec4 tint;
 uniform float segments;
 uniform float width;
 uniform float opacity;
+// Pixels of the screen by those that lengths are told in.
+uniform float ratio;
 // How much curves follow the surface of a cylinder around the y axis, 0 to 1, and its radius.
 uniform float surface;
 uniform float cylinder;
@@ -141,13 +143,16 @@ void main() {
   side = (float(gl_VertexID & 1) * 2.0 - 1.0) * (width * 0.5 + 0.5);
   here.xy += across * side * 2.0 / viewport * here.w;
   gl_Position = here;
-  // Long edges would cover all the others: the longer the fainter, and faintest in their middle.
-  float shorter = clamp(pow(70.0 / max(span, 1.0), 0.6), 0.0, 1.0);
-  float middle = 1.0 - 0.55 * smoothstep(60.0, 500.0, span) * sin(PI * t);
+  // Long edges would cover all the others: the longer the fainter, and faintest in their middle; busy ones less so.
+  float length_ = span / ratio;
+  float shorter = clamp(pow(70.0 / max(length_, 1.0), mix(0.6, 0.25, tint.a)), 0.0, 1.0);
+  float middle = 1.0 - mix(0.55, 0.2, tint.a) * smoothstep(60.0, 500.0, length_) * sin(PI * t);
   float behind = clamp((here.w - depths.x) / max(2.0 * depths.y, 1e-6) + 0.5, 0.0, 1.0);
+  // Between neighbours there is room for little more than a stroke, which so may be strong.
+  float weight = tint.a * mix(3.0, 1.0, smoothstep(15.0, 90.0, length_));
   float strength = isMarked > 0.5
     ? opacity * mix(0.22, 1.0, t * t)
-    : opacity * tint.a * shorter * middle * mix(1.0, 0.3, behind);
+    : opacity * weight * shorter * middle * mix(1.0, 0.3, behind);
   // In front of a light ground pale colours vanish: they are made darker.
   float light = dot(tint.rgb, vec3(0.3, 0.59, 0.11));
   vec3 shown = isDark > 0.5 ? tint.rgb : tint.rgb * min(1.0, 0.5 / max(light, 1e-3));
@@ -160,13 +165,10 @@ precision highp float;
 in vec4 color;
 in float side;
 uniform float width;
-uniform float isDark;
-uniform float isMarked;
 out vec4 pixel;
 
 void main() {
   float cover = clamp(width * 0.5 + 0.5 - abs(side), 0.0, 1.0) * color.a;
-  // Many edges over one another add up as light on dark, and as ink on light, in any order.
-  pixel = isMarked > 0.5 || isDark > 0.5 ? vec4(color.rgb * cover, cover) : vec4(mix(vec3(1.0), color.rgb, cover), 1.0);
+  pixel = vec4(color.rgb * cover, cover);
 }
 `;

@@ -13,13 +13,15 @@ const MARGIN = 3;
 const DEPTH_POWER = 0.75;
 const COLOR_STEPS = 24;
 const MOST_LINES = 4000;
+/** Heat from which colours are too pale for a light ground. */
+const PALE_FROM = 0.7;
 
 export function ThreadPreview({ of, tid, name }: { of: Preview; tid: number | null; name: string }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const executed = useMemo(() => instructionsByFunction(of, tid), [of, tid]);
   const { ran, hottest } = useMemo(() => summarize(executed), [executed]);
   const { theme } = settings.value;
-  useLayoutEffect(() => draw(canvas.current!, of, executed), [of, executed, theme]);
+  useLayoutEffect(() => draw(canvas.current!, of, executed, theme === "light"), [of, executed, theme]);
   const label =
     ran === 0
       ? `${name}: executed nothing`
@@ -47,7 +49,7 @@ function summarize(executed: Float64Array): { ran: number; hottest: number } {
   return { ran, hottest };
 }
 
-function draw(canvas: HTMLCanvasElement, { functions: of }: Preview, executed: Float64Array): void {
+function draw(canvas: HTMLCanvasElement, { functions: of }: Preview, executed: Float64Array, isLight: boolean): void {
   const scale = Math.max(window.devicePixelRatio, 1);
   canvas.width = Math.round(WIDTH * scale);
   canvas.height = Math.round(HEIGHT * scale);
@@ -82,12 +84,19 @@ function draw(canvas: HTMLCanvasElement, { functions: of }: Preview, executed: F
   }
   context.stroke();
   context.globalAlpha = 1;
+  const rim = getComputedStyle(canvas).getPropertyValue("--quiet");
   // The busiest last, so that nothing lies on them.
   ran.sort((a, b) => executed[a] - executed[b]);
   for (const i of ran) {
     const heat = heatOf(executed[i], most);
     context.fillStyle = COLORS[Math.round(heat * (COLOR_STEPS - 1))];
     const size = 1 + 1.8 * heat ** 3;
+    if (isLight && heat > PALE_FROM) {
+      // The hottest are pale: a rim sets them off.
+      context.fillStyle = rim;
+      context.fillRect(x(i) - size / 2 - 0.6, y(i) - size / 2 - 0.6, size + 1.2, size + 1.2);
+      context.fillStyle = COLORS[Math.round(heat * (COLOR_STEPS - 1))];
+    }
     context.fillRect(x(i) - size / 2, y(i) - size / 2, size, size);
   }
 }
