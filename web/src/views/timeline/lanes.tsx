@@ -1,6 +1,7 @@
 // The lanes of threads in one canvas, of which only those in sight are drawn; pointer and wheel on them.
 import { effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Fingers, type Pinch } from "../../base/fingers.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { zoomSpan } from "../../base/time-axis.ts";
 import { bookmarks } from "../../model/bookmarks.ts";
@@ -33,7 +34,13 @@ export function Lanes() {
   const lane = laneHeight(n, BOX_HEIGHT);
   const content = AXIS_HEIGHT + n * lane + NEW_CODE_HEIGHT;
   useEffect(() => watchCanvas(box.current!, canvas.current!), []);
-  const drag = useRef<{ x: number; kind: "cursor" | "new" | "range"; time: number } | null>(null);
+  const drag = useRef<{
+    x: number;
+    kind: "cursor" | "new" | "range";
+    time: number;
+    before: ReturnType<typeof range.peek>;
+  } | null>(null);
+  const fingers = useRef(new Fingers());
 
   const placeOf = (event: PointerEvent) => {
     const bounds = canvas.current!.getBoundingClientRect();
@@ -42,22 +49,38 @@ export function Lanes() {
       (y - AXIS_HEIGHT + box.current!.scrollTop) / laneHeight(wholeTimeline.peek()?.threads.length ?? 0, BOX_HEIGHT),
     );
     const time = timeAtX({ span: span.peek(), width: bounds.width }, Math.max(x, GUTTER));
-    return { x, lane: y > AXIS_HEIGHT ? lane : -1, time, width: bounds.width };
+    return { x, y, lane: y > AXIS_HEIGHT ? lane : -1, time, width: bounds.width };
   };
   const onPointerDown = (event: PointerEvent) => {
     if (event.button !== 0) {
       return;
     }
-    const { x, time, width } = placeOf(event);
+    const { x, y, time, width } = placeOf(event);
+    fingers.current.put(event.pointerId, { x, y });
+    if (fingers.current.count > 1) {
+      // What the first finger began was no range: the second one makes it a pinch.
+      if (drag.current?.kind === "range") {
+        update({ range: drag.current.before });
+      }
+      drag.current = null;
+      canvas.current!.setPointerCapture(event.pointerId);
+      return;
+    }
     const thread = currentThread.peek();
     const at = cursor.peek();
     const lineAt = thread && at ? xOf({ span: span.peek(), width }, timeOf(at.thread, at.position) ?? -1) : -100;
     canvas.current!.setPointerCapture(event.pointerId);
-    drag.current = { x, kind: Math.abs(x - lineAt) <= NEAR_PX ? "cursor" : "new", time };
+    drag.current = { x, kind: Math.abs(x - lineAt) <= NEAR_PX ? "cursor" : "new", time, before: range.peek() };
   };
   const onPointerMove = (event: PointerEvent) => {
-    const { x, lane, time, width } = placeOf(event);
+    const { x, y, lane, time, width } = placeOf(event);
     const held = drag.current;
+    if (fingers.current.placeOf(event.pointerId)) {
+      const pinch = fingers.current.move(event.pointerId, { x, y });
+      if (pinch) {
+        pinchTime(pinch, width);
+      }
+    }
     if (!held) {
       setHint(describe(lane, time, x, width));
       return;
@@ -77,6 +100,10 @@ export function Lanes() {
   const onPointerUp = (event: PointerEvent) => {
     const held = drag.current;
     drag.current = null;
+    fingers.current.lift(event.pointerId);
+    if (event.type === "pointercancel") {
+      return;
+    }
     if (held?.kind === "new") {
       const { lane, time, x } = placeOf(event);
       const thread = wholeTimeline.peek()?.threads[lane] ?? currentThread.peek();
@@ -101,7 +128,7 @@ export function Lanes() {
         onPointerDown={onPointerDown}
         onPointerMove={onPointerMove}
         onPointerUp={onPointerUp}
-        onPointerCancel={() => (drag.current = null)}
+        onPointerCancel={onPointerUp}
         onKeyDown={onKeyDown}
       />
       <div class="lanes-space" style={{ height: `${Math.max(content - BOX_HEIGHT, 0)}px` }} />
@@ -112,6 +139,15 @@ export function Lanes() {
       )}
     </div>
   );
+}
+
+/** Two fingers: time goes with their middle, and is zoomed as their distance grows. */
+function pinchTime({ x, dx, factor }: Pinch, width: number): void {
+  const [from, to] = span.peek();
+  const by = (dx / (width - GUTTER)) * (to - from);
+  const moved: [number, number] = [from - by, to - by];
+  const center = timeAtX({ span: moved, width }, Math.max(x, GUTTER));
+  showSpan(zoomSpan(moved, center, factor, wholeSpan.peek()));
 }
 
 /** What is under the pointer, in words. */
