@@ -1,6 +1,7 @@
 // The lanes of threads in one canvas, of which only those in sight are drawn; pointer and wheel on them.
 import { effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { GAP_LOST } from "../../api/timeline.ts";
 import { Fingers, type Pinch } from "../../base/fingers.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { zoomSpan } from "../../base/time-axis.ts";
@@ -172,7 +173,7 @@ function describe(lane: number, time: number, x: number, width: number): { x: nu
       words.push(`${formatInteger(Math.round(thread.density[bin]))} ${timeline.unit}s`);
     }
     if (gap) {
-      words.push("order not recorded");
+      words.push(gap.reason === GAP_LOST ? "lost: order not recorded" : "order not recorded");
     }
     if (calls > 0) {
       words.push(`${calls} system calls or signals`);
