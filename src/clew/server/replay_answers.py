@@ -141,7 +141,7 @@ def encode_timeline(
         threads = timeline.bin(zero + start, zero + end, n_bins, tids)
         replays.prepare_longest()
         edges = zero + start + (end - start) * np.arange(n_bins + 1) // n_bins
-        new_code = timeline.new_code(edges)
+        new_code = timeline.new_code(edges, tids)
     gaps, gap_thread = _join([one.gaps for one in threads])
     ticks, tick_thread = _join([one.ticks for one in threads])
     marks, _ = _join([one.mark for one in threads])
@@ -184,10 +184,12 @@ def encode_timeline(
     return encode_container("timeline", meta, arrays)
 
 
-def answer_events(served: ServedTrace, process_id: int, start: int, end: int) -> dict[str, Any]:
+def answer_events(
+    served: ServedTrace, process_id: int, start: int, end: int, tids: Sequence[int] | None
+) -> dict[str, Any]:
     """Signals, faults and system calls between two times, by name."""
     with _hold(served, process_id) as replays:
-        found, omitted = replays.timeline.events(served.start_ns + start, served.start_ns + end, MAX_EVENTS)
+        found, omitted = replays.timeline.events(served.start_ns + start, served.start_ns + end, MAX_EVENTS, tids)
     return {"events": [{**row, "time": row["time"] - served.start_ns} for row in found], "omitted": omitted}
 
 

@@ -259,7 +259,10 @@ function rankFunctions(graph: DrawnGraph, counts: DrawnCounts): LabelledFunction
       }
     }
     const name = graph.functions.names[graph.functionOf[drawn]];
-    found.push({ drawn, name, executions: heat[drawn], hottestBlock });
+    // What the threads that are looked at did not execute has nothing to say.
+    if (heat[drawn] > 0) {
+      found.push({ drawn, name, executions: heat[drawn], hottestBlock });
+    }
   }
   return found.sort((a, b) => b.executions - a.executions || a.drawn - b.drawn);
 }
