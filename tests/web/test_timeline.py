@@ -158,3 +158,41 @@ def test_traces_without_order_say_so(viewer: Viewer, trace: str) -> None:
     page = viewer.open(trace)
     expect(page.get_by_role("region", name="Timeline")).to_contain_text("order")
     assert viewer.dataset(PANEL).get("position") is None
+
+
+def test_of_many_threads_and_processes_all_are_reached(open_viewer: OpenViewer, serve: Serve) -> None:
+    """80 lanes and 1,081 rows: only those in sight are made, and keys, wheel and pointer come to the last."""
+    viewer = open_viewer(serve("many"))
+    page = viewer.open("many", view="processes")
+    tree = page.get_by_role("treegrid", name="Processes and threads")
+    expect(tree).to_have_attribute("aria-rowcount", "1082")
+    assert tree.get_by_role("row").count() < 60
+    tree.focus()
+    page.keyboard.press("End")
+    expect(tree.locator("[aria-rowindex='1082']")).to_be_in_viewport()
+    page.keyboard.press("Home")
+    expect(tree.locator("[aria-rowindex='2']")).to_be_in_viewport()
+    lanes = page.locator(".lanes")
+    canvas = page.locator("canvas[data-timeline-canvas]")
+    canvas.hover()
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, 120)
+    page.keyboard.up("Shift")
+    page.wait_for_function("() => document.querySelector('.lanes').scrollTop === 120")
+    lanes.evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
+    box = canvas.bounding_box()
+    assert box is not None
+    # Its foot has the new code; in front of that is the last thread's lane.
+    page.mouse.move(box["x"] + 600, box["y"] + box["height"] - 40)
+    expect(page.locator(".lanes-hint")).to_contain_text("longer than room is 79 1079")
+
+
+def test_arrows_go_from_lane_to_lane(viewer: Viewer) -> None:
+    threads = Trace(find_trace("shapes-full")).threads.select(["start_ns", "tid"]).to_pylist()
+    tids = [tid for _, tid in sorted((thread["start_ns"], thread["tid"]) for thread in threads)]
+    page = viewer.open("shapes-full", view="processes", at=f"{tids[0]}:100")
+    _wait_at(viewer, tids[0], 100)
+    page.locator("canvas[data-timeline-canvas]").focus()
+    for key, thread in (("ArrowDown", 1), ("ArrowDown", 2), ("ArrowUp", 1)):
+        page.keyboard.press(key)
+        expect(page.locator(PANEL)).to_have_attribute("data-thread", str(tids[thread]))

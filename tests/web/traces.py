@@ -138,6 +138,7 @@ _MAKERS: Final[dict[str, tuple[Callable[[Path], None], tuple[Path, ...]]]] = {
     "large": (_make_up(100_000, 4), _MAKER),
     "huge": (_make_up(1_000_000), _MAKER),
     "hostile": (_make_up(600, names=HOSTILE_NAMES, title=HOSTILE_TITLE), _MAKER),
+    "many": (_make_up(4_000, 80, n_children=1_000, title="name longer than room is"), _MAKER),
     "damaged": (_damage, _MAKER),
 }
 """What makes each trace, and the files that what is made depends on."""

@@ -8,5 +8,14 @@ test("no key of the page is for two things", () => {
   registerShellKeys();
   registerTimelineKeys();
   const groups = keyHelp.value.map(({ group }) => group);
-  expect(groups).toEqual(["Everywhere", "Tables", "Graph", "Function", "Listing", "Processes", "Timeline"]);
+  expect(groups).toEqual([
+    "Everywhere",
+    "Tables",
+    "Graph",
+    "Function",
+    "Listing",
+    "Processes",
+    "Lanes of the timeline",
+    "Timeline",
+  ]);
 });

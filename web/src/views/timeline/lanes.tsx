@@ -1,5 +1,5 @@
 // The lanes of threads in one canvas, of which only those in sight are drawn; pointer and wheel on them.
-import { effect } from "@preact/signals";
+import { computed, effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { GAP_LOST } from "../../api/timeline.ts";
 import { Fingers, type Pinch } from "../../base/fingers.ts";
@@ -26,6 +26,8 @@ const BOX_HEIGHT = 158;
 const MOVED_PX = 4;
 const NEAR_PX = 6;
 const ZOOM = 1.0018;
+
+const cursorThread = computed(() => cursor.value?.thread ?? -1);
 
 export function Lanes() {
   const box = useRef<HTMLDivElement>(null);
@@ -125,7 +127,7 @@ export function Lanes() {
         data-timeline-canvas
         tabIndex={0}
         role="img"
-        aria-label={`Lanes of ${n} ${n === 1 ? "thread" : "threads"} over time; the tables behind have the same. Arrows move in time, plus and minus zoom.`}
+        aria-label={`Lanes of ${n} ${n === 1 ? "thread" : "threads"} over time; the tables behind have the same. Arrows move in time and from thread to thread, plus and minus zoom.`}
         onPointerDown={onPointerDown}
         onPointerMove={onPointerMove}
         onPointerUp={onPointerUp}
@@ -182,6 +184,20 @@ function describe(lane: number, time: number, x: number, width: number): { x: nu
   return { x: Math.min(x + 10, width - 260), words: words.join(" · ") };
 }
 
+/** The cursor to the next thread above or below that has an order, at the same time. */
+function goToLane(by: 1 | -1): void {
+  const at = cursor.peek();
+  const threads = wholeTimeline.peek()?.threads ?? [];
+  const time = at && timeOf(at.thread, at.position);
+  let lane = threads.findIndex((thread) => thread.tid === at?.thread) + by;
+  while (threads[lane] && !(threads[lane].isOrdered && threads[lane].length > 0)) {
+    lane += by;
+  }
+  if (threads[lane] && time != null) {
+    goToTime(threads[lane].tid, time);
+  }
+}
+
 function onKeyDown(event: KeyboardEvent): void {
   const [from, to] = span.peek();
   const width = to - from;
@@ -190,6 +206,7 @@ function onKeyDown(event: KeyboardEvent): void {
     ArrowRight: () => showSpan([from + width / 8, to + width / 8]),
     "+": () => showSpan(zoomSpan([from, to], (from + to) / 2, 1.5, wholeSpan.peek())),
     "-": () => showSpan(zoomSpan([from, to], (from + to) / 2, 1 / 1.5, wholeSpan.peek())),
+    ...(cursor.peek() && { ArrowUp: () => goToLane(-1), ArrowDown: () => goToLane(1) }),
   };
   const move = moves[event.key];
   if (move) {
@@ -255,11 +272,23 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
     settings.value;
     schedule();
   });
+  const stopFollowing = effect(() => {
+    // A cursor that was put on another thread has its lane in sight.
+    const timeline = wholeTimeline.value;
+    const lane = timeline?.threads.findIndex((thread) => thread.tid === cursorThread.value) ?? -1;
+    if (timeline && lane >= 0) {
+      const height = laneHeight(timeline.threads.length, BOX_HEIGHT);
+      const [top, room] = [lane * height, BOX_HEIGHT - AXIS_HEIGHT];
+      box.scrollTop = Math.min(Math.max(box.scrollTop, top + height - room), top);
+    }
+  });
   const onWheel = (event: WheelEvent) => {
+    event.preventDefault();
     if (event.shiftKey) {
+      // Browsers take it for sideways.
+      box.scrollTop += event.deltaY || event.deltaX;
       return;
     }
-    event.preventDefault();
     const view = { span: span.peek(), width };
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       const by = (event.deltaX / (width - GUTTER)) * (view.span[1] - view.span[0]);
@@ -273,6 +302,7 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
   box.addEventListener("scroll", schedule);
   return () => {
     stop();
+    stopFollowing();
     observer.disconnect();
     canvas.removeEventListener("wheel", onWheel);
     box.removeEventListener("scroll", schedule);
