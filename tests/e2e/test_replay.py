@@ -216,7 +216,7 @@ def test_system_calls_are_the_same_whatever_recorded_them(folder: Path) -> None:
     named = {}
     for mode in ("full", "region"):
         trace = ServedTrace(record(folder, mode), 0)
-        told = replay_answers.answer_events(trace, 0, 0, 1 << 60)
+        told = replay_answers.answer_events(trace, 0, 0, 1 << 60, None)
         assert told["omitted"] == 0
         named[mode] = [event["name"] for event in told["events"]]
         times = [event["time"] for event in told["events"]]

@@ -24,6 +24,7 @@ from tests.web.made_up_program import BLOCK_BYTES, EXITS, IMAGES, START_NS, Prog
 __all__ = ["START_NS", "MadeUpTrace", "write_made_up_trace"]
 
 PID: Final = 1000
+CHILD_STEP: Final = 1000
 
 # What a block of each exit holds: bytes, with 4 of 0 where the way to its target comes, and how many instructions.
 _CODE: Final = {
@@ -55,11 +56,14 @@ def write_made_up_trace(
     n_blocks: int,
     *,
     n_threads: int = 1,
+    n_children: int = 0,
     names: Sequence[str] = (),
     title: str = "made-up",
     seed: int = 1,
 ) -> MadeUpTrace:
     """Write a trace, of mode counts, of a process with `n_blocks` blocks into `directory`, which is made.
+
+    It has `n_children` processes below it, of one thread each, which executed nothing that was counted.
 
     `names` are symbols of the first functions, `title` is in the command and in the names of threads. Everything
     follows from the arguments. Raises ValueError where `n_blocks` are too few for the names and threads.
@@ -67,7 +71,7 @@ def write_made_up_trace(
     directory.mkdir()
     program = Program(n_blocks, n_threads, max(len(names), 2 * n_threads), np.random.default_rng(seed))
     writer = TraceWriter(directory)
-    for table, content in _make_tables(program, names, title).items():
+    for table, content in _make_tables(program, names, title, n_children).items():
         writer.write(table, content)
     end_ns = program.end_ns
     writer.finish(make_manifest([{"pid": PID, "code": 0}], start_ns=START_NS, end_ns=end_ns, command=[title]))
@@ -81,12 +85,12 @@ def write_made_up_trace(
     )
 
 
-def _make_tables(program: Program, names: Sequence[str], title: str) -> dict[str, pa.Table]:
+def _make_tables(program: Program, names: Sequence[str], title: str, n_children: int) -> dict[str, pa.Table]:
     life = {"start_ns": START_NS, "end_ns": program.end_ns}
     whose = {"process_id": 0, "pid": PID}
     n_instructions = np.array([_CODE[word][1] for word in EXITS])[program.exit]
     totals = program.executions.sum(axis=1), (program.executions * n_instructions).sum(axis=1)
-    threads = [
+    threads: list[dict[str, Any]] = [
         whose
         | life
         | {"tid": PID + number, "parent_tid": PID if number else 0, "name": f"{title} {number}", "end": "exit"}
@@ -94,6 +98,13 @@ def _make_tables(program: Program, names: Sequence[str], title: str) -> dict[str
         for number in range(program.n_threads)
     ]
     process = {"parent_pid": 1, "executable": IMAGES[0][0], "command": [title, title], "exit_code": 0, "signal": None}
+    children = [{"process_id": number, "pid": PID + CHILD_STEP * number} | life for number in range(1, n_children + 1)]
+    threads += [
+        child
+        | {"tid": child["pid"], "parent_tid": PID, "name": f"{title} child", "end": "exit"}
+        | {"block_executions": 0, "instructions": 0, "lost_records": 0}
+        for child in children
+    ]
     images = [
         whose
         | {"image_id": number, "path": path, "build_id": None, "base": base, "size_bytes": program.image_bytes[number]}
@@ -101,7 +112,10 @@ def _make_tables(program: Program, names: Sequence[str], title: str) -> dict[str
         for number, (path, base) in enumerate(IMAGES)
     ]
     return {
-        "processes": pa.Table.from_pylist([whose | process | life], SCHEMAS["processes"]),
+        "processes": pa.Table.from_pylist(
+            [whose | process | life, *(child | process | {"parent_pid": PID} for child in children)],
+            SCHEMAS["processes"],
+        ),
         "threads": pa.Table.from_pylist(threads, SCHEMAS["threads"]),
         "images": pa.Table.from_pylist(images, SCHEMAS["images"]),
         "blocks": _make_blocks(program, names, n_instructions),

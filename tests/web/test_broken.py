@@ -7,13 +7,16 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.runs import clew_command, run
 from tests.web.conftest import OpenViewer, Serve
+from tests.web.graph_page import CANVAS, GraphPage
 from tests.web.serving import Server
 from tests.web.traces import find_trace
+from tests.web.viewer import Viewer
 
 TABLES = ("processes", "threads", "images", "blocks", "edges", "counts", "events")
 _NO_WEBGL = """
@@ -78,6 +81,30 @@ def test_without_webgl_the_tables_are_there(open_viewer: OpenViewer) -> None:
         page.get_by_role("navigation", name="Views").get_by_role("button", name=view.title()).click()
         expect(viewer.main(view)).to_be_visible()
         expect(viewer.rows.first).to_be_visible()
+
+
+def test_a_lost_graphics_context_comes_back_as_it_was(viewer: Viewer) -> None:
+    page = viewer.open("shapes-counts", select="b9", layout="circle", mode="structure")
+    graph = GraphPage(viewer)
+    graph.wait_for_whole()
+    graph.canvas.focus()
+    for key in ("+", "+", "ArrowLeft"):
+        page.keyboard.press(key)
+    page.wait_for_url("**&camera=*")
+    graph.wait_for_whole()
+    state, place = viewer.state(), graph.place_of_selected()
+    seen = graph.pixels(place, 30)
+    page.evaluate(
+        "(selector) => document.querySelector(selector).getContext('webgl2')"
+        ".getExtension('WEBGL_lose_context').loseContext()",
+        CANVAS,
+    )
+    expect(page.get_by_role("alert")).to_contain_text("took the graphics context away")
+    expect(page.get_by_role("region", name="The hottest nodes of the picture")).to_be_visible()
+    page.get_by_role("button", name="Try again").click()
+    graph.wait_for_whole()
+    assert (viewer.state(), graph.place_of_selected()) == (state, place)
+    assert np.abs(graph.pixels(place, 30).astype(int) - seen.astype(int)).max() <= 8
 
 
 def test_when_the_server_is_gone_the_page_says_so(open_viewer: OpenViewer) -> None:

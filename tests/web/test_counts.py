@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cache
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from clew.analysis.graph import ProcessGraph
 from clew.analysis.trace import Trace
+from tests.web.graph_page import GraphPage
 from tests.web.traces import find_trace
 from tests.web.viewer import Viewer, parse_number
 
@@ -93,6 +96,47 @@ def test_of_some_threads_only_theirs_are_shown(viewer: Viewer, name: str) -> Non
         viewer.open(name, threads=",".join(map(str, chosen)), select=f"b{block}")
         assert viewer.number("instructions") == instructions[function]
         assert viewer.number("executions") == _executions(name, chosen)[int(graph.block_id[block])]
+
+
+def test_the_pictures_of_some_threads_are_of_these_only(viewer: Viewer) -> None:
+    """Heat, the colours of threads and the timeline: what others executed is in none of them."""
+    of, trace = _graph("shapes-full"), Trace(find_trace("shapes-full"))
+    tids = of.threads.tolist()
+    chosen = (tids[1], tids[3])
+    executions = of.count(chosen).blocks
+    page = viewer.open("shapes-full", threads=",".join(map(str, chosen)), layout="circle", at=f"{tids[0]}:10")
+    GraphPage(viewer).wait_for_layout()
+    legend = page.get_by_role("region", name="Legend")
+    expect(legend.get_by_role("listitem").filter(has_text="not executed")).to_contain_text(
+        f"{int((executions == 0).sum()):,}"
+    )
+    page.get_by_text(re.compile(r"^Table of the \d+ hottest$")).click()
+    rows = page.get_by_role("region", name="The hottest nodes of the picture").locator("tbody tr")
+    hottest = np.lexsort((np.arange(of.n_blocks), -executions))
+    expect(rows.first.locator("td").first).to_have_text(f"0x{int(of.app_pc[hottest[0]]):x}")
+    expect(rows.first.locator("td").last).to_have_text(f"{int(executions[hottest[0]]):,}")
+
+    lanes = page.locator("[data-lane]")
+    expect(lanes).to_have_count(2)
+    ran = {row["tid"]: row["block_executions"] for row in trace.threads.to_pylist()}
+    for tid in chosen:
+        lane = page.locator(f"[data-lane='{tid}']")
+        expect(lane.get_by_role("row", name="Ran in order")).to_contain_text(f"{ran[tid]:,}")
+    expect(page.get_by_text(f"New blocks in all: {int((executions > 0).sum()):,}")).to_be_attached()
+    # The cursor was on a thread that is not looked at.
+    page.wait_for_url(lambda url: "at=" not in url)
+
+    chosen = (tids[0], tids[3])
+    viewer.go("shapes-full", threads=",".join(map(str, chosen)), layout="circle", mode="thread")
+    shown = legend.get_by_role("list").first.get_by_role("listitem")
+    expect(shown).to_have_count(3)
+    names = {index: f"thread {tid}" for index, tid in enumerate(tids)} | {-2: "shared by several"}
+    owners = Counter(of.find_owners(chosen).tolist())
+    assert shown.evaluate_all(
+        "(all) => all.map((one) => [one.querySelector('.name').innerText, one.querySelector('.count').innerText])"
+    ) == [[names[index], f"{owners[index]:,}"] for index in sorted(owners, key=lambda index: index % len(names))]
+    viewer.go("shapes-full", layout="circle")
+    expect(lanes).to_have_count(len(tids))
 
 
 def test_totals_are_those_of_the_trace(viewer: Viewer) -> None:

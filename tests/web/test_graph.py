@@ -128,6 +128,24 @@ def test_the_hottest_block_has_the_top_colour_of_the_ramp(viewer: Viewer) -> Non
     assert off.min() <= 12, seen[off.argmin()]
 
 
+def test_a_double_click_opens_the_function(viewer: Viewer) -> None:
+    page = viewer.open("shapes-counts", select="b9", layout="circle")
+    graph = GraphPage(viewer)
+    graph.wait_for_layout()
+    place = graph.place_of_selected()
+    graph.canvas.dblclick(position={"x": place[0], "y": place[1]})
+    expect(viewer.main("function")).to_be_visible()
+    viewer.wait_for_state(view="function", select="b9")
+    page.go_back()
+    expect(viewer.main("graph")).to_be_visible()
+    graph.wait_for_layout()
+    box = graph.canvas.bounding_box()
+    assert box is not None
+    graph.canvas.dblclick(position={"x": box["width"] - 20, "y": box["height"] / 2})
+    expect(viewer.fact("executions")).to_have_count(0)
+    expect(viewer.main("graph")).to_be_visible()
+
+
 def test_the_table_beside_the_picture_has_the_hottest(viewer: Viewer) -> None:
     of = _graph("small")
     executions = of.count().blocks

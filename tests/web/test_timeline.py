@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from clew.analysis.graph import ProcessGraph
 from clew.analysis.trace import Trace
+from tests.web.conftest import OpenViewer, Serve
 from tests.web.limits import assert_within
 from tests.web.traces import find_trace
 from tests.web.viewer import Viewer
@@ -123,8 +124,97 @@ def test_what_was_only_counted_is_hatched(viewer: Viewer) -> None:
         assert "order not recorded" in text
 
 
+def test_what_was_lost_is_hatched_and_said(open_viewer: OpenViewer, serve: Serve) -> None:
+    """The recorder stood still for most of the program's time. Steps lead up to what was lost, and behind it."""
+    trace = Trace(find_trace("losses"))
+    stretches = trace.path().stretches
+    number = next(stretch.number for stretch in stretches if stretch.is_after_loss)
+    reached = stretches[number - 1].executions + stretches.open(number - 1).skip()[1]
+    behind = stretches[number].executions
+    tid = trace.paths["tid"][0].as_py()
+    viewer = open_viewer(serve("shapes-compact", "losses"))
+    page = viewer.open("losses", view="processes", at=f"{tid}:{reached}")
+    hatched = page.locator("[data-hatched]")
+    expect(hatched).to_have_count(1)
+    expect(hatched).to_contain_text(f"{behind - reached:,} executions lost")
+    begin, end = (float(hatched.get_attribute(f"data-{name}") or 0) for name in ("from", "to"))
+    # No processor executes more blocks in a nanosecond: it is not a moment that so much was lost in.
+    assert (behind - reached) / (end - begin) < 10
+    said = page.locator("[data-gap=lost]")
+    expect(said).to_contain_text(f"{behind - reached:,} executions lost")
+    page.get_by_role("heading", name="clew").click()
+    page.keyboard.press(".")
+    expect(page.locator(PANEL)).to_have_attribute("data-position", str(behind))
+    expect(said).to_have_count(0)
+    page.keyboard.press(",")
+    expect(page.locator(PANEL)).to_have_attribute("data-position", str(reached))
+    page.keyboard.press(",")
+    expect(page.locator(PANEL)).to_have_attribute("data-position", str(reached - 1))
+    expect(said).to_have_count(0)
+
+
+def test_a_compacted_trace_is_replayed_like_the_one_that_it_was(open_viewer: OpenViewer, serve: Serve) -> None:
+    viewer = open_viewer(serve("shapes-compact", "losses"))
+    for tid in _tids()[:2]:
+        last = len(_path(tid)) - 1
+        viewer.open("shapes-compact", view="processes", at=f"{tid}:{last // 2}")
+        _wait_at(viewer, tid, last // 2)
+        viewer.page.get_by_role("heading", name="clew").click()
+        for key, position in ((".", last // 2 + 1), ("Home", 0), ("End", last + 1), (",", last)):
+            viewer.page.keyboard.press(key)
+            expect(viewer.page.locator(PANEL)).to_have_attribute("data-position", str(position))
+        _wait_at(viewer, tid, last)
+    viewer.page.keyboard.press("Home")
+    viewer.page.keyboard.press(">")
+    callers = {block for block, kind in _exit_kinds().items() if kind in ("call", "indirect_call")}
+    _wait_at(viewer, tid, next(at for at, block in enumerate(_path(tid)) if block in callers))
+
+
+def _exit_kinds() -> dict[int, str]:
+    table = Trace(find_trace("shapes-full")).blocks.select(["block_id", "exit_kind"])
+    return dict(zip(table["block_id"].to_pylist(), table["exit_kind"].to_pylist(), strict=True))
+
+
 @pytest.mark.parametrize("trace", ["shapes-counts", "shapes-coverage"])
 def test_traces_without_order_say_so(viewer: Viewer, trace: str) -> None:
     page = viewer.open(trace)
     expect(page.get_by_role("region", name="Timeline")).to_contain_text("order")
     assert viewer.dataset(PANEL).get("position") is None
+
+
+def test_of_many_threads_and_processes_all_are_reached(open_viewer: OpenViewer, serve: Serve) -> None:
+    """80 lanes and 1,081 rows: only those in sight are made, and keys, wheel and pointer come to the last."""
+    viewer = open_viewer(serve("many"))
+    page = viewer.open("many", view="processes")
+    tree = page.get_by_role("treegrid", name="Processes and threads")
+    expect(tree).to_have_attribute("aria-rowcount", "1082")
+    assert tree.get_by_role("row").count() < 60
+    tree.focus()
+    page.keyboard.press("End")
+    expect(tree.locator("[aria-rowindex='1082']")).to_be_in_viewport()
+    page.keyboard.press("Home")
+    expect(tree.locator("[aria-rowindex='2']")).to_be_in_viewport()
+    lanes = page.locator(".lanes")
+    canvas = page.locator("canvas[data-timeline-canvas]")
+    canvas.hover()
+    page.keyboard.down("Shift")
+    page.mouse.wheel(0, 120)
+    page.keyboard.up("Shift")
+    page.wait_for_function("() => document.querySelector('.lanes').scrollTop === 120")
+    lanes.evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
+    box = canvas.bounding_box()
+    assert box is not None
+    # Its foot has the new code; in front of that is the last thread's lane.
+    page.mouse.move(box["x"] + 600, box["y"] + box["height"] - 40)
+    expect(page.locator(".lanes-hint")).to_contain_text("longer than room is 79 1079")
+
+
+def test_arrows_go_from_lane_to_lane(viewer: Viewer) -> None:
+    threads = Trace(find_trace("shapes-full")).threads.select(["start_ns", "tid"]).to_pylist()
+    tids = [tid for _, tid in sorted((thread["start_ns"], thread["tid"]) for thread in threads)]
+    page = viewer.open("shapes-full", view="processes", at=f"{tids[0]}:100")
+    _wait_at(viewer, tids[0], 100)
+    page.locator("canvas[data-timeline-canvas]").focus()
+    for key, thread in (("ArrowDown", 1), ("ArrowDown", 2), ("ArrowUp", 1)):
+        page.keyboard.press(key)
+        expect(page.locator(PANEL)).to_have_attribute("data-thread", str(tids[thread]))

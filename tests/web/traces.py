@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from tests.e2e.runs import ROOT, record
+from tests.e2e.runs import ROOT, clew_command, record, run
 from tests.web.made_up_trace import write_made_up_trace
 
 __all__ = ["HOSTILE_NAMES", "HOSTILE_TITLE", "find_trace"]
@@ -24,6 +24,7 @@ __all__ = ["HOSTILE_NAMES", "HOSTILE_TITLE", "find_trace"]
 FOLDER: Final = ROOT / "build/web-fixtures"
 _HERE: Final = Path(__file__).resolve().parent
 _SHAPES: Final = _HERE / "programs/shapes.c"
+_LOSSES: Final = _HERE / "programs/losses.c"
 _RECORDER: Final = tuple(ROOT / "src/clew" / part for part in ("process", "protocol", "recording", "store", "_runtime"))
 _MAKER: Final = (_HERE / "made_up_program.py", _HERE / "made_up_trace.py", ROOT / "src/clew/store")
 
@@ -82,14 +83,21 @@ def _iter_files(sources: Iterable[Path]) -> Iterable[Path]:
         yield from (path for path in found if path.is_file() and path.suffix != ".pyc")
 
 
-def _record_shapes(mode: str) -> Callable[[Path], None]:
+def _record_program(source: Path, mode: str, *options: str) -> Callable[[Path], None]:
     def make(trace: Path) -> None:
-        program = trace.with_name("shapes")
+        program = trace.with_name(source.stem)
         flags = ["-O1", "-fno-inline", "-pthread", "-Wall", "-Wextra", "-Werror"]
-        subprocess.run(["gcc", *flags, "-o", program, _SHAPES], check=True)
-        _record([program], trace, mode)
+        subprocess.run(["gcc", *flags, "-o", program, source], check=True)
+        _record([program], trace, mode, *options)
 
     return make
+
+
+def _compact_shapes(trace: Path) -> None:
+    """The same as `shapes-full`, in a fraction of its room."""
+    done = run(clew_command("compact", "-q", "-o", trace, find_trace("shapes-full")))
+    if done.status != 0:
+        raise RuntimeError(f"shapes-full could not be compacted: {done.stderr.decode(errors='replace')}")
 
 
 def _record_gzip(trace: Path) -> None:
@@ -98,8 +106,8 @@ def _record_gzip(trace: Path) -> None:
     _record(["gzip", "-9kf", text], trace, "full")
 
 
-def _record(command: list[str | Path], trace: Path, mode: str) -> None:
-    done = record(command, trace, "--mode", mode)
+def _record(command: list[str | Path], trace: Path, mode: str, *options: str) -> None:
+    done = record(command, trace, "--mode", mode, *options)
     if done.status != 0:
         raise RuntimeError(f"{command} could not be recorded: {done.stderr.decode(errors='replace')}")
 
@@ -120,14 +128,17 @@ def _damage(trace: Path) -> None:
 
 _MAKERS: Final[dict[str, tuple[Callable[[Path], None], tuple[Path, ...]]]] = {
     **{
-        f"shapes-{mode}": (_record_shapes(mode), (_SHAPES, *_RECORDER))
+        f"shapes-{mode}": (_record_program(_SHAPES, mode), (_SHAPES, *_RECORDER))
         for mode in ("full", "counts", "region", "coverage")
     },
+    "shapes-compact": (_compact_shapes, (_SHAPES, *_RECORDER, ROOT / "src/clew/analysis")),
+    "losses": (_record_program(_LOSSES, "full", "--on-full", "drop"), (_LOSSES, *_RECORDER)),
     "gzip": (_record_gzip, _RECORDER),
     "small": (_make_up(10_000, 4), _MAKER),
     "large": (_make_up(100_000, 4), _MAKER),
     "huge": (_make_up(1_000_000), _MAKER),
     "hostile": (_make_up(600, names=HOSTILE_NAMES, title=HOSTILE_TITLE), _MAKER),
+    "many": (_make_up(4_000, 80, n_children=1_000, title="name longer than room is"), _MAKER),
     "damaged": (_damage, _MAKER),
 }
 """What makes each trace, and the files that what is made depends on."""

@@ -280,10 +280,13 @@ class ProcessGraph:
         n = max(self.n_functions, 1)
         return key[ran] // n, key[ran] % n, instructions[ran]
 
-    def find_owners(self) -> Array:
-        """By block the thread that executed it most, an index of `threads`; -1 where none did, -2 where several did
-        and none of them nine times in ten."""
+    def find_owners(self, threads: Sequence[int] | None = None) -> Array:
+        """By block the thread that executed it most, of all or of some (told by their ids), an index of `threads`; -1
+        where none did, -2 where several did and none of them nine times in ten."""
         thread, block, executions = self._thread_blocks
+        if threads is not None:
+            kept = np.isin(self.threads, np.array(threads, np.int64))[thread]
+            thread, block, executions = thread[kept], block[kept], executions[kept]
         order = np.lexsort((-thread, executions, block))
         total = np.zeros(self.n_blocks, np.int64)
         np.add.at(total, block, executions)

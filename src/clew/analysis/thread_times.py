@@ -121,6 +121,9 @@ def read_path_times(path: ThreadPath, start_ns: int, end_ns: int) -> ThreadTimes
     places = stretches.file.places
     marks = [np.stack([to_ns(places["tsc"]), places["block_executions"].astype(np.int64)], axis=1)]
     ticks = [np.zeros(0, TICK)]
+    marks.append(_walk_marks(path, to_ns))
+    known = np.concatenate([[[start_ns, 0]], *marks, [[end_ns, path.block_executions]]])
+    known = known[np.lexsort((known[:, 0], known[:, 1]))]
     gaps: list[tuple[int, int, int, int, int, int]] = []
     for number, first, records in _iter_events(stretches):
         notes = np.flatnonzero(records["event_kind"] == PathEventKind.NOTE)
@@ -134,9 +137,8 @@ def read_path_times(path: ThreadPath, start_ns: int, end_ns: int) -> ThreadTimes
             reached = stretches[number].executions + _count_known(stretches, number)
             behind = path.block_executions if is_last else stretches[number + 1].executions
             until = end_ns if is_last else int(to_ns(places["tsc"][number : number + 1])[0])
-            since = int(to_ns(records["tsc"][lost[:1]])[0])
+            since = _find_begin(known, reached, to_ns(records["tsc"][: lost[0] + 1]))
             gaps.append((since, max(until, since), reached, behind, behind - reached, GapReason.LOST))
-    marks.append(_walk_marks(path, to_ns))
     return make_times(
         path.block_executions, start_ns, end_ns, np.concatenate(marks), np.array(gaps, GAP), np.concatenate(ticks)
     )
@@ -145,6 +147,15 @@ def read_path_times(path: ThreadPath, start_ns: int, end_ns: int) -> ThreadTimes
 def _count_known(stretches: Stretches, number: int) -> int:
     """How many executions of a stretch are known, up to what was lost."""
     return sum(stretches.open_entry(entry).skip()[1] for entry in stretches.entries(number))
+
+
+def _find_begin(known: Array, reached: int, told_ns: Array) -> int:
+    """When a loss began, which no record tells: behind the events before it, and no later than when it was told, which
+    is when there was room again; the last of `told_ns` is that. Positions are taken to go by evenly until then."""
+    zero = int(known[0, 0])
+    evenly = zero + int(np.interp(reached, known[:, 1], (known[:, 0] - zero).astype(np.float64)))
+    earliest = int(told_ns[-2]) if len(told_ns) > 1 else zero
+    return min(max(evenly, earliest), int(told_ns[-1]))
 
 
 def _walk_marks(path: ThreadPath, to_ns: Callable[[Array], Array]) -> Array:
@@ -159,6 +170,13 @@ def _walk_marks(path: ThreadPath, to_ns: Callable[[Array], Array]) -> Array:
     found: list[tuple[int, int]] = []
     for number in sorted(walked.tolist()):
         own, records = samples[sampled_in == number], stretches.events(number)
+        lost = np.flatnonzero(records["event_kind"] == PathEventKind.LOST)
+        if len(lost):
+            # It has the place where the loss began, and the time when it ended; samples behind that place have none.
+            at, records = records[lost[0]], records[: lost[0]]
+            is_before = own["surprise_bytes"] < at["surprise_bytes"]
+            is_at = own["surprise_bytes"] == at["surprise_bytes"]
+            own = own[is_before | (is_at & (own["decisions"] < at["decisions"]))]
         records = records[records["event_kind"] != PathEventKind.END]
         rows = [
             *_list_rows(records["surprise_bytes"], records["decisions"], to_ns(records["tsc"])),

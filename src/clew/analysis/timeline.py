@@ -106,29 +106,30 @@ class ProcessTimeline:
         """Threads, all or some, from one time up to another. Raises UsageError for a span that is none."""
         if not 0 < n_bins <= MAX_BINS or start_ns >= end_ns:
             raise UsageError(f"a timeline has 1 to {MAX_BINS} bins, and ends behind its start")
-        chosen = self.threads if tids is None else [self.find(tid) for tid in dict.fromkeys(tids)]
+        chosen = self._choose(tids)
         edges = find_edges(start_ns, end_ns, n_bins)
         most_marks = max((1 << 16) // max(len(chosen), 1), 64)
         return [self._bin_thread(thread, edges, most_marks) for thread in chosen]
 
-    def new_code(self, edges: Array, owner: int | None = None) -> Array:
-        """By bin how many blocks (i64) were first executed there: of the process, or those that only thread number
-        `owner` of the graph executed."""
-        first_ns = self._first_ns if owner is None else self._first_ns[self._sole[self._ran] == owner]
-        found: Array = np.histogram(first_ns, edges)[0].astype(np.int64)
-        return found
+    def new_code(self, edges: Array, tids: Sequence[int] | None = None) -> Array:
+        """By bin how many blocks (i64) were first executed there, by whomever: of all blocks, or of those that some
+        threads executed as well."""
+        is_wanted = slice(None) if tids is None else self._graph.count(tids).blocks[self._ran] > 0
+        return _count_in_bins(self._first_ns[is_wanted], edges)
 
-    def events(self, start_ns: int, end_ns: int, limit: int) -> tuple[list[dict[str, Any]], int]:
-        """Signals, faults and system calls of all threads between two times, at most so many; and how many more."""
-        rows = []
+    def events(
+        self, start_ns: int, end_ns: int, limit: int, tids: Sequence[int] | None = None
+    ) -> tuple[list[dict[str, Any]], int]:
+        """Signals, faults and system calls of threads, all or some, between two times, at most so many; and how many
+        more."""
+        rows, chosen = [], self._choose(tids)
         end_ns = max(start_ns, end_ns)
-        for thread in self.threads:
+        for thread in chosen:
             ticks = self.times(thread).ticks
             low, high = np.searchsorted(ticks["ns"], [start_ns, end_ns])
             rows += [(int(tick["ns"]), thread.tid, tick) for tick in ticks[low : min(high, low + limit)]]
         total = sum(
-            int(np.diff(np.searchsorted(self.times(thread).ticks["ns"], [start_ns, end_ns]))[0])
-            for thread in self.threads
+            int(np.diff(np.searchsorted(self.times(thread).ticks["ns"], [start_ns, end_ns]))[0]) for thread in chosen
         )
         rows.sort(key=lambda row: row[:2])
         found = [
@@ -142,6 +143,9 @@ class ProcessTimeline:
             for ns, tid, tick in rows[:limit]
         ]
         return found, total - len(found)
+
+    def _choose(self, tids: Sequence[int] | None) -> list[TimelineThread]:
+        return self.threads if tids is None else [self.find(tid) for tid in dict.fromkeys(tids)]
 
     @cached_property
     def _ran(self) -> Array:
@@ -182,7 +186,7 @@ class ProcessTimeline:
             thread,
             times.length,
             times.known_between(edges),
-            self.new_code(edges, owner),
+            _count_in_bins(self._first_ns[self._sole[self._ran] == owner], edges),
             *_merge(times.gaps, edges),
             ticks,
             counts,
@@ -245,6 +249,11 @@ def _signal_of(details: str) -> int:
         return 0
     number = told.get("signal") if isinstance(told, dict) else None
     return number if isinstance(number, int) and 0 <= number <= 64 else 0
+
+
+def _count_in_bins(times_ns: Array, edges: Array) -> Array:
+    found: Array = np.histogram(times_ns, edges)[0].astype(np.int64)
+    return found
 
 
 def _thin(ticks: Array, edges: Array) -> tuple[Array, Array]:

@@ -76,7 +76,7 @@ ANSWERS: Final[dict[str, Answer]] = {
         query.threads(),
     ),
     f"{_PROCESS}/events": lambda query: answer_events(
-        query.served, query.process_id, query.number("from"), query.number("to")
+        query.served, query.process_id, query.number("from"), query.number("to"), query.threads()
     ),
     f"{_THREAD}/replay": lambda query: answer_replay(
         query.served, query.process_id, query.tid, query.number("position", 0)

@@ -91,7 +91,7 @@ def encode_counts(
 ) -> bytes:
     """Executions by some threads, or by all: of functions and links, and if wanted of blocks and edges.
 
-    `has_owners` adds which thread executed each block most: an index of the threads of the functions' container, -1
+    `has_owners` adds which of them executed each block most: an index of the threads of the functions' container, -1
     for none, -2 for several.
     """
     graph = served.graph(process_id)
@@ -105,7 +105,10 @@ def encode_counts(
         arrays["block_executions"] = counts.blocks.astype(np.float64)
         arrays["edge_executions"] = counts.edges.astype(np.float64)
     if has_owners:
-        owners = served.once(("owners", process_id), graph.find_owners)
+        if threads is None:
+            owners = served.once(("owners", process_id), graph.find_owners)
+        else:
+            owners = graph.find_owners(threads)
         arrays["block_owner"] = owners.astype(np.int32)
     meta: dict[str, Any] = {"process_id": process_id, "threads": None if threads is None else list(threads)}
     return encode_container("counts", meta, arrays)

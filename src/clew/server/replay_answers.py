@@ -143,7 +143,7 @@ def encode_timeline(
         n_bins = min(n_bins, max(MAX_CELLS // max(len(timeline.threads), 1), 1))
         threads = timeline.bin(zero + start, zero + end, n_bins, tids)
         replays.prepare_longest()
-        new_code = timeline.new_code(find_edges(zero + start, zero + end, n_bins))
+        new_code = timeline.new_code(find_edges(zero + start, zero + end, n_bins), tids)
     gaps, gap_thread = _join([one.gaps for one in threads])
     ticks, tick_thread = _join([one.ticks for one in threads])
     marks, _ = _join([one.mark for one in threads])
@@ -186,10 +186,12 @@ def encode_timeline(
     return encode_container("timeline", meta, arrays)
 
 
-def answer_events(served: ServedTrace, process_id: int, start: int, end: int) -> dict[str, Any]:
+def answer_events(
+    served: ServedTrace, process_id: int, start: int, end: int, tids: Sequence[int] | None
+) -> dict[str, Any]:
     """Signals, faults and system calls between two times, by name."""
     with _hold(served, process_id) as replays:
-        found, omitted = replays.timeline.events(served.start_ns + start, served.start_ns + end, MAX_EVENTS)
+        found, omitted = replays.timeline.events(served.start_ns + start, served.start_ns + end, MAX_EVENTS, tids)
     return {"events": [{**row, "time": row["time"] - served.start_ns} for row in found], "omitted": omitted}
 
 

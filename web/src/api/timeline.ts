@@ -120,12 +120,12 @@ export async function fetchTimeline(
   client: ApiClient,
   trace: number,
   process: number,
-  wanted: { span: readonly [number, number] | null; bins: number },
+  wanted: { span: readonly [number, number] | null; bins: number; threads: readonly number[] | null },
   signal?: AbortSignal,
 ): Promise<Timeline> {
   const found = await client.arrays(
     `${pathOf(trace, process)}/timeline`,
-    { from: wanted.span?.[0], to: wanted.span?.[1], bins: wanted.bins },
+    { from: wanted.span?.[0], to: wanted.span?.[1], bins: wanted.bins, threads: wanted.threads?.join(",") },
     signal,
   );
   const meta = found.meta as Omit<Timeline, "threads" | "newCode" | "processId">;
@@ -229,6 +229,11 @@ export function fetchEvents(
   trace: number,
   process: number,
   span: readonly [number, number],
+  threads: readonly number[] | null,
 ): Promise<{ events: EventRow[]; omitted: number }> {
-  return client.json(`${pathOf(trace, process)}/events`, { from: Math.floor(span[0]), to: Math.ceil(span[1]) });
+  return client.json(`${pathOf(trace, process)}/events`, {
+    from: Math.floor(span[0]),
+    to: Math.ceil(span[1]),
+    threads: threads?.join(","),
+  });
 }

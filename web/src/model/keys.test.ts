@@ -42,3 +42,20 @@ test("the help has what is registered, by group, and no more", () => {
   ends[2]();
   expect(keyHelp.value).toEqual([]);
 });
+
+test("a key that runs something is refused for anything else, in all groups", () => {
+  const run = () => undefined;
+  const end = registerKeys("A", [{ key: "f", what: "Fit", run }]);
+  expect(() => registerKeys("B", [{ key: "f", what: "Filter", run }])).toThrow('"f" is for "Fit" and for "Filter"');
+  const twice = [{ key: "g", what: "Go", run }].concat({ key: "g", what: "Graph", run });
+  expect(() => registerKeys("B", twice)).toThrow('"g" is for "Go" and for "Graph"');
+  expect(keyHelp.value.map(({ group }) => group)).toEqual(["A"]);
+  end();
+  registerKeys("B", [{ key: "f", what: "Filter", run }])();
+});
+
+test("a key is told of once in a group, and in as many groups as handle it themselves", () => {
+  const ends = [describeKeys("A", [{ key: "f", what: "Fit" }]), describeKeys("B", [{ key: "f", what: "All of it" }])];
+  expect(() => describeKeys("A", [{ key: "f", what: "Filter" }])).toThrow('A: the key "f"');
+  ends.forEach((end) => end());
+});

@@ -44,14 +44,35 @@ export const keyHelp = computed<{ group: string; lines: HelpLine[] }[]>(() => {
   return [...groups].map(([group, lines]) => ({ group, lines }));
 });
 
-/** Have keys run something, wherever the focus is but in a text field. Of two for one key the later one runs. */
+/**
+ * Have keys run something, wherever the focus is but in a text field. Throws an Error for a key that runs something
+ * already, in whatever group: all of them hear every key.
+ */
 export function registerKeys(group: string, keys: readonly Key[]): () => void {
+  const running = entries.peek().flatMap((entry) => entry.keys.filter((one) => one.run));
+  refuseTwice(group, [...running, ...keys]);
   return add({ group, keys });
 }
 
-/** Tell of keys that a part of the page handles itself while it has the focus. */
+/**
+ * Tell of keys that a part of the page handles itself while it has the focus. Throws an Error for a key that its group has
+ * already; other groups may have it, which have the focus at other times.
+ */
 export function describeKeys(group: string, keys: readonly DescribedKey[]): () => void {
+  const own = entries.peek().flatMap((entry) => (entry.group === group ? entry.keys : []));
+  refuseTwice(group, [...own, ...keys]);
   return add({ group, keys });
+}
+
+function refuseTwice(group: string, keys: readonly DescribedKey[]): void {
+  const known = new Map<string, string>();
+  for (const { key, what } of keys) {
+    const before = known.get(key);
+    if (before !== undefined) {
+      throw new Error(`${group}: the key "${key}" is for "${before}" and for "${what}"`);
+    }
+    known.set(key, what);
+  }
 }
 
 function add(entry: Entry): () => void {
@@ -95,7 +116,7 @@ export function listenForKeys(): () => void {
 }
 
 function find(name: string): (() => void) | undefined {
-  for (const { keys } of entries.peek().toReversed()) {
+  for (const { keys } of entries.peek()) {
     const found = keys.find((key) => key.key === name && key.run);
     if (found) {
       return found.run;

@@ -3,7 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { fetchFrames, fetchReplay, fetchSeek, type ReplayState, type Seek } from "../api/timeline.ts";
 import { recentBlocks, weighRecent } from "./recent.ts";
 import { FRAME_RATE, type Frame, nextFrames, orderFrames, pace, positionAt, stepFrom } from "./replay-steps.ts";
-import { client, failure, processId } from "./session.ts";
+import { chosenThreads, client, failure, processId } from "./session.ts";
 import { threadOf, shownTimeline, wholeTimeline } from "./timeline.ts";
 import { cursor, update, viewState } from "./view-state.ts";
 
@@ -110,6 +110,12 @@ export function watchCursor(): () => void {
   const stop = effect(() => {
     const at = cursor.value;
     const id = processId.value;
+    if (at && chosenThreads.value?.includes(at.thread) === false) {
+      // Its thread is not looked at any more.
+      pause();
+      update({ cursor: null });
+      return;
+    }
     if (isPlaying.value) {
       return;
     }

@@ -4,7 +4,7 @@ import { ApiClient, ApiError } from "../api/client.ts";
 import { type Blocks, type Counts, type Functions, fetchBlocks, fetchCounts, fetchFunctions } from "../api/graph.ts";
 import { fetchSummary, fetchTraces, type TraceName, type TraceSummary } from "../api/traces.ts";
 import { formatFragment, parseFragment } from "./address-bar.ts";
-import { update, type ViewState, viewState } from "./view-state.ts";
+import { threads, update, type ViewState, viewState } from "./view-state.ts";
 
 /** With more blocks than so many the graph stays at the level of functions; a function's own view has its blocks. */
 export const MOST_BLOCKS = 300_000;
@@ -41,6 +41,12 @@ export const process = computed(
   () => summary.value?.processes.find((one) => one.process_id === processId.value) ?? null,
 );
 
+/** Ids of the threads of the process that are looked at; null for all. The address may name others, which are none. */
+export const chosenThreads = computed(() => {
+  const own = process.value?.threads;
+  return (own && threads.value?.filter((tid) => own.some((thread) => thread.tid === tid))) ?? null;
+});
+
 let token = "";
 let theClient: ApiClient | null = null;
 
@@ -60,7 +66,6 @@ export function openSession(): void {
   viewState.value = first.state;
   keepAddress();
   const traceIndex = computed(() => viewState.value.trace);
-  const threads = computed(() => viewState.value.threads);
   run(async () => {
     traceNames.value = (await fetchTraces(client())).traces;
   });

@@ -1,10 +1,10 @@
-// The timeline of the process that is looked at: loaded as a whole, and again for the part of time that is in view.
+// The timeline of the threads that are looked at: loaded as a whole, and again for the part of time that is in view.
 import { computed, effect, signal } from "@preact/signals";
 import { fetchTimeline, type Timeline, type TimelineThread } from "../api/timeline.ts";
 import { moveInside } from "../base/time-axis.ts";
 import { openBookmarks } from "./bookmarks.ts";
 import { reachOver, timeAt } from "./replay-steps.ts";
-import { client, failure, processId, summary } from "./session.ts";
+import { chosenThreads, client, failure, processId, summary } from "./session.ts";
 import { viewState } from "./view-state.ts";
 
 const DELAY_MS = 90;
@@ -56,14 +56,9 @@ export function watchTimeline(): () => void {
     const wanted = {
       span: visibleSpan.peek()?.map(Math.round) as [number, number] | undefined,
       bins: Math.min(binsWanted.peek(), MOST_BINS),
+      threads: chosenThreads.peek(),
     };
-    fetchTimeline(
-      client(),
-      trace,
-      id,
-      { span: isWhole ? null : (wanted.span ?? null), bins: wanted.bins },
-      current.signal,
-    )
+    fetchTimeline(client(), trace, id, { ...wanted, span: isWhole ? null : (wanted.span ?? null) }, current.signal)
       .then((found) => {
         if (running === current) {
           shownTimeline.value = found;
@@ -78,12 +73,17 @@ export function watchTimeline(): () => void {
         }
       });
   };
+  let before: { id: number; known: unknown } | null = null;
   const stopWhole = effect(() => {
     const id = processId.value;
     const known = summary.value;
-    wholeTimeline.value = null;
-    shownTimeline.value = null;
-    visibleSpan.value = null;
+    chosenThreads.value;
+    if (before?.id !== id || before.known !== known) {
+      before = { id, known };
+      wholeTimeline.value = null;
+      shownTimeline.value = null;
+      visibleSpan.value = null;
+    }
     if (id >= 0 && known) {
       openBookmarks(known.name, known.start_ns);
       load(true);

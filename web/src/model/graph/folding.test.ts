@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { EDGE_KIND } from "../../protocol/generated.ts";
 import { EMPTY_FILTER } from "../view-state.ts";
 import { reduceEdges, reduceExecutions } from "./edge-reduction.ts";
-import { foldCounts, foldGraph, type DrawnGraph, layoutInput } from "./folding.ts";
+import { blocksOfDrawn, foldCounts, foldGraph, type DrawnGraph, layoutInput, nameOfDrawn } from "./folding.ts";
 import { findLoops } from "./loops.ts";
 import { sampleGraph } from "./sample-graph.ts";
 
@@ -55,11 +55,15 @@ describe("folding", () => {
   test("a folded image is one node where its first function was", () => {
     const { graph, counts } = drawn({ foldedImages: [1] });
     expect([...graph.functionOf]).toEqual([0, 1, 2]);
-    expect([...graph.isFolded]).toEqual([0, 0, 1]);
+    expect([...graph.isFolded]).toEqual([0, 0, 2]);
     expect([...graph.drawnBlock]).toEqual([0, 1, 2, 3, 4, 5, 5, 5]);
     expect([...graph.size]).toEqual([4, 1, 3]);
     expect(counts.instructions[2]).toBe(72);
     expect(counts.owner![5]).toBe(1);
+    expect(counts.blockInstructions![5]).toBe(72);
+    expect(blocksOfDrawn(graph, 5)).toBe(3);
+    expect(nameOfDrawn(graph, 2)).toBe(graph.functions.images[1].name);
+    expect(nameOfDrawn(graph, 0)).toBe(graph.functions.names[0]);
   });
 
   test("a folded function is one node, entered and left as before", () => {
@@ -74,6 +78,8 @@ describe("folding", () => {
     expect([...graph.blockOf]).toEqual([0, 1, 3, 4, 5, 6, 7]);
     expect(graph.drawnBlock[2]).toBe(graph.drawnBlock[1]);
     expect(counts.blocks![graph.drawnBlock[1]]).toBe(11);
+    expect(blocksOfDrawn(graph, graph.drawnBlock[1])).toBe(2);
+    expect(blocksOfDrawn(graph, 0)).toBe(1);
     expect(edgeWords(graph, counts.edges!)).toContain("1>3 taken 1");
   });
 

@@ -10,6 +10,10 @@ import { findLoops } from "./loops.ts";
 /** The part of the filter on which it depends what is drawn; the text only dims. */
 export type Folding = Pick<Filter, "hideStubs" | "hiddenImages" | "foldedImages" | "foldedFunctions" | "foldLoops">;
 
+/** What a drawn function is, by `isFolded`. */
+export const FOLDED_FUNCTION = 1;
+export const FOLDED_IMAGE = 2;
+
 export interface DrawnGraph {
   functions: Functions;
   blocks: Blocks | null;
@@ -23,7 +27,7 @@ export interface DrawnGraph {
   /** The same of blocks; empty where blocks are not loaded. */
   drawnBlock: Int32Array;
   blockOf: Uint32Array;
-  /** By drawn function whether it is folded: an image, or a function, drawn as one node. */
+  /** By drawn function whether it is folded: 0, or FOLDED_IMAGE or FOLDED_FUNCTION, drawn as one node. */
   isFolded: Uint8Array;
   /** By drawn block its drawn function. */
   functionOfBlock: Uint32Array;
@@ -53,6 +57,8 @@ export interface DrawnCounts {
   links: Float64Array;
   /** Of a folded block the most that any of its blocks has. Null where blocks are not loaded. */
   blocks: Float64Array | null;
+  /** Of a folded block those of all its blocks. */
+  blockInstructions: Float64Array | null;
   edges: Float64Array | null;
   owner: Int32Array | null;
 }
@@ -111,6 +117,7 @@ export function foldCounts(graph: DrawnGraph, counts: Counts): DrawnCounts {
       entries: counts.functionEntries,
       links: counts.linkExecutions,
       blocks: hasBlocks ? counts.blockExecutions : null,
+      blockInstructions: hasBlocks ? sumInstructions(graph, counts.blockExecutions!) : null,
       edges: hasBlocks ? counts.edgeExecutions : null,
       owner: hasBlocks ? counts.blockOwner : null,
     };
@@ -129,6 +136,7 @@ export function foldCounts(graph: DrawnGraph, counts: Counts): DrawnCounts {
     entries: sum(counts.functionEntries),
     links: links.reduced ? reduceExecutions(links.reduced, counts.linkExecutions) : counts.linkExecutions,
     blocks: hasBlocks ? mostOf(graph, counts.blockExecutions!) : null,
+    blockInstructions: hasBlocks ? sumInstructions(graph, counts.blockExecutions!) : null,
     edges: hasBlocks && edges.reduced ? reduceExecutions(edges.reduced, counts.edgeExecutions!) : null,
     owner: hasBlocks && counts.blockOwner ? foldOwners(graph, counts.blockOwner) : null,
   };
@@ -142,6 +150,37 @@ function mostOf(graph: DrawnGraph, executions: Float64Array): Float64Array {
     }
   });
   return most;
+}
+
+function sumInstructions(graph: DrawnGraph, executions: Float64Array): Float64Array {
+  const sums = new Float64Array(graph.nBlocks);
+  graph.drawnBlock.forEach((drawn, i) => {
+    if (drawn >= 0) {
+      sums[drawn] += executions[i] * graph.blocks!.nInstructions[i];
+    }
+  });
+  return sums;
+}
+
+/** What a drawn function is called: as what it stands for, a function or an image. */
+export function nameOfDrawn(graph: DrawnGraph, drawn: number): string {
+  const { functions, functionOf, isFolded, image } = graph;
+  return isFolded[drawn] === FOLDED_IMAGE
+    ? (functions.images[image[drawn]]?.name ?? "outside of images")
+    : functions.names[functionOf[drawn]];
+}
+
+/** Of how many blocks of the process a drawn block is made. */
+export function blocksOfDrawn(graph: DrawnGraph, block: number): number {
+  const drawn = graph.functionOfBlock[block];
+  if (graph.isWhole || graph.isFolded[drawn]) {
+    return graph.isWhole ? 1 : graph.size[drawn];
+  }
+  // Folded loops are of one function.
+  const { firstBlock } = graph.functions;
+  const function_ = graph.functionOf[drawn];
+  const own = graph.drawnBlock.subarray(firstBlock[function_], firstBlock[function_ + 1]);
+  return own.reduce((n, one) => n + (one === block ? 1 : 0), 0);
 }
 
 /** The thread of all blocks that were folded into one; -2 where they are of several. */
@@ -220,7 +259,7 @@ function reduceGraph(functions: Functions, blocks: Blocks | null, folding: Foldi
       // Functions come in the order of discovery, so what is folded stands where its first one does.
       drawn = functionOf.length;
       functionOf.push(i);
-      folded.push(isImage || foldedFunctions.has(i) ? 1 : 0);
+      folded.push(isImage ? FOLDED_IMAGE : foldedFunctions.has(i) ? FOLDED_FUNCTION : 0);
       if (isImage) {
         ofImage.set(image[i], drawn);
       }

@@ -10,13 +10,12 @@ import { update } from "../../model/view-state.ts";
 import { centre, fitAll, type FlowCamera, keepInSight, type Size, startAt, zoomAt } from "./flow-camera.ts";
 import { boxAt, type Direction, edgeAt, nearestBox, nextBox } from "./flow-hits.ts";
 import { paintFlow } from "./flow-painter.ts";
+import { followPointers } from "./flow-pointers.ts";
 import { readTheme } from "./flow-theme.tsx";
 import { Minimap } from "./minimap.tsx";
 
-const WHEEL_STEP = 0.0015;
 const KEY_ZOOM = 1.3;
 const PAN_STEP = 80;
-const CLICK_REACH = 4;
 const EDGE_REACH = 5;
 const MOVE_MS = 180;
 
@@ -132,33 +131,6 @@ export function FlowCanvas({ of }: { of: LaidOutFlow }) {
     const at = camera.peek();
     return { x: at.x + event.offsetX / at.scale, y: at.y + event.offsetY / at.scale };
   };
-  const onPointerDown = (event: PointerEvent) => {
-    if (event.button !== 0) {
-      return;
-    }
-    const element = event.currentTarget as HTMLCanvasElement;
-    element.setPointerCapture(event.pointerId);
-    const [start, startX, startY] = [camera.peek(), event.clientX, event.clientY];
-    const at = point(event);
-    let isClick = true;
-    const onMove = (next: PointerEvent) => {
-      const [dx, dy] = [next.clientX - startX, next.clientY - startY];
-      isClick &&= Math.hypot(dx, dy) < CLICK_REACH;
-      if (!isClick) {
-        look({ ...start, x: start.x - dx / start.scale, y: start.y - dy / start.scale });
-      }
-    };
-    const onUp = () => {
-      element.removeEventListener("pointermove", onMove);
-      const box = isClick ? boxAt(of, at.x, at.y) : -1;
-      if (box >= 0) {
-        select(box);
-      }
-    };
-    element.addEventListener("pointermove", onMove);
-    element.addEventListener("pointerup", onUp, { once: true });
-    element.addEventListener("pointercancel", () => element.removeEventListener("pointermove", onMove), { once: true });
-  };
   const onHover = (event: PointerEvent) => {
     const at = point(event);
     const edge = boxAt(of, at.x, at.y) >= 0 ? -1 : edgeAt(of, at.x, at.y, EDGE_REACH / camera.peek().scale);
@@ -202,17 +174,21 @@ export function FlowCanvas({ of }: { of: LaidOutFlow }) {
     event.preventDefault();
     event.stopPropagation();
   };
-  useEffect(() => {
-    // Not passive: else the page itself would be enlarged.
-    const element = canvas.current!;
-    const onWheel = (event: WheelEvent) => {
-      event.preventDefault();
-      const unit = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 30 : 1;
-      zoom(Math.exp(-event.deltaY * unit * WHEEL_STEP), { x: event.offsetX, y: event.offsetY });
-    };
-    element.addEventListener("wheel", onWheel, { passive: false });
-    return () => element.removeEventListener("wheel", onWheel);
-  }, [of]);
+  useEffect(
+    () =>
+      followPointers(canvas.current!, {
+        camera: () => camera.peek(),
+        look,
+        click: (x, y) => {
+          const at = camera.peek();
+          const box = boxAt(of, at.x + x / at.scale, at.y + y / at.scale);
+          if (box >= 0) {
+            select(box);
+          }
+        },
+      }),
+    [of],
+  );
 
   return (
     <div class="flow-picture">
@@ -224,7 +200,6 @@ export function FlowCanvas({ of }: { of: LaidOutFlow }) {
         aria-label={`Control flow of ${of.model.code.name}: ${of.model.boxes.length} blocks. Arrows go from block to block, Enter into what it calls, + and - enlarge, 0 shows all. The table of blocks has the same.`}
         data-flow-canvas
         data-layout-ms={of.layoutMs.toFixed(1)}
-        onPointerDown={onPointerDown}
         onPointerMove={onHover}
         onPointerLeave={() => (hovered.value = null)}
         onDblClick={(event) => {

@@ -1,7 +1,8 @@
 // Pointer, wheel, touch and keys over the picture: what they do to the camera, and what is pointed at.
+import { Fingers } from "../../base/fingers.ts";
 import { type Eye, type Frame, orbitEye, panEye, zoomEye } from "../../base/projection.ts";
 
-/** A pointer that moved less than this between down and up did not drag, in pixels. */
+/** A pointer that stayed nearer than this to where it went down did not drag, in pixels. */
 const CLICK_PX = 4;
 const ORBIT_PER_PX = 0.006;
 const KEY_ORBIT = 0.09;
@@ -22,7 +23,7 @@ export interface ControlTarget {
 
 /** Returns what ends it. */
 export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget): () => void {
-  const pointers = new Map<number, { x: number; y: number }>();
+  const fingers = new Fingers();
   let travelled = 0;
   const ended = new AbortController();
   const { signal } = ended;
@@ -35,8 +36,8 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
     (event) => {
       const [x, y] = at(event);
       canvas.setPointerCapture(event.pointerId);
-      pointers.set(event.pointerId, { x, y });
-      travelled = pointers.size > 1 ? Infinity : 0;
+      fingers.put(event.pointerId, { x, y });
+      travelled = fingers.count > 1 ? Infinity : 0;
     },
     { signal },
   );
@@ -44,21 +45,22 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
     "pointermove",
     (event) => {
       const [x, y] = at(event);
-      const before = pointers.get(event.pointerId);
+      const before = fingers.placeOf(event.pointerId);
       if (!before) {
         target.hover(x, y);
         return;
       }
       const [dx, dy] = [x - before.x, y - before.y];
-      travelled += Math.hypot(dx, dy);
+      travelled = Math.max(travelled, Math.hypot(dx, dy));
       if (travelled < CLICK_PX) {
         return;
       }
       target.leave();
-      const other = [...pointers.entries()].find(([id]) => id !== event.pointerId)?.[1];
-      pointers.set(event.pointerId, { x, y });
-      if (other) {
-        pinch(before, { x, y }, other);
+      const pinch = fingers.move(event.pointerId, { x, y });
+      if (pinch) {
+        target.move((eye, frame) =>
+          zoomEye(panEye(eye, frame, pinch.dx, pinch.dy), frame, 1 / pinch.factor, pinch.x, pinch.y),
+        );
       } else {
         const isPan =
           target.isFlat() !== (event.shiftKey || (event.buttons & 6) !== 0) || (target.isFlat() && event.buttons !== 0);
@@ -69,30 +71,17 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
     },
     { signal },
   );
-  /** Two fingers: the picture goes with their middle, and grows with their distance. */
-  function pinch(
-    before: { x: number; y: number },
-    now: { x: number; y: number },
-    other: { x: number; y: number },
-  ): void {
-    const was = Math.max(Math.hypot(before.x - other.x, before.y - other.y), 1);
-    const is = Math.max(Math.hypot(now.x - other.x, now.y - other.y), 1);
-    const [x, y] = [(now.x + other.x) / 2, (now.y + other.y) / 2];
-    target.move((eye, frame) =>
-      zoomEye(panEye(eye, frame, (now.x - before.x) / 2, (now.y - before.y) / 2), frame, was / is, x, y),
-    );
-  }
   canvas.addEventListener(
     "pointerup",
     (event) => {
-      const isClick = pointers.delete(event.pointerId) && travelled < CLICK_PX;
+      const isClick = fingers.lift(event.pointerId) && travelled < CLICK_PX;
       if (isClick && event.button === 0) {
         target.click(...at(event));
       }
     },
     { signal },
   );
-  canvas.addEventListener("pointercancel", (event) => pointers.delete(event.pointerId), { signal });
+  canvas.addEventListener("pointercancel", (event) => fingers.lift(event.pointerId), { signal });
   canvas.addEventListener("pointerleave", () => target.leave(), { signal });
   canvas.addEventListener("dblclick", (event) => target.open(...at(event)), { signal });
   canvas.addEventListener("contextmenu", (event) => event.preventDefault(), { signal });

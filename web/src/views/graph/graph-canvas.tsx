@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { FLAG_STUB } from "../../api/graph.ts";
 import type { Rgb } from "../../base/color.ts";
 import type { Rectangle } from "../../base/label-placement.ts";
-import type { DrawnCounts, DrawnGraph } from "../../model/graph/folding.ts";
+import { type DrawnCounts, type DrawnGraph, FOLDED_IMAGE, nameOfDrawn } from "../../model/graph/folding.ts";
 import { functionHeat } from "../../model/graph/node-colors.ts";
 import { drawnCounts, drawnGraph, edgeColors, followLayout, nodeColors, placedGraph } from "../../model/graph/scene.ts";
 import { recentBlocks } from "../../model/recent.ts";
@@ -197,7 +197,10 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
         byDrawn = new Map(ranked.map((one) => [one.drawn, one]));
         const hottest = counts.blocks && ranked.length > 0 ? ranked[0].hottestBlock : -1;
         // A stub is named like the function it leads to, which has a label of its own.
-        ranked = ranked.filter((one) => !(graph.functions.flags[graph.functionOf[one.drawn]] & FLAG_STUB));
+        ranked = ranked.filter(
+          ({ drawn }) =>
+            graph.isFolded[drawn] === FOLDED_IMAGE || !(graph.functions.flags[graph.functionOf[drawn]] & FLAG_STUB),
+        );
         const text = filter.value.text.toLowerCase();
         ranked = ranked.filter((one) => one.name.toLowerCase().includes(text)).slice(0, MOST_LABELLED);
         picture.setColors({ blocks: ofNodes.blocks, functions: ofNodes.functions, ...ofEdges }, hottest);
@@ -259,8 +262,11 @@ function rankFunctions(graph: DrawnGraph, counts: DrawnCounts): LabelledFunction
         hottestBlock = block;
       }
     }
-    const name = graph.functions.names[graph.functionOf[drawn]];
-    found.push({ drawn, name, executions: heat[drawn], hottestBlock });
+    const name = nameOfDrawn(graph, drawn);
+    // What the threads that are looked at did not execute has nothing to say.
+    if (heat[drawn] > 0) {
+      found.push({ drawn, name, executions: heat[drawn], hottestBlock });
+    }
   }
   return found.sort((a, b) => b.executions - a.executions || a.drawn - b.drawn);
 }

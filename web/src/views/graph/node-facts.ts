@@ -1,16 +1,16 @@
 // What is told of a drawn node, in the tooltip and in the table beside the picture.
 import { formatAddress, formatInteger } from "../../base/format.ts";
-import type { DrawnCounts, DrawnGraph } from "../../model/graph/folding.ts";
+import { blocksOfDrawn, type DrawnCounts, type DrawnGraph, nameOfDrawn } from "../../model/graph/folding.ts";
 
 export interface NodeFacts {
   /** An index of the process: of a block, or of a function where it is drawn as one. */
   kind: "block" | "function";
   index: number;
   address: string;
-  /** The function's name, and how far behind its start. */
+  /** The function's name, and how far behind its start; of a folded image its own. */
   symbol: string;
   image: string;
-  /** Of a block how often it was executed, of a function how often it was entered. */
+  /** Of a block how often it was executed, of a folded loop its hottest one; of a function how often it was entered. */
   executions: number;
   instructions: number;
   /** More than one where several are drawn as one. */
@@ -36,8 +36,8 @@ export function factsOf(graph: DrawnGraph, nBlocks: number, counts: DrawnCounts,
       address: formatAddress(address),
       symbol: `${functions.names[function_]}${away === 0n ? "" : `${sign}0x${(away < 0n ? -away : away).toString(16)}`}`,
       executions: counts.blocks?.[node] ?? 0,
-      instructions: blocks.nInstructions[block] * (counts.blocks?.[node] ?? 0),
-      blocks: 1,
+      instructions: counts.blockInstructions?.[node] ?? 0,
+      blocks: blocksOfDrawn(graph, node),
     };
   }
   return {
@@ -45,7 +45,7 @@ export function factsOf(graph: DrawnGraph, nBlocks: number, counts: DrawnCounts,
     kind: "function",
     index: function_,
     address: formatAddress(functions.address[function_]),
-    symbol: functions.names[function_],
+    symbol: nameOfDrawn(graph, drawn),
     executions: counts.entries[drawn],
     instructions: counts.instructions[drawn],
     blocks: graph.size[drawn],
@@ -54,7 +54,12 @@ export function factsOf(graph: DrawnGraph, nBlocks: number, counts: DrawnCounts,
 
 /** One line: how often, and of how much. */
 export function countWords(facts: NodeFacts): string {
-  return facts.kind === "block"
-    ? `executed ${formatInteger(facts.executions)} times`
-    : `entered ${formatInteger(facts.executions)} times, ${formatInteger(facts.blocks)} ${facts.blocks === 1 ? "block" : "blocks"}, ${formatInteger(facts.instructions)} instructions`;
+  const { kind, executions, blocks, instructions } = facts;
+  const size = `${formatInteger(blocks)} ${blocks === 1 ? "block" : "blocks"}, ${formatInteger(instructions)} instructions`;
+  if (kind === "function") {
+    return `entered ${formatInteger(executions)} times, ${size}`;
+  }
+  return blocks > 1
+    ? `loop, its hottest block executed ${formatInteger(executions)} times, ${size}`
+    : `executed ${formatInteger(executions)} times`;
 }

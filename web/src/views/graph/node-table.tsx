@@ -25,7 +25,9 @@ const hottestNodes = computed<NodeFacts[]>(() => {
     }
   });
   nodes.sort((a, b) => executions[b] - executions[a] || a - b);
-  return nodes.slice(0, MOST_ROWS).map((node) => factsOf(graph, nBlocks, counts, node));
+  const facts = nodes.slice(0, MOST_ROWS).map((node) => factsOf(graph, nBlocks, counts, node));
+  // What is folded tells how often it was entered, which may be more than its hottest block was executed.
+  return facts.sort((a, b) => b.executions - a.executions);
 });
 
 export function NodeTable({ isOpen }: { isOpen: boolean }) {

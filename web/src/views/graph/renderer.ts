@@ -135,10 +135,15 @@ export class GraphRenderer {
   present(sight: Sight, look: Look): void {
     const { gl } = this;
     const [width, height] = [gl.drawingBufferWidth, gl.drawingBufferHeight];
-    gl.bindFramebuffer(gl.READ_FRAMEBUFFER, this.edgeTarget);
-    gl.bindFramebuffer(gl.DRAW_FRAMEBUFFER, null);
-    gl.blitFramebuffer(0, 0, width, height, 0, 0, width, height, gl.COLOR_BUFFER_BIT, gl.NEAREST);
-    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    if (this.edges.count === 0) {
+      // Of a picture that was emptied, and in which nothing was drawn since, some drivers copy black.
+      this.clear(look);
+    } else {
+      gl.bindFramebuffer(gl.READ_FRAMEBUFFER, this.edgeTarget);
+      gl.bindFramebuffer(gl.DRAW_FRAMEBUFFER, null);
+      gl.blitFramebuffer(0, 0, width, height, 0, 0, width, height, gl.COLOR_BUFFER_BIT, gl.NEAREST);
+      gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+    }
     this.runNodesAndMarked(sight, look);
   }
 

@@ -1,8 +1,7 @@
 // The view "Processes": the tree of processes and threads, with their lives on one axis of time and small pictures of
 // what they executed. Of any number of rows only those in sight are made.
 import { signal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { describeKeys } from "../../model/keys.ts";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ProcessOrder, type TreeRow, treeRows } from "../../model/process-tree.ts";
 import { process, processId, summary } from "../../model/session.ts";
 import { threads, update, viewState } from "../../model/view-state.ts";
@@ -40,18 +39,6 @@ export function ProcessesView() {
     [trace, order.value, isDescending.value, isFlat.value, closed.value],
   );
   const at = rows.findIndex((row) => row.key === current.value);
-  useEffect(
-    () =>
-      describeKeys("Processes", [
-        { key: "ArrowUp", what: "Previous or next row" },
-        { key: "ArrowDown", what: "Previous or next row" },
-        { key: "ArrowLeft", what: "Close a row, or open it" },
-        { key: "ArrowRight", what: "Close a row, or open it" },
-        { key: "Enter", what: "Look at the process or thread" },
-        { key: "Shift+Enter", what: "Add a thread to those looked at, or take it away" },
-      ]),
-    [],
-  );
   useLayoutEffect(() => {
     const element = box.current!;
     const measure = () => setScroll({ top: element.scrollTop, height: element.clientHeight });

@@ -1,4 +1,4 @@
-// What the keys mean that graph, function and listing handle themselves while they have the focus, for the help.
+// What the keys mean that the views and the timeline's lanes handle themselves while they have the focus, for the help.
 import { describeKeys } from "../../model/keys.ts";
 
 export function describeViewKeys(): void {
@@ -37,5 +37,21 @@ export function describeViewKeys(): void {
     { key: "End", what: "To the first or last" },
     { key: "Enter", what: "The block in its function" },
     { key: "g", what: "Go to an address or a function" },
+  ]);
+  describeKeys("Processes", [
+    { key: "ArrowUp", what: "Previous or next row" },
+    { key: "ArrowDown", what: "Previous or next row" },
+    { key: "ArrowLeft", what: "Close a row, or open it" },
+    { key: "ArrowRight", what: "Close a row, or open it" },
+    { key: "Enter", what: "Look at the process or thread" },
+    { key: "Shift+Enter", what: "Add a thread to those looked at, or take it away" },
+  ]);
+  describeKeys("Lanes of the timeline", [
+    { key: "ArrowLeft", what: "Earlier or later" },
+    { key: "ArrowRight", what: "Earlier or later" },
+    { key: "ArrowUp", what: "Cursor to the thread above or below" },
+    { key: "ArrowDown", what: "Cursor to the thread above or below" },
+    { key: "+", what: "Nearer" },
+    { key: "-", what: "Farther" },
   ]);
 }

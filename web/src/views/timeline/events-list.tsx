@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type EventRow, fetchEvents } from "../../api/timeline.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { goToTime } from "../../model/replay.ts";
-import { client, processId } from "../../model/session.ts";
+import { chosenThreads, client, processId } from "../../model/session.ts";
 import { span } from "../../model/timeline.ts";
 import { viewState } from "../../model/view-state.ts";
 import { VirtualList } from "../shell/virtual-list.tsx";
@@ -15,10 +15,11 @@ export function EventsList() {
   const [found, setFound] = useState<{ events: EventRow[]; omitted: number } | null>(null);
   const [current, setCurrent] = useState(-1);
   const [from, to] = span.value;
+  const threads = chosenThreads.value;
   useEffect(() => {
     let isOver = false;
     const timer = window.setTimeout(() => {
-      fetchEvents(client(), viewState.peek().trace, processId.peek(), [from, to]).then(
+      fetchEvents(client(), viewState.peek().trace, processId.peek(), [from, to], threads).then(
         (events) => {
           if (!isOver) {
             setFound(events);
@@ -32,7 +33,7 @@ export function EventsList() {
       isOver = true;
       clearTimeout(timer);
     };
-  }, [from, to]);
+  }, [from, to, threads]);
   if (!found || found.events.length === 0) {
     return <p class="quiet side-empty">{found ? "None in this time." : "Loading …"}</p>;
   }

@@ -1,6 +1,8 @@
 // The lanes of threads in one canvas, of which only those in sight are drawn; pointer and wheel on them.
-import { effect } from "@preact/signals";
+import { computed, effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { GAP_LOST } from "../../api/timeline.ts";
+import { Fingers, type Pinch } from "../../base/fingers.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { zoomSpan } from "../../base/time-axis.ts";
 import { bookmarks } from "../../model/bookmarks.ts";
@@ -25,6 +27,8 @@ const MOVED_PX = 4;
 const NEAR_PX = 6;
 const ZOOM = 1.0018;
 
+const cursorThread = computed(() => cursor.value?.thread ?? -1);
+
 export function Lanes() {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -33,7 +37,13 @@ export function Lanes() {
   const lane = laneHeight(n, BOX_HEIGHT);
   const content = AXIS_HEIGHT + n * lane + NEW_CODE_HEIGHT;
   useEffect(() => watchCanvas(box.current!, canvas.current!), []);
-  const drag = useRef<{ x: number; kind: "cursor" | "new" | "range"; time: number } | null>(null);
+  const drag = useRef<{
+    x: number;
+    kind: "cursor" | "new" | "range";
+    time: number;
+    before: ReturnType<typeof range.peek>;
+  } | null>(null);
+  const fingers = useRef(new Fingers());
 
   const placeOf = (event: PointerEvent) => {
     const bounds = canvas.current!.getBoundingClientRect();
@@ -42,22 +52,38 @@ export function Lanes() {
       (y - AXIS_HEIGHT + box.current!.scrollTop) / laneHeight(wholeTimeline.peek()?.threads.length ?? 0, BOX_HEIGHT),
     );
     const time = timeAtX({ span: span.peek(), width: bounds.width }, Math.max(x, GUTTER));
-    return { x, lane: y > AXIS_HEIGHT ? lane : -1, time, width: bounds.width };
+    return { x, y, lane: y > AXIS_HEIGHT ? lane : -1, time, width: bounds.width };
   };
   const onPointerDown = (event: PointerEvent) => {
     if (event.button !== 0) {
       return;
     }
-    const { x, time, width } = placeOf(event);
+    const { x, y, time, width } = placeOf(event);
+    fingers.current.put(event.pointerId, { x, y });
+    if (fingers.current.count > 1) {
+      // What the first finger began was no range: the second one makes it a pinch.
+      if (drag.current?.kind === "range") {
+        update({ range: drag.current.before });
+      }
+      drag.current = null;
+      canvas.current!.setPointerCapture(event.pointerId);
+      return;
+    }
     const thread = currentThread.peek();
     const at = cursor.peek();
     const lineAt = thread && at ? xOf({ span: span.peek(), width }, timeOf(at.thread, at.position) ?? -1) : -100;
     canvas.current!.setPointerCapture(event.pointerId);
-    drag.current = { x, kind: Math.abs(x - lineAt) <= NEAR_PX ? "cursor" : "new", time };
+    drag.current = { x, kind: Math.abs(x - lineAt) <= NEAR_PX ? "cursor" : "new", time, before: range.peek() };
   };
   const onPointerMove = (event: PointerEvent) => {
-    const { x, lane, time, width } = placeOf(event);
+    const { x, y, lane, time, width } = placeOf(event);
     const held = drag.current;
+    if (fingers.current.placeOf(event.pointerId)) {
+      const pinch = fingers.current.move(event.pointerId, { x, y });
+      if (pinch) {
+        pinchTime(pinch, width);
+      }
+    }
     if (!held) {
       setHint(describe(lane, time, x, width));
       return;
@@ -77,6 +103,10 @@ export function Lanes() {
   const onPointerUp = (event: PointerEvent) => {
     const held = drag.current;
     drag.current = null;
+    fingers.current.lift(event.pointerId);
+    if (event.type === "pointercancel") {
+      return;
+    }
     if (held?.kind === "new") {
       const { lane, time, x } = placeOf(event);
       const thread = wholeTimeline.peek()?.threads[lane] ?? currentThread.peek();
@@ -97,11 +127,11 @@ export function Lanes() {
         data-timeline-canvas
         tabIndex={0}
         role="img"
-        aria-label={`Lanes of ${n} ${n === 1 ? "thread" : "threads"} over time; the tables behind have the same. Arrows move in time, plus and minus zoom.`}
+        aria-label={`Lanes of ${n} ${n === 1 ? "thread" : "threads"} over time; the tables behind have the same. Arrows move in time and from thread to thread, plus and minus zoom.`}
         onPointerDown={onPointerDown}
         onPointerMove={onPointerMove}
         onPointerUp={onPointerUp}
-        onPointerCancel={() => (drag.current = null)}
+        onPointerCancel={onPointerUp}
         onKeyDown={onKeyDown}
       />
       <div class="lanes-space" style={{ height: `${Math.max(content - BOX_HEIGHT, 0)}px` }} />
@@ -112,6 +142,15 @@ export function Lanes() {
       )}
     </div>
   );
+}
+
+/** Two fingers: time goes with their middle, and is zoomed as their distance grows. */
+function pinchTime({ x, dx, factor }: Pinch, width: number): void {
+  const [from, to] = span.peek();
+  const by = (dx / (width - GUTTER)) * (to - from);
+  const moved: [number, number] = [from - by, to - by];
+  const center = timeAtX({ span: moved, width }, Math.max(x, GUTTER));
+  showSpan(zoomSpan(moved, center, factor, wholeSpan.peek()));
 }
 
 /** What is under the pointer, in words. */
@@ -136,13 +175,27 @@ function describe(lane: number, time: number, x: number, width: number): { x: nu
       words.push(`${formatInteger(Math.round(thread.density[bin]))} ${timeline.unit}s`);
     }
     if (gap) {
-      words.push("order not recorded");
+      words.push(gap.reason === GAP_LOST ? "lost: order not recorded" : "order not recorded");
     }
     if (calls > 0) {
       words.push(`${calls} system calls or signals`);
     }
   }
   return { x: Math.min(x + 10, width - 260), words: words.join(" · ") };
+}
+
+/** The cursor to the next thread above or below that has an order, at the same time. */
+function goToLane(by: 1 | -1): void {
+  const at = cursor.peek();
+  const threads = wholeTimeline.peek()?.threads ?? [];
+  const time = at && timeOf(at.thread, at.position);
+  let lane = threads.findIndex((thread) => thread.tid === at?.thread) + by;
+  while (threads[lane] && !(threads[lane].isOrdered && threads[lane].length > 0)) {
+    lane += by;
+  }
+  if (threads[lane] && time != null) {
+    goToTime(threads[lane].tid, time);
+  }
 }
 
 function onKeyDown(event: KeyboardEvent): void {
@@ -153,6 +206,7 @@ function onKeyDown(event: KeyboardEvent): void {
     ArrowRight: () => showSpan([from + width / 8, to + width / 8]),
     "+": () => showSpan(zoomSpan([from, to], (from + to) / 2, 1.5, wholeSpan.peek())),
     "-": () => showSpan(zoomSpan([from, to], (from + to) / 2, 1 / 1.5, wholeSpan.peek())),
+    ...(cursor.peek() && { ArrowUp: () => goToLane(-1), ArrowDown: () => goToLane(1) }),
   };
   const move = moves[event.key];
   if (move) {
@@ -218,11 +272,23 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
     settings.value;
     schedule();
   });
+  const stopFollowing = effect(() => {
+    // A cursor that was put on another thread has its lane in sight.
+    const timeline = wholeTimeline.value;
+    const lane = timeline?.threads.findIndex((thread) => thread.tid === cursorThread.value) ?? -1;
+    if (timeline && lane >= 0) {
+      const height = laneHeight(timeline.threads.length, BOX_HEIGHT);
+      const [top, room] = [lane * height, BOX_HEIGHT - AXIS_HEIGHT];
+      box.scrollTop = Math.min(Math.max(box.scrollTop, top + height - room), top);
+    }
+  });
   const onWheel = (event: WheelEvent) => {
+    event.preventDefault();
     if (event.shiftKey) {
+      // Browsers take it for sideways.
+      box.scrollTop += event.deltaY || event.deltaX;
       return;
     }
-    event.preventDefault();
     const view = { span: span.peek(), width };
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
       const by = (event.deltaX / (width - GUTTER)) * (view.span[1] - view.span[0]);
@@ -236,6 +302,7 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
   box.addEventListener("scroll", schedule);
   return () => {
     stop();
+    stopFollowing();
     observer.disconnect();
     canvas.removeEventListener("wheel", onWheel);
     box.removeEventListener("scroll", schedule);

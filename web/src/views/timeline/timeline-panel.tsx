@@ -102,7 +102,7 @@ function Legend() {
             Show all of time
           </button>
         ) : (
-          "wheel: zoom · drag: range · click: cursor"
+          "wheel: zoom, with shift: other threads · drag: range · click: cursor"
         )}
       </li>
     </ul>

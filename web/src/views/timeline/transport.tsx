@@ -173,7 +173,11 @@ function Place({ unit, length, tid }: { unit: string; length: number; tid: numbe
         <span class="gap-words" data-gap={gap.reason}>
           {" "}
           · order not recorded for {formatDuration(gap.to - gap.from)}
-          {gap.executions > 0 && <>, {formatInteger(gap.executions)} executions counted</>}
+          {gap.executions > 0 && (
+            <>
+              , {formatInteger(gap.executions)} executions {gap.reason === "lost" ? "lost" : "counted"}
+            </>
+          )}
         </span>
       )}
     </span>

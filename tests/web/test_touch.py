@@ -1,0 +1,93 @@
+"""Fingers: one turns or moves what is seen, two move and enlarge it, a tap selects."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.web.conftest import OpenViewer
+from tests.web.graph_page import GraphPage
+from tests.web.touch import Fingers
+from tests.web.viewer import Viewer
+
+FLOW = "canvas[data-flow-canvas]"
+LANES = "canvas[data-timeline-canvas]"
+
+
+def _camera(viewer: Viewer) -> list[float]:
+    """Yaw, pitch, distance and target, once the address has another one than before."""
+    return [float(number) for number in viewer.state()["camera"].split(",")]
+
+
+def _wait_for_other_camera(viewer: Viewer, before: str) -> list[float]:
+    viewer.page.wait_for_function(
+        "(before) => location.hash.includes('camera=') && !location.hash.includes(before)", arg=before
+    )
+    return _camera(viewer)
+
+
+def test_fingers_turn_enlarge_and_select_in_the_graph(open_viewer: OpenViewer) -> None:
+    viewer = open_viewer(has_touch=True)
+    viewer.open("shapes-counts", select="b9", layout="circle")
+    graph = GraphPage(viewer)
+    graph.wait_for_layout()
+    place = graph.place_of_selected()
+    # Another block of the same function: the picture stays as it is.
+    viewer.go("shapes-counts", select="b12", layout="circle")
+    viewer.page.wait_for_function("() => document.querySelector('[data-selected-place]').dataset.node === '12'")
+    fingers = Fingers(viewer, graph.canvas)
+    fingers.tap(place)
+    viewer.wait_for_state(select="b9")
+    fingers.move(((400, 500), (500, 530)))
+    turned = _wait_for_other_camera(viewer, "camera=none")
+    fingers.move(((400, 400), (300, 400)), ((500, 400), (600, 400)))
+    nearer = _wait_for_other_camera(viewer, viewer.state()["camera"])
+    assert nearer[:2] == turned[:2]
+    assert nearer[2] == pytest.approx(turned[2] / 3, rel=1e-4)
+    fingers.move(((400, 400), (440, 430)), ((500, 400), (540, 430)))
+    moved = _wait_for_other_camera(viewer, viewer.state()["camera"])
+    assert moved[:3] == pytest.approx(nearer[:3], rel=1e-4)
+    assert moved[3:] != nearer[3:]
+    assert viewer.state()["select"] == "b9"
+
+
+def test_fingers_move_and_enlarge_a_function(open_viewer: OpenViewer) -> None:
+    viewer = open_viewer(has_touch=True)
+    page = viewer.open("shapes-counts", select="b9", view="function")
+    canvas = page.locator(FLOW)
+    page.wait_for_function(f"() => document.querySelector('{FLOW}')?.dataset.scale > 0")
+    fingers = Fingers(viewer, canvas)
+    before = _seen(viewer)
+    fingers.move(((300, 300), (340, 280)))
+    expect(canvas).not_to_have_attribute("data-x", str(before[0]))
+    moved = _seen(viewer)
+    assert moved == pytest.approx([before[0] - 40 / before[2], before[1] + 20 / before[2], before[2]])
+    # The middle of both goes 15 to the right; what is at it stays there, and is half as large again.
+    fingers.move(((300, 300), (290, 300)), ((400, 300), (440, 300)))
+    expect(canvas).not_to_have_attribute("data-scale", str(before[2]))
+    enlarged = _seen(viewer)
+    assert enlarged[2] == pytest.approx(1.5 * moved[2])
+    at = (350 / moved[2] + moved[0], 300 / moved[2] + moved[1])
+    assert enlarged[:2] == pytest.approx([at[0] - 365 / enlarged[2], at[1] - 300 / enlarged[2]], abs=20)
+    assert viewer.state()["select"] == "b9"
+
+
+def _seen(viewer: Viewer) -> list[float]:
+    data = viewer.dataset(FLOW)
+    return [float(data[name]) for name in ("x", "y", "scale")]
+
+
+def test_fingers_zoom_and_choose_in_the_lanes(open_viewer: OpenViewer) -> None:
+    viewer = open_viewer(has_touch=True)
+    page = viewer.open("shapes-full", view="processes")
+    fingers = Fingers(viewer, page.locator(LANES))
+    fingers.tap((600, 40))
+    page.wait_for_url("**&at=*")
+    at = viewer.state()["at"]
+    fingers.move(((500, 60), (400, 60)), ((600, 60), (700, 60)))
+    expect(page.get_by_role("button", name="Show all of time")).to_be_visible()
+    viewer.wait_for_quiet()
+    assert (viewer.state()["at"], "range" in viewer.state()) == (at, False)
+    fingers.move(((500, 60), (650, 60)))
+    page.wait_for_url("**range=*")
+    assert viewer.state()["at"] == at
