@@ -32,7 +32,8 @@ class GraphPage:
         )
 
     def wait_for_whole(self) -> None:
-        """Until all edges are drawn, too."""
+        """Until all edges are drawn, too, and the panels around it have what they ask for, and so their heights."""
+        self.viewer.wait_for_quiet()
         self.wait_for_layout()
         self.viewer.wait_for_data(CANVAS, "quality", ("whole",), 60.0)
 
