@@ -137,7 +137,7 @@ export class GraphRenderer {
     const [width, height] = [gl.drawingBufferWidth, gl.drawingBufferHeight];
     if (this.edges.count === 0) {
       // Of a picture that was emptied, and in which nothing was drawn since, some drivers copy black.
-      this.clear(look);
+      this.clear();
     } else {
       gl.bindFramebuffer(gl.READ_FRAMEBUFFER, this.edgeTarget);
       gl.bindFramebuffer(gl.DRAW_FRAMEBUFFER, null);
