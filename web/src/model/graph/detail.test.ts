@@ -105,5 +105,9 @@ describe("picking", () => {
     expect(pickNode(Uint32Array.from([0, 1, 2]), positions, size, eye, FRAME, 400, 300)).toBe(1);
     expect(pickNode(Uint32Array.from([0, 2]), positions, size, eye, FRAME, 400, 300)).toBe(0);
     expect(pickNode(Uint32Array.from([0, 1, 2]), positions, size, eye, FRAME, 400, 100)).toBe(-1);
+    // What is drawn over all others is what is under the pointer, however far behind it is.
+    for (const inFront of [[0], [0, 2]]) {
+      expect(pickNode(Uint32Array.from([0, 1, 2]), positions, size, eye, FRAME, 400, 300, new Set(inFront))).toBe(0);
+    }
   });
 });

@@ -11,14 +11,16 @@ export interface NodeSize {
 /** How far beside a node a click still means it, in pixels. */
 const SLACK_PX = 4;
 
+const NONE: ReadonlySet<number> = new Set();
+
 /** The diameter in pixels of a node of this size at a depth. */
 export function nodePixels(size: NodeSize, pixels: number, depth: number): number {
   return Math.min(Math.max((size.world * pixels) / depth, size.least), size.most);
 }
 
 /**
- * The node at a pixel, -1 for none: of those that cover it the nearest to the eye; else the one whose rim is nearest, within
- * a few pixels.
+ * The node at a pixel, -1 for none: of those that cover it the nearest to the eye, those `inFront` before all others, as they
+ * are drawn; else the one whose rim is nearest, within a few pixels.
  */
 export function pickNode(
   nodes: Uint32Array,
@@ -28,11 +30,12 @@ export function pickNode(
   frame: Frame,
   x: number,
   y: number,
+  inFront: ReadonlySet<number> = NONE,
 ): number {
   const matrix = projectionMatrix(eye, frame, 1);
   const pixels = pixelsPerUnit(frame);
   const at = [0, 0, 0];
-  let [covering, coveringDepth] = [-1, Infinity];
+  let [covering, coveringDepth, coveringIsInFront] = [-1, Infinity, false];
   let [beside, besideGap] = [-1, SLACK_PX];
   for (const node of nodes) {
     projectPoint(matrix, frame, positions, node, at);
@@ -42,8 +45,9 @@ export function pickNode(
     }
     const gap = Math.hypot(at[0] - x, at[1] - y) - nodePixels(sizeOf(node), pixels, depth) / 2;
     if (gap <= 0) {
-      if (depth < coveringDepth) {
-        [covering, coveringDepth] = [node, depth];
+      const isInFront = inFront.has(node);
+      if (isInFront === coveringIsInFront ? depth < coveringDepth : isInFront) {
+        [covering, coveringDepth, coveringIsInFront] = [node, depth, isInFront];
       }
     } else if (gap < besideGap) {
       [beside, besideGap] = [node, gap];

@@ -230,8 +230,10 @@ export class GraphPicture {
 
   /** The node at a place of the canvas, in CSS pixels; -1 for none. */
   pick(x: number, y: number): number {
-    const { placed } = this;
-    return placed ? pickNode(this.nodes, placed.places.positions, this.sizeOf, this.eye, this.frame, x, y) : -1;
+    const { placed, nodes, eye, frame } = this;
+    // What the pointer is on already is in front as well, but would keep what lies within it from being reached.
+    const inFront = new Set([this.hottest, this.selectedNode]);
+    return placed ? pickNode(nodes, placed.places.positions, this.sizeOf, eye, frame, x, y, inFront) : -1;
   }
 
   /** x, y and depth of nodes, in CSS pixels. */
@@ -247,9 +249,7 @@ export class GraphPicture {
 
   /** The diameter of a node in CSS pixels at a depth. */
   diameter(node: number, depth: number): number {
-    const isFront = node === this.selectedNode || node === this.hoveredNode || node === this.hottest;
-    const found = nodePixels(this.sizeOf(node), pixelsPerUnit(this.frame), depth);
-    return isFront ? Math.max(found, LEAST_FRONT_PX) : found;
+    return nodePixels(this.sizeOf(node), pixelsPerUnit(this.frame), depth);
   }
 
   /** The share of the nodes inside the frame, 0 to 1. */
@@ -395,5 +395,9 @@ export class GraphPicture {
     return placed ? fittedEye(placed, hottest, frame, padding, this.corner()) : this.eye;
   }
 
-  private readonly sizeOf = (node: number): NodeSize => sizeOfNode(this.sizes, node);
+  private readonly sizeOf = (node: number): NodeSize => {
+    const size = sizeOfNode(this.sizes, node);
+    const isFront = node === this.selectedNode || node === this.hoveredNode || node === this.hottest;
+    return isFront ? { ...size, least: Math.max(size.least, LEAST_FRONT_PX) } : size;
+  };
 }
