@@ -10,10 +10,16 @@ from tests.web.conftest import OpenViewer
 from tests.web.viewer import Viewer
 
 STATES: list[dict[str, Any]] = [
-    {"trace": "small", "view": "function", "select": "f3"},
+    {"trace": "shapes-counts", "view": "function", "select": "f3"},
     {"trace": "gzip", "view": "listing", "select": "b40", "hide_stubs": "1"},
     {"trace": "small", "layout": "circle", "dimensions": "2", "mode": "structure", "threads": "1001,1002"},
-    {"trace": "small", "layout": "force", "mode": "conditionals", "select": "b77", "camera": "0.5,-0.25,12,1,2,3"},
+    {
+        "trace": "shapes-counts",
+        "layout": "force",
+        "mode": "conditionals",
+        "select": "b77",
+        "camera": "0.5,-0.25,12,1,2,3",
+    },
     {"trace": "shapes-full", "view": "processes", "filter": "a+b &c=d", "fold_loops": "1"},
     {"trace": "shapes-full", "range": "1000-900000", "mode": "recency"},
 ]
