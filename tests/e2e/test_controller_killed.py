@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from clew.address import Pid
 from clew.process import ptrace
+from clew.process.injection_plan import layout_for_limits
 from clew.process.maps import read_maps
 from clew.process.refuge import refuge
 from clew.process.shared_memory import SharedLayout
@@ -24,6 +27,7 @@ from tests.e2e.attaching import start, wait_for
 from tests.programs.build import SOURCES
 
 LIMIT_SECONDS = 60.0
+LIMIT_BYTES = 16 << 30
 KILLS = int(os.environ.get("CLEW_KILLS", "8"))
 KILLS_EACH_TIME = 2
 COMMANDS = "i=0; while [ $i -lt 30 ]; do i=$((i+1)); seq 1 200 | sort -rn | head -1 > /dev/null; done; echo all; exit 7"
@@ -88,15 +92,27 @@ def test_a_shell_goes_on(tmp_path: Path, seed: int) -> None:
         assert recorder.communicate(timeout=LIMIT_SECONDS) == (b"all\n", b"")
 
 
+@contextmanager
+def few_slots() -> Iterator[int]:
+    """A limit of the address space for programs that are begun meanwhile; and how many slots for threads it leaves."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, limits[1]))
+    try:
+        yield layout_for_limits(SharedLayout())[0].max_threads
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
 def test_a_program_that_makes_threads(tmp_path: Path) -> None:
     """It gets more of them than there are slots, none of which is given back any more, and never waits for long."""
     program = tmp_path / "thread_after_thread"
     source = SOURCES / "load" / "thread_after_thread.c"
     subprocess.run(["gcc", "-O1", "-pthread", "-o", program, source], check=True)
-    command = runs.clew_command("record", "-o", tmp_path / "t", "--", program, str(SharedLayout().max_threads + 200))
-    with subprocess.Popen(
-        [os.fspath(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=runs.environment()
-    ) as recorder:
+    with few_slots() as n_slots:
+        command = runs.clew_command("record", "-o", tmp_path / "t", "--", program, str(n_slots + 200))
+        words = [os.fspath(word) for word in command]
+        started = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=runs.environment())
+    with started as recorder:
         assert recorder.stdout is not None
         assert recorder.stdout.readline() == b"ready\n"
         recorder.kill()
