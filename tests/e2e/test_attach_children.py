@@ -36,7 +36,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("mode", ["counts", "coverage"])
+@pytest.mark.parametrize("mode", ["counts", pytest.param("coverage", marks=pytest.mark.stress)])
 def test_a_shell_that_runs_commands(tmp_path: Path, mode: str) -> None:
     with start("bash", "-c", SHELL_LOOP) as target:
         before = target.look()

@@ -29,7 +29,7 @@ from tests.programs.build import SOURCES
 LIMIT_SECONDS = 60.0
 LIMIT_BYTES = 16 << 30
 KILLS = int(os.environ.get("CLEW_KILLS", "8"))
-KILLS_EACH_TIME = 2
+KILLS_EACH_TIME = 1
 COMMANDS = "i=0; while [ $i -lt 30 ]; do i=$((i+1)); seq 1 200 | sort -rn | head -1 > /dev/null; done; echo all; exit 7"
 
 

@@ -21,7 +21,7 @@ from clew.process.leftover import take_out_leftover
 from clew.process.stopped_process import StoppedProcess
 from tests.e2e.attaching import Target, attach_here, has_shared_memory, start
 
-STEP = int(os.environ.get("CLEW_STEP", "32"))
+STEP = int(os.environ.get("CLEW_STEP", "64"))
 RECORDED_SECONDS = 0.02
 
 

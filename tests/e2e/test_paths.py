@@ -204,7 +204,7 @@ def test_attach_and_leave(programs_to_attach: Path, tmp_path: Path, name: str) -
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("name", ["fork_threads", "exec_chain"])
+@pytest.mark.parametrize("name", ["fork_threads", pytest.param("exec_chain", marks=pytest.mark.stress)])
 def test_each_process_has_its_paths(name: str, tmp_path: Path) -> None:
     runs.record([find(name).path], tmp_path / "t", "--mode", "full")
     recorded = runs.read(tmp_path / "t")

@@ -62,7 +62,16 @@ def instructions(trace: Trace) -> Counter[Owner]:
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("name", ["threads_mutex", "thread_churn", "fork_threads", "exec_chain", "large_code"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "threads_mutex",
+        "thread_churn",
+        "exec_chain",
+        pytest.param("fork_threads", marks=pytest.mark.stress),
+        pytest.param("large_code", marks=pytest.mark.stress),
+    ],
+)
 def test_tags_account_for_all_instructions(name: str, tmp_path: Path) -> None:
     trace = record(name, tmp_path / "trace.clew")
     assert instructions_by_tags(trace) == +instructions(trace)

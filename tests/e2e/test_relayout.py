@@ -17,7 +17,8 @@ NEVER = "00000"
 ALWAYS = "00001"
 OFTEN = "00040"
 TIMED = "01024"
-PROGRAMS = ("calls", "virtual_calls", "tail_calls", "coroutines", "versions_of_callee")
+EACH_TIME = ("calls", "virtual_calls", "versions_of_callee")
+PROGRAMS = (*EACH_TIME, "tail_calls", "coroutines")
 
 
 def record_with(relayout: str, program: str, trace: Path) -> int:
@@ -49,7 +50,9 @@ def counts_of(trace: Path) -> dict[Any, int]:
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "program", [pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.stress) for name in PROGRAMS]
+)
 def test_counts_stay_the_same(program: str, tmp_path: Path) -> None:
     assert record_with(NEVER, program, tmp_path / "never.clew") == 0
     expected = counts_of(tmp_path / "never.clew")

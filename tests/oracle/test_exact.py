@@ -42,10 +42,6 @@ def check_program(program: Program, folder: Path, find: Comparison = find_differ
     check([program.path], folder, find)
 
 
-LINKED_EACH_TIME = ("library_load",)
-"""Programs that are about the dynamic linker. It runs in front of others as well, /bin/true for example."""
-
-
 def is_seldom(program: Program) -> bool:
     """Other builds of a source that is compared each time, and all but one of the ends by a signal."""
     source = program.name.split(".")[0]
@@ -57,9 +53,10 @@ def is_seldom(program: Program) -> bool:
 
 def cases(program: Program, *, is_stress: bool = False) -> Iterator[ParameterSet]:
     """What a dynamic linker does is 100,000 instructions of each program: stress, and each time a build without one."""
-    is_each_time = program.is_static or program.name in LINKED_EACH_TIME
-    yield pytest.param(program, id=program.name, marks=pytest.mark.stress if is_stress or not is_each_time else ())
-    if not is_stress and not is_each_time:
+    yield pytest.param(
+        program, id=program.name, marks=() if program.is_static and not is_stress else pytest.mark.stress
+    )
+    if not is_stress and not program.is_static:
         alone = program.linked_statically()
         yield pytest.param(alone, id=alone.name)
 

@@ -1,7 +1,7 @@
 /* what: dlopen and dlclose of a library, four times; its constructor and destructor, calls into it and callbacks out of it
  * build: -O1 -rdynamic
  * with: library_load_library.c
- * traits: oracle
+ * traits: oracle-long
  */
 #include <dlfcn.h>
 #include <stdio.h>
