@@ -265,7 +265,7 @@ function rankFunctions(graph: DrawnGraph, counts: DrawnCounts): LabelledFunction
     const name = nameOfDrawn(graph, drawn);
     // What the threads that are looked at did not execute has nothing to say.
     if (heat[drawn] > 0) {
-      found.push({ drawn, name, executions: heat[drawn], hottestBlock });
+      found.push({ drawn, name, entries: counts.entries[drawn], executions: heat[drawn], hottestBlock });
     }
   }
   return found.sort((a, b) => b.executions - a.executions || a.drawn - b.drawn);

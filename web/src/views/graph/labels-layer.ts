@@ -24,6 +24,9 @@ const MOST_WISHES = 240;
 export interface LabelledFunction {
   drawn: number;
   name: string;
+  /** How often it was entered: the number that it has wherever it is told of. */
+  entries: number;
+  /** How often its hottest block was executed. */
   executions: number;
   hottestBlock: number;
 }
@@ -103,7 +106,8 @@ export class LabelsLayer {
         further: end ? CAPTION_REACH : 0,
       });
     };
-    const told = (one: LabelledFunction) => `${shorten(one.name)} ×${formatShort(one.executions)}`;
+    const told = (one: LabelledFunction) =>
+      one.entries > 0 ? `${shorten(one.name)} ×${formatShort(one.entries)}` : shorten(one.name);
     const marked = new Set<number>();
     for (const node of rings) {
       const of = byDrawn.get(functionOf(node));
