@@ -19,18 +19,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.recorded import record_workload
 from bench.run import split
-from bench.tools import make_recorder
+from bench.tables import format_cells
 from bench.workloads import Workload, load_workloads, make_static_loops
 from clew.analysis.compact import compact_trace
 from clew.analysis.thread_path import ThreadPath
 from clew.analysis.trace import Trace
 
-_LIMIT_SECONDS = 600.0
 _SEED = 1
 _SOME_BLOCKS = 10_000
 _COLUMNS = (
@@ -83,14 +83,6 @@ def find_workloads(names: list[str]) -> list[Workload]:
     return [*([static] if is_wanted else []), *load_workloads(["long"], names)]
 
 
-def record(workload: Workload, folder: Path) -> Path:
-    """The trace of a workload, made in an empty folder. Raises subprocess.SubprocessError."""
-    tool = make_recorder("full")
-    command = tool.wrap(workload.command, folder)
-    subprocess.run(command, env=tool.environment, stdout=subprocess.DEVNULL, check=True, timeout=_LIMIT_SECONDS)
-    return folder / "trace.clew"
-
-
 def open_longest(trace: Trace) -> ThreadPath:
     """The path, opened anew, of the thread that executed the most."""
     row = max(trace.paths.to_pylist(), key=lambda row: int(row["instructions"]))
@@ -136,7 +128,7 @@ def _time(seek: Callable[..., object], *place: int) -> float:
 
 def measure(workload: Workload, folder: Path, n_seeks: int, *, is_compacted: bool) -> tuple[list[str], bool]:
     """Cells of the table, and whether nothing was lost."""
-    directory = record(workload, folder)
+    directory = record_workload(workload, "full", folder)
     trace = Trace(directory)
     aims = choose_aims(trace, n_seeks)
     lost = sum(trace.manifest.losses.values())
@@ -155,8 +147,8 @@ def measure(workload: Workload, folder: Path, n_seeks: int, *, is_compacted: boo
 def iter_lines(arguments: argparse.Namespace, failed: list[str]) -> Iterator[str]:
     """The lines of the table; programs that something is wrong with go to `failed`."""
     n_columns = 6 if arguments.no_compact else len(_COLUMNS)
-    yield _format(_COLUMNS[:n_columns])
-    yield _format(["---"] * n_columns)
+    yield format_cells(_COLUMNS[:n_columns])
+    yield format_cells(["---"] * n_columns)
     for workload in find_workloads(split(arguments.only)):
         with tempfile.TemporaryDirectory(prefix="clew-bench-", dir=arguments.folder) as name:
             try:
@@ -165,11 +157,7 @@ def iter_lines(arguments: argparse.Namespace, failed: list[str]) -> Iterator[str
                 cells, is_whole = [workload.name, str(error)], False
         if not is_whole:
             failed.append(workload.name)
-        yield _format([*cells, *[""] * (n_columns - len(cells))])
-
-
-def _format(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        yield format_cells([*cells, *[""] * (n_columns - len(cells))])
 
 
 def main() -> int:

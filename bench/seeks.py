@@ -28,14 +28,14 @@ from typing import Any
 
 import numpy as np
 
+from bench.recorded import record_workload
 from bench.run import split
-from bench.tools import make_recorder
+from bench.tables import format_cells
 from bench.viewer import Viewer
 from bench.workloads import Workload, load_workloads
 from clew.analysis.trace import Trace
 from clew.store.columns import Array, to_numpy, to_words
 
-_LIMIT_SECONDS = 600.0
 _SEED = 1
 _PROGRAMS = "gzip:short,sqlite3:short,py_tasks:short,gzip:long"
 _COMPARED = 8
@@ -96,14 +96,6 @@ def find_workloads(names: list[str]) -> list[Workload]:
         program, _, size = name.partition(":")
         found += load_workloads([size or "short"], [program])
     return found
-
-
-def record(workload: Workload, mode: str, folder: Path) -> Path:
-    """The trace of a workload, made in an empty folder. Raises subprocess.SubprocessError."""
-    tool = make_recorder(mode)
-    command = tool.wrap(workload.command, folder)
-    subprocess.run(command, env=tool.environment, stdout=subprocess.DEVNULL, check=True, timeout=_LIMIT_SECONDS)
-    return folder / "trace.clew"
 
 
 def open_as_page(viewer: Viewer, times: Times) -> tuple[Thread, Array]:
@@ -208,8 +200,8 @@ def measure(directory: Path, n_servers: int, n_seeks: int) -> tuple[int, Times, 
 
 def iter_lines(arguments: argparse.Namespace, failed: list[str]) -> Iterator[str]:
     """The lines of the table; programs that something is wrong with go to `failed`."""
-    yield _format(_COLUMNS)
-    yield _format(["---"] * len(_COLUMNS))
+    yield format_cells(_COLUMNS)
+    yield format_cells(["---"] * len(_COLUMNS))
     for name, mode, make in _iter_traces(arguments):
         with tempfile.TemporaryDirectory(prefix="clew-bench-", dir=arguments.folder) as folder:
             try:
@@ -221,7 +213,7 @@ def iter_lines(arguments: argparse.Namespace, failed: list[str]) -> Iterator[str
         if n_wrong:
             failed.append(f"{name} {mode}: {n_wrong} places were not shown as they are")
         for cells in times.rows():
-            yield _format([name, mode, f"{length:,}", *cells])
+            yield format_cells([name, mode, f"{length:,}", *cells])
 
 
 def _iter_traces(arguments: argparse.Namespace) -> Iterator[tuple[str, str, Callable[[Path], Path]]]:
@@ -231,11 +223,7 @@ def _iter_traces(arguments: argparse.Namespace) -> Iterator[tuple[str, str, Call
         return
     for workload in find_workloads(split(arguments.only)):
         for mode in split(arguments.modes):
-            yield workload.key, mode, lambda folder, w=workload, m=mode: record(w, m, folder)  # type: ignore[misc]
-
-
-def _format(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+            yield workload.key, mode, lambda folder, w=workload, m=mode: record_workload(w, m, folder)  # type: ignore[misc]
 
 
 def main() -> int:

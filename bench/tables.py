@@ -116,3 +116,8 @@ def _format_share(share: float) -> str:
 
 def _format_speed(ns_per_instruction: float) -> str:
     return f"{1000 / ns_per_instruction:.2f}" if ns_per_instruction > 0 else "-"
+
+
+def format_cells(cells: Sequence[str]) -> str:
+    """A row of a table."""
+    return f"| {' | '.join(cells)} |"

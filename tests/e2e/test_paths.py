@@ -129,6 +129,13 @@ def test_programs_of_one_process_have_paths_of_their_own(tmp_path: Path) -> None
         trace.path(process_id=1000)
 
 
+def recover_without(process: subprocess.Popen[bytes], trace: Path) -> None:
+    """What a clew that was killed wrote is made whole, while its target goes on."""
+    process.wait()
+    recovered = runs.run(runs.clew_command("recover", trace))
+    assert recovered.status == 0, recovered
+
+
 @pytest.mark.parametrize("victim", ["clew", pytest.param("group", marks=pytest.mark.stress)])
 def test_what_a_killed_controller_wrote(tmp_path: Path, victim: str) -> None:
     trace_path = tmp_path / "t"
@@ -141,9 +148,7 @@ def test_what_a_killed_controller_wrote(tmp_path: Path, victim: str) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-        process.wait()
-        recovered = runs.run(runs.clew_command("recover", trace_path))
-        assert recovered.status == 0, recovered
+        recover_without(process, trace_path)
         stop.touch()
     trace = prove(trace_path)
     assert trace.path().blocks(0, 10_000).size == 10_000
@@ -155,9 +160,7 @@ def test_a_controller_killed_before_it_kept_counters(tmp_path: Path) -> None:
     with spinning(tmp_path) as (process, stop):
         wait_for(lambda: path_bytes(trace_path) > 0)
         process.kill()
-        process.wait()
-        recovered = runs.run(runs.clew_command("recover", trace_path))
-        assert recovered.status == 0, recovered
+        recover_without(process, trace_path)
         stop.touch()
     # On a slow day it had kept some.
     trace = prove(trace_path)

@@ -20,7 +20,7 @@ __all__ = ["generated_files", "main"]
 
 ORIGIN = "Generated from protocol/schema.toml by `make generate`; do not edit."
 WIDTH = 120
-PAGE_ENUMS = ("ExitKind", "EdgeKind", "Mode")
+PAGE_ENUMS = ("ExitKind", "EdgeKind")
 HASH_BYTES_A_LINE = (WIDTH - 4) // 6
 
 

@@ -34,11 +34,3 @@ export const EDGE_KIND = {
   start: 12,
   partial: 13,
 } as const;
-
-// The recorder in use.
-export const MODE = {
-  coverage: 0,
-  counts: 1,
-  region: 2,
-  full: 3,
-} as const;

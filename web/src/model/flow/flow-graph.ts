@@ -1,8 +1,5 @@
 // What the layout of a function's control flow is given and what it gives. Pure data, so that a worker can make it.
 
-/** Kinds of edges as they are drawn: an index of EDGE_STYLES in views/function/edge-styles.ts. */
-export type EdgeStyle = 0 | 1 | 2 | 3 | 4;
-
 /** Boxes by index, with their sizes; edges between them by index. Lengths are in units of the picture, pixels at zoom 1. */
 export interface FlowInput {
   widths: Float64Array;

@@ -1,10 +1,11 @@
 // The view "Processes": the tree of processes and threads, with their lives on one axis of time and small pictures of
 // what they executed. Of any number of rows only those in sight are made.
 import { signal } from "@preact/signals";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { type ProcessOrder, type TreeRow, treeRows } from "../../model/process-tree.ts";
 import { process, processId, summary } from "../../model/session.ts";
 import { threads, update, viewState } from "../../model/view-state.ts";
+import { useScrollPlace } from "../shell/scroll-place.ts";
 import { ProcessRow } from "./process-row.tsx";
 
 const ROW_HEIGHT = 46;
@@ -32,21 +33,13 @@ const COLUMNS: [ProcessOrder | null, string, string][] = [
 export function ProcessesView() {
   const trace = summary.value!;
   const box = useRef<HTMLDivElement>(null);
-  const [scroll, setScroll] = useState({ top: 0, height: 600 });
+  const [scroll, setScroll] = useScrollPlace(box, 600);
   const options = { order: order.value, isDescending: isDescending.value, isFlat: isFlat.value, closed: closed.value };
   const rows = useMemo(
     () => treeRows(trace.processes, options),
     [trace, order.value, isDescending.value, isFlat.value, closed.value],
   );
   const at = rows.findIndex((row) => row.key === current.value);
-  useLayoutEffect(() => {
-    const element = box.current!;
-    const measure = () => setScroll({ top: element.scrollTop, height: element.clientHeight });
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    measure();
-    return () => observer.disconnect();
-  }, []);
   const moveTo = (row: number) => {
     const target = Math.min(Math.max(row, 0), rows.length - 1);
     if (target < 0) {

@@ -1,6 +1,7 @@
 // A list of any length of which only the rows in sight are made.
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { useScrollPlace } from "./scroll-place.ts";
 
 const MORE_ROWS = 8;
 
@@ -18,15 +19,7 @@ interface Properties {
 /** A listbox: arrows, Page, Home and End move the current row, Enter opens it. */
 export function VirtualList({ count, rowHeight, label, current, onMove, onOpen, row }: Properties) {
   const box = useRef<HTMLDivElement>(null);
-  const [scroll, setScroll] = useState({ top: 0, height: 400 });
-  useLayoutEffect(() => {
-    const element = box.current!;
-    const measure = () => setScroll({ top: element.scrollTop, height: element.clientHeight });
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    measure();
-    return () => observer.disconnect();
-  }, []);
+  const [scroll, setScroll] = useScrollPlace(box, 400);
   useLayoutEffect(() => {
     const element = box.current!;
     if (current < 0) {
