@@ -98,6 +98,7 @@ class ThreadGraph:
 
 
 def _count(counter: Counter[int], values: Array) -> None:
-    found, counts = np.unique(values, return_counts=True)
-    for value, count in zip(found.tolist(), counts.tolist(), strict=True):
+    counts = np.bincount(values)
+    found = np.flatnonzero(counts)
+    for value, count in zip(found.tolist(), counts[found].tolist(), strict=True):
         counter[value] += count

@@ -9,7 +9,6 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
-import clew
 from clew.export.este.routines import escape_line
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class EsteLog:
         """What was recorded, and what of it the files are to tell of."""
         if title:
             self.tell(f"configuration: {title}")
-        self.tell(f"clew {clew.__version__}, trace {trace.directory.name}, mode {trace.mode}")
+        self.tell(f"recorded by clew {trace.manifest.clew_version}, trace {trace.directory.name}, mode {trace.mode}")
         self.tell(f"process {process['pid']}, parent {process['parent_pid']}, executable {process['executable']}")
         self.tell(f"command: {json.dumps(process['command'], ensure_ascii=False)}")
         self.tell(f"started {_show_time(process['start_ns'])}, ended {_show_time(process['end_ns'])}")

@@ -93,7 +93,7 @@ class TraceRows:
         self._routines = routines
         self._file = file
         self._called: dict[int, int | None] = {}
-        self._texts: dict[int, dict[tuple[int, int], bytes]] = {}
+        self._texts: dict[int, _RowTexts] = {}
         self._is_inside: dict[int, bool] = {}
         self.graphs: dict[int, ThreadGraph] = {}
         self.n_rows = 0
@@ -158,13 +158,23 @@ class TraceRows:
 
     def _write(self, thread: EsteThread, idx: Array, routine: Array) -> None:
         self.n_rows += len(idx)
+        if thread.pin_tid not in self._texts:
+            self._texts[thread.pin_tid] = _RowTexts(thread)
+            self.graphs[thread.pin_tid] = ThreadGraph()
+        texts = self._texts[thread.pin_tid]
         keys = (idx + 1 << 32) | (routine + 1)
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        kept = self._texts.setdefault(thread.pin_tid, {})
-        texts = []
-        for pair in zip(idx[first].tolist(), routine[first].tolist(), strict=True):
-            if pair not in kept:
-                kept[pair] = f"{pair[0]},{thread.os_tid},{thread.pin_tid},{pair[1]}\n".encode()
-            texts.append(kept[pair])
-        self._file.write(b"".join([texts[at] for at in inverse.tolist()]))
-        self.graphs.setdefault(thread.pin_tid, ThreadGraph()).add(idx, routine)
+        self._file.write(b"".join([texts[key] for key in keys.tolist()]))
+        self.graphs[thread.pin_tid].add(idx, routine)
+
+
+class _RowTexts(dict[int, bytes]):
+    """The rows of a thread, by the numbers of the block and the routine in one key, each more by one."""
+
+    def __init__(self, thread: EsteThread) -> None:
+        super().__init__()
+        self._tids = f"{thread.os_tid},{thread.pin_tid}"
+
+    def __missing__(self, key: int) -> bytes:
+        block, routine = (key >> 32) - 1, (key & 0xFFFFFFFF) - 1
+        self[key] = text = f"{block},{self._tids},{routine}\n".encode()
+        return text
