@@ -162,19 +162,20 @@ class TraceRows:
             self._texts[thread.pin_tid] = _RowTexts(thread)
             self.graphs[thread.pin_tid] = ThreadGraph()
         texts = self._texts[thread.pin_tid]
-        keys = (idx + 1 << 32) | (routine + 1)
+        keys = (routine + 1 << 32) | (idx + 1)
         self._file.write(b"".join([texts[key] for key in keys.tolist()]))
         self.graphs[thread.pin_tid].add(idx, routine)
 
 
 class _RowTexts(dict[int, bytes]):
-    """The rows of a thread, by the numbers of the block and the routine in one key, each more by one."""
+    """The rows of a thread, by the numbers of routine and block in one key, each more by one. The low bits differ,
+    by which dictionaries go."""
 
     def __init__(self, thread: EsteThread) -> None:
         super().__init__()
         self._tids = f"{thread.os_tid},{thread.pin_tid}"
 
     def __missing__(self, key: int) -> bytes:
-        block, routine = (key >> 32) - 1, (key & 0xFFFFFFFF) - 1
+        routine, block = (key >> 32) - 1, (key & 0xFFFFFFFF) - 1
         self[key] = text = f"{block},{self._tids},{routine}\n".encode()
         return text
