@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.analysis.path_code import ProcessCode, read_process_rows
@@ -52,7 +53,8 @@ class EsteCode:
         self.is_direct: Array = np.isin(ending, _DIRECT)
         self.is_indirect: Array = np.isin(ending, _INDIRECT)
         self.target = self._resolve(table["target"][:n].astype(np.int64))
-        _, self.place = np.unique(self.pc, return_inverse=True)
+        places, self.place = np.unique(self.pc, return_inverse=True)
+        self._n_places = max(len(places), 1)
         columns = [
             "block_id",
             "size_bytes",
@@ -76,7 +78,7 @@ class EsteCode:
         # The last one is of blocks outside of all images.
         is_white = np.array([*(image.is_whitelisted for image in images), scope.has_dynamic], bool)
         self.is_white: Array = is_white[self.image]
-        self._calls, self._first_call = self._find_calls(trace, process_id)
+        self._calls, self._only_call = self._find_calls(trace, process_id)
 
     def _resolve(self, target: Array) -> Array:
         """Blocks of what are blocks or slots; NO_BLOCK for what is neither."""
@@ -86,30 +88,25 @@ class EsteCode:
         target[target >= n] = NO_BLOCK
         return target
 
-    def _find_calls(self, trace: Trace, process_id: int) -> tuple[Array, Array]:
-        """Pairs of a block that ends with an indirect branch and one that it led to, as keys (i64), rising; and by
-        block the only one that it ever led to, NO_BLOCK if there are several or none."""
+    def _find_calls(self, trace: Trace, process_id: int) -> tuple[Array, dict[int, int]]:
+        """Pairs of a place from which a call or jump was made and one that it led to, as keys (i64), rising; and by
+        place the only one that it ever led to. By place, as versions of code may be told apart otherwise in edges."""
         edges = read_process_rows(trace, "edges", ["source_block_id", "target_block_id", "kind"], process_id)
-        kind = edges["kind"].combine_chunks() if edges.num_rows else None
-        only = np.full(len(self.code), NO_BLOCK, np.int64)
-        if kind is None:
-            return np.zeros(0, np.int64), only
-        edges = edges.filter(pc.is_in(pc.cast(edges["kind"], "string"), value_set=_words(_CALLS)))
-        source, of_source = self.code.find_ids(to_numpy(pc.fill_null(edges["source_block_id"], -1)).astype(np.int64))
-        target, of_target = self.code.find_ids(to_numpy(edges["target_block_id"]).astype(np.int64))
-        source_of, target_of = (np.full(edges.num_rows, NO_BLOCK, np.int64) for _ in range(2))
-        source_of[of_source], target_of[of_target] = source, target
-        whole = (source_of >= 0) & (target_of >= 0)
-        pairs = np.unique(self.pair(source_of[whole], target_of[whole]))
-        sources, first, count = np.unique(pairs // len(self.code), return_index=True, return_counts=True)
+        edges = edges.filter(pc.is_in(pc.cast(edges["kind"], pa.string()), value_set=pa.array(_CALLS, pa.string())))
+        places = []
+        for name in ("source_block_id", "target_block_id"):
+            ids = to_numpy(pc.fill_null(edges[name], -1)).astype(np.int64)
+            found, inside = self.code.find_ids(ids)
+            place = np.full(len(ids), NO_BLOCK, np.int64)
+            place[inside] = self.place[found]
+            places.append(place)
+        source, target = places
+        whole = (source >= 0) & (target >= 0)
+        pairs = np.unique(source[whole] * self._n_places + target[whole])
+        sources, first, count = np.unique(pairs // self._n_places, return_index=True, return_counts=True)
         is_only = count == 1
-        only[sources[is_only]] = pairs[first[is_only]] % len(self.code)
-        return pairs, only
-
-    def pair(self, source: Array, target: Array) -> Array:
-        """A key (i64) for pairs of blocks; negative for targets that are none."""
-        found: Array = np.where(target >= 0, source * len(self.code) + target, NO_BLOCK)
-        return found
+        targets = pairs[first[is_only]] % self._n_places
+        return pairs, dict(zip(sources[is_only].tolist(), targets.tolist(), strict=True))
 
     def find_called(self, source: int, target: int) -> int | None:
         """What block `source` called or jumped to when `target` ran next (NO_BLOCK: nothing did); NO_BLOCK if that
@@ -118,12 +115,13 @@ class EsteCode:
             return int(self.target[source])
         if not self.is_indirect[source]:
             return NO_BLOCK
-        key = source * len(self.code) + target
-        at = int(np.searchsorted(self._calls, key))
-        if target >= 0 and at < len(self._calls) and self._calls[at] == key:
-            return target
-        only = int(self._first_call[source])
-        return None if only == NO_BLOCK else only
+        if target != NO_BLOCK:
+            key = int(self.place[source]) * self._n_places + int(self.place[target])
+            at = int(np.searchsorted(self._calls, key))
+            if at < len(self._calls) and self._calls[at] == key:
+                return target
+        only = self._only_call.get(int(self.place[source]))
+        return None if only is None else int(np.flatnonzero(self.place == only)[0])
 
     def block(self, index: int) -> EsteBlock:
         """A block as the files have it."""
@@ -166,9 +164,3 @@ class EsteCode:
                 name = rows["symbol"][int(self._row[chosen[at]])].as_py()
                 found.setdefault(number, {})[address] = name or ""
         return found
-
-
-def _words(words: tuple[str, ...]) -> object:
-    import pyarrow as pa
-
-    return pa.array(words, pa.string())

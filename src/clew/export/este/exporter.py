@@ -28,6 +28,9 @@ __all__ = ["EsteExporter"]
 PIECE_ROWS: Final = 1 << 17
 """Rows of the trace that are looked at together: many small processes are no reason to read them all for each."""
 
+MAX_CHANGED: Final = 100
+"""Addresses of code that changed that a log names."""
+
 
 class EsteExporter:
     """Writes the blocks of some images and their order, and the routines that they call elsewhere."""
@@ -136,10 +139,14 @@ class _ProcessExport:
             log.tell_of_thread(thread, 0 if graph is None else graph.n_executions)
             if order.n_unknown.get(thread.pin_tid):
                 log.warn_of_loss(thread, f"its last {order.n_unknown[thread.pin_tid]} executions of blocks")
-        for address in blocks.changed:
+        for address in blocks.changed[:MAX_CHANGED]:
             log.warn(f"other code ran at {address:#x} later; the block there has the bytes of what ran first")
+        if len(blocks.changed) > MAX_CHANGED:
+            log.warn(f"the same of {len(blocks.changed) - MAX_CHANGED} more addresses")
         if rows.n_ambiguous:
-            log.warn(f"{rows.n_ambiguous} calls were cut off by signals in front of routines that are not known")
+            log.warn(
+                f"{rows.n_ambiguous} calls: a signal came, or a fault, and it is not known which routine was meant"
+            )
         told = [thread for thread in threads if thread.pin_tid in rows.graphs]
         for thread in told:
             path = Path(f"{self._stem}_tid{thread.os_tid}_ptid{thread.pin_tid}.json")

@@ -30,8 +30,8 @@ _NO_SYMBOLS: Final = SymbolTable(_NONE, _NONE, _NONE, b"", _NONE, (_NONE, _NONE,
 
 @dataclass(frozen=True)
 class ImageFile:
-    """What a file tells: image offsets between which it may be executed, and its symbols; `loss` is why it tells
-    nothing, or empty."""
+    """What a file tells: image offsets between which it may be executed, and its symbols; `loss` is why it
+    tells nothing though there is one, or was."""
 
     executable: tuple[tuple[int, int], ...]
     symbols: SymbolTable
@@ -72,8 +72,8 @@ class ImageFiles:
         self.read = lru_cache(KEPT_FILES)(self._read)
 
     def _read(self, path: str, build_id: str | None) -> ImageFile:
-        if not path.startswith("/") or "\0" in path:
-            return ImageFile((), _NO_SYMBOLS, "has no file")
+        if not path.startswith("/") or path.startswith("/memfd:") or "\0" in path:
+            return ImageFile((), _NO_SYMBOLS)
         try:
             with open_elf(Path(path)) as elf:
                 if elf.build_id != build_id:

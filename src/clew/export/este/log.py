@@ -62,7 +62,7 @@ class EsteLog:
                 mark for mark, is_so in ((" [MAIN]", image.is_main), (" [WHITELISTED]", image.is_whitelisted)) if is_so
             )
             self.tell(f"image {image.idx}: {image.path}{marks} {image.base:#x}-{image.end:#x}")
-            if image.file.loss and not image.path.startswith("["):
+            if image.file.loss:
                 self.warn(f"{image.path} {image.file.loss}: where it is executable, and what did not run, is not known")
         if not any(image.is_whitelisted for image in images):
             self.tell("no image is on the whitelist")
