@@ -18,6 +18,7 @@ from clew.export.este.config import EsteScope
 from clew.export.este.exporter import EsteExporter
 from clew.protocol._generated import PathEventKind
 from tests.e2e import runs
+from tests.programs.build import build_one, find
 from tests.web.traces import find_trace
 
 CONFIG = """
@@ -216,6 +217,46 @@ def test_system_calls_lie_where_they_were_made() -> None:
         assert numbers
         # The first ones of a stretch: to look for one goes through all in front of it.
         assert all(path.find_event_place(*place).execution in marks for place in numbers[:40])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("code_faults", "coroutines", "no_address_runtime"),
+        *(pytest.param(name, marks=pytest.mark.stress) for name in ("callback_throw", "signal_races")),
+    ],
+)
+def test_calls_are_those_that_were_counted(name: str, tmp_path: Path) -> None:
+    """Of each routine outside as many as edges led to it from inside, though signals and faults come in between."""
+    program = find(name)
+    if program.missing:
+        pytest.skip(f"this machine has no {', '.join(program.missing)}")
+    build_one(program)
+    runs.record([program.path], tmp_path / "t.clew", "--mode", "full")
+    trace = Trace(tmp_path / "t.clew")
+    pid = export(trace, tmp_path / "out")
+    with (tmp_path / "out" / f"pid{pid}.rtn.csv").open(newline="") as file:
+        address = {int(row["idx"]): int(row["addr"]) for row in csv.DictReader(file)}
+    rows = read_rows(tmp_path / "out" / f"pid{pid}.trace.csv")
+    found = Counter(address[row[3]] for row in rows if row[3] >= 0)
+    main = next(row["image_id"] for row in trace.images.to_pylist() if row["path"] == str(program.path))
+    blocks = {row["block_id"]: (row["app_pc"], row["image_id"] == main) for row in trace.blocks.to_pylist()}
+    # A return to where no call returns is a jump among edges, and no call for all that.
+    returns = {row["block_id"] for row in trace.blocks.to_pylist() if row["exit_kind"] == "return"}
+    calls = {
+        row["edge_id"]: blocks[row["target_block_id"]][0]
+        for row in trace.edges.to_pylist()
+        if row["kind"] in ("call", "indirect_call", "jump", "indirect_jump")
+        and row["source_block_id"] not in returns
+        and blocks[row["source_block_id"]][1]
+        and not blocks[row["target_block_id"]][1]
+    }
+    expected: Counter[int] = Counter()
+    for row in trace.counts.to_pylist():
+        if row["edge_id"] in calls and row["executions"]:
+            expected[calls[row["edge_id"]]] += row["executions"]
+    assert found == expected
+    assert "[WARNING] " not in (tmp_path / "out" / f"pid{pid}.log").read_text()
 
 
 def read_block_rows(path: Path) -> list[tuple[int, ...]]:

@@ -75,9 +75,17 @@ class Export:
         self.blocks = BlockRows(code, self.block_file)
         self.rows = TraceRows(code, self.blocks, self.routines, self.trace_file)
 
-    def add(self, *blocks: int, behind: int = NO_BLOCK, tid: int = 7, n_lost: int = 0) -> None:
+    def add(
+        self,
+        *blocks: int,
+        behind: int = NO_BLOCK,
+        tid: int = 7,
+        n_lost: int = 0,
+        interrupted: dict[int, int] | None = None,
+    ) -> None:
         thread = EsteThread(tid - 7, tid, {}, {})
-        self.rows.add(Run(thread, np.array(blocks, np.int64), behind, n_lost > 0, n_lost))
+        find = (interrupted or {}).get
+        self.rows.add(Run(thread, np.array(blocks, np.int64), behind, n_lost > 0, n_lost, find))
 
     @property
     def table(self) -> list[list[int]]:
@@ -167,6 +175,11 @@ def test_a_signal_comes_between_a_call_and_its_routine(program: Rows, make_trace
     # END is a handler: the direct jump's routine is known; of the indirect call it is one of three.
     export.add(JUMP, END, CALL, END, CALL, F)
     assert [row[3] for row in export.table] == [0, -1, -1, -1, 0, -1]
+    assert export.rows.n_ambiguous == 1
+    # Where the path tells what was interrupted, it is that one.
+    export = Export(trace)
+    export.add(CALL, END, CALL, END, CALL, behind=END, interrupted={1: LIBRARY + 0x80, 3: 0x123, 5: LIBRARY + 0x40})
+    assert [row[3] for row in export.table] == [1, -1, -1, -1, 0]
     assert export.rows.n_ambiguous == 1
     program["edges"] = [edge for edge in program["edges"] if edge["target_block_id"] not in (G, MADE)]
     export = Export(make_trace(program, "u.clew", mode="full"))

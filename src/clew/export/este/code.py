@@ -123,6 +123,11 @@ class EsteCode:
         only = self._only_call.get(int(self.place[source]))
         return None if only is None else int(np.flatnonzero(self.place == only)[0])
 
+    def find_block(self, address: int) -> int:
+        """A block that begins at an address; NO_BLOCK if none does."""
+        at = int(np.searchsorted(self.pc, np.uint64(address)))
+        return at if at < len(self.pc) and int(self.pc[at]) == address else NO_BLOCK
+
     def block(self, index: int) -> EsteBlock:
         """A block as the files have it."""
         row = int(self._row[index])

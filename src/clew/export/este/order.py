@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import heapq
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from clew.analysis.thread_path import PathPiece, ThreadPath
 from clew.analysis.thread_times import read_path_times
 from clew.export.este.code import NO_BLOCK
+from clew.export.este.interruptions import Interruptions
 from clew.store.columns import Array
 
 if TYPE_CHECKING:
@@ -46,13 +48,16 @@ class EsteThread:
 @dataclass(frozen=True)
 class Run:
     """Blocks (i64) that a thread executed one after the other, and the one that it executed next, NO_BLOCK if that is
-    not known. `is_after_loss`: what it executed in front of these was not recorded; `n_lost` blocks, as was counted."""
+    not known. `is_after_loss`: what it executed in front of these was not recorded; `n_lost` blocks, as was counted.
+    `find_interrupted` tells which address would have come in front of one of them, by its number in `blocks`, or in
+    front of `next`, had no signal and no fault come; None for nothing."""
 
     thread: EsteThread
     blocks: Array
     next: int
     is_after_loss: bool
     n_lost: int
+    find_interrupted: Callable[[int], int | None]
 
 
 class _Reader:
@@ -63,6 +68,7 @@ class _Reader:
         self._trace, self._code, self._at_once = trace, code, at_once
         self._path: ThreadPath | None = None
         self._pieces: Iterator[PathPiece] = iter(())
+        self._interruptions = Interruptions()
         self._reached = 0
         self._buffer: tuple[int, Array, bool] | None = None
         """Number of the first one, blocks, and whether they are behind a loss."""
@@ -93,7 +99,11 @@ class _Reader:
             n = min(end - start, len(blocks))
             n_lost, self._reached = start - self._reached, start + n
             self._buffer = (start + n, blocks[n:], False) if n < len(blocks) else None
-            yield Run(self.thread, blocks[:n], self._peek(), is_after_loss or n_lost > 0, max(n_lost, 0))
+            find = partial(self._find_interrupted, start)
+            yield Run(self.thread, blocks[:n], self._peek(), is_after_loss or n_lost > 0, max(n_lost, 0), find)
+
+    def _find_interrupted(self, start: int, number: int) -> int | None:
+        return self._interruptions.find(self.open(), start + number)
 
     def _fill(self) -> bool:
         """Have something in the buffer, if there is anything left."""

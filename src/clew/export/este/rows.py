@@ -83,8 +83,8 @@ class BlockRows:
 class TraceRows:
     """The executions of a process: their rows go to `file`, and are counted in a graph for each thread, `graphs`.
 
-    `n_rows` are there. `n_ambiguous` calls were cut off by a signal in front of the routine, and it is not known which
-    one was meant.
+    `n_rows` are there. `n_ambiguous` calls were cut off by a signal or a fault in front of the routine, and it is not
+    known which one was meant.
     """
 
     def __init__(self, code: EsteCode, blocks: BlockRows, routines: Routines, file: IO[bytes]) -> None:
@@ -116,8 +116,7 @@ class TraceRows:
         inside = is_inside[kept]
         executed = run.blocks[kept[inside]]
         idx[inside] = self._blocks.number(executed)
-        behind = np.append(run.blocks[1:], run.next)[kept[inside]]
-        routine[inside] = self._find_routines(executed, behind)
+        routine[inside] = self._find_routines(run, kept[inside])
         self._write(run.thread, idx, routine)
 
     def break_off(self, thread: EsteThread) -> None:
@@ -128,8 +127,9 @@ class TraceRows:
         if thread.pin_tid in self.graphs:
             self.graphs[thread.pin_tid].break_off()
 
-    def _find_routines(self, blocks: Array, behind: Array) -> Array:
-        """The routines (i64) that blocks called, behind each of which another one ran."""
+    def _find_routines(self, run: Run, chosen: Array) -> Array:
+        """The routines (i64) that some blocks of a run, by their numbers in it, called."""
+        blocks, behind = run.blocks[chosen], np.append(run.blocks[1:], run.next)[chosen]
         found = np.full(len(blocks), NO_ROUTINE, np.int64)
         calls = np.flatnonzero(self._code.is_direct[blocks] | self._code.is_indirect[blocks])
         if not len(calls):
@@ -137,8 +137,9 @@ class TraceRows:
         # What came behind is asked for indirect branches only.
         following = np.where(self._code.is_indirect[blocks[calls]], behind[calls], NO_BLOCK)
         keys = blocks[calls] * (len(self._code.pc) + 1) + following + 1
-        known, first, inverse, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        known, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         routines = np.full(len(known), NO_ROUTINE, np.int64)
+        unclear: list[int] = []
         # Routines are numbered in the order of their first calls.
         for at in np.argsort(first).tolist():
             key = int(known[at])
@@ -146,11 +147,21 @@ class TraceRows:
                 self._called[key] = self._call(int(blocks[calls[first[at]]]), int(following[first[at]]))
             called = self._called[key]
             if called is None:
-                self.n_ambiguous += int(count[at])
+                unclear += np.flatnonzero(inverse == at).tolist()
             else:
                 routines[at] = called
-        found[calls] = routines[inverse]
+        of_calls = routines[inverse]
+        for at in sorted(unclear):
+            of_calls[at] = self._find_interrupted(run, int(chosen[calls[at]]))
+        found[calls] = of_calls
         return found
+
+    def _find_interrupted(self, run: Run, number: int) -> int:
+        """The routine that block `number` of a run called, behind which a signal or a fault came."""
+        address = run.find_interrupted(number + 1)
+        block = NO_BLOCK if address is None else self._code.find_block(address)
+        self.n_ambiguous += block == NO_BLOCK
+        return self._routines.find(block)
 
     def _call(self, block: int, following: int) -> int | None:
         called = self._code.find_called(block, following)
