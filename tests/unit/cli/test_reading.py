@@ -263,7 +263,7 @@ def test_export_leaves_a_file_that_is_there(
 def test_export_failures(capsys: Captured, trace: str, tmp_path: Path) -> None:
     status, _, err = run(capsys, "export", "--to", "paper", trace)
     assert status == 2
-    assert err == "clew: no such format: 'paper'; there is drcov\n"
+    assert err == "clew: no such format: 'paper'; there is drcov, este\n"
     status, _, err = run(capsys, "export", "--to", "drcov", "-o", str(tmp_path / "no" / "where"), trace)
     assert status == 1
     assert err.count("\n") == 1
