@@ -95,8 +95,12 @@ function processPath(trace: number, process: number): string {
 }
 
 export async function fetchFunctions(client: ApiClient, trace: number, process: number): Promise<Functions> {
-  const found = await client.arrays(`${processPath(trace, process)}/functions`);
+  return readFunctions(await client.arrays(`${processPath(trace, process)}/functions`));
+}
+
+export function readFunctions(found: Container): Functions {
   const meta = found.meta as {
+    process_id: number;
     n_blocks: number;
     n_edges: number;
     main_image: number;
@@ -105,7 +109,7 @@ export async function fetchFunctions(client: ApiClient, trace: number, process: 
   };
   const names = found.texts("name");
   return {
-    processId: process,
+    processId: meta.process_id,
     count: names.length,
     nBlocks: meta.n_blocks,
     nEdges: meta.n_edges,
@@ -146,7 +150,7 @@ export async function fetchBlocks(
   return readBlocks(found);
 }
 
-function readBlocks(found: Container): Blocks {
+export function readBlocks(found: Container): Blocks {
   const address = found.get("address", "u64");
   return {
     firstBlock: found.meta.first_block as number,
