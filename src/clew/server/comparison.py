@@ -76,7 +76,7 @@ class Comparison:
                 "is_ordered": diff.is_ordered,
                 "no_order": None
                 if diff.is_ordered
-                else f"A is of mode {modes[0]}, B of mode {modes[1]}: where they part is known only of two of mode full",
+                else f"A is of mode {modes[0]}, B of {modes[1]}: where they part is known only of two of mode full",
             }
 
     def describe_function(self, function: int) -> Row:

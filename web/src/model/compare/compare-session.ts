@@ -19,7 +19,7 @@ export const summaryB = signal<TraceSummary | null>(null);
 /** The process of B; -1 until it is known. */
 export const processB = computed(() => {
   const [of, a] = [summaryB.value, process.value];
-  return of && a ? chooseProcess(of.processes, a, compare.value.process) : -1;
+  return of && a ? chooseProcess(of.processes, a, compare.value.process, traceB.value === traceA.value) : -1;
 });
 
 /** What is compared, as text so that equal ones are one; null until it is known. */

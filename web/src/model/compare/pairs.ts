@@ -9,12 +9,21 @@ export function chooseTrace(traces: readonly TraceName[], a: number, asked: numb
   return (traces.find((one) => one.index > a) ?? traces.find((one) => one.index !== a))?.index ?? -1;
 }
 
-/** The process to compare `a` with: `asked` if there is such a one, else the like of `a`, else the one that did the most. */
-export function chooseProcess(processes: readonly ProcessSummary[], a: ProcessSummary, asked: number): number {
+/**
+ * The process to compare `a` with: `asked` if there is such a one, else the like of `a`, else the one that did the most. In the
+ * trace of `a` (`isOwn`) that is another one, if there is one.
+ */
+export function chooseProcess(
+  all: readonly ProcessSummary[],
+  a: ProcessSummary,
+  asked: number,
+  isOwn: boolean,
+): number {
+  const processes = isOwn && all.length > 1 ? all.filter((one) => one.process_id !== a.process_id) : all;
   const name = (path: string) => path.slice(path.lastIndexOf("/") + 1);
   const work = (one: ProcessSummary) => one.threads.reduce((sum, thread) => sum + thread.instructions, 0);
   const found =
-    processes.find((one) => one.process_id === asked) ??
+    all.find((one) => one.process_id === asked) ??
     processes.find((one) => one.executable === a.executable && one.command.join("\0") === a.command.join("\0")) ??
     processes.find((one) => one.executable === a.executable) ??
     processes.find((one) => name(one.executable) === name(a.executable)) ??
