@@ -51,6 +51,9 @@ export function CompareView() {
   return (
     <div
       class="view compare-view"
+      data-pair={
+        pair.value && [pair.value.a, pair.value.b].map(({ trace, process }) => `${trace}/${process}`).join(" ")
+      }
       data-compare-state={compareFailure.value !== null ? "failed" : union.value ? "ready" : "waiting"}
       onKeyDown={(event) => {
         const isText = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
