@@ -6,6 +6,7 @@ Runs in the controller. What takes long is made without holding up who asks othe
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
@@ -27,6 +28,7 @@ Row = dict[str, Any]
 
 MAX_PARTINGS: Final = 100
 """Of each pair of threads."""
+_KEPT_ORDERS: Final = 8
 
 
 class Comparison:
@@ -34,7 +36,8 @@ class Comparison:
 
     def __init__(self, a: ProcessGraph, b: ProcessGraph) -> None:
         self._graphs = (a, b)
-        self._lock = threading.RLock()
+        self._lock, self._order_lock = threading.RLock(), threading.Lock()
+        self._orders: OrderedDict[tuple[int, str | None, str | None], list[Row]] = OrderedDict()
 
     @cached_property
     def _diff(self) -> TraceDiff:
@@ -59,25 +62,29 @@ class Comparison:
         """What `clew diff --json` says of two traces that have this process alone; whether their order can be compared,
         or else why not; and of functions how many there are."""
         with self._lock:
-            diff, union = self._diff, self._union
-            ran = union.sum_functions((diff.blocks.ran & diff.blocks.is_comparable)[:, union.number]) > 0
-            differs = union.sum_functions(diff.blocks.differs[np.newaxis, union.number])[0] > 0
-            modes = [trace.mode for trace in diff.traces]
-            is_same = diff.traces[0].directory == diff.traces[1].directory
-            return {
-                **summarize_diff(diff),
-                "functions": {
-                    "same": int(np.count_nonzero(ran.all(axis=0) & ~differs)),
-                    "differ": int(np.count_nonzero(ran.all(axis=0) & differs)),
-                    "only_in_a": int(np.count_nonzero(ran[0] & ~ran[1])),
-                    "only_in_b": int(np.count_nonzero(ran[1] & ~ran[0])),
-                },
-                "is_same": is_same and self._graphs[0].process_id == self._graphs[1].process_id,
-                "is_ordered": diff.is_ordered,
-                "no_order": None
-                if diff.is_ordered
-                else f"A is of mode {modes[0]}, B of {modes[1]}: where they part is known only of two of mode full",
-            }
+            return self._summary
+
+    @cached_property
+    def _summary(self) -> Row:
+        diff, union = self._diff, self._union
+        ran = union.sum_functions((diff.blocks.ran & diff.blocks.is_comparable)[:, union.number]) > 0
+        differs = union.sum_functions(diff.blocks.differs[np.newaxis, union.number])[0] > 0
+        modes = [trace.mode for trace in diff.traces]
+        is_same = diff.traces[0].directory == diff.traces[1].directory
+        return {
+            **summarize_diff(diff),
+            "functions": {
+                "same": int(np.count_nonzero(ran.all(axis=0) & ~differs)),
+                "differ": int(np.count_nonzero(ran.all(axis=0) & differs)),
+                "only_in_a": int(np.count_nonzero(ran[0] & ~ran[1])),
+                "only_in_b": int(np.count_nonzero(ran[1] & ~ran[0])),
+            },
+            "is_same": is_same and self._graphs[0].process_id == self._graphs[1].process_id,
+            "is_ordered": diff.is_ordered,
+            "no_order": None
+            if diff.is_ordered
+            else f"A is of mode {modes[0]}, B of {modes[1]}: where they part is known only of two of mode full",
+        }
 
     def describe_function(self, function: int) -> Row:
         """The code of a function in A and in B. Raises UsageError if there is none."""
@@ -91,14 +98,23 @@ class Comparison:
         `node`. Raises UsageError for words that mean nothing."""
         if not 1 <= partings <= MAX_PARTINGS:
             raise UsageError(f"partings: from 1 to {MAX_PARTINGS}")
-        with self._lock:
-            rows = self._diff.order(partings, start=start, only=only)
-            for row in rows:
-                for side, place in _iter_places(row):
-                    place["node"] = self._find_node(side, int(place["app_pc"], 16))
-                    if place["symbol"] is not None:
-                        place["symbol"] = demangle(place["symbol"])
-            return {"threads": rows, "reason": None if self._diff.is_ordered else self.summarize()["no_order"]}
+        reason = self.summarize()["no_order"]
+        # Long paths take long: others are answered meanwhile.
+        with self._order_lock:
+            wanted = (partings, start, only)
+            if wanted not in self._orders:
+                self._orders[wanted] = self._name_places(self._diff.order(partings, start=start, only=only))
+                while len(self._orders) > _KEPT_ORDERS:
+                    self._orders.popitem(last=False)
+            return {"threads": self._orders[wanted], "reason": reason}
+
+    def _name_places(self, rows: list[Row]) -> list[Row]:
+        for row in rows:
+            for side, place in _iter_places(row):
+                place["node"] = self._find_node(side, int(place["app_pc"], 16))
+                if place["symbol"] is not None:
+                    place["symbol"] = demangle(place["symbol"])
+        return rows
 
     @cached_property
     def _node_at(self) -> tuple[dict[int, int], dict[int, int]]:

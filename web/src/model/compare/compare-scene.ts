@@ -6,9 +6,9 @@ import { paintNodes } from "../graph/node-colors.ts";
 import { type GraphScene, layOutGraph } from "../graph/scene.ts";
 import { recentBlocks } from "../recent.ts";
 import { MOST_BLOCKS } from "../session.ts";
-import { type Camera, EMPTY_FILTER, updateCompare } from "../view-state.ts";
+import { type Camera, dimensions, EMPTY_FILTER, layout, updateCompare } from "../view-state.ts";
 import { colorOf, countsWords } from "./classes.ts";
-import { compareText, comparedSelection, selectCompared, union } from "./compare-session.ts";
+import { compareText, comparedSelection, pair, selectCompared, union } from "./compare-session.ts";
 import { paintCompared, unionCounts } from "./paint-compared.ts";
 
 const drawnGraph = computed<DrawnGraph | null>(() => {
@@ -59,7 +59,9 @@ const nodeOfBlock = computed(() => {
   return found;
 });
 
-const camera = signal<Camera | null>(null);
+/** Where the reader looked at the graph from, and of what in which layout that was: from there others are seen otherwise. */
+const looked = signal<{ at: string; camera: Camera | null }>({ at: "", camera: null });
+const shown = computed(() => JSON.stringify([pair.value, layout.value, dimensions.value]));
 
 export const comparedScene: GraphScene = {
   label: "Graph of both processes",
@@ -71,8 +73,8 @@ export const comparedScene: GraphScene = {
   selection: comparedSelection,
   select: selectCompared,
   open: () => updateCompare({ part: "function" }),
-  camera,
-  setCamera: (to) => (camera.value = to),
+  camera: computed(() => (looked.value.at === shown.value ? looked.value.camera : null)),
+  setCamera: (camera) => (looked.value = { at: shown.peek(), camera }),
   text: compareText,
   recent: computed(() => {
     const nodes = nodeOfBlock.value;

@@ -51,6 +51,7 @@ export function CompareView() {
   return (
     <div
       class="view compare-view"
+      tabIndex={-1}
       data-pair={
         pair.value && [pair.value.a, pair.value.b].map(({ trace, process }) => `${trace}/${process}`).join(" ")
       }
@@ -62,6 +63,10 @@ export function CompareView() {
           event.preventDefault();
           event.stopPropagation();
           run();
+          // What had the focus may be gone with the part that it was in.
+          if (event.key === "v" || event.key === "x") {
+            event.currentTarget.focus({ preventScroll: true });
+          }
         }
       }}
     >
