@@ -6,12 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from clew.analysis.trace import Trace
 from clew.binary.disassembly import instruction_starts
+from tests.web.compare_page import Row, list_rows, look, search, show, wait_for_frames, wait_for_pair
 from tests.web.conftest import OpenViewer, Serve
 from tests.web.graph_page import GraphPage
 from tests.web.serving import Server
@@ -34,18 +36,6 @@ def _shared(browser: Browser, serve: Serve) -> Iterator[Viewer]:
 def compared(_shared: Viewer) -> Viewer:
     """The page that these tests share: they go from one comparison to another, as links do."""
     return _shared
-
-
-def look(viewer: Viewer, a: str, b: str, part: str = "summary", **words: object) -> Page:
-    """Open a part of the comparison of two traces, and wait until all is there."""
-    index_a, index_b = (viewer.server.names.index(name) for name in (a, b))
-    viewer.page.goto(viewer.address(a, view="compare", compare=part, **{"with": index_b}, **words))
-    wait_for_pair(viewer.page, index_a, index_b)
-    return viewer.page
-
-
-def wait_for_pair(page: Page, a: int, b: int) -> None:
-    page.locator(f".compare-view[data-compare-state=ready][data-pair='{a}/0 {b}/0']").wait_for()
 
 
 @cache
@@ -87,45 +77,11 @@ def expected_rows(a: str, b: str, by: str) -> dict[str, tuple[int, int, int, boo
     return rows
 
 
-def list_rows(page: Page) -> list[tuple[str, str, int, int, str, int]]:
-    """What the table of functions has: name, class, instructions of both, their ratio, the difference."""
-    rows = page.locator(".compare-functions [role=option]").evaluate_all(
-        "(rows) => rows.map((row) => [row.querySelector('.name').textContent,"
-        " row.querySelector('.class-sign').dataset.class,"
-        " ...[...row.querySelectorAll('.count')].map((one) => Number(one.title.replaceAll(',', ''))),"
-        " row.querySelector('.ratio').textContent])"
-    )
-    return [(name, kind, a, b, ratio, difference) for name, kind, a, b, difference, ratio in rows]
-
-
-def read_rows(page: Page) -> dict[str, tuple[str, int, int, str, int]]:
-    """The same by name."""
-    return {name: (kind, a, b, ratio, apart) for name, kind, a, b, ratio, apart in list_rows(page)}
-
-
-def show(page: Page, which: str) -> dict[str, tuple[str, int, int, str, int]]:
-    page.get_by_role("group", name="Which functions").get_by_role("button", name=which, exact=True).click()
-    wait_for_frames(page)
-    return read_rows(page)
-
-
-def search(page: Page, text: str) -> dict[str, tuple[str, int, int, str, int]]:
-    page.get_by_role("searchbox", name="Filter functions of both").fill(text)
-    wait_for_frames(page)
-    return read_rows(page)
-
-
-def wait_for_frames(page: Page) -> None:
-    """Until what was changed is shown: a list that gets shorter is scrolled, and then drawn once more."""
-    for _ in range(2):
-        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-
 @pytest.mark.parametrize(("a", "b", "by"), [(FIRST, SECOND, "offset"), (BUILT, FIRST, "symbol")])
 def test_the_table_has_what_counting_each_instruction_gives(compared: Viewer, a: str, b: str, by: str) -> None:
     page = look(compared, a, b)
     expected = expected_rows(a, b, by)
-    shown: dict[str, dict[str, tuple[str, int, int, str, int]]] = {}
+    shown: dict[str, dict[str, Row]] = {}
     search(page, "")
     for which in ("Only A", "Only B", "Changed"):
         shown[which] = show(page, which)
@@ -148,7 +104,8 @@ def test_what_is_known_of_two_runs(compared: Viewer) -> None:
         next(row["base"] for row in Trace(find_trace(name)).images.to_pylist() if row["path"].endswith(f"/{OWN}"))
         for name in (FIRST, SECOND)
     }
-    assert len(bases) == 2
+    if Path("/proc/sys/kernel/randomize_va_space").read_text().strip() != "0":
+        assert len(bases) == 2
     page = look(compared, FIRST, SECOND)
     row = search(page, "common")["common"]
     assert (row[0], row[3], row[1] * 25) == ("moreInB", "×2.5", row[2] * 10)
