@@ -28,12 +28,13 @@ _NEVER: Final = np.iinfo(np.int64).max
 class UnionGraph:
     """The graph of what `diff` compares, the processes that `graphs` are of.
 
-    By node: `number` (of its piece), `function`, `app_pc`, `size_bytes`, `n_instructions`, `exit_kind`,
-    `code_version`, `first_ns` (since its recording began), `is_recorded`, `is_comparable`; with a row for A and one
-    for B: `block`, the index that the graph of each has for the block that it is of, -1 for none; `piece`, its row of
-    the pieces; `executions`. By edge: `source`, `target`, `callee` (nodes, -1 for none), `kind`, `executions` of both.
-    By function: `names`, `image` (a row of `images`, or -1), `offset`, `discovered_ns`, `caller`, `depth`, `is_stub`,
-    `first_block`, and `graph_function`, the index that the graph of each has for it, -1 for none.
+    By node: `number` (of its piece), `function`, `app_pc`, `distance` (bytes from where its function starts),
+    `size_bytes`, `n_instructions`, `exit_kind`, `code_version`, `first_ns` (since its recording began), `is_recorded`,
+    `is_comparable`; with a row for A and one for B: `block`, the index that the graph of each has for the block that it
+    is of, -1 for none; `piece`, its row of the pieces; `executions`. By edge: `source`, `target`, `callee` (nodes, -1
+    for none), `kind`; `edge_executions` of both. By function: `names`, `image` (a row of `images`, or -1), `offset`,
+    `discovered_ns`, `caller`, `depth`, `is_stub`, `first_block`, and `graph_function`, the index that the graph of each
+    has for it, -1 for none.
     """
 
     def __init__(self, diff: TraceDiff, graphs: tuple[ProcessGraph, ProcessGraph]) -> None:
@@ -135,6 +136,8 @@ class UnionGraph:
                 pieces.first[pieces.block[row] + 1] - 1 == row, graph.exit_kind[block], _FALL_THROUGH
             )
         )
+        starts = self._tell(lambda graph, block, _p, _row: graph.app_pc[graph.entry_block[graph.function[block]]])
+        self.distance = (self.app_pc - starts).astype(np.int64)
         self.block_id = self._tell(lambda graph, block, _pieces, _row: graph.block_id[block])
 
     def _tell(self, of: Any) -> Array:

@@ -88,6 +88,7 @@ def encode_comparison(union: UnionGraph) -> bytes:
     )
     arrays: dict[str, Array] = {
         "is_comparable": union.is_comparable.astype(np.uint8),
+        "distance": union.distance.astype(np.float64),
         "function_difference": difference.astype(np.float64),
         "function_differing": differing.astype(np.uint32),
         "function_not_comparable": unknown.astype(np.uint32),

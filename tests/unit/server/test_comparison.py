@@ -136,6 +136,14 @@ def test_functions_and_edges_are_those_of_both(app: Starlette) -> None:
     assert {(int(a), int(b)): (x, y) for a, b, x, y in links} == {(0, 1): (5, 7), (0, 2): (0, 3)}
 
 
+def test_distances_are_counted_on_their_own_side(app: Starlette) -> None:
+    """Block 0x1a is told of where the other one has it, and the function of where this one does."""
+    _, blocks, compared = ask_union(app, 1, 0)
+    told = zip(blocks["address"].tolist(), compared["distance"].tolist(), strict=True)
+    expected = {BASE + MOVED + 0x10: 0, BASE + MOVED + 0x18: 8, BASE + 0x1A: 10}
+    assert {address: distance for address, distance in told if address in expected} == expected
+
+
 def test_b_with_a_is_the_mirror(app: Starlette) -> None:
     assert list_nodes(app, 1, 0) == {
         **{(name, at): (b, a) for (name, at), (a, b) in NODES.items() if at != 0x1A},

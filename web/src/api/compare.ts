@@ -154,7 +154,11 @@ export function fetchComparison(client: ApiClient, pair: Pair, signal: AbortSign
 export async function fetchUnion(client: ApiClient, pair: Pair, signal: AbortSignal): Promise<Union> {
   const ask = (what: string) => client.arrays(`${pathOf(pair)}/${what}`, {}, signal);
   const [functions, blocks, compared] = await Promise.all([ask("functions"), ask("blocks"), ask("comparison")]);
-  return { functions: readFunctions(functions), blocks: readBlocks(blocks), compared: readCompared(compared) };
+  return {
+    functions: readFunctions(functions),
+    blocks: { ...readBlocks(blocks), distance: compared.get("distance", "f64") },
+    compared: readCompared(compared),
+  };
 }
 
 function readCompared(found: Container): Compared {

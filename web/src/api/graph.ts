@@ -63,6 +63,8 @@ export interface Blocks {
   /** When it was first come to: nanoseconds since the recording began. */
   first: Float64Array;
   isRecorded: Uint8Array;
+  /** How far from the start of its function, in bytes; null where addresses tell that. */
+  distance: Float64Array | null;
   /** Of each edge its index among all of the process, where from and where to (-1: none), and one of EDGE_KIND. */
   edgeIndex: Uint32Array;
   edgeSource: Int32Array;
@@ -164,6 +166,7 @@ export function readBlocks(found: Container): Blocks {
     codeVersion: found.get("code_version", "u32"),
     first: found.get("first", "f64"),
     isRecorded: found.get("is_recorded", "u8"),
+    distance: null,
     edgeIndex: found.get("edge_index", "u32"),
     edgeSource: found.get("edge_source", "i32"),
     edgeTarget: found.get("edge_target", "i32"),

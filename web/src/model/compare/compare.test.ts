@@ -43,7 +43,9 @@ function sampleUnion(): Union {
     differing: Uint32Array.from([3, 0, 2, 1]),
     notComparable: new Uint32Array(4),
   };
-  return { functions, blocks, compared };
+  // Block 3 is told of the other process, in which all lies elsewhere.
+  const distance = Float64Array.from([0, 16, 32, 48, 0, 0, 16, 0]);
+  return { functions, blocks: { ...blocks, distance, address: blocks.address.with(3, 0x7777n) }, compared };
 }
 
 const counts = fc.nat(10 ** 9);

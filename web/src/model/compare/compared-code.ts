@@ -105,8 +105,7 @@ export const listingRows = computed(() => {
 
 /** What a node is called: its function, and how far behind the function's start. */
 export function nameNode({ functions, blocks }: Union, node: number): string {
-  const index = blocks.function[node];
-  const away = blocks.address[node] - functions.address[index];
-  const distance = (away < 0n ? -away : away).toString(16);
-  return `${functions.names[index]}${away === 0n ? "" : `${away < 0n ? "-" : "+"}0x${distance}`}`;
+  const name = functions.names[blocks.function[node]];
+  const away = blocks.distance?.[node] ?? 0;
+  return away === 0 ? name : `${name}${away < 0 ? "-" : "+"}0x${Math.abs(away).toString(16)}`;
 }
