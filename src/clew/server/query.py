@@ -26,16 +26,29 @@ class Query:
     """What a request asks of one process of one trace. Methods raise UsageError for words that mean nothing."""
 
     def __init__(self, request: Request, served: Sequence[ServedTrace]) -> None:
-        index = int(request.path_params["trace"])
-        if not 0 <= index < len(served):
-            raise UsageError(f"no trace {index}: there are {len(served)}")
-        self.served = served[index]
         self.path = request.path_params
+        self._all = served
+        self.served = self._find_trace("trace")
         self._words = request.query_params
+
+    def _find_trace(self, name: str) -> ServedTrace:
+        index = int(self.path[name])
+        if not 0 <= index < len(self._all):
+            raise UsageError(f"no trace {index}: there are {len(self._all)}")
+        return self._all[index]
 
     @property
     def process_id(self) -> int:
         return int(self.path["process"])
+
+    @property
+    def other(self) -> ServedTrace:
+        """The trace that it is compared with."""
+        return self._find_trace("other")
+
+    @property
+    def other_process_id(self) -> int:
+        return int(self.path["other_process"])
 
     @property
     def tid(self) -> int:

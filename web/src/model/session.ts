@@ -4,7 +4,7 @@ import { ApiClient, ApiError } from "../api/client.ts";
 import { type Blocks, type Counts, type Functions, fetchBlocks, fetchCounts, fetchFunctions } from "../api/graph.ts";
 import { fetchSummary, fetchTraces, type TraceName, type TraceSummary } from "../api/traces.ts";
 import { formatFragment, parseFragment } from "./address-bar.ts";
-import { threads, update, type ViewState, viewState } from "./view-state.ts";
+import { type Compare, threads, update, type ViewState, viewState } from "./view-state.ts";
 
 /** With more blocks than so many the graph stays at the level of functions; a function's own view has its blocks. */
 export const MOST_BLOCKS = 300_000;
@@ -192,8 +192,9 @@ function keepAddress(): void {
 
 /** Whether going from one to the other is a step that the way back should undo: another thing looked at, not another angle. */
 function isOtherPlace(from: ViewState, to: ViewState): boolean {
+  const whatOf = ({ trace, process, part, selection }: Compare) => [trace, process, part, selection];
   const place = (state: ViewState) =>
-    JSON.stringify([state.trace, state.process, state.view, state.layout, state.selection]);
+    JSON.stringify([state.trace, state.process, state.view, state.layout, state.selection, whatOf(state.compare)]);
   return place(from) !== place(to);
 }
 
