@@ -1,6 +1,7 @@
 // The flow of the selected function as signals: its code, its source lines, and the layout of its boxes.
 import { batch, computed, effect, signal } from "@preact/signals";
 import { type CodeLines, fetchFunctionCode, fetchFunctionLines, type FunctionCode } from "../../api/code.ts";
+import { startEmbeddedWorker } from "../../base/embedded.ts";
 import { selectedFunction } from "../selected.ts";
 import { client, counts, failure, functions, processId } from "../session.ts";
 import { threads, viewState } from "../view-state.ts";
@@ -149,7 +150,8 @@ let asked = 0;
 
 function askWorker(input: FlowInput, show: (layout: FlowLayout) => void): void {
   if (!worker) {
-    worker = new Worker(new URL("./flow.worker.ts", import.meta.url), { type: "module" });
+    worker =
+      startEmbeddedWorker("flow") ?? new Worker(new URL("./flow.worker.ts", import.meta.url), { type: "module" });
     worker.onmessage = (event: MessageEvent<{ number: number; layout: FlowLayout }>) => {
       waiting.get(event.data.number)?.(event.data.layout);
       waiting.delete(event.data.number);
