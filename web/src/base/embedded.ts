@@ -29,7 +29,8 @@ export function startEmbeddedWorker(name: string): Worker | null {
     return null;
   }
   const address = URL.createObjectURL(new Blob([decodeBase64(script)], { type: "text/javascript" }));
-  const worker = new Worker(address, { type: "module" });
+  // No module: a file's page may not load one. The build leaves no imports in it.
+  const worker = new Worker(address);
   // Its script is read by the time that it says something; until then the address has to stay.
   worker.addEventListener("message", () => URL.revokeObjectURL(address), { once: true });
   return worker;
