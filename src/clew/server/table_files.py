@@ -128,11 +128,12 @@ def _find_functions(query: Query) -> Array:
             images = [int(word) for word in hidden.split(",")]
         except ValueError:
             raise UsageError(f"hide_images: {hidden[:40]!r} is no list of numbers") from None
-        is_left &= ~np.isin(graph.image, np.array([_check("image", one, len(graph.images)) for one in images]))
+        # -1 is what lies outside of all images.
+        is_left &= ~np.isin(graph.image, np.array([_check("image", one, len(graph.images), -1) for one in images]))
     return np.flatnonzero(is_left)
 
 
-def _check(name: str, index: int, n: int) -> int:
-    if not 0 <= index < n:
+def _check(name: str, index: int, n: int, least: int = 0) -> int:
+    if not least <= index < n:
         raise UsageError(f"{name}: there are {n}")
     return index

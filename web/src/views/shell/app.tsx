@@ -4,6 +4,7 @@ import { failure, failureStatus, summary } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
 import { notice, openDialog, openPopover } from "../../model/shell-state.ts";
 import { view } from "../../model/view-state.ts";
+import { ExportDialog } from "../export/export-dialog.tsx";
 import { FilterChips } from "../filters/filter-chips.tsx";
 import { FilterPanel } from "../filters/filter-panel.tsx";
 import { HighlightsPanel } from "../filters/highlights-panel.tsx";
@@ -29,7 +30,13 @@ const MAIN = {
   processes: ProcessesView,
 };
 
-const DIALOGS = { help: HelpDialog, search: SearchDialog, settings: SettingsDialog, losses: LossesDialog };
+const DIALOGS = {
+  help: HelpDialog,
+  search: SearchDialog,
+  settings: SettingsDialog,
+  losses: LossesDialog,
+  export: ExportDialog,
+};
 const POPOVERS = { filter: FilterPanel, highlights: HighlightsPanel };
 
 export function App() {

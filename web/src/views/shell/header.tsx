@@ -50,6 +50,9 @@ export function Header() {
         <button type="button" title="Copy a link to what is shown" onClick={() => void copyLink()}>
           Link
         </button>
+        <button type="button" title="Pictures, videos, tables (e)" onClick={() => (openDialog.value = "export")}>
+          Export
+        </button>
         <button type="button" class="icon" title="Dark or light (t)" aria-label="Dark or light" onClick={toggleTheme}>
           ◐
         </button>
