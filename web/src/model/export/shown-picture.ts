@@ -22,7 +22,7 @@ export interface ShownPicture {
 export const shownPicture = signal<ShownPicture | null>(null);
 
 /** More elements are too much for what opens an SVG. */
-export const MOST_ELEMENTS = 30_000;
+export const MOST_ELEMENTS = 20_000;
 
 /** Throws an Error that says what to do instead if an SVG of so many elements would be too large. */
 export function refuseTooMany(n: number, what: string): void {

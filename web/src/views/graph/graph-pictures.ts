@@ -4,8 +4,9 @@ import { type ShownPicture, shownPicture } from "../../model/export/shown-pictur
 import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
 import { drawnCounts, nodeColors } from "../../model/graph/scene.ts";
 import { settings } from "../../model/settings.ts";
-import { mode } from "../../model/view-state.ts";
+import { mode, selection } from "../../model/view-state.ts";
 import { graphSvg } from "./graph-svg.ts";
+import { SELECTED_LEGEND } from "./legend.tsx";
 import { legendShapes } from "./legend-shapes.ts";
 import type { LabelColors, LabelsLayer } from "./labels-layer.ts";
 import type { FrameReport, GraphPicture } from "./picture.ts";
@@ -103,7 +104,8 @@ export class GraphPictures {
 
   private legend(): Shape[] {
     const legend = nodeColors.peek()?.legend;
-    const lines = mode.peek() === "structure" ? EDGE_LEGEND : mode.peek() === "conditionals" ? BRANCH_LEGEND : [];
+    const edges = mode.peek() === "structure" ? EDGE_LEGEND : mode.peek() === "conditionals" ? BRANCH_LEGEND : [];
+    const lines = [...edges, ...(selection.peek() ? SELECTED_LEGEND : [])];
     const bottom = this.parts.picture.frame.height - LEGEND_MARGIN;
     return legend ? legendShapes(legend, lines, this.parts.colors(), LEGEND_MARGIN, bottom) : [];
   }

@@ -75,7 +75,7 @@ export function graphSvg(picture: GraphPicture, counts: DrawnCounts, around: Gra
   // The busiest, which come first, are in front.
   for (let edge = list.count - 1; edge >= 0; edge--) {
     const at = 4 * edge;
-    const opacity = Math.min((list.colors[at + 3] / 255) * strength * 1.6, 1);
+    const opacity = Math.min((list.colors[at + 3] / 255) * strength, 1);
     const [source, target] = [list.ends[2 * edge], list.ends[2 * edge + 1]];
     lines.push(edgeElement(source, target, hexAt(list.colors, at), opacity, "edge", 1));
   }

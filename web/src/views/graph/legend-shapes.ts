@@ -9,7 +9,7 @@ const WIDTH = 210;
 const PADDING = 10;
 const LINE = 17;
 const RAMP_HEIGHT = 10;
-const MOST_LETTERS = 24;
+const MOST_LETTERS = 30;
 const TITLE: Font = { family: "sans-serif", size: 11.5, isBold: true };
 const TEXT: Font = { family: "sans-serif", size: 11 };
 

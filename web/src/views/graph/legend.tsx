@@ -7,6 +7,12 @@ import { nodeColors } from "../../model/graph/scene.ts";
 import { mode, selection } from "../../model/view-state.ts";
 import { IN_COLOR, OUT_COLOR } from "./marked-edges.ts";
 
+/** What the colours of the edges at what is selected mean. */
+export const SELECTED_LEGEND: readonly { color: Rgb; label: string }[] = [
+  { color: OUT_COLOR, label: "leads away, bright at its end" },
+  { color: IN_COLOR, label: "leads here" },
+];
+
 export function LegendPanel() {
   const legend = nodeColors.value?.legend;
   if (!legend) {
@@ -31,15 +37,7 @@ export function LegendPanel() {
         </ul>
       )}
       {edges.length > 0 && <Lines title="Edges" lines={edges} />}
-      {selection.value && (
-        <Lines
-          title="At what is selected"
-          lines={[
-            { color: OUT_COLOR, label: "leads away, bright at its end" },
-            { color: IN_COLOR, label: "leads here" },
-          ]}
-        />
-      )}
+      {selection.value && <Lines title="At what is selected" lines={SELECTED_LEGEND} />}
     </section>
   );
 }
