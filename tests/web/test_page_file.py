@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from clew.analysis.trace import Trace
 from clew.server.table_files import write_csv
 from tests.e2e.runs import clew_command, run
 from tests.web.graph_page import GraphPage
+from tests.web.serving import Server
 from tests.web.test_export import content_of, open_dialog, take
 from tests.web.traces import HOSTILE_NAMES, HOSTILE_TITLE, find_trace
 from tests.web.viewer import Viewer
@@ -26,7 +28,7 @@ EVIL = (1, 2, 3, 4)
 
 @dataclass
 class PageFile:
-    """A file that stands for a server."""
+    """A file that stands for a server: it has an address, and names of traces."""
 
     path: Path
     names: list[str] = field(default_factory=list)
@@ -70,7 +72,7 @@ def open_file(browser: Browser, make_file: Callable[..., PageFile]) -> Iterator[
 
     def make(name: str, *options: str, **words: object) -> Viewer:
         file = make_file(name, *options)
-        viewer = Viewer(browser, file, offline=True)
+        viewer = Viewer(browser, cast(Server, file), offline=True)
         asked: list[str] = []
         viewer.page.on("request", lambda request: asked.append(request.url.partition("#")[0]))
         opened.append((viewer, asked))

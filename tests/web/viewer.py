@@ -9,11 +9,13 @@ import re
 import shutil
 import urllib.parse
 from collections.abc import Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog, Locator, Page, Playwright, Request
 
-__all__ = ["CHROMIUM", "Served", "Viewer", "launch", "parse_number"]
+from tests.web.serving import Server
+
+__all__ = ["CHROMIUM", "Viewer", "launch", "parse_number"]
 
 CHROMIUM: Final = shutil.which("chromium")
 _FLAGS: Final = (
@@ -38,14 +40,6 @@ def launch(playwright: Playwright, *flags: str) -> Browser:
     return playwright.chromium.launch(executable_path=CHROMIUM, args=[*_FLAGS, *flags])
 
 
-class Served(Protocol):
-    """What a page comes from: `names` of the traces, in order; `origin` and `url` are addresses, `url` with a #."""
-
-    names: list[str]
-    origin: str
-    url: str
-
-
 class Viewer:
     """One page, in a browser context of its own, of one server.
 
@@ -53,7 +47,7 @@ class Viewer:
     (regular expressions) match are not.
     """
 
-    def __init__(self, browser: Browser, server: Served, **options: Any) -> None:
+    def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
         self.server = server
         self.complaints: list[str] = []
         self.expected: list[str] = []

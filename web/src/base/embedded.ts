@@ -4,7 +4,8 @@
 /** The text of an element of the document; null where there is none. */
 export type ReadElement = (id: string) => string | null;
 
-export const readElement: ReadElement = (id) => document.getElementById(id)?.textContent ?? null;
+export const readElement: ReadElement = (id) =>
+  typeof document === "undefined" ? null : (document.getElementById(id)?.textContent ?? null);
 
 /** Bytes written in base64. Throws an Error for what is none. */
 export function decodeBase64(text: string): Uint8Array<ArrayBuffer> {
