@@ -151,6 +151,7 @@ def test_a_function_as_pictures(viewer: Viewer) -> None:
         hex(int(graph.app_pc[block])) for block in blocks
     ]
     assert root.findtext(f"{SVG}title") == HOSTILE_NAMES[2]
+    dialog.get_by_label("Scale").select_option("1")
     pixels = pixels_of(viewer, content_of(take(viewer.page, dialog, "PNG")))
     assert count_colors(pixels) > 50
 

@@ -31,6 +31,9 @@ LISTING_PAGE: Final = 64
 BINS: Final = 1000
 """Of the timeline, at any width."""
 
+MOST_PROCESSES: Final = 64
+"""Processes whose graphs are there: those that executed most."""
+
 STATES: Final = 600
 """Places in the order of threads that can be gone to, of all threads together."""
 
@@ -52,19 +55,25 @@ class RecordedAnswers:
         self.pack = AnswerPack(limit_bytes)
         self.left_out: list[str] = []
         self.n_functions = 0
+        # Minus the length, the process and the id of each thread that has an order.
         self._ordered: list[tuple[int, int, int]] = []
+        self._n_functions: dict[int, int] = {}
         if not self.pack.add([("traces", list_traces([served])), ("traces/0", self._ask("", {}))]):
             raise _no_room(limit_bytes)
         processes = sorted(served.summary["processes"], key=lambda process: -_count_instructions(process))
         kept = []
-        for process in processes:
+        for process in processes[:MOST_PROCESSES]:
             if not self.pack.add(self._iter_graph(process)):
                 break
             kept.append(process)
         if processes and not kept:
             raise _no_room(limit_bytes)
         self._leave_out(len(processes) - len(kept), "process", "processes")
-        self._add_code([process["process_id"] for process in kept])
+        n_functions = sum(self._n_functions[process["process_id"]] for process in kept)
+        for process in kept:
+            if not self._add_code(process["process_id"]):
+                break
+        self._leave_out(n_functions - self.n_functions, "function's code", "functions' code")
         self._add_replays({process["process_id"] for process in kept})
         for what, iterate in (("the listing", self._iter_listing), ("cross references", self._iter_references)):
             for process in kept:
@@ -80,6 +89,7 @@ class RecordedAnswers:
         """What is seen of a process before anything is selected."""
         path = {"process": process["process_id"]}
         graph = self._served.graph(process["process_id"])
+        self._n_functions[process["process_id"]] = graph.n_functions
         yield self._take("/processes/{process:index}/functions", path)
         counted: dict[str, object] = {}
         if graph.n_blocks <= MOST_BLOCKS:
@@ -103,24 +113,19 @@ class RecordedAnswers:
         span = {"from": meta["first"], "to": meta["last"] + 1}
         yield self._key(template, path), self._ask(template, path, span)
 
-    def _add_code(self, processes: Sequence[int]) -> None:
-        """The code of functions, the busiest first, of all processes, as long as there is room."""
-        graphs = {process_id: self._served.graph(process_id) for process_id in processes}
-        ranked = [
-            (-instructions, process_id, function)
-            for process_id, graph in graphs.items()
-            for function, instructions in enumerate(graph.sum_functions(graph.count()).tolist())
-        ]
-        ranked.sort()
-        while self.n_functions < len(ranked):
-            batch = ranked[self.n_functions : self.n_functions + _FUNCTIONS_AT_ONCE]
-            if not self.pack.add(self._iter_code(batch)):
-                break
+    def _add_code(self, process_id: int) -> bool:
+        """The code of a process' functions, the busiest first, as long as there is room; whether there was for all."""
+        graph = self._served.graph(process_id)
+        ranked = np.argsort(-graph.sum_functions(graph.count()), kind="stable").tolist()
+        for first in range(0, len(ranked), _FUNCTIONS_AT_ONCE):
+            batch = ranked[first : first + _FUNCTIONS_AT_ONCE]
+            if not self.pack.add(self._iter_code(process_id, batch)):
+                return False
             self.n_functions += len(batch)
-        self._leave_out(len(ranked) - self.n_functions, "function's code", "functions' code")
+        return True
 
-    def _iter_code(self, batch: Sequence[tuple[int, int, int]]) -> Iterator[tuple[str, Any]]:
-        for _, process_id, function in batch:
+    def _iter_code(self, process_id: int, functions: Sequence[int]) -> Iterator[tuple[str, Any]]:
+        for function in functions:
             path = {"process": process_id, "function": function}
             yield self._take("/processes/{process:index}/functions/{function:index}", path)
             yield self._take("/processes/{process:index}/functions/{function:index}/lines", path)
