@@ -51,6 +51,8 @@ export function recordReplay(
     mimeType: type,
     videoBitsPerSecond: BITS_PER_SECOND,
   });
+  // Where this fails nothing has begun; its events come when all of this is done.
+  recorder.start();
   const parts: Blob[] = [];
   const speedBefore = speed.peek();
   let isCancelled = false;
@@ -102,7 +104,6 @@ export function recordReplay(
       }
     }, 50);
   };
-  recorder.start();
   return {
     video,
     cancel: () => {
