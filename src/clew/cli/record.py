@@ -44,9 +44,18 @@ SLOW_SECONDS: Final = 1.0
     metavar="SECONDS",
     help="Wait before the first instruction, for a debugger to attach.",
 )
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Este's configuration: record in mode full, and write Este's files into its output-dir as well.",
+)
 @what_is_said
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]...")
+@click.pass_context
 def command(
+    context: click.Context,
     output: Path | None,
     mode: str,
     busy_limit: int | None,
@@ -55,6 +64,7 @@ def command(
     no_follow: bool,
     on_full: str,
     pause: float | None,
+    config_path: Path | None,
     stats: bool,
     quiet: bool,
     words: tuple[str, ...],
@@ -67,6 +77,11 @@ def command(
     to CMD, and a second one leaves everything.
     """
     quiet = quiet or is_quiet()
+    config = None
+    if config_path is not None:
+        from clew.cli.este import prepare_config, write_este_files
+
+        config, mode = prepare_config(config_path, context), "full"
     options = RecordOptions(
         command=words,
         output=output if output is not None else default_output(words[0]),
@@ -90,6 +105,8 @@ def command(
         environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         session.wait()
         result = print_result(session.finish, is_quiet=quiet, with_statistics=stats)
+        if config is not None and result.failure is None:
+            write_este_files(config, result.output, is_quiet=quiet)
     return result.exit_status
 
 

@@ -6,12 +6,15 @@ Runs in the controller. To add one: an exporter in a file of its own, and a line
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO, Final, Protocol
 
 from clew.export.drcov import DrcovExporter
+from clew.export.este.exporter import EsteExporter
+from clew.export.folder import Written
 from clew.store.trace import Trace
 
-__all__ = ["EXPORTERS", "Exporter"]
+__all__ = ["EXPORTERS", "FOLDER_EXPORTERS", "Exporter", "FolderExporter"]
 
 
 class Exporter(Protocol):
@@ -34,5 +37,21 @@ class Exporter(Protocol):
         """Write `trace` to `file`; how many of the format's items were written."""
 
 
+class FolderExporter(Protocol):
+    """Writes a trace in a format of several files. `suffix` is what the name of their folder ends with."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffix(self) -> str: ...
+
+    def export_into(self, trace: Trace, folder: Path) -> Written:
+        """Write files about `trace` into `folder`, which is there and empty."""
+
+
 EXPORTERS: Final[dict[str, Exporter]] = {exporter.name: exporter for exporter in [DrcovExporter()]}
 """Exporters by the name of their format."""
+
+FOLDER_EXPORTERS: Final[dict[str, FolderExporter]] = {exporter.name: exporter for exporter in [EsteExporter()]}
+"""Exporters to folders by the name of their format."""

@@ -257,13 +257,13 @@ def test_export_leaves_a_file_that_is_there(
     assert run(capsys, "export", "--to", "drcov", "--force", trace)[0] == 0
     assert Path("mine").read_bytes().startswith(b"DRCOV VERSION: 2\n")
     assert Path("t.drcov.log").is_symlink()
-    assert "default NAME.drcov.log or NAME.html" in " ".join(run(capsys, "export", "--help")[1].split())
+    assert "default NAME.drcov.log, NAME.este or NAME.html" in " ".join(run(capsys, "export", "--help")[1].split())
 
 
 def test_export_failures(capsys: Captured, trace: str, tmp_path: Path) -> None:
     status, _, err = run(capsys, "export", "--to", "paper", trace)
     assert status == 2
-    assert err == "clew: no such format: 'paper'; there is drcov, html\n"
+    assert err == "clew: no such format: 'paper'; there is drcov, este, html\n"
     status, _, err = run(capsys, "export", "--to", "drcov", "-o", str(tmp_path / "no" / "where"), trace)
     assert status == 1
     assert err.count("\n") == 1
