@@ -41,6 +41,18 @@ def test_axe_finds_nothing_serious(open_viewer: OpenViewer) -> None:
     assert not found
 
 
+def test_axe_finds_nothing_serious_in_the_dialog_of_exports(open_viewer: OpenViewer) -> None:
+    if not AXE.exists():
+        pytest.skip("axe is not installed: `make build` does it")
+    for theme in ("dark", "light"):
+        viewer = open_viewer(color_scheme=theme)
+        page = viewer.open("shapes-counts", view="listing", select="b12")
+        page.evaluate(AXE.read_text())
+        page.get_by_role("button", name="Export").click()
+        expect(page.get_by_role("dialog", name="Export")).to_be_visible()
+        assert not _serious(page, None)
+
+
 def _serious(page: Page, rules: list[str] | None) -> list[tuple[str, str, list[str]]]:
     """What axe holds against the page by these rules, by all if None: rule, what it wants, elements."""
     found: list[dict[str, Any]] = page.evaluate(

@@ -1,6 +1,6 @@
 """What can be asked of a trace, and who answers it: a table of paths and functions of a request's query.
 
-Runs in the controller. An answer is a container of typed arrays, or an object that goes as JSON.
+Runs in the controller. An answer is a container of typed arrays, an object that goes as JSON, or a table as a file.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ from clew.server.replay_answers import (
 )
 from clew.server.search import search
 from clew.server.summary import summarize
+from clew.server.table_files import TableFile, make_table_file
 
 __all__ = ["ANSWERS", "Answer"]
 
-Answer = Callable[[Query], bytes | dict[str, Any]]
+Answer = Callable[[Query], bytes | dict[str, Any] | TableFile]
 
 _PROCESS: Final = "/processes/{process:index}"
 _OTHER: Final = _PROCESS + "/compared/{other:index}/{other_process:index}"
@@ -99,6 +100,7 @@ ANSWERS: Final[dict[str, Answer]] = {
     f"{_OTHER}/order": lambda query: _compare(query).find_order(
         query.number("partings", 20), query.word("start") or None, query.word("only") or None
     ),
+    f"{_PROCESS}/table": make_table_file,
     f"{_THREAD}/replay": lambda query: answer_replay(
         query.served, query.process_id, query.tid, query.number("position", 0)
     ),

@@ -42,6 +42,7 @@ KNOWN: Final = {
     "search": "by=text query=mov limit=10",
     "timeline": "from=0 to=1000000 bins=100 threads=all",
     "events": "from=0 to=1000000",
+    "table": "of=edges as=csv function=1 text=m hide_stubs=1 hide_images=0 threads=all",
     "replay": "position=30",
     "seek": "position=30 what=syscall back=1 block=1 step=-3 time=5000",
     "path": "start=30 count=5",

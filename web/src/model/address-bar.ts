@@ -23,7 +23,8 @@ import {
 
 /** The fragment that `parseFragment` reads the same state from, without the #. */
 export function formatFragment(token: string, state: ViewState): string {
-  const words: [string, string][] = [["token", token]];
+  // A page that is a file has no token.
+  const words: [string, string][] = token === "" ? [] : [["token", token]];
   const add = (name: string, value: string | null | undefined) => {
     if (value != null) {
       words.push([name, value]);

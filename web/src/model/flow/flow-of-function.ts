@@ -2,6 +2,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { type CodeLines, fetchFunctionCode, fetchFunctionLines, type FunctionCode } from "../../api/code.ts";
 import type { Rgb } from "../../base/color.ts";
+import { startEmbeddedWorker } from "../../base/embedded.ts";
 import { selectedFunction } from "../selected.ts";
 import { client, counts, failure, functions, processId } from "../session.ts";
 import { threads, viewState } from "../view-state.ts";
@@ -157,7 +158,8 @@ let asked = 0;
 
 function askWorker(input: FlowInput, show: (layout: FlowLayout) => void): void {
   if (!worker) {
-    worker = new Worker(new URL("./flow.worker.ts", import.meta.url), { type: "module" });
+    worker =
+      startEmbeddedWorker("flow") ?? new Worker(new URL("./flow.worker.ts", import.meta.url), { type: "module" });
     worker.onmessage = (event: MessageEvent<{ number: number; layout: FlowLayout }>) => {
       waiting.get(event.data.number)?.(event.data.layout);
       waiting.delete(event.data.number);

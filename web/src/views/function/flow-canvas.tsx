@@ -9,7 +9,8 @@ import { prefersReducedMotion, settings } from "../../model/settings.ts";
 import { update } from "../../model/view-state.ts";
 import { centre, fitAll, type FlowCamera, keepInSight, type Size, startAt, zoomAt } from "./flow-camera.ts";
 import { boxAt, type Direction, edgeAt, nearestBox, nextBox } from "./flow-hits.ts";
-import { paintFlow } from "./flow-painter.ts";
+import { type Marks, NO_MARKS, paintFlow } from "./flow-painter.ts";
+import { showFlowPicture } from "./flow-pictures.ts";
 import { followPointers } from "./flow-pointers.ts";
 import { readTheme } from "./flow-theme.tsx";
 import { Minimap } from "./minimap.tsx";
@@ -111,9 +112,15 @@ export function FlowCanvas({ of, subject = OF_PROCESS }: { of: LaidOutFlow; subj
 
   useEffect(() => {
     let frame = 0;
+    let marks: Marks = NO_MARKS;
+    const pictures = showFlowPicture(of, canvas.current!, {
+      camera: () => camera.peek(),
+      view: () => view.peek(),
+      marks: () => marks,
+    });
     const stop = effect(() => {
       settings.value.theme;
-      const marks = {
+      marks = {
         selected: boxOf.get(selectedBlock.value) ?? -1,
         recent: boxOf.get(newestBlock.value) ?? -1,
         hoveredEdge: hovered.value?.edge ?? -1,
@@ -133,11 +140,13 @@ export function FlowCanvas({ of, subject = OF_PROCESS }: { of: LaidOutFlow; subj
           element.dataset.y = String(at.y);
           element.dataset.selected = String(marks.selected);
           element.dataset.newest = String(marks.recent);
+          pictures.afterFrame();
         }
       });
     });
     return () => {
       stop();
+      pictures.end();
       cancelAnimationFrame(frame);
     };
   }, [of]);

@@ -13,6 +13,8 @@ export interface Marks {
   hoveredEdge: number;
 }
 
+export const NO_MARKS: Marks = { selected: -1, recent: -1, hoveredEdge: -1 };
+
 /** Below this zoom boxes are patches of their heat, without text. */
 const TEXT_FROM = 0.38;
 const LABELS_FROM = 0.55;

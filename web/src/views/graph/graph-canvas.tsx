@@ -11,6 +11,7 @@ import { prefersReducedMotion, settings } from "../../model/settings.ts";
 import { dimensions, layout, type Selection } from "../../model/view-state.ts";
 import { controlCamera } from "./camera-controls.ts";
 import { type LabelColors, type LabelledFunction, LabelsLayer } from "./labels-layer.ts";
+import { GraphPictures } from "./graph-pictures.ts";
 import { countWords, factsOf } from "./node-facts.ts";
 import { type FrameReport, GraphPicture } from "./picture.ts";
 import { type Hovered, Tooltip } from "./tooltip.tsx";
@@ -112,6 +113,7 @@ function connect(
     dataset.lastNode = String(picture.trail()[0]?.node ?? -1);
     writePlace(place, picture);
     place.dataset.captions = captions.join("\n");
+    pictures.afterFrame(report);
   };
   const picture = new GraphPicture(canvas, onFrame, scene.setCamera, prefersReducedMotion);
   picture.corner = () => {
@@ -171,12 +173,22 @@ function connect(
       }
     },
   });
-  const resized = new ResizeObserver(() => {
-    const ratio = Math.min(window.devicePixelRatio || 1, MOST_RATIO);
+  const setRatio = (wanted: number | null) => {
+    const ratio = wanted ?? Math.min(window.devicePixelRatio || 1, MOST_RATIO);
     const [width, height] = [box.clientWidth, box.clientHeight];
     labels.setSize(width, height, ratio);
     picture.setSize({ width, height }, ratio, fitPadding(box));
+  };
+  const pictures = new GraphPictures({
+    canvas,
+    overlay,
+    picture,
+    labels,
+    ground: () => getComputedStyle(box).getPropertyValue("--ground").trim(),
+    colors: () => colors,
+    setRatio,
   });
+  const resized = new ResizeObserver(() => setRatio(null));
   resized.observe(box);
   // What lies over the picture may have grown or shrunk: labels keep off it.
   const onToggle = () => picture.redraw();
@@ -240,6 +252,7 @@ function connect(
     box.parentElement?.removeEventListener("toggle", onToggle, true);
     canvas.removeEventListener("webglcontextlost", onLost);
     hovered.value = null;
+    pictures.dispose();
     picture.dispose();
   };
 }

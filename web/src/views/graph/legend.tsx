@@ -4,6 +4,12 @@ import { formatInteger } from "../../base/format.ts";
 import type { Legend } from "../../model/graph/paint.ts";
 import { IN_COLOR, OUT_COLOR } from "./marked-edges.ts";
 
+/** What the colours of the edges at what is selected mean. */
+export const SELECTED_LEGEND: readonly { color: Rgb; label: string }[] = [
+  { color: OUT_COLOR, label: "leads away, bright at its end" },
+  { color: IN_COLOR, label: "leads here" },
+];
+
 export function LegendPanel({
   legend,
   edges,
@@ -35,15 +41,7 @@ export function LegendPanel({
         </ul>
       )}
       {edges.length > 0 && <Lines title="Edges" lines={edges} />}
-      {hasSelection && (
-        <Lines
-          title="At what is selected"
-          lines={[
-            { color: OUT_COLOR, label: "leads away, bright at its end" },
-            { color: IN_COLOR, label: "leads here" },
-          ]}
-        />
-      )}
+      {hasSelection && <Lines title="At what is selected" lines={SELECTED_LEGEND} />}
     </section>
   );
 }

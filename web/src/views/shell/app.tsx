@@ -6,6 +6,7 @@ import { notice, openDialog, openPopover } from "../../model/shell-state.ts";
 import { view } from "../../model/view-state.ts";
 import { CompareFunctionsPanel } from "../compare/compare-functions-panel.tsx";
 import { CompareView } from "../compare/compare-view.tsx";
+import { ExportDialog } from "../export/export-dialog.tsx";
 import { FilterChips } from "../filters/filter-chips.tsx";
 import { FilterPanel } from "../filters/filter-panel.tsx";
 import { HighlightsPanel } from "../filters/highlights-panel.tsx";
@@ -32,7 +33,13 @@ const MAIN = {
   compare: CompareView,
 };
 
-const DIALOGS = { help: HelpDialog, search: SearchDialog, settings: SettingsDialog, losses: LossesDialog };
+const DIALOGS = {
+  help: HelpDialog,
+  search: SearchDialog,
+  settings: SettingsDialog,
+  losses: LossesDialog,
+  export: ExportDialog,
+};
 const POPOVERS = { filter: FilterPanel, highlights: HighlightsPanel };
 
 export function App() {
