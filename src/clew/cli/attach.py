@@ -17,8 +17,7 @@ from clew.cli.options import what_is_said, what_to_record
 from clew.cli.record import print_result
 from clew.errors import UsageError
 from clew.process.attachable import check_attachable
-from clew.protocol._constants import Mode
-from clew.recording.arguments import parse_busy_limit
+from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
 from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
 from clew.recording.output import default_output
 from clew.recording.session import RecordOptions
@@ -42,6 +41,7 @@ def command(
     pid: str,
     output: Path | None,
     mode: str,
+    budget: float | None,
     busy_limit: int | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -64,8 +64,9 @@ def command(
     options = RecordOptions(
         command=command_of(target),
         output=output if output is not None else default_output(name_of(target).replace("/", "_")),
-        mode=Mode[mode.upper()],
-        busy_limit=parse_busy_limit(busy_limit, Mode[mode.upper()]),
+        mode=parse_mode(mode),
+        budget=parse_budget(budget, mode),
+        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
         include=include,
         exclude=exclude,
         drop_on_full=on_full == "drop",

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from clew.protocol._constants import MAX_BUSY_LIMIT
-from clew.recording.arguments import DEFAULT_BUSY_LIMIT, parse_output
+from clew.recording.arguments import DEFAULT_BUDGET, DEFAULT_BUSY_LIMIT, MODES, parse_output
 
 __all__ = ["output_option", "what_is_said", "what_to_record"]
 
@@ -41,11 +41,18 @@ what_to_record = _together(
     output_option("The trace to write; default PROGRAM.clew."),
     click.option(
         "--mode",
-        type=click.Choice(["coverage", "counts", "region", "full"]),
+        type=click.Choice(MODES),
         default="counts",
         show_default=True,
-        help="coverage: which blocks and edges ran. counts: how often each did. region: also in "
-        "which order, but for what is busy.",
+        help="coverage: which blocks and edges ran. counts: how often each did. region: also in which order, but for "
+        "what is busy. full: in which order, all of it. auto: as full, but what repeats itself is only counted where "
+        "the order would take more than --budget.",
+    ),
+    click.option(
+        "--budget",
+        type=click.FloatRange(0),
+        metavar="MB",
+        help=f"Mode auto: how much of the order may be recorded, in MB a second; default {DEFAULT_BUDGET:g}.",
     ),
     click.option(
         "--busy-limit",

@@ -22,8 +22,7 @@ from clew.cli.options import what_is_said, what_to_record
 from clew.cli.statistics_text import iter_statistics
 from clew.errors import ClewError
 from clew.process.launch import original_environment
-from clew.protocol._constants import Mode
-from clew.recording.arguments import parse_busy_limit
+from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.output import default_output
 from clew.recording.session import RecordingSession, RecordOptions
@@ -58,6 +57,7 @@ def command(
     context: click.Context,
     output: Path | None,
     mode: str,
+    budget: float | None,
     busy_limit: int | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -85,8 +85,9 @@ def command(
     options = RecordOptions(
         command=words,
         output=output if output is not None else default_output(words[0]),
-        mode=Mode[mode.upper()],
-        busy_limit=parse_busy_limit(busy_limit, Mode[mode.upper()]),
+        mode=parse_mode(mode),
+        budget=parse_budget(budget, mode),
+        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
         include=include,
         exclude=exclude,
         drop_on_full=on_full == "drop",

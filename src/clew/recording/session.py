@@ -26,7 +26,7 @@ from clew.process.program import find_program
 from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedLayout, read_relayout_executions
-from clew.protocol._constants import Mode
+from clew.protocol._constants import PATH_UNLIMITED, Mode
 from clew.recording.control import Control
 from clew.recording.control_server import ControlServer
 from clew.recording.filters import FilterSet
@@ -64,7 +64,8 @@ class RecordOptions:
     `environment` holds `NAME=value` strings; None means this process's own, as Python has it. `pause_seconds` is how
     long the target waits before its first instruction. With `follow` child processes are recorded, too, and the
     programs that processes go on with. With `drop_on_full` what finds no room is counted and left out, otherwise the
-    target waits. `busy_limit` is the level from which on a thread is busy, in mode region. With
+    target waits. `budget` is how many bytes of the order may be recorded in a second, in mode full; None: all of them.
+    `busy_limit` is the level from which on a thread is busy, in mode region. With
     `adopts_orphans` descendants whose parents end become children of this process, which has none of its own then: so
     they may be traced where only descendants may. `tell` gets lines for people while it goes on.
     """
@@ -73,6 +74,7 @@ class RecordOptions:
     output: Path
     mode: Mode = Mode.COUNTS
     busy_limit: int = 0
+    budget: int | None = None
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     drop_on_full: bool = False
@@ -308,6 +310,7 @@ class RecordingSession:
             "controller_pid": os.getpid(),
             "output": str(self.options.output),
             "mode": self.options.mode.name.lower(),
+            "budget": self._processes.budget,
             "is_paused": self._is_paused,
             "include": include,
             "exclude": exclude,
@@ -342,6 +345,7 @@ class RecordingSession:
             mode=options.mode,
             relayout_executions=read_relayout_executions(),
             busy_limit=options.busy_limit,
+            budget=PATH_UNLIMITED if options.budget is None else options.budget,
             drop_on_full=options.drop_on_full,
             filters_active=self._filters.is_active,
             default_included=self._filters.is_included_by_default,
