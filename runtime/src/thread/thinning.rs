@@ -63,7 +63,12 @@ fn tend_left_out(context: &mut ThreadContext, writer: &RingWriter, is_new: bool)
         return false;
     }
     set_news(context, has_news);
-    go_on(context, writer)
+    let tells_anew = go_on(context, writer);
+    if has_news {
+        // What follows it may be what was left out before.
+        checkpoint::hasten(context);
+    }
+    tells_anew
 }
 
 fn has_news(context: &ThreadContext) -> bool {
