@@ -14,7 +14,7 @@ import click
 from clew.protocol._constants import MAX_BUSY_LIMIT
 from clew.recording.arguments import DEFAULT_BUSY_LIMIT, parse_output
 
-__all__ = ["output_option", "what_is_said", "what_to_record"]
+__all__ = ["output_option", "what_is_said", "what_to_record", "where_to_serve"]
 
 Command = Callable[..., Any]
 
@@ -78,4 +78,12 @@ what_is_said = _together(
         help="Print the runtime's own numbers at the end, and what each is.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
+)
+
+where_to_serve = _together(
+    click.option(
+        "--port", type=click.IntRange(0, 65535), default=7777, show_default=True, help="The viewer's port; 0 for any."
+    ),
+    click.option("--host", default="127.0.0.1", show_default=True, help="The address that the viewer listens at."),
+    click.option("--no-browser", is_flag=True, help="Open no browser; the address is printed all the same."),
 )

@@ -10,15 +10,17 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from os import environ
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from clew.cli.console import is_quiet, say
-from clew.cli.options import what_is_said, what_to_record
+from clew.cli.live import LiveViewer, make_viewer
+from clew.cli.options import what_is_said, what_to_record, where_to_serve
 from clew.cli.statistics_text import iter_statistics
 from clew.errors import ClewError
 from clew.process.launch import original_environment
@@ -26,10 +28,7 @@ from clew.protocol._constants import Mode
 from clew.recording.arguments import parse_busy_limit
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.output import default_output
-from clew.recording.session import RecordingSession, RecordOptions
-
-if TYPE_CHECKING:
-    from clew.recording.session import RecordResult
+from clew.recording.session import RecordingSession, RecordOptions, RecordResult
 
 __all__ = ["command", "print_result"]
 
@@ -44,6 +43,8 @@ SLOW_SECONDS: Final = 1.0
     metavar="SECONDS",
     help="Wait before the first instruction, for a debugger to attach.",
 )
+@click.option("--view", is_flag=True, help="Watch it in the browser while it runs; the trace is shown until Ctrl-C.")
+@where_to_serve
 @what_is_said
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]...")
 def command(
@@ -55,6 +56,10 @@ def command(
     no_follow: bool,
     on_full: str,
     pause: float | None,
+    view: bool,
+    port: int,
+    host: str,
+    no_browser: bool,
     stats: bool,
     quiet: bool,
     words: tuple[str, ...],
@@ -81,16 +86,30 @@ def command(
         tell=None if quiet else say,
         environment=original_environment(),
     )
+    viewer = make_viewer(view, host, port, opens_browser=not no_browser)
+    with contextlib.ExitStack() as parts:
+        if viewer is not None:
+            options = replace(options, feed=parts.enter_context(viewer).feed)
+        result = _record(options, viewer, pause, is_quiet=quiet, with_statistics=stats)
+        if viewer is not None:
+            viewer.finish(result, is_quiet=quiet)
+    return result.exit_status
+
+
+def _record(
+    options: RecordOptions, viewer: LiveViewer | None, pause: float | None, *, is_quiet: bool, with_statistics: bool
+) -> RecordResult:
     with InterruptGuard().held() as guard:
         session = RecordingSession(options, guard)
         pid = session.start()
-        if pause and not quiet:
+        if viewer is not None:
+            viewer.start(options.output)
+        if pause and not is_quiet:
             say(f"process {pid} waits {pause:g} s before its first instruction")
         # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
         environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         session.wait()
-        result = print_result(session.finish, is_quiet=quiet, with_statistics=stats)
-    return result.exit_status
+        return print_result(session.finish, is_quiet=is_quiet, with_statistics=with_statistics)
 
 
 def print_result(

@@ -33,6 +33,7 @@ from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, Identity, read_identity
 from clew.recording.journal import JournalWriter
+from clew.recording.live_feed import LiveFeed
 from clew.recording.roster import Roster
 from clew.recording.snapshot import Snapshots
 from clew.recording.statistics import Statistics
@@ -52,14 +53,19 @@ class Processes:
     """Those that are followed now. The first one is added by `add`; the others come by themselves."""
 
     def __init__(
-        self, journal: JournalWriter, image: RuntimeImage, settings: HeaderSettings, filters: FilterSet
+        self,
+        journal: JournalWriter,
+        image: RuntimeImage,
+        settings: HeaderSettings,
+        filters: FilterSet,
+        feed: LiveFeed | None = None,
     ) -> None:
         self._image = image
         self._settings = settings
         self._filters = LiveFilters(filters)
         self._is_leaving = False
         self._being_left: FollowedProcess | None = None
-        self._roster = Roster(journal, int(settings.mode), self._answer)
+        self._roster = Roster(journal, int(settings.mode), self._answer, feed)
         self._exits = self._roster.exits
         self._executions = Executions(self._warn)
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn)

@@ -31,6 +31,7 @@ from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
 from clew.recording.leaving import Left, leave_all
+from clew.recording.live_feed import LiveFeed
 from clew.recording.machine import machine_facts
 from clew.recording.memory import reuse_memory
 from clew.recording.output import make_directory, remove_directory
@@ -79,6 +80,7 @@ class RecordOptions:
     adopts_orphans: bool = False
     environment: Sequence[bytes] | None = None
     tell: Callable[[str], None] | None = None
+    feed: LiveFeed | None = None
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class RecordingSession:
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
             undo.callback(self._journal.close)
             self._snapshots = Snapshots(options.output)
-            self._processes = Processes(self._journal, image, settings, self._filters)
+            self._processes = Processes(self._journal, image, settings, self._filters, options.feed)
             self._start_ns = time.time_ns()
             self._write_session()
             arguments = [os.fsencode(word) for word in options.command]
@@ -163,6 +165,8 @@ class RecordingSession:
         finally:
             self._guard.leave()
             self._processes.leave()
+            if self.options.feed is not None:
+                self.options.feed.tell_end("ended")
         self._look_after_journal()
         self._note_losses()
 
