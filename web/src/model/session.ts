@@ -23,6 +23,9 @@ export const failure = signal<string | null>(null);
 /** The status of the answer that told of it: 403 without the token, 422 for a damaged trace, 0 for no answer. */
 export const failureStatus = signal<number | null>(null);
 
+/** Whether a recording is looked at that goes on; what is loaded then comes from live-session.ts. */
+export const isLive = signal(false);
+
 /** The process that is looked at; -1 until the trace is known. */
 export const processId = computed(() => {
   const known = summary.value;
@@ -32,6 +35,10 @@ export const processId = computed(() => {
   }
   if (known.processes.some((process) => process.process_id === asked)) {
     return asked;
+  }
+  if (isLive.value) {
+    // The server chose one.
+    return functions.value?.processId ?? -1;
   }
   const work = known.processes.map((process) => process.threads.reduce((sum, thread) => sum + thread.instructions, 0));
   return known.processes[work.indexOf(Math.max(...work))].process_id;
@@ -58,19 +65,32 @@ export function client(): ApiClient {
   return theClient;
 }
 
+/** What lets the page ask. Not before `openSession`. */
+export function sessionToken(): string {
+  return token;
+}
+
 /** Read the address, load what it tells of, and keep the address as the state is. */
 export function openSession(): void {
   const first = parseFragment(location.hash);
   token = first.token;
   theClient = new ApiClient(token);
   viewState.value = first.state;
+  isLive.value = first.isLive;
   keepAddress();
   const traceIndex = computed(() => viewState.value.trace);
-  run(async () => {
-    traceNames.value = (await fetchTraces(client())).traces;
+  effect(() => {
+    if (!isLive.value) {
+      run(async () => {
+        traceNames.value = (await fetchTraces(client())).traces;
+      });
+    }
   });
   effect(() => {
     const trace = traceIndex.value;
+    if (isLive.value) {
+      return;
+    }
     reset();
     run(async () => {
       const found = await fetchSummary(client(), trace);
@@ -83,7 +103,7 @@ export function openSession(): void {
   effect(() => {
     const id = processId.value;
     const chosen = threads.value;
-    if (id < 0) {
+    if (id < 0 || isLive.value) {
       graph = null;
       return;
     }
@@ -168,7 +188,7 @@ function run(work: () => Promise<void>): void {
 function keepAddress(): void {
   let timer = 0;
   const write = () => {
-    const fragment = `#${formatFragment(token, viewState.peek())}`;
+    const fragment = `#${formatFragment(token, viewState.peek(), isLive.peek())}`;
     if (fragment === location.hash) {
       return;
     }
@@ -181,6 +201,7 @@ function keepAddress(): void {
   };
   effect(() => {
     viewState.value;
+    isLive.value;
     clearTimeout(timer);
     timer = window.setTimeout(write, ADDRESS_DELAY_MS);
   });
@@ -199,7 +220,7 @@ function isOtherPlace(from: ViewState, to: ViewState): boolean {
 
 /** The address of what is looked at now, to be copied. */
 export function currentLink(): string {
-  return `${location.origin}${location.pathname}#${formatFragment(token, viewState.value)}`;
+  return `${location.origin}${location.pathname}#${formatFragment(token, viewState.value, isLive.value)}`;
 }
 
 /** Look at a process of the trace. What was selected in another one means nothing in it. */

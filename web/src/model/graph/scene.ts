@@ -5,7 +5,7 @@ import { KeptLayouts } from "../layout/kept-layouts.ts";
 import { prepareLayouts, requestLayout } from "../layout/layout-client.ts";
 import { highlights } from "../highlights.ts";
 import { recentBlocks } from "../recent.ts";
-import { blocks, counts, failure, functions, MOST_BLOCKS } from "../session.ts";
+import { blocks, counts, failure, functions, isLive, MOST_BLOCKS } from "../session.ts";
 import { dimensions, filter, layout, mode } from "../view-state.ts";
 import { type NodePlaces, nodePlaces } from "./detail.ts";
 import { colorEdges } from "./edge-colors.ts";
@@ -19,6 +19,8 @@ export interface PlacedGraph {
   places: NodePlaces;
   /** Else a better one of the same comes. */
   isFinal: boolean;
+  /** The graph is the one before, grown: what was there is where it was. */
+  isGrown?: boolean;
 }
 
 /** The filter without its text, which only dims; as text, so that equal ones are one. */
@@ -62,7 +64,7 @@ export const nodeColors = computed(() => {
       mode: mode.value,
       text: filterText.value,
       // While the cursor moves only the mode that shows it makes new colours: of the others a ring tells where it is.
-      recent: mode.value === "recency" ? recentBlocks.value : null,
+      recent: mode.value === "recency" && !isLive.value ? recentBlocks.value : null,
       highlights: highlights.value,
     })
   );
@@ -90,6 +92,10 @@ const keptLayouts = new KeptLayouts();
 export function followLayout(): () => void {
   prepareLayouts();
   return effect(() => {
+    if (isLive.value) {
+      // A picture that grows has a layout of its own: live-layout.ts.
+      return undefined;
+    }
     const graph = drawnGraph.value;
     const [asked, inDimensions] = [layout.value, dimensions.value];
     const before = placedGraph.peek();

@@ -291,12 +291,14 @@ function within(element: Element, box: Element): Rectangle {
   return { left: a.left - b.left, top: a.top - b.top, width: a.width, height: a.height };
 }
 
-/** What "fit" leaves free: the bar over the picture, and a little for labels. */
+/** What "fit" leaves free: the bar over the picture, what lies at its right, and a little for labels. */
 function fitPadding(box: HTMLElement): typeof FIT_PADDING {
   const bar = box.parentElement?.querySelector(".graph-toolbar");
+  const beside = box.parentElement?.querySelector<HTMLElement>(".live-panel");
   return {
     ...FIT_PADDING,
     top: FIT_PADDING.top + (bar ? Math.max(within(bar, box).top + within(bar, box).height, 0) : 0),
+    right: FIT_PADDING.right + (beside?.offsetWidth ?? 0),
   };
 }
 

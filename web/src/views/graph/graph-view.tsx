@@ -1,9 +1,10 @@
 // The view "Graph": the bar, the picture, its legend, and its facts as a table.
 import { useRef, useState } from "preact/hooks";
-import { functions, MOST_BLOCKS, summary } from "../../model/session.ts";
+import { functions, isLive, MOST_BLOCKS, summary } from "../../model/session.ts";
 import { selection, update } from "../../model/view-state.ts";
 import { placedGraph } from "../../model/graph/scene.ts";
 import { formatInteger } from "../../base/format.ts";
+import { LivePanel } from "../live/live-panel.tsx";
 import { GraphCanvas } from "./graph-canvas.tsx";
 import { LegendPanel } from "./legend.tsx";
 import { NodeTable } from "./node-table.tsx";
@@ -53,6 +54,7 @@ export function GraphView() {
         </p>
       )}
       <LegendPanel />
+      {isLive.value && <LivePanel />}
       <NodeTable isOpen={failure !== null} />
     </div>
   );

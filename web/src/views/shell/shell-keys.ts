@@ -1,5 +1,6 @@
 // The keys of the shell: views, search, panels.
 import { describeKeys, registerKeys } from "../../model/keys.ts";
+import { isLive } from "../../model/session.ts";
 import { settings, updateSettings } from "../../model/settings.ts";
 import { openDialog, openPopover, togglePopover } from "../../model/shell-state.ts";
 import { selection, update, VIEWS, type View } from "../../model/view-state.ts";
@@ -19,8 +20,8 @@ export function registerShellKeys(): void {
       what: `View: ${VIEW_NAMES[view]}`,
       run: () => update({ view }),
     })),
-    { key: "/", what: "Search", run: () => (openDialog.value = "search") },
-    { key: "Ctrl+K", what: "Search", run: () => (openDialog.value = "search") },
+    { key: "/", what: "Search", run: search },
+    { key: "Ctrl+K", what: "Search", run: search },
     { key: "h", what: "To the table of functions", run: () => focusOn(".functions .list") },
     { key: "m", what: "To the main view", run: () => focusOn(".main") },
     { key: "i", what: "Filter and fold", run: () => togglePopover("filter") },
@@ -43,6 +44,13 @@ export function registerShellKeys(): void {
 
 export function toggleTheme(): void {
   updateSettings({ theme: settings.value.theme === "dark" ? "light" : "dark" });
+}
+
+/** What is searched is the finished trace. */
+function search(): void {
+  if (!isLive.peek()) {
+    openDialog.value = "search";
+  }
 }
 
 function focusOn(selector: string): void {
