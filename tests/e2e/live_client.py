@@ -137,7 +137,11 @@ class LiveClient:
 
     def say(self, **words: Any) -> None:
         """Say something, as JSON."""
-        self._socket.sendall(self._connection.send(TextMessage(data=json.dumps(words))))
+        self.say_text(json.dumps(words))
+
+    def say_text(self, text: str) -> None:
+        """Say anything."""
+        self._socket.sendall(self._connection.send(TextMessage(data=text)))
 
     def read_frame(self) -> bytes:
         """The next frame. Raises ConnectionError if the server closes instead."""

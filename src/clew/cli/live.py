@@ -18,6 +18,7 @@ from pathlib import Path
 
 from clew.cli.console import say
 from clew.errors import UsageError
+from clew.recording.journal import JOURNAL_NAME
 from clew.recording.live_feed import LiveFeed
 from clew.recording.session import RecordResult
 from clew.server.listening import make_token, make_url, open_socket
@@ -58,8 +59,11 @@ class LiveViewer:
 
     def start(self, directory: Path) -> None:
         """Start it, for the recording into `directory`, which has begun, and say where to look."""
+        # Opened here: a short recording is over, and its journal gone, before the viewer is there.
+        journal = os.open(directory / JOURNAL_NAME, os.O_RDONLY | os.O_CLOEXEC)
         words = [
             *("--recorder", str(self._other.fileno())),
+            *("--journal", str(journal)),
             *("--listening", str(self._listening.fileno())),
             *("--host", self._host),
             *(["--browser"] if self._opens_browser else []),
@@ -69,7 +73,7 @@ class LiveViewer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "clew", "live-viewer", *words],
                 env={**os.environ, "CLEW_TOKEN": self._token, "OPENBLAS_NUM_THREADS": "1"},
-                pass_fds=(self._other.fileno(), self._listening.fileno()),
+                pass_fds=(self._other.fileno(), journal, self._listening.fileno()),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
@@ -80,6 +84,7 @@ class LiveViewer:
             say(f"the live view did not start: {error.strerror or error}; the recording goes on without it")
         else:
             say(f"live at {self.url}")
+        os.close(journal)
         self._other.close()
         self._listening.close()
 

@@ -19,11 +19,12 @@ __all__ = ["command"]
 
 @click.command(name="live-viewer", hidden=True)
 @click.option("--recorder", type=int, required=True, help="The descriptor by which the recorder tells.")
+@click.option("--journal", type=int, required=True, help="The descriptor of the journal, to be read.")
 @click.option("--listening", type=int, required=True, help="The descriptor of the socket that listens.")
 @click.option("--host", required=True, help="What it listens at, as the recorder was told.")
 @click.option("--browser", is_flag=True, help="Open a browser.")
 @click.argument("directory", type=click.Path(path_type=Path))
-def command(directory: Path, recorder: int, listening: int, host: str, browser: bool) -> None:
+def command(directory: Path, recorder: int, journal: int, listening: int, host: str, browser: bool) -> None:
     """Serve the recording into DIRECTORY while it goes on, and then its trace."""
     token = os.environ.pop("CLEW_TOKEN", "")
     if not token:
@@ -39,4 +40,4 @@ def command(directory: Path, recorder: int, listening: int, host: str, browser: 
             open_browser(url)
 
     with feed, server:
-        serve_recording(directory, server, host, token, feed, tell)
+        serve_recording(directory, server, host, token, feed, journal, tell)

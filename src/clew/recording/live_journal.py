@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from clew.recording.journal import UNIT_BYTES, Frame, iter_frames, read_frame_bytes
@@ -19,10 +18,10 @@ MAX_PIECE_BYTES: Final = 8 << 20
 
 
 class JournalTail:
-    """Reads the journal at `path`, which exists, from its beginning on. Raises OSError if it can't be opened."""
+    """Reads the journal that descriptor `fd`, which it owns, is of, from its beginning on, wherever the file is."""
 
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
         self._offset = 0
 
     def iter_new(self) -> Iterator[Frame]:

@@ -8,6 +8,7 @@ is worked out that nobody watches.
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import socket
 import threading
@@ -22,8 +23,7 @@ from clew.process.shared_memory import SharedLayout
 from clew.protocol._constants import Mode
 from clew.recording.assemble_images import ImageFiles
 from clew.recording.assemble_tables import clean_text
-from clew.recording.journal import JOURNAL_NAME, Frame, FrameKind
-from clew.recording.journal_reader import read_session
+from clew.recording.journal import Frame, FrameKind
 from clew.recording.live_counters import LiveCounters
 from clew.recording.live_feed import Told, iter_told
 from clew.recording.live_journal import JournalTail
@@ -50,11 +50,13 @@ _OUTCOMES: Final = ("ended", "published", "failed")
 class LiveSession:
     """The recording into `directory`, told of by `connection`; `served` gets its trace once it is published.
 
+    `journal` is a descriptor of its journal, which is read to its end also when it was removed meanwhile.
+
     `on_news` is called, from a thread of this, whenever there may be something new to be told; `on_recorder_gone` when
     nobody is at the connection's other end any more.
     """
 
-    def __init__(self, directory: Path, connection: socket.socket, served: list[ServedTrace]) -> None:
+    def __init__(self, directory: Path, connection: socket.socket, journal: int, served: list[ServedTrace]) -> None:
         self.directory = directory
         self.epoch = secrets.token_hex(8)
         self.sequence = 0
@@ -64,8 +66,8 @@ class LiveSession:
         self.on_recorder_gone: Callable[[], None] = lambda: None
         self._connection = connection
         self._served = served
-        self._tail = JournalTail(directory / JOURNAL_NAME)
-        self.described = read_session(directory / JOURNAL_NAME)
+        self._tail = JournalTail(journal)
+        self._described: dict[str, Any] = {"mode": int(Mode.COUNTS), "command": [], "start_ns": time.time_ns()}
         self._processes: dict[int, LiveProcess] = {}
         self._listed: dict[int, dict[str, Any]] = {}
         self._list_changed = 0
@@ -116,14 +118,14 @@ class LiveSession:
     def _describe(self, process: int, since: int) -> dict[str, Any]:
         return {
             "name": self.name,
-            "mode": Mode(self.described["mode"]).name.lower(),
-            "command": [clean_text(str(word)) for word in self.described["command"]],
+            "mode": Mode(self._described["mode"]).name.lower(),
+            "command": [clean_text(str(word)) for word in self._described["command"]],
             "epoch": self.epoch,
             "sequence": self.sequence,
             "process": process,
             "state": self.state,
             "reason": self.reason,
-            "elapsed_ns": time.time_ns() - int(self.described["start_ns"]),
+            "elapsed_ns": time.time_ns() - int(self._described["start_ns"]),
             "processes": self._list_processes() if self._list_changed > since else None,
         }
 
@@ -204,6 +206,7 @@ class LiveSession:
 
     def _take(self, frame: Frame) -> None:
         if frame.kind == FrameKind.SESSION:
+            self._described = json.loads(bytes(frame.payload))
             return
         process = self._process(frame.process)
         with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -247,7 +250,7 @@ class LiveSession:
         for number in numbers & self._processes.keys():
             graph = self._graphs.get(number)
             if graph is None:
-                graph = LiveGraph(self._processes[number], self._files, int(self.described["start_ns"]), self.sequence)
+                graph = LiveGraph(self._processes[number], self._files, int(self._described["start_ns"]), self.sequence)
                 self._graphs[number] = graph
             try:
                 is_changed |= graph.update(self.sequence)

@@ -74,15 +74,16 @@ def serve_recording(
     host: str,
     token: str,
     recorder: socket.socket,
+    journal: int,
     on_ready: Callable[[], None],
 ) -> None:
-    """Serve the recording into `directory` while it goes on, and then its trace, until SIGINT, SIGTERM, or the
-    recorder, which is at the other end of `recorder`, is gone.
+    """Serve the recording into `directory` while it goes on, and then its trace.
 
-    Raises TraceDamagedError, OSError where there is no recording.
+    Until SIGINT, SIGTERM, or the recorder, which is at the other end of `recorder`, is gone. `journal` is a descriptor
+    of its journal.
     """
     served: list[ServedTrace] = []
-    session = LiveSession(directory, recorder, served)
+    session = LiveSession(directory, recorder, journal, served)
     broadcast = LiveBroadcast(session)
     app = make_app(served, token, Address(host, listening.getsockname()[1]).hosts, live=broadcast)
     _run(app, listening, session, on_ready)
