@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from playwright.sync_api import expect
 
-import pytest
-from playwright.sync_api import Page, expect
-
-from tests.e2e.runs import ROOT
+from tests.web.accessibility import find_serious, load_axe
 from tests.web.conftest import OpenViewer
 from tests.web.viewer import Viewer
 
-AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 VIEWS = ("graph", "function", "listing", "processes")
 
 
-def test_axe_finds_nothing_serious(open_viewer: OpenViewer) -> None:
+def test_axe_finds_nothingfind_serious(open_viewer: OpenViewer) -> None:
     """In every view; contrasts in both themes, and the rest once, since no theme changes it."""
-    if not AXE.exists():
-        pytest.skip("axe is not installed: `make build` does it")
     viewer = open_viewer(color_scheme="dark")
     page = viewer.open("shapes-full", select="b12")
-    # Not as an element of the page, which its policy forbids.
-    page.evaluate(AXE.read_text())
+    load_axe(page)
     found = []
     for view in VIEWS:
         viewer.go("shapes-full", view=view, select="b12")
@@ -32,22 +25,8 @@ def test_axe_finds_nothing_serious(open_viewer: OpenViewer) -> None:
                 page.get_by_role("button", name="Dark or light").click()
             expect(page.locator("html")).to_have_attribute("data-theme", theme)
             viewer.wait_for_quiet()
-            found += [(view, theme, *one) for one in _serious(page, rules)]
+            found += [(view, theme, *one) for one in find_serious(page, rules)]
     assert not found
-
-
-def _serious(page: Page, rules: list[str] | None) -> list[tuple[str, str, list[str]]]:
-    """What axe holds against the page by these rules, by all if None: rule, what it wants, elements."""
-    found: list[dict[str, Any]] = page.evaluate(
-        "async (rules) => (await axe.run({ resultTypes: ['violations'], preload: false,"
-        " ...(rules && { runOnly: rules }) })).violations",
-        rules,
-    )
-    return [
-        (one["id"], one["help"], [node["html"][:200] for node in one["nodes"]][:3])
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
 
 
 def test_keys_alone_reach_everything_and_what_has_the_focus_is_seen(viewer: Viewer) -> None:

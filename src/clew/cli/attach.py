@@ -10,13 +10,13 @@ import time
 from dataclasses import replace
 from os import environ
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from clew.address import Pid
 from clew.cli.console import is_quiet, say
-from clew.cli.live import LiveViewer, make_viewer
-from clew.cli.options import what_is_said, what_to_record, where_to_serve
+from clew.cli.options import make_viewer, what_is_said, what_to_record, where_to_serve
 from clew.cli.record import print_result
 from clew.errors import UsageError
 from clew.process.attachable import check_attachable
@@ -25,6 +25,9 @@ from clew.recording.arguments import parse_busy_limit
 from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
 from clew.recording.output import default_output
 from clew.recording.session import RecordOptions, RecordResult
+
+if TYPE_CHECKING:
+    from clew.cli.live import LiveViewer
 
 __all__ = ["command"]
 

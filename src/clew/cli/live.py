@@ -17,13 +17,12 @@ import sys
 from pathlib import Path
 
 from clew.cli.console import say
-from clew.errors import UsageError
 from clew.recording.journal import JOURNAL_NAME
 from clew.recording.live_feed import LiveFeed
 from clew.recording.session import RecordResult
 from clew.server.listening import make_token, make_url, open_socket
 
-__all__ = ["LiveViewer", "make_viewer"]
+__all__ = ["LiveViewer"]
 
 
 class LiveViewer:
@@ -103,12 +102,3 @@ class LiveViewer:
         with contextlib.suppress(KeyboardInterrupt):
             select.select([self._pidfd], [], [])
             say("the live view has ended")
-
-
-def make_viewer(is_wanted: bool, host: str, port: int, *, opens_browser: bool) -> LiveViewer | None:
-    """The viewer that the command line asks for. Raises UsageError."""
-    if is_wanted:
-        return LiveViewer(host, port, opens_browser=opens_browser)
-    if (host, port, opens_browser) != ("127.0.0.1", 7777, True):
-        raise UsageError("--port, --host and --no-browser are of the live view: add --view")
-    return None

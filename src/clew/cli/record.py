@@ -14,13 +14,12 @@ from dataclasses import replace
 from os import environ
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from clew.cli.console import is_quiet, say
-from clew.cli.live import LiveViewer, make_viewer
-from clew.cli.options import what_is_said, what_to_record, where_to_serve
+from clew.cli.options import make_viewer, what_is_said, what_to_record, where_to_serve
 from clew.cli.statistics_text import iter_statistics
 from clew.errors import ClewError
 from clew.process.launch import original_environment
@@ -29,6 +28,9 @@ from clew.recording.arguments import parse_busy_limit
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.output import default_output
 from clew.recording.session import RecordingSession, RecordOptions, RecordResult
+
+if TYPE_CHECKING:
+    from clew.cli.live import LiveViewer
 
 __all__ = ["command", "print_result"]
 

@@ -33,7 +33,6 @@ from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, Identity, read_identity
 from clew.recording.journal import JournalWriter
-from clew.recording.live_feed import LiveFeed
 from clew.recording.roster import Roster
 from clew.recording.snapshot import Snapshots
 from clew.recording.statistics import Statistics
@@ -41,6 +40,7 @@ from clew.recording.unborn import Unborn
 
 if TYPE_CHECKING:
     from clew.recording.drain import Request
+    from clew.recording.live_feed import LiveFeed
 
 __all__ = ["Processes"]
 

@@ -20,11 +20,11 @@ from clew.process.shared_memory import SharedMemory
 from clew.recording.exits import Exits
 from clew.recording.followed import FollowedProcess, Fork
 from clew.recording.journal import JournalWriter, ProcessJournal
-from clew.recording.live_feed import LiveFeed
 from clew.recording.statistics import Statistics
 
 if TYPE_CHECKING:
     from clew.recording.drain import Request
+    from clew.recording.live_feed import LiveFeed
 
 __all__ = ["Roster"]
 

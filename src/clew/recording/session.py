@@ -31,7 +31,6 @@ from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
 from clew.recording.leaving import Left, leave_all
-from clew.recording.live_feed import LiveFeed
 from clew.recording.machine import machine_facts
 from clew.recording.memory import reuse_memory
 from clew.recording.output import make_directory, remove_directory
@@ -39,6 +38,7 @@ from clew.recording.processes import Processes
 from clew.recording.snapshot import Snapshots
 
 if TYPE_CHECKING:
+    from clew.recording.live_feed import LiveFeed
     from clew.recording.raw import RawProcess
 
 __all__ = [
@@ -52,6 +52,8 @@ MAX_DELAY_SECONDS: Final = 0.1
 """Nothing waits that long: who finds no room rings, and where nobody can ring `Processes.poll` waits less."""
 MAX_DELAY_DROPPING_SECONDS: Final = 0.02
 MAX_DELAY_WITH_REQUESTS_SECONDS: Final = 0.002
+MAX_DELAY_WATCHED_SECONDS: Final = 0.02
+"""New code is to be seen soon where somebody looks."""
 NAMES_INTERVAL_SECONDS: Final = 1.0
 TELL_AFTER_SECONDS: Final = 1.0
 
@@ -239,6 +241,8 @@ class RecordingSession:
     def _max_delay_seconds(self) -> float:
         if self._filters.is_active:
             return MAX_DELAY_WITH_REQUESTS_SECONDS
+        if self.options.feed is not None:
+            return MAX_DELAY_WATCHED_SECONDS
         return MAX_DELAY_DROPPING_SECONDS if self.options.drop_on_full else MAX_DELAY_SECONDS
 
     def _look_after_journal(self) -> None:

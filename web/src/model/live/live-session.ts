@@ -3,7 +3,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { LiveConnection } from "../../api/live.ts";
 import type { ThreadSummary, TraceSummary } from "../../api/traces.ts";
-import { recentBlocks } from "../recent.ts";
+import { freshFunctions, recentBlocks } from "../recent.ts";
 import { blocks, counts, functions, isLive, processId, sessionToken, summary } from "../session.ts";
 import { prefersReducedMotion } from "../settings.ts";
 import { tell } from "../shell-state.ts";
@@ -16,6 +16,9 @@ import { followLiveLayout, placesBytes } from "./live-layout.ts";
 const LEAST_SHOWN_MS = 100;
 /** So many times as long as showing took is waited before it is done again. */
 const REST = 2;
+/** So long, and so many at a time, what is new has a label before others. */
+const FRESH_MS = 4000;
+const MOST_FRESH = 8;
 const PULSE_MS = 100;
 const PULSE_PERIOD_MS = 900;
 
@@ -169,10 +172,18 @@ function showGraph(): void {
     functions.value = now.functions;
     blocks.value = now.blocks;
   }
+  freshFunctions.value = findFresh(structure);
   if (isStale.counts) {
     counts.value = buildCounts(graph, structure);
   }
   isStale = { structure: false, counts: false };
+}
+
+/** The functions with new code or a new caller of late. */
+function findFresh({ blocks: of, blockOfRow }: LiveStructure): ReadonlySet<number> {
+  const since = performance.now() - FRESH_MS;
+  const rows = activity.newest.slice(0, MOST_FRESH).filter(({ at, row }) => at > since && blockOfRow[row] >= 0);
+  return new Set(rows.map(({ row }) => of.function[blockOfRow[row]]));
 }
 
 /** What is selected, by its index of now. */
@@ -251,6 +262,7 @@ function pulse(): () => void {
   return () => {
     clearInterval(beat);
     recentBlocks.value = null;
+    freshFunctions.value = new Set();
   };
 }
 

@@ -7,7 +7,7 @@ import type { Rectangle } from "../../base/label-placement.ts";
 import { type DrawnCounts, type DrawnGraph, FOLDED_IMAGE, nameOfDrawn } from "../../model/graph/folding.ts";
 import { functionHeat } from "../../model/graph/node-colors.ts";
 import { drawnCounts, drawnGraph, edgeColors, followLayout, nodeColors, placedGraph } from "../../model/graph/scene.ts";
-import { recentBlocks } from "../../model/recent.ts";
+import { freshFunctions, recentBlocks } from "../../model/recent.ts";
 import { prefersReducedMotion, settings } from "../../model/settings.ts";
 import { dimensions, filter, layout, type Selection, selection, update, viewState } from "../../model/view-state.ts";
 import { controlCamera } from "./camera-controls.ts";
@@ -202,7 +202,9 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
             graph.isFolded[drawn] === FOLDED_IMAGE || !(graph.functions.flags[graph.functionOf[drawn]] & FLAG_STUB),
         );
         const text = filter.value.text.toLowerCase();
-        ranked = ranked.filter((one) => one.name.toLowerCase().includes(text)).slice(0, MOST_LABELLED);
+        ranked = ranked.filter((one) => one.name.toLowerCase().includes(text));
+        const isFresh = (one: LabelledFunction) => freshFunctions.value.has(graph.functionOf[one.drawn]);
+        ranked = [...ranked.filter(isFresh), ...ranked.filter((one) => !isFresh(one))].slice(0, MOST_LABELLED);
         picture.setColors({ blocks: ofNodes.blocks, functions: ofNodes.functions, ...ofEdges }, hottest);
       }
     }),
