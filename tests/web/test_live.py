@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -130,6 +131,15 @@ def test_what_runs_anew_is_named_drawn_and_counted(open_live: Open) -> None:
     live.wait_for_newest("found_25")
     expect(page.get_by_role("heading", name="found_12")).to_be_visible()
     expect(page.locator(".live-threads li")).to_have_count(2)
+
+
+def test_what_is_busy_pulses(open_live: Open) -> None:
+    live = open_live()
+    live.recording.say("s100000000")
+    live.page.wait_for_function("() => Number(document.querySelector('.graph-canvas').dataset.lastNode) >= 0")
+    # It is the loop that runs, which has run by now.
+    live.wait_for_function("spin")
+    expect(live.page.locator(".live-threads .count").first).to_contain_text(re.compile(r"[1-9][\d.]*[kMG]/s"))
 
 
 @pytest.mark.timing

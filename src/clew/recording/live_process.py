@@ -95,6 +95,8 @@ class LiveProcess:
         self.status: np.void = np.zeros(1, STATUS_PAGE)[0]
         self.counters: LiveCounters | None = None
         """Of what runs; None where the recorder did not tell, or the process has ended."""
+        self.trouble = ""
+        """What of the journal could not be taken; empty where all could."""
         self.version = 0
         """Rises with what the journal tells."""
         self._parents = parents

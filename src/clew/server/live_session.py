@@ -112,7 +112,9 @@ class LiveSession:
             graph = self._graphs.get(chosen)
             if graph is None or epoch != self.epoch or chosen != before or not graph.born <= since <= self.sequence:
                 since = -1
-            meta = self._describe(chosen, since) | {"trouble": "" if graph is None else graph.trouble}
+            meta = self._describe(chosen, since) | {
+                "trouble": "" if graph is None else graph.trouble or graph.process.trouble
+            }
             return encode_frame(graph, since, meta), self.sequence, chosen if graph is not None else -1
 
     def _describe(self, process: int, since: int) -> dict[str, Any]:
@@ -209,8 +211,10 @@ class LiveSession:
             self._described = json.loads(bytes(frame.payload))
             return
         process = self._process(frame.process)
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        try:
             process.take(frame)
+        except Exception as error:
+            process.trouble = f"{type(error).__name__}: {error}"[:300]
         if frame.kind in (FrameKind.PROCESS, FrameKind.PROCESS_END):
             self._list(process)
 
@@ -254,8 +258,8 @@ class LiveSession:
                 self._graphs[number] = graph
             try:
                 is_changed |= graph.update(self.sequence)
-            except (ValueError, KeyError, IndexError, OverflowError, TypeError) as error:
-                # What the target wrote makes no sense; of what it writes next something may.
+            except Exception as error:
+                # What the target wrote makes no sense; what it writes next may.
                 graph.trouble = f"{type(error).__name__}: {error}"[:300]
         for number in [number for number in self._graphs if number not in numbers][:-MAX_GRAPHS]:
             # Whoever comes back to it is told all of it.
