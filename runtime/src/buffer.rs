@@ -4,6 +4,7 @@
 //! state, the filters and the replies comes from it while the target runs.
 
 mod patience;
+mod standing;
 
 pub use patience::Patience;
 
@@ -152,13 +153,27 @@ impl Shared {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).detach_ticket) }
     }
 
+    /// Whether the controller is to be asked about what is mapped.
+    pub fn asks_about_images(&self) -> bool {
+        // SAFETY: an aligned u32 that the controller may set.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared_header()).filters_active) }.load(Ordering::Relaxed) != 0
+    }
+
+    /// How many filter ranges there are.
+    pub fn filter_count(&self) -> u32 {
+        // SAFETY: the field is a u32 that the controller lets grow after it wrote the ranges below.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.shared_header()).filter_count) }.load(Ordering::Acquire)
+    }
+
     /// Whether code at `pc` is to be recorded.
     pub fn is_included(&self, pc: u64) -> bool {
+        self.is_included_by(pc, self.filter_count())
+    }
+
+    /// Whether the first `count` filter ranges have code at `pc` recorded.
+    pub fn is_included_by(&self, pc: u64, count: u32) -> bool {
         let header = self.header();
         let mut is_included = header.default_included != 0;
-        // SAFETY: the field is a u32 that the controller lets grow after it wrote the ranges below.
-        let count =
-            unsafe { AtomicU32::from_ptr(&raw mut (*self.shared_header()).filter_count) }.load(Ordering::Acquire);
         for index in 0..u64::from(count).min(protocol::MAX_FILTER_RANGES) {
             let address = self.base + header.filters_offset + index * size_of::<FilterRange>() as u64;
             // SAFETY: the filter table is inside the mapping and holds MAX_FILTER_RANGES entries.

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x62, 0xd6, 0x7a, 0xfa, 0x45, 0x63, 0xc7, 0xef, 0x37, 0x3a, 0xc8, 0x0b, 0x9f, 0xe7, 0xcf, 0x24, 0x59, 0x2d, 0xd9,
-    0x8b, 0x12, 0x0b, 0xc8, 0x29, 0xa1, 0xbc, 0x40, 0xc2, 0xfe, 0x34, 0x05, 0xff,
+    0xc4, 0xd3, 0x4c, 0x59, 0x7b, 0xdd, 0x0f, 0x14, 0x91, 0x7e, 0x32, 0x4b, 0xb6, 0x2a, 0x74, 0x75, 0x1f, 0xae, 0x51,
+    0x62, 0xd1, 0xcb, 0xc2, 0x7b, 0x44, 0xc7, 0xb7, 0x9c, 0xd6, 0xae, 0x46, 0x52,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -25,6 +25,8 @@ pub const THREAD_COUNTERS_OFFSET: u64 = 0x800000;
 pub const MAX_COUNTER_BYTES: u64 = 0x3800000;
 /// longest path in an image record
 pub const MAX_PATH_BYTES: u64 = 0x1000;
+/// entries of StatusPage.breakpoints
+pub const MAX_BREAKPOINTS: u64 = 0x20;
 /// entries in the filter table
 pub const MAX_FILTER_RANGES: u64 = 0x1000;
 /// -si_code, and si_value, of the SIGTRAP that fetches a thread out of the code cache when the controller detaches
@@ -144,6 +146,7 @@ pub mod event_kind {
     pub const WRITABLE_CODE: u16 = 9;
     pub const EXECVE_FAILED: u16 = 10;
     pub const SECCOMP: u16 = 11;
+    pub const RECORDING_CHANGED: u16 = 12;
 }
 
 /// What a path_event record tells of a thread's path (mode full); pc and value as each one says. note: nothing changes;
@@ -258,7 +261,8 @@ pub mod stage {
 /// order; the controller answers, then sets request_kind back to none. image_filters: start, end and file offset of new
 /// code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the child: process id
 /// and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags; 1 if the controller
-/// waits for the program. execve_failed: it waits no longer.
+/// waits for the program. execve_failed: it waits no longer. hold: enum HoldReason; the thread stands at the slot's
+/// held_registers, in front of the instruction at rip; enum HoldReply.
 pub mod request_kind {
     pub const NONE: u32 = 0;
     pub const IMAGE_FILTERS: u32 = 1;
@@ -266,6 +270,21 @@ pub mod request_kind {
     pub const EXECVE: u32 = 3;
     pub const ADOPT: u32 = 4;
     pub const EXECVE_FAILED: u32 = 5;
+    pub const HOLD: u32 = 6;
+}
+
+/// Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step that
+/// it was to make, or it came to a breakpoint.
+pub mod hold_reason {
+    pub const ASKED: u32 = 1;
+    pub const STEPPED: u32 = 2;
+    pub const BREAKPOINT: u32 = 3;
+}
+
+/// What a thread that stood still does next: it goes on, or executes one instruction and stands still again.
+pub mod hold_reply {
+    pub const GO_ON: u32 = 0;
+    pub const STEP: u32 = 1;
 }
 
 /// Numbered errors on the status page; error_detail says more as each one tells.
@@ -321,7 +340,7 @@ pub struct SessionHeader {
     pub drop_on_full: u32,
     /// process id of the controller (written by: controller)
     pub controller_pid: u32,
-    /// 1: images mapped later are asked about (request image_filters) (written by: controller)
+    /// 1: images mapped later are asked about (request image_filters) (written by: controller:live)
     pub filters_active: u32,
     /// 1: code outside every filter range is recorded (written by: controller)
     pub default_included: u32,
@@ -465,8 +484,20 @@ pub struct StatusPage {
     pub table_misses: u64,
     /// mode region: fragments made after the numbers of blocks were used up (written by: runtime)
     pub untagged_fragments: u64,
+    /// while not 0 threads that come to the dispatcher stand still there (RequestKind.hold) (written by:
+    /// controller:live)
+    pub hold_ticket: u32,
+    /// one more each time that breakpoints or filters were changed; every thread minds it before it executes anything
+    /// more (written by: controller:live)
+    pub wishes: u32,
+    /// how many breakpoints are valid (written by: controller:live)
+    pub breakpoint_count: u32,
+    /// zero (written by: controller:live)
+    pub reserved_controller: [u8; 4],
+    /// addresses of instructions in front of which threads stand still (RequestKind.hold) (written by: controller:live)
+    pub breakpoints: [u64; 32],
     /// zero (written by: runtime)
-    pub reserved: [u8; 3808],
+    pub reserved: [u8; 3536],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -505,7 +536,12 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, trusted_pages) == 256);
 const _: () = assert!(core::mem::offset_of!(StatusPage, trust_ends) == 264);
 const _: () = assert!(core::mem::offset_of!(StatusPage, table_misses) == 272);
 const _: () = assert!(core::mem::offset_of!(StatusPage, untagged_fragments) == 280);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 288);
+const _: () = assert!(core::mem::offset_of!(StatusPage, hold_ticket) == 288);
+const _: () = assert!(core::mem::offset_of!(StatusPage, wishes) == 292);
+const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoint_count) == 296);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_controller) == 300);
+const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoints) == 304);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 560);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.
@@ -544,8 +580,13 @@ pub struct ThreadSlot {
     pub request_arguments: [u64; 4],
     /// zero (written by: runtime:thread)
     pub reserved: [u8; 88],
+    /// request hold: the program's rax rcx rdx rbx rsp rbp rsi rdi r8 to r15, rip and flags (written by:
+    /// runtime:thread)
+    pub held_registers: [u64; 18],
+    /// zero (written by: runtime:thread)
+    pub reserved_more: [u8; 112],
 }
-const _: () = assert!(core::mem::size_of::<ThreadSlot>() == 256);
+const _: () = assert!(core::mem::size_of::<ThreadSlot>() == 512);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, state) == 0);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, tid) == 4);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, ring_head) == 8);
@@ -562,6 +603,8 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_kind) == 128);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_reply) == 132);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 136);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 168);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_registers) == 256);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 400);
 
 /// Written by the controller into the target's private memory before the runtime runs; its address is in rdi at the
 /// image's entry.
@@ -985,12 +1028,14 @@ pub struct EventRecord {
     /// where, or 0 (written by: runtime:thread)
     pub app_pc: u64,
     /// signal, fault: signal number; fork: child's pid; execve: 1 if the program is followed; execve_failed: errno;
-    /// released: enum ReleaseReason; exit_group: status; thread_start: parent's tid; thread_end: enum EndKind (written
-    /// by: runtime:thread)
+    /// released: enum ReleaseReason; exit_group: status; thread_start: parent's tid; thread_end: enum EndKind;
+    /// recording_changed: 1 if the code at app_pc, where the thread is, was recorded before (written by:
+    /// runtime:thread)
     pub a: u64,
     /// time stamp counter (written by: runtime:thread)
     pub tsc: u64,
-    /// signal, fault: si_code; thread_start: slot; fork: 1 if the child is followed (written by: runtime:thread)
+    /// signal, fault: si_code; thread_start: slot; fork: 1 if the child is followed; recording_changed: 1 if it is now
+    /// (written by: runtime:thread)
     pub b: u64,
     /// fault: si_addr (written by: runtime:thread)
     pub c: u64,

@@ -8,6 +8,7 @@ Runs in the controller. Knows no terminal: only `clew.cli` prints errors and exi
     │   ├── NotExecutableError     the command may not be executed, or is not a program of this machine
     │   ├── OutputExistsError      what is to be written is there already
     │   └── FilterError            an --include or --exclude that means nothing
+    ├── ControlError               a running recording can't do what it is told
     ├── OutputError                a file could not be written: disk full, no permission
     ├── TargetError                something in or about the target failed
     │   ├── LaunchError            the target could not be started or stopped
@@ -42,6 +43,7 @@ __all__ = [
     "BinaryError",
     "ClewError",
     "CommandNotFoundError",
+    "ControlError",
     "FilterError",
     "InjectionError",
     "LaunchError",
@@ -117,6 +119,10 @@ class FilterError(UsageError):
         super().__init__(f"filter {what!r}: {reason}")
         self.what = what
         self.reason = reason
+
+
+class ControlError(ClewError):
+    """A running recording can't do what it is told, or can't be told."""
 
 
 class OutputError(ClewError):

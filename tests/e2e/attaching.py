@@ -25,7 +25,7 @@ from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.protocol._constants import Mode
 from tests.e2e import runs
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = float(os.environ.get("CLEW_TEST_LIMIT", "60"))
 _SETTINGS = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
 
 

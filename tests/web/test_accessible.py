@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from playwright.sync_api import expect
 
 from tests.web.accessibility import find_serious, load_axe
-from tests.web.conftest import OpenViewer
+from tests.web.conftest import EVERYDAY, OpenViewer
 from tests.web.viewer import Viewer
 
-VIEWS = ("graph", "function", "listing", "processes")
+GZIP = EVERYDAY.index("gzip")
+PARTS = ("summary", "graph", "function", "listing", "order")
+VIEWS: list[tuple[str, dict[str, Any]]] = [
+    *((view, {}) for view in ("graph", "function", "listing", "processes")),
+    *(("compare", {"compare": part, "with": GZIP}) for part in PARTS),
+]
 
 
 def test_axe_finds_nothingfind_serious(open_viewer: OpenViewer) -> None:
@@ -17,16 +24,26 @@ def test_axe_finds_nothingfind_serious(open_viewer: OpenViewer) -> None:
     page = viewer.open("shapes-full", select="b12")
     load_axe(page)
     found = []
-    for view in VIEWS:
-        viewer.go("shapes-full", view=view, select="b12")
+    for view, words in VIEWS:
+        viewer.go("shapes-full", view=view, select="b12", **words)
         expect(viewer.main(view)).to_be_visible()
         for theme, rules in (("dark", None), ("light", ["color-contrast"])):
             if page.locator("html").get_attribute("data-theme") != theme:
                 page.get_by_role("button", name="Dark or light").click()
             expect(page.locator("html")).to_have_attribute("data-theme", theme)
             viewer.wait_for_quiet()
-            found += [(view, theme, *one) for one in find_serious(page, rules)]
+            found += [(view, words, theme, *one) for one in find_serious(page, rules)]
     assert not found
+
+
+def test_axe_finds_nothing_serious_in_the_dialog_of_exports(open_viewer: OpenViewer) -> None:
+    for theme in ("dark", "light"):
+        viewer = open_viewer(color_scheme=theme)
+        page = viewer.open("shapes-counts", view="listing", select="b12")
+        load_axe(page)
+        page.get_by_role("button", name="Export").click()
+        expect(page.get_by_role("dialog", name="Export")).to_be_visible()
+        assert not find_serious(page, None)
 
 
 def test_keys_alone_reach_everything_and_what_has_the_focus_is_seen(viewer: Viewer) -> None:

@@ -32,6 +32,11 @@ impl Patience {
         Patience { shared, heartbeat: shared.heartbeat(), since_ns: now_ns, start_ns: now_ns }
     }
 
+    /// Whether the controller's heart has beaten since.
+    pub fn has_heard(&self) -> bool {
+        self.shared.heartbeat() != self.heartbeat
+    }
+
     /// Whether it has come to an end. Nobody else in the process waits then either. No lock is taken.
     pub fn is_over(&mut self) -> bool {
         let (heartbeat, now_ns) = (self.shared.heartbeat(), monotonic_ns());

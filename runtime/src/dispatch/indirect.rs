@@ -139,7 +139,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
             insert_pair(&mut engine, context, 0, target, address, u64::from(NONE));
             return;
         }
-    } else if is_executable && fragment.site != NONE && !(records_path && is_return) {
+    } else if is_executable && fragment.site != NONE && !(records_path && is_return) && !engine.stops_at(target) {
         let first = fragment.first_pad;
         if first != NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
             // Another thread made it meanwhile.

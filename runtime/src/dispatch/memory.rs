@@ -138,7 +138,7 @@ fn tell_image(writer: &RingWriter, start: u64, end: u64, protection: u64, file: 
         path_bytes: length as u32,
     };
     writer.write(&record, &path[..length.min(path.len())]);
-    if writer.shared.header().filters_active != 0 {
+    if writer.shared.asks_about_images() {
         writer.request(request_kind::IMAGE_FILTERS, [start, end, file_offset, 0]);
     }
 }

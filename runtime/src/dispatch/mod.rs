@@ -11,6 +11,7 @@ pub mod execute;
 pub mod float_state;
 pub mod fork;
 pub mod hidden;
+pub mod hold;
 pub mod indirect;
 pub mod linking;
 pub mod memory;
@@ -123,6 +124,8 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 /// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
     paths::tend(context, link);
     if context.sequence_aborted != 0 {
         sequences::count_abort(context);
@@ -146,6 +149,12 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             detach::park(context);
             continue;
         }
+        if let Some(reason) = hold::reason(context, shared) {
+            linking::note_first_exit(context, link);
+            hold::stand(context, shared, reason);
+            continue;
+        }
+        hold::mind(context, shared);
         if vsyscall::is_in_page(context.rip) {
             link = NONE;
             vsyscall::emulate(context);
@@ -178,6 +187,10 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
     if engine.cache.by_pc.find(context.rip).is_none() {
         sequences::learn_announced(&mut engine, &writer, context);
     }
+    if hold::goes_alone(context, engine.shared) {
+        let id = hold::go_alone(&mut engine, &writer, context)?;
+        return Ok(enter_alone(&mut engine, &writer, context, link, id));
+    }
     let is_call = link != NONE && engine.cache.exit(link).kind == ExitType::Call;
     let arrival = if is_call { Arrival::Call } else { Arrival::Other };
     let id = find_or_build(&mut engine, &writer, context, context.rip, arrival)?;
@@ -195,6 +208,21 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
     let fragment = engine.cache.fragment(id);
     let is_plain = context.sequence_plain != 0;
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
+}
+
+/// Where fragment `id` is entered, that is for the calling thread alone; exit `link` is not linked to it.
+fn enter_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, link: u32, id: u32) -> u64 {
+    let site = engine.cache.fragment(id).site;
+    if site != NONE {
+        THREADS.lock().reach_site(site);
+    }
+    if engine.records_path() {
+        paths::tell_changes(engine, writer, context);
+    }
+    if link != NONE && !engine.is_counting() && engine.cache.exit(link).linked_to == NONE {
+        engine.write_link(writer, link, id);
+    }
+    engine.cache.fragment(id).plain_entry
 }
 
 /// The fragment at `pc`, its site known to all threads' branch tables.

@@ -2,6 +2,7 @@
 
 use super::{delivery, fork};
 use crate::arch::x86_64::context::{ThreadContext, NOT_WAITED_FOR, WAITED_FOR};
+use crate::arch::x86_64::standing::Standing;
 use crate::buffer::Shared;
 use crate::dispatch::{seccomp, syscalls};
 use crate::instrument::pads::DynamicEdge;
@@ -203,6 +204,8 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     let mut engine = ENGINE.lock();
     let shared = engine.shared;
     begin_slot(context, shared);
+    context.standing =
+        Standing { wishes_minded: engine.wishes.number(), filters_seen: shared.filter_count(), ..Standing::default() };
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::THREAD_START, context.rip, [u64::from(parent), u64::from(context.slot), 0]);
     let edge = DynamicEdge {

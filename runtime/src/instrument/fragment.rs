@@ -60,7 +60,9 @@ impl Engine {
         let start = room.hot;
         let id = self.cache.fragments.len() as u32;
         let code_hash = hash(&block.code);
-        let before = self.find_hot(writer, block.pc, code_hash);
+        // Behind the hash, which says whether the code is the same.
+        let ending = self.cut_at_stops(block, ending);
+        let before = if self.builds_alone { None } else { self.find_hot(writer, block.pc, code_hash) };
         let is_hot = before.is_some();
         let habit = before.map(|before| before.habit);
         let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
@@ -115,7 +117,7 @@ impl Engine {
             map.mark(failed, 0, SpillState::None);
         }
         let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_included());
-        let counts_heat = !is_hot && self.counts_heat(block, ending, are_dead_at_end);
+        let counts_heat = !is_hot && !self.builds_alone && self.counts_heat(block, ending, are_dead_at_end);
         if counts_heat {
             map.mark(emitter.position(), 0, SpillState::None);
             exits.emit_heat(&mut emitter, id, block.pc);
@@ -223,7 +225,7 @@ impl Engine {
             n_instructions: block.instructions.len() as u16,
             last_offset: last_offset as u16,
             exit_kind: kind,
-            is_valid: true,
+            is_valid: !self.builds_alone,
             count_before: place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
             decides_before: path_place.map_or(COUNTED_AT_EXITS, |(place, _)| place.before as u16),
             code_version,

@@ -21,6 +21,7 @@ pub mod sequence_code;
 mod sequence_ways;
 pub mod sequences;
 pub mod staleness;
+pub mod stops;
 pub mod symbols;
 pub mod trust;
 pub mod verification;
@@ -37,6 +38,7 @@ use alloc::collections::BTreeMap;
 use pads::DynamicEdge;
 use path_log::PathLog;
 use region_blocks::RegionBlocks;
+use stops::Wishes;
 use symbols::Symbols;
 use trust::Trust;
 
@@ -86,6 +88,10 @@ pub struct Engine {
     pub symbols: Symbols,
     /// The blocks that tags are about (mode region).
     pub region_blocks: RegionBlocks,
+    /// What the controller wished while the program ran.
+    pub wishes: Wishes,
+    /// What is translated is for one execution by one thread.
+    builds_alone: bool,
     counters_used: u32,
     instructions_translated: u64,
     /// The processor has restricted transactional memory.
@@ -113,6 +119,8 @@ impl Engine {
             decides_in_other: false,
             symbols: Symbols::new(),
             region_blocks: RegionBlocks::new(),
+            wishes: Wishes::new(),
+            builds_alone: false,
             counters_used: 0,
             instructions_translated: 0,
             has_rtm: false,

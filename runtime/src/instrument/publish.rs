@@ -24,13 +24,16 @@ impl Engine {
         ending: Ending,
         counters: &Counters,
     ) {
-        let is_later = self.note_in_log(block, id);
-        self.cache.by_pc.insert(block.pc, id);
+        let is_alone = !self.cache.fragment(id).is_valid;
+        let is_later = !is_alone && self.note_in_log(block, id);
+        if !is_alone {
+            self.cache.by_pc.insert(block.pc, id);
+        }
         let page = block.pc >> 12;
         let next = self.cache.by_page.find(page).unwrap_or(NONE);
         self.cache.fragment_mut(id).next_in_page = next;
         self.cache.by_page.insert(page, id);
-        if matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) {
+        if !is_alone && matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) {
             self.cache.landings.insert(block.end(), id);
         }
         let site = self.cache.fragment(id).site;

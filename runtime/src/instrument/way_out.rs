@@ -65,7 +65,8 @@ impl WayOut<'_, '_> {
             Ending::Call(target) => self.call(target, next),
             Ending::IndirectCall => self.indirect_call(next),
             Ending::IndirectJump => self.indirect_jump(),
-            Ending::Return(0) => self.paired_return(),
+            // A pair would lead straight into the caller.
+            Ending::Return(0) if !self.engine.builds_alone => self.paired_return(),
             Ending::Return(drop) => self.dropping_return(drop),
             Ending::Syscall => self.syscall(next),
             Ending::TransactionBegin(target) if self.engine.has_rtm => {
@@ -189,7 +190,8 @@ impl WayOut<'_, '_> {
         is_loaded
     }
 
-    /// A number for this site, so that no two sites share a place in the branch table for one target.
+    /// A number for this site, so that no two sites share a place in the branch table for one target. `None`: it has none, and
+    /// leads to the dispatcher each time.
     fn take_site(&mut self) -> Option<u32> {
         // Eight sites together, so that their entries for one target lie in one line of the data cache. 24,571 is prime: the
         // multiples of a number modulo it are all different. The first group's first number is for returns.
@@ -197,7 +199,7 @@ impl WayOut<'_, '_> {
         const GROUPS: u64 = 24_571;
         const STEP: u64 = 331;
         let n = self.engine.cache.n_sites + 1;
-        if u64::from(n) >= GROUP * (GROUPS - 1) {
+        if self.engine.builds_alone || u64::from(n) >= GROUP * (GROUPS - 1) {
             return None;
         }
         self.engine.cache.n_sites = n;
@@ -222,7 +224,7 @@ impl WayOut<'_, '_> {
         }
     }
 
-    /// The sites are used up: every execution goes through the dispatcher, which finds the fragment by the exit.
+    /// The sites are used up, or this is for one execution: each goes through the dispatcher, which finds the fragment by the exit.
     fn name_exit_for_gate(&mut self) {
         self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
         self.emitter.store_gs_immediate(GS_SITE, SITE_OVERFLOW);

@@ -110,7 +110,8 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         // The controller opened the mask for this signal, and says what it was.
         ucontext.sigmask = info.rest[1];
         // SAFETY: `shared` is set before any thread runs and never changes.
-        if unsafe { ENGINE.peek() }.shared.is_detaching() {
+        let shared = unsafe { ENGINE.peek() }.shared;
+        if shared.is_detaching() || shared.hold_ticket() != 0 {
             hasten_to_leave(context, ucontext);
         }
         // Else the controller gave up meanwhile; the program knows nothing of it.

@@ -52,6 +52,17 @@ def _is_cut_off(arrays: TraceArrays) -> Array:
     return cut_off
 
 
+def _is_changed(arrays: TraceArrays) -> Array:
+    """By thread of the counts: whether what is recorded of its process changed while that ran.
+
+    Then some ways are known into code that did not count, and the other way round.
+    """
+    kinds = arrays.column("events", "kind").to_pylist()
+    rows = [row for row, kind in enumerate(kinds) if kind == "recording_changed"]
+    changed: Array = np.isin(arrays.tids >> 32, np.unique(arrays.numbers("events", "process_id")[rows]))
+    return changed
+
+
 def check_inflow(arrays: TraceArrays) -> Iterator[Places]:
     """Edges into a block = its executions + what was interrupted or faulted before its first instruction."""
     blocks, edges = _counted(arrays)
@@ -63,7 +74,7 @@ def check_inflow(arrays: TraceArrays) -> Iterator[Places]:
     sums.add(thread[blocks], arrays.count_block[blocks], -executions[blocks])
     sums.add(thread[edges[before]], arrays.edge_source[edge[before]], -executions[edges[before]])
     thread, row, excess = sums.find()
-    recorded = arrays.is_recorded[row] & ~_is_cut_off(arrays)[thread]
+    recorded = arrays.is_recorded[row] & ~(_is_cut_off(arrays) | _is_changed(arrays))[thread]
     if arrays.trace.manifest.include or arrays.trace.manifest.exclude:
         # Where no code is known, a filter may have hidden it, and with it how the thread came there.
         recorded &= arrays.n_instructions[row] > 0
@@ -95,7 +106,8 @@ def check_outflow(arrays: TraceArrays) -> Iterator[Places]:
     is_syscall = arrays.ends_with("syscall")[row]
     last_calls = Counter(arrays.thread_key.tolist())
     found = []
-    for index in np.flatnonzero(~may_keep & arrays.is_recorded[row] & ~_is_cut_off(arrays)[thread]).tolist():
+    is_exact = ~(_is_cut_off(arrays) | _is_changed(arrays))[thread]
+    for index in np.flatnonzero(~may_keep & arrays.is_recorded[row] & is_exact).tolist():
         tid = int(arrays.tids[thread[index]])
         if is_syscall[index] and 0 < excess[index] <= last_calls[tid]:
             last_calls[tid] -= int(excess[index])  # The thread's last system call.

@@ -14,7 +14,9 @@ from typing import Final
 import numpy as np
 
 from clew.analysis.ordered import Stretches
+from clew.analysis.stretch_walk import StretchWalk
 from clew.analysis.thread_path import ThreadPath
+from clew.binary.path_codec import MOST
 from clew.protocol._generated import PathEventKind
 from clew.store.columns import Array
 
@@ -56,6 +58,8 @@ full), the position (region), or -1."""
 WALKED_EXECUTIONS: Final = 1 << 21
 """Of a thread so many are walked along to learn where its system calls lie; elsewhere its checkpoints tell enough."""
 MAX_WALKED_EVENTS: Final = 1 << 13
+MAX_STEPS: Final = 256
+"""Blocks without a decision that are walked along to an event's own place; else it lies a little too early."""
 
 
 @dataclass(frozen=True)
@@ -178,23 +182,49 @@ def _walk_marks(path: ThreadPath, to_ns: Callable[[Array], Array]) -> Array:
             is_at = own["surprise_bytes"] == at["surprise_bytes"]
             own = own[is_before | (is_at & (own["decisions"] < at["decisions"]))]
         records = records[records["event_kind"] != PathEventKind.END]
+        blocks = path.code.find(records["pc"])
+        places = (records[name] for name in ("surprise_bytes", "decisions", "symbol_bytes", "depth"))
+        none = np.full(len(own), -1)
         rows = [
-            *_list_rows(records["surprise_bytes"], records["decisions"], to_ns(records["tsc"])),
-            *_list_rows(own["surprise_bytes"], own["decisions"], own["ns"]),
+            *_list_rows(*places, blocks, to_ns(records["tsc"])),
+            *_list_rows(own["surprise_bytes"], own["decisions"], none, none, none, own["ns"]),
         ]
         if len(found) + len(rows) > MAX_WALKED_EVENTS:
             break
         entries = stretches.entries(number)
         walk, executions = stretches.open_entry(entries.pop(0)), stretches[number].executions
-        for surprise_bytes, decisions, ns in sorted(rows):
+        for surprise_bytes, decisions, symbol_bytes, depth, block, ns in sorted(rows, key=_order_of):
             executions += walk.skip_until(surprise_bytes, decisions)[1]
             position = walk.place()[0]
             while (position.surprise_bytes, position.decisions) < (surprise_bytes, decisions) and entries:
                 walk = stretches.open_entry(entries.pop(0))
                 executions += walk.skip_until(surprise_bytes, decisions)[1]
                 position = walk.place()[0]
-            found.append((ns, executions))
+            reached = executions
+            if block >= 0:
+                is_there, n_passed = _step_to(walk, (surprise_bytes, decisions, symbol_bytes, depth), block)
+                executions += n_passed
+                reached = executions if is_there else reached
+            found.append((ns, reached))
     return np.array(found, np.int64).reshape(-1, 2)
+
+
+def _order_of(row: tuple[int, ...]) -> tuple[int, int, int]:
+    """Events and samples of a path follow each other so; where nothing is decided in between, by their times."""
+    return row[0], row[1], row[-1]
+
+
+def _step_to(walk: StretchWalk, place: tuple[int, int, int, int], block: int) -> tuple[bool, int]:
+    """Go on by blocks that decide nothing up to the place of an event, in front of `block`: whether it was found, and
+    how many were passed. `place` is bytes of surprises, decisions, bytes of symbols, depth."""
+    for n_passed in range(MAX_STEPS):
+        position, here = walk.place()
+        at = position.surprise_bytes, position.decisions
+        if (*at, position.symbol_bytes, position.depth) == place and here == block:
+            return True, n_passed
+        if at != place[:2] or not walk.skip(MOST, 1)[1]:
+            return False, n_passed
+    return False, MAX_STEPS
 
 
 def _list_rows(*columns: Array) -> list[tuple[int, ...]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-__all__ = ["DisassembledInstruction", "disassemble", "instruction_starts"]
+__all__ = ["DisassembledInstruction", "call_size", "disassemble", "instruction_starts"]
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,10 @@ def disassemble(code: bytes, address: int) -> list[DisassembledInstruction]:
 def instruction_starts(code: bytes, address: int) -> list[int]:
     """Addresses at which instructions of `code` start."""
     return [at for at, _, _, _ in _decoder().disasm_lite(code, address)]
+
+
+def call_size(code: bytes) -> int | None:
+    """How many bytes long the call is with which `code` starts; None if that is no call."""
+    for _, size, name, _ in _decoder().disasm_lite(code, 0):
+        return int(size) if name == "call" else None
+    return None

@@ -25,6 +25,7 @@ SUBCOMMANDS: Final = {
     "attach": "Record a process that runs already, and leave it as it was.",
     "info": "Show what is in a trace: totals, processes, losses.",
     "report": "Show the hottest functions, blocks, edges, lines, images or threads.",
+    "control": "Tell a running recording to hold, step, leave or end a process, or to record something else.",
     "view": "Look at traces in the browser: as a graph, as code, in time.",
     "dump": "Show in which order a thread executed its blocks.",
     "diff": "Compare two traces: what ran in one only, what not as often, where they part.",

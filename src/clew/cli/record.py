@@ -47,9 +47,18 @@ SLOW_SECONDS: Final = 1.0
 )
 @click.option("--view", is_flag=True, help="Watch it in the browser while it runs; the trace is shown until Ctrl-C.")
 @where_to_serve
+@click.option(
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Este's configuration: record in mode full, and write Este's files into its output-dir as well.",
+)
 @what_is_said
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- CMD [ARG]...")
+@click.pass_context
 def command(
+    context: click.Context,
     output: Path | None,
     mode: str,
     busy_limit: int | None,
@@ -62,6 +71,7 @@ def command(
     port: int,
     host: str,
     no_browser: bool,
+    config_path: Path | None,
     stats: bool,
     quiet: bool,
     words: tuple[str, ...],
@@ -74,6 +84,16 @@ def command(
     to CMD, and a second one leaves everything.
     """
     quiet = quiet or is_quiet()
+    config = None
+    if config_path is not None:
+        from clew.cli.este import prepare_config, write_este_files
+
+        config, mode = prepare_config(config_path, context), "full"
+
+    def write_more(result: RecordResult) -> None:
+        if config is not None and result.failure is None:
+            write_este_files(config, result.output, is_quiet=quiet)
+
     options = RecordOptions(
         command=words,
         output=output if output is not None else default_output(words[0]),
@@ -92,26 +112,34 @@ def command(
     with contextlib.ExitStack() as parts:
         if viewer is not None:
             options = replace(options, feed=parts.enter_context(viewer).feed)
-        result = _record(options, viewer, pause, is_quiet=quiet, with_statistics=stats)
+        result = _record(options, viewer, write_more, is_quiet=quiet, with_statistics=stats)
         if viewer is not None:
             viewer.finish(result, is_quiet=quiet)
     return result.exit_status
 
 
 def _record(
-    options: RecordOptions, viewer: LiveViewer | None, pause: float | None, *, is_quiet: bool, with_statistics: bool
+    options: RecordOptions,
+    viewer: LiveViewer | None,
+    write_more: Callable[[RecordResult], None],
+    *,
+    is_quiet: bool,
+    with_statistics: bool,
 ) -> RecordResult:
+    """Record, write the trace, and then `write_more`."""
     with InterruptGuard().held() as guard:
         session = RecordingSession(options, guard)
         pid = session.start()
         if viewer is not None:
             viewer.start(options.output)
-        if pause and not is_quiet:
-            say(f"process {pid} waits {pause:g} s before its first instruction")
+        if options.pause_seconds and not is_quiet:
+            say(f"process {pid} waits {options.pause_seconds:g} s before its first instruction")
         # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
         environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         session.wait()
-        return print_result(session.finish, is_quiet=is_quiet, with_statistics=with_statistics)
+        result = print_result(session.finish, is_quiet=is_quiet, with_statistics=with_statistics)
+        write_more(result)
+        return result
 
 
 def print_result(

@@ -11,7 +11,6 @@ import errno
 import itertools
 import secrets
 import signal
-import struct
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -21,18 +20,17 @@ from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import AttachError, TargetError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attach import ALL_SIGNALS, SI_KERNEL, read_labels, signal_code
-from clew.process.attachable import has_own_filter, has_own_namespace, tid_inside
+from clew.process.attachable import has_own_filter
+from clew.process.fetcher import Fetcher
 from clew.process.held_process import POLL_SECONDS, HeldProcess, Stop
 from clew.process.identity import find_sharer_of_memory, read_stat, read_status
 from clew.process.injection_plan import InjectionPlan
-from clew.process.linux import queue_signal
 from clew.process.maps import read_maps
-from clew.process.stopped_process import StoppedProcess
 from clew.process.take_out import Standing
-from clew.process.thread_state import ERESTART_RESTARTBLOCK, ThreadState, call_to_make_again, parse_state
+from clew.process.thread_state import ThreadState, call_to_make_again, parse_state
 from clew.protocol._constants import DETACH_CODE, THREAD_STATE_BYTES
 
-__all__ = ["PATIENCE_SECONDS", "Departure", "StatusPage", "detach"]
+__all__ = ["PATIENCE_SECONDS", "Departure", "StatusPage", "detach", "is_inside"]
 
 PATIENCE_SECONDS: Final = 10.0
 LOOK_AGAIN_SECONDS: Final = 0.02
@@ -40,10 +38,7 @@ LOOK_AGAIN_SECONDS: Final = 0.02
 
 _TICKETS: Final = itertools.count(1 + secrets.randbelow(1 << 31))
 """A number for each attempt to leave, no other clew's: threads that go on take back the one that they parked for."""
-_PENDING_LEAVE: Final = 2
-_SIGINFO_BYTES: Final = 128
 _U64: Final = (1 << 64) - 1
-_SIGTRAP_BIT: Final = 1 << signal.SIGTRAP - 1
 
 
 class StatusPage(Protocol):
@@ -85,7 +80,7 @@ def detach(
     started = time.monotonic()
     try:
         held.stop_all(patience_seconds, on_wait=on_wait, is_given_up=is_given_up)
-        if not held.has_executed and _is_inside(held, plan):
+        if not held.has_executed and is_inside(held, plan):
             _Leaving(held, shared, plan, patience_seconds, on_wait, find_running).leave()
     except (TargetError, OSError) as error:
         held.let_go()
@@ -100,7 +95,8 @@ def detach(
     return Departure(time.monotonic() - started, _has_ended(pid), held.wait_status)
 
 
-def _is_inside(held: HeldProcess, plan: InjectionPlan) -> bool:
+def is_inside(held: HeldProcess, plan: InjectionPlan) -> bool:
+    """Whether the runtime is in a held process as `plan` says: a program that it executed does not have it."""
     return any(mapping.start == plan.image_base for mapping in read_maps(Pid(next(iter(held.threads)))))
 
 
@@ -124,33 +120,29 @@ class _Leaving:
     native: set[Tid] = field(default_factory=set)
     """Threads that the runtime had released before: they are not sent anywhere."""
 
-    fetched: set[Tid] = field(default_factory=set)
-    """Threads whose signal, which fetches them out of the code cache, has not arrived yet."""
-
     held_signals: list[int] = field(default_factory=list)
 
     def leave(self) -> None:
         self._pid = self.held.pid
-        self._has_own_namespace = has_own_namespace(self._pid)
-        self._memory = StoppedProcess(self._pid, tid=next(iter(self.held.threads)))
-        self._labels = read_labels(self._memory, self.plan)
+        self._fetcher = Fetcher(self.held, self.plan)
         self.shared.set_status_ticket("detach_ticket", next(_TICKETS))
         try:
             for tid in list(self.held.threads):
                 self._send(tid)
             self._wait_until_parked()
             self._check_alone()
+            labels = self._fetcher.labels
             if self.held.threads:
                 # Whatever was told while it began: all of it by now.
-                self._labels = read_labels(self._memory, self.plan)
+                labels = read_labels(self._fetcher.memory, self.plan)
         except BaseException:
             # The threads that have parked go on as if nothing had been.
             self.shared.set_status_ticket("detach_ticket", 0)
             raise
         finally:
-            self._memory.close()
+            self._fetcher.close()
         if self.held.threads:
-            Standing(self.held, self.plan, self._labels, self.parked, self.native).take_out(self.held_signals)
+            Standing(self.held, self.plan, labels, self.parked, self.native).take_out(self.held_signals)
 
     def _wait_until_parked(self) -> None:
         deadline = time.monotonic() + self.patience_seconds
@@ -177,7 +169,7 @@ class _Leaving:
 
     def _check_alone(self) -> None:
         """Raises AttachError if anybody else is in the memory that is about to go, or it can't be given back."""
-        known = {self._tid_inside(tid) for tid in self.held.threads}
+        known = {self._fetcher.tid_inside(tid) for tid in self.held.threads}
         if self.find_running is None or not known.issuperset(self.find_running()):
             # What the target tells may be of a thread that was killed.
             other = find_sharer_of_memory(self._pid, self.plan.shared_base)
@@ -200,14 +192,14 @@ class _Leaving:
         if stop.signal_number == signal.SIGTRAP:
             code = signal_code(tid)
             registers = ptrace.get_registers(tid)
-            self._read_labels()
-            if code == SI_KERNEL and registers.rip == self._labels["parked_pc"]:
-                state = parse_state(self._memory.read(RemoteAddress(registers.rdi), THREAD_STATE_BYTES))
+            self._fetcher.read_labels()
+            if code == SI_KERNEL and registers.rip == self._fetcher.labels["parked_pc"]:
+                state = parse_state(self._fetcher.memory.read(RemoteAddress(registers.rdi), THREAD_STATE_BYTES))
                 self.parking[tid] = replace(state, tid=tid)
                 self.held.resume_to_syscall(tid)
                 return
             if code == -DETACH_CODE:
-                self.fetched.discard(tid)
+                self._fetcher.fetched.discard(tid)
             elif code <= 0:
                 # Sent by somebody, and perhaps blocked by the program: it comes when the runtime is gone.
                 self.held_signals.append(stop.signal_number)
@@ -218,7 +210,8 @@ class _Leaving:
     def _handle_parking(self, stop: Stop) -> None:
         """A thread on its way from the trap to behind the system call that follows it."""
         registers = ptrace.get_registers(stop.tid)
-        is_behind = stop.signal_number == ptrace.SYSCALL_STOP_SIGNAL and registers.rip == self._labels["standing_pc"]
+        standing_pc = self._fetcher.labels["standing_pc"]
+        is_behind = stop.signal_number == ptrace.SYSCALL_STOP_SIGNAL and registers.rip == standing_pc
         if is_behind and registers.rax != -errno.ENOSYS & _U64:
             self.parked[stop.tid] = self.parking.pop(stop.tid)
         else:
@@ -227,70 +220,20 @@ class _Leaving:
 
     def _send(self, tid: Tid) -> None:
         """Let a stopped thread go where it parks, by the shortest way from where it is."""
-        self._read_labels()
-        labels = self._labels
+        fetcher = self._fetcher
+        fetcher.read_labels()
+        labels = fetcher.labels
         registers = ptrace.get_registers(tid)
-        is_in_image = self.plan.is_in_image(registers.rip)
-        if not self.plan.is_private(registers.gs_base):
-            if not is_in_image:
-                self.native.add(tid)
-                return
-        elif self._owns(tid, registers.gs_base):
-            self._set_pending(registers.gs_base)
+        if not fetcher.is_in_runtime(registers):
+            self.native.add(tid)
+            return
+        if fetcher.owns_context(tid, registers):
+            fetcher.mark(registers.gs_base)
             code, call = call_to_make_again(registers)
             if code and registers.rip == labels["syscall_return_pc"]:
-                self._write_u32(registers.gs_base + labels["call_code_offset"], code)
+                fetcher.write_u32(registers.gs_base + labels["call_code_offset"], code)
                 registers.rip, registers.rax, registers.orig_rax = labels["syscall_again_pc"], call, ALL_SIGNALS
                 ptrace.set_registers(tid, registers)
-            elif self._must_be_fetched(registers, is_in_image=is_in_image):
-                self._fetch(tid)
+            elif fetcher.must_be_fetched(registers):
+                fetcher.fetch(tid)
         self.held.resume(tid)
-
-    def _read_labels(self) -> None:
-        # The runtime may have been at its very beginning still, where it has told nothing.
-        if not self._labels["parked_pc"]:
-            self._labels = read_labels(self._memory, self.plan)
-
-    def _fetch(self, tid: Tid) -> None:
-        """Send the signal that makes the runtime leave the code cache at the block's end."""
-        if tid in self.fetched:
-            return
-        mask = ptrace.get_signal_mask(tid)
-        # Behind si_pid and si_uid, which the kernel may write itself.
-        info = struct.pack("<iii12xQQ", signal.SIGTRAP, 0, -DETACH_CODE, DETACH_CODE, mask).ljust(_SIGINFO_BYTES, b"\0")
-        # First: a signal that stayed blocked would come, should this process be killed, where the mask is another one.
-        ptrace.set_signal_mask(tid, mask & ~_SIGTRAP_BIT)
-        try:
-            queue_signal(self._pid, tid, signal.SIGTRAP, info)
-        except OSError as error:
-            if error.errno == errno.ESRCH:
-                return
-            raise AttachError(self._pid, f"process {self._pid}: can't be sent a signal ({error.strerror})") from error
-        self.fetched.add(tid)
-
-    def _owns(self, tid: Tid, context: int) -> bool:
-        # A thread that is just starting has its parent's gs base still.
-        return self._read_u32(context + self._labels["tid_offset"]) == self._tid_inside(tid)
-
-    def _tid_inside(self, tid: Tid) -> Tid:
-        return tid_inside(tid) if self._has_own_namespace else tid
-
-    def _must_be_fetched(self, registers: ptrace.UserRegisters, *, is_in_image: bool) -> bool:
-        """Whether a thread may stay for long where it is: in the code cache, or about to make a system call.
-
-        One that is to go on in a call that the kernel made a note for comes to that by itself; the return from a
-        signal's handler would make it fail (arch/x86/kernel/signal_64.c, restore_sigcontext).
-        """
-        if is_in_image and not self._labels["gates_start"] <= registers.rip < self._labels["gates_end"]:
-            return False
-        return self._read_u32(registers.gs_base + self._labels["call_code_offset"]) != ERESTART_RESTARTBLOCK
-
-    def _set_pending(self, context: int) -> None:
-        address = context + self._labels["pending_offset"]
-        self._write_u32(address, self._read_u32(address) | _PENDING_LEAVE)
-
-    def _read_u32(self, address: int) -> int:
-        return int.from_bytes(self._memory.read(RemoteAddress(address), 4), "little")
-
-    def _write_u32(self, address: int, value: int) -> None:
-        self._memory.write(RemoteAddress(address), value.to_bytes(4, "little"))

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import mmap
 import os
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -224,6 +225,8 @@ class SharedMemory:
             reaper_pid=0 if settings.is_own_child else settings.reaper_pid,
         )
         self._filters: list[FilterRow] = []
+        self._breakpoints: list[int] = []
+        self._n_wishes = 0
         self.set_status_ticket("pause_ticket", int(is_paused))
 
     @property
@@ -235,6 +238,9 @@ class SharedMemory:
         """A region of the same file for a child of the process: with its settings and filters. Raises ClewError."""
         child = SharedMemory(self.file, replace(self.settings, is_own_child=False))
         child.append_filters(self._filters)
+        # The child has its parent's code, as far as that minded these wishes.
+        child._n_wishes = self._n_wishes - 1
+        child.set_breakpoints(self._breakpoints)
         return child
 
     def close(self, *, is_unused: bool = True) -> None:
@@ -260,6 +266,24 @@ class SharedMemory:
         """Field `name` of the status page, as the target left it."""
         offset = self.layout.status_offset + field_offset("StatusPage", name)
         return int.from_bytes(self.map[offset : offset + 4], "little")
+
+    def set_breakpoints(self, addresses: Sequence[int]) -> None:
+        """Replace the breakpoints, at most MAX_BREAKPOINTS of them, by these; threads mind it when they stop next."""
+        offset = self.layout.status_offset + field_offset("StatusPage", "breakpoints")
+        self.map[offset : offset + 8 * len(addresses)] = struct.pack(f"<{len(addresses)}Q", *addresses)
+        self.set_status_ticket("breakpoint_count", len(addresses))
+        self._breakpoints = list(addresses)
+        self.wish()
+
+    def wish(self) -> None:
+        """Have threads look at what was changed, before they execute anything more."""
+        self._n_wishes = self._n_wishes + 1 & 0xFFFFFFFF
+        self.set_status_ticket("wishes", self._n_wishes)
+
+    def ask_about_images(self) -> None:
+        """From now on the target asks about what it maps (RequestKind.IMAGE_FILTERS)."""
+        offset = field_offset("SessionHeader", "filters_active")
+        self.map[offset : offset + 4] = (1).to_bytes(4, "little")
 
     def append_filters(self, rows: Sequence[FilterRow]) -> int:
         """Append filter ranges, then make them valid; how many of them found room."""

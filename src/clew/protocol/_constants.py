@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("62d67afa4563c7ef373ac80b9fe7cf24592dd98b120bc829a1bc40c2fe3405ff")
+SCHEMA_HASH: Final = bytes.fromhex("c4d34c597bdd0f14917e324bb62a74751fae5162d1cbc27b44c7b79cd6ae4652")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -32,6 +32,8 @@ MAX_COUNTER_BYTES: Final = 58720256
 """largest counters window of one thread"""
 MAX_PATH_BYTES: Final = 4096
 """longest path in an image record"""
+MAX_BREAKPOINTS: Final = 32
+"""entries of StatusPage.breakpoints"""
 MAX_FILTER_RANGES: Final = 4096
 """entries in the filter table"""
 DETACH_CODE: Final = 4410455
@@ -161,6 +163,7 @@ class EventKind(IntEnum):
     WRITABLE_CODE = 9
     EXECVE_FAILED = 10
     SECCOMP = 11
+    RECORDING_CHANGED = 12
 
 
 class PathEventKind(IntEnum):
@@ -292,7 +295,8 @@ class RequestKind(IntEnum):
     release order; the controller answers, then sets request_kind back to none. image_filters: start, end and file
     offset of new code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the
     child: process id and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags;
-    1 if the controller waits for the program. execve_failed: it waits no longer.
+    1 if the controller waits for the program. execve_failed: it waits no longer. hold: enum HoldReason; the thread
+    stands at the slot's held_registers, in front of the instruction at rip; enum HoldReply.
     """
 
     NONE = 0
@@ -301,6 +305,24 @@ class RequestKind(IntEnum):
     EXECVE = 3
     ADOPT = 4
     EXECVE_FAILED = 5
+    HOLD = 6
+
+
+class HoldReason(IntEnum):
+    """Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step
+    that it was to make, or it came to a breakpoint.
+    """
+
+    ASKED = 1
+    STEPPED = 2
+    BREAKPOINT = 3
+
+
+class HoldReply(IntEnum):
+    """What a thread that stood still does next: it goes on, or executes one instruction and stands still again."""
+
+    GO_ON = 0
+    STEP = 1
 
 
 class ErrorCode(IntEnum):
@@ -323,7 +345,7 @@ class ErrorCode(IntEnum):
 SESSION_HEADER_BYTES: Final = 256
 FILTER_RANGE_BYTES: Final = 24
 STATUS_PAGE_BYTES: Final = 4096
-THREAD_SLOT_BYTES: Final = 256
+THREAD_SLOT_BYTES: Final = 512
 START_BLOCK_BYTES: Final = 4096
 CONTROL_BLOCK_BYTES: Final = 128
 THREAD_STATE_BYTES: Final = 256
@@ -417,11 +439,16 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "trust_ends": (264, "<Q"),
             "table_misses": (272, "<Q"),
             "untagged_fragments": (280, "<Q"),
-            "reserved": (288, "<3808s"),
+            "hold_ticket": (288, "<I"),
+            "wishes": (292, "<I"),
+            "breakpoint_count": (296, "<I"),
+            "reserved_controller": (300, "<4s"),
+            "breakpoints": (304, "<32Q"),
+            "reserved": (560, "<3536s"),
         },
     ),
     "ThreadSlot": (
-        256,
+        512,
         {
             "state": (0, "<I"),
             "tid": (4, "<I"),
@@ -439,6 +466,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "request_reply": (132, "<I"),
             "request_arguments": (136, "<4Q"),
             "reserved": (168, "<88s"),
+            "held_registers": (256, "<18Q"),
+            "reserved_more": (400, "<112s"),
         },
     ),
     "StartBlock": (

@@ -385,6 +385,8 @@ def _details(kind: int, row: np.void) -> dict[str, Any]:
         details |= {"parent_tid": a, "slot": b}
     elif kind == EventKind.THREAD_END:
         details["end"] = EndKind(a).name.lower() if a in set(EndKind) else a
+    elif kind == EventKind.RECORDING_CHANGED:
+        details |= {"was_recorded": a == 1, "is_recorded": b == 1}
     else:
         details |= {"a": hex(a), "b": hex(b), "c": hex(c)}
     return details

@@ -107,6 +107,7 @@ class AttachSession(RecordingSession):
         self.attach_seconds = attachment.stopped_seconds
         self._started = time.monotonic()
         self._processes.add_attached(attachment, met[-1], mapped, pidfd, self._start_ns)
+        self._listen()
         return self.pid
 
     @property

@@ -180,6 +180,10 @@ class Drain:
         rows: list[int] = self._slots["tid"][:n][self._states[:n] == SlotState.RUNNING].tolist()
         return rows
 
+    def read_held_registers(self, slot: int) -> tuple[int, ...]:
+        """What the thread of a slot showed of itself when it stood still (RequestKind.HOLD)."""
+        return tuple(self._slots["held_registers"][slot].tolist())
+
     def tell_process(self, pid: Pid, name: str) -> None:
         """Whose threads these are; a fork's child says so itself."""
         self._pid, self._process_name = pid, name

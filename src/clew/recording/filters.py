@@ -20,7 +20,7 @@ from clew.address import FileOffset, RemoteAddress
 from clew.errors import ClewError, FilterError
 from clew.process.shared_memory import FilterRow
 
-__all__ = ["CodeMapping", "Filter", "FilterSet", "parse_filter"]
+__all__ = ["EVERYTHING", "CodeMapping", "Filter", "FilterSet", "parse_filter"]
 
 MAX_ADDRESS: Final = 1 << 64
 
@@ -59,12 +59,18 @@ class Filter:
         return any(name == self.image or fnmatch.fnmatchcase(name, self.image) for name in names if name)
 
 
+EVERYTHING: Final = Filter("everything", addresses=(0, MAX_ADDRESS - 1))
+"""Holds all code."""
+
+
 class FilterSet:
     """All filters of a session."""
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str], find_symbol: SymbolFinder | None = None) -> None:
         self.include = [parse_filter(text) for text in include]
         self.exclude = [parse_filter(text) for text in exclude]
+        self.later: list[tuple[Filter, bool]] = []
+        """What was asked for while the target ran, in that order: whether what it holds is recorded from then on."""
         self._find_symbol = find_symbol or _find_symbol
         self._used: set[str] = set()
         self.warnings: list[str] = []
@@ -72,7 +78,7 @@ class FilterSet:
     @property
     def is_active(self) -> bool:
         """Whether there is any filter."""
-        return bool(self.include or self.exclude)
+        return bool(self.include or self.exclude or self.later)
 
     @property
     def is_included_by_default(self) -> bool:
@@ -83,12 +89,17 @@ class FilterSet:
         """The filters that held nothing so far."""
         return [item.text for item in (*self.include, *self.exclude) if item.text not in self._used]
 
+    @property
+    def texts(self) -> tuple[list[str], list[str]]:
+        """All filters as people gave them: what is included, what is excluded."""
+        later = [[item.text for item, is_included in self.later if is_included == wanted] for wanted in (True, False)]
+        return [item.text for item in self.include] + later[0], [item.text for item in self.exclude] + later[1]
+
     def address_rows(self) -> list[FilterRow]:
         """Ranges of the filters that name addresses."""
         return [
             (*item.addresses, is_included)
-            for items, is_included in ((self.include, True), (self.exclude, False))
-            for item in items
+            for item, is_included in self._ordered()
             if item.addresses is not None and self._note(item)
         ]
 
@@ -97,16 +108,20 @@ class FilterSet:
 
         Address ranges that lie in it come again, since of several ranges the last counts.
         """
-        rows: list[FilterRow] = []
-        for items, is_included in ((self.include, True), (self.exclude, False)):
-            for item in items:
-                if item.addresses is not None:
-                    start, end = max(item.addresses[0], mapping.start), min(item.addresses[1], mapping.end)
-                    if start < end:
-                        rows.append((start, end, is_included))
-                elif item.matches_image(mapping.path):
-                    rows += [(start, end, is_included) for start, end in self._ranges(item, mapping)]
-        return rows
+        return [row for item, is_included in self._ordered() for row in self.rows_of(item, is_included, mapping)]
+
+    def _ordered(self) -> list[tuple[Filter, bool]]:
+        """All filters in the order in which they count."""
+        return [(item, True) for item in self.include] + [(item, False) for item in self.exclude] + self.later
+
+    def rows_of(self, item: Filter, is_included: bool, mapping: CodeMapping) -> list[FilterRow]:
+        """Ranges that one filter holds in a piece of executable memory."""
+        if item.addresses is not None:
+            start, end = max(item.addresses[0], mapping.start), min(item.addresses[1], mapping.end)
+            return [(start, end, is_included)] if start < end else []
+        if item.matches_image(mapping.path):
+            return [(start, end, is_included) for start, end in self._ranges(item, mapping)]
+        return []
 
     def _ranges(self, item: Filter, mapping: CodeMapping) -> list[tuple[int, int]]:
         if item.symbol is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping
 from clew.process.shared_memory import FilterRow, SharedMemory
-from clew.recording.filters import CodeMapping, FilterSet
+from clew.recording.filters import CodeMapping, Filter, FilterSet
 
 __all__ = ["LiveFilters"]
 
@@ -34,8 +34,31 @@ class LiveFilters:
             executable = [one for one in mappings if one.protection & PROT_EXEC]
             self._append(shared, [row for one in executable for row in self._rows_for(one)])
 
+    def add(self, item: Filter, is_included: bool, targets: Iterable[tuple[SharedMemory, Iterable[Mapping]]]) -> int:
+        """From now on what `item` holds is recorded or not, in all `targets`: regions, and what is mapped there.
+
+        Their threads are to stand still. In how many pieces of code it holds something.
+        """
+        self._filters.later.append((item, is_included))
+        n_rows = 0
+        for shared, mappings in targets:
+            shared.ask_about_images()
+            if item.addresses is not None:
+                rows: list[FilterRow] = [(*item.addresses, is_included)]
+            else:
+                executable = [_code_mapping(one) for one in mappings if one.protection & PROT_EXEC]
+                rows = [row for one in executable for row in self._filters.rows_of(item, is_included, one)]
+            self._append(shared, rows)
+            shared.wish()
+            n_rows += len(rows)
+        return n_rows
+
     def _rows_for(self, mapping: Mapping) -> list[FilterRow]:
-        return self._filters.rows_for(CodeMapping(mapping.path, mapping.start, mapping.end, mapping.file_offset))
+        return self._filters.rows_for(_code_mapping(mapping))
 
     def _append(self, shared: SharedMemory, rows: list[FilterRow]) -> None:
         self.left_out += len(rows) - shared.append_filters(rows)
+
+
+def _code_mapping(mapping: Mapping) -> CodeMapping:
+    return CodeMapping(mapping.path, mapping.start, mapping.end, mapping.file_offset)

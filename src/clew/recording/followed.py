@@ -17,7 +17,7 @@ from signal import SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.address import Pid, Tid
-from clew.process.attachable import find_living_task, has_own_namespace
+from clew.process.attachable import find_living_task, has_own_namespace, tid_inside
 from clew.process.identity import maps_region, read_group, read_stat
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping
@@ -106,6 +106,10 @@ class FollowedProcess:
     @property
     def number(self) -> int:
         return self.journal.number
+
+    def number_of(self, tid: Tid) -> Tid:
+        """What a thread of the process knows itself by."""
+        return tid_inside(tid) if self._has_own_namespace else tid
 
     def identify(self, identity: Identity, pidfd: int) -> None:
         """Learn who it is."""

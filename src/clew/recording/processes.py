@@ -17,9 +17,10 @@ from clew.address import Pid
 from clew.errors import AttachError, ClewError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attach import Attachment
+from clew.process.bring_in import bring_in
 from clew.process.detach import detach
 from clew.process.execution import stopped_at_start
-from clew.process.identity import is_ending, read_parent
+from clew.process.identity import is_ending, read_parent, read_stat
 from clew.process.inject import inject
 from clew.process.injection_plan import layout_for_limits
 from clew.process.linux import PROT_EXEC
@@ -32,6 +33,7 @@ from clew.recording.executions import Executions
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, Identity, read_identity
+from clew.recording.holding import Holding
 from clew.recording.journal import JournalWriter
 from clew.recording.roster import Roster
 from clew.recording.snapshot import Snapshots
@@ -68,6 +70,7 @@ class Processes:
         self._roster = Roster(journal, int(settings.mode), self._answer, feed)
         self._exits = self._roster.exits
         self._executions = Executions(self._warn)
+        self._holdings: dict[FollowedProcess, Holding] = {}
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn)
         self.warnings: list[str] = []
 
@@ -118,6 +121,27 @@ class Processes:
         followed.identify(identity, pidfd)
         self._roster.start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
+    @property
+    def filters(self) -> LiveFilters:
+        """What is recorded of them."""
+        return self._filters
+
+    def holding_of(self, followed: FollowedProcess) -> Holding:
+        """Which of its threads stand still, and how to have them do so."""
+        for ended in self._holdings.keys() - set(self._roster.live):
+            del self._holdings[ended]
+        if followed not in self._holdings:
+            self._holdings[followed] = Holding(followed, lambda: self._bring_in(followed))
+        return self._holdings[followed]
+
+    def watch(self, fd: int) -> None:
+        """Have `poll` return when there is something to read."""
+        self._roster.watch(fd)
+
+    def forget(self, fd: int) -> None:
+        """No longer."""
+        self._roster.forget_watched(fd)
+
     def drain_all(self) -> None:
         """Take what is there, without waiting."""
         self.poll(0)
@@ -152,6 +176,8 @@ class Processes:
         """From now on what executes a program leaves by that; what is born is followed, so that it can be left."""
         self._is_leaving = True
         self.end_pause()
+        for holding in self._holdings.values():
+            holding.release()
 
     def detach(self, followed: FollowedProcess, patience_seconds: float, is_given_up: Callable[[], bool]) -> float:
         """Take the runtime out of one of them; for how many seconds it stood still or was on its way out.
@@ -190,6 +216,18 @@ class Processes:
         else:
             self._roster.finish(followed)
         return departure.seconds
+
+    def _bring_in(self, followed: FollowedProcess) -> None:
+        """Have all threads come to the dispatcher. Raises TargetError."""
+        self._being_left = followed
+        try:
+            status = bring_in(followed.memory_pid, followed.plan, on_wait=self.drain_all)
+        finally:
+            self._being_left = None
+        if status is not None:
+            self._exits.note_told(followed.pid, status)
+        if not read_stat(followed.pid) and followed in self._roster.live:
+            self._roster.note_end(followed)
 
     def bury_orphans(self) -> None:
         """Wait for what ended as a child of this process and is not followed: descendants whose parents are gone."""
@@ -265,6 +303,8 @@ class Processes:
                 return 0 if self._is_leaving else self._executions.begin(followed, request)
             case RequestKind.EXECVE_FAILED:
                 return self._executions.fail(followed, request)
+            case RequestKind.HOLD:
+                return self.holding_of(followed).answer(request)
         return 0
 
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
@@ -275,6 +315,8 @@ class Processes:
             followed.drain.tell_process(followed.pid, followed.name)
             followed.n_inherited_counters = int(followed.drain.status()["counters_used"])
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
+        # The region has them already.
+        self.holding_of(followed).breakpoints = list(self.holding_of(parent).breakpoints)
         return 1
 
     def _follow_executions(self) -> None:

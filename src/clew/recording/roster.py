@@ -73,6 +73,14 @@ class Roster:
         self.exits.note_ready(ready)
         return [self._by_pidfd[fd] for fd in ready if fd in self._by_pidfd]
 
+    def watch(self, fd: int) -> None:
+        """Have `wait` return when there is something to read."""
+        self._poll.register(fd, select.POLLIN)
+
+    def forget_watched(self, fd: int) -> None:
+        """No longer."""
+        self._poll.unregister(fd)
+
     def meet(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
         """One that speaks through `shared`, or is about to; nobody yet."""
         followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, plan, self._mode)

@@ -27,6 +27,8 @@ from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedLayout, read_relayout_executions
 from clew.protocol._constants import Mode
+from clew.recording.control import Control
+from clew.recording.control_server import ControlServer
 from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
@@ -127,6 +129,7 @@ class RecordingSession:
         self._n_wishes = 0
         self._is_alone_told = self._is_full_told = False
         self._reaper = Pid(0)
+        self._is_paused = options.pause_seconds > 0
 
     def start(self) -> Pid:
         """Start the target under the runtime; its process id. Raises ClewError."""
@@ -158,6 +161,7 @@ class RecordingSession:
                 process.detach()
                 self._guard.follow(pidfd)
             undo.pop_all()
+        self._listen()
         return self.pid
 
     def wait(self) -> None:
@@ -166,6 +170,7 @@ class RecordingSession:
             self._follow_all()
         finally:
             self._guard.leave()
+            self._server.close()
             self._processes.leave()
             if self.options.feed is not None:
                 self.options.feed.tell_end("ended")
@@ -217,12 +222,13 @@ class RecordingSession:
     def _follow_all(self) -> None:
         pace = _Pace(SharedLayout().ring_bytes, self._max_delay_seconds())
         started = names_at = time.monotonic()
-        is_paused = self.options.pause_seconds > 0
         while len(self._processes):
-            delay_seconds = pace.delay_seconds
-            if is_paused:
+            delay_seconds = min(pace.delay_seconds, self._max_delay_seconds())
+            if self._is_paused:
                 delay_seconds = min(delay_seconds, max(started + self.options.pause_seconds - time.monotonic(), 0))
             now = pace.note(self._processes.poll(delay_seconds))
+            self._control.tend()
+            self._server.tend()
             if now - names_at > NAMES_INTERVAL_SECONDS:
                 self._processes.refresh_names()
                 self._processes.settle_ended()
@@ -232,14 +238,13 @@ class RecordingSession:
                 names_at = now
             if self._snapshots.is_due:
                 self._processes.write_snapshot(self._snapshots)
-            if is_paused and now - started >= self.options.pause_seconds:
-                self._processes.end_pause()
-                is_paused = False
+            if self._is_paused and now - started >= self.options.pause_seconds:
+                self.end_pause()
             if self._has_left(now):
                 return
 
     def _max_delay_seconds(self) -> float:
-        if self._filters.is_active:
+        if self._filters.is_active or self._server.is_busy:
             return MAX_DELAY_WITH_REQUESTS_SECONDS
         if self.options.feed is not None:
             return MAX_DELAY_WATCHED_SECONDS
@@ -295,7 +300,26 @@ class RecordingSession:
 
     def end_pause(self) -> None:
         """Let a paused target run its first instruction."""
+        self._is_paused = False
         self._processes.end_pause()
+
+    def _listen(self) -> None:
+        """From now on the recording can be controlled."""
+        self._control = Control(self._processes, self.options.mode, self._tell, self.end_pause)
+        is_recorded = self._processes.is_running
+        self._server = ControlServer(self._control.do, is_recorded, self._processes.watch, self._processes.forget)
+
+    def _tell(self) -> dict[str, Any]:
+        """What people who control it are told of the recording."""
+        include, exclude = self._filters.texts
+        return {
+            "controller_pid": os.getpid(),
+            "output": str(self.options.output),
+            "mode": self.options.mode.name.lower(),
+            "is_paused": self._is_paused,
+            "include": include,
+            "exclude": exclude,
+        }
 
     def _write_session(self) -> None:
         """What `clew recover` has to know of the session. Raises OutputError if there is no room even for that."""
@@ -305,11 +329,12 @@ class RecordingSession:
 
     def _describe(self) -> dict[str, Any]:
         options = self.options
+        include, exclude = self._filters.texts
         return {
             "command": list(options.command),
             "mode": int(options.mode),
-            "include": list(options.include),
-            "exclude": list(options.exclude),
+            "include": include,
+            "exclude": exclude,
             "follow": options.follow,
             "start_ns": self._start_ns,
             "clew_version": __version__,

@@ -21,6 +21,7 @@ DOCUMENTS = (
     "docs/format/paths.md",
     "docs/statistics.md",
     "docs/diff.md",
+    "docs/este.md",
     "bench/README.md",
 )
 # Where a name in a document may be meant to start.

@@ -14,6 +14,7 @@
 //! | `FRAME_OFFSET` | a signal frame that the runtime builds for itself |
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
+use super::standing::Standing;
 use crate::protocol;
 use crate::sys::kernel::{SigInfo, SigStack, MEMORY_FAULTS, SEGV_BIT, TRAP_FLAG, UNDEFERRED_SIGNALS};
 use core::mem::offset_of;
@@ -239,6 +240,8 @@ pub struct ThreadContext {
     pub tells_first: u32,
     /// Where in the path the first record was dropped that is not told yet.
     pub lost_at: [u64; 4],
+    /// What the controller has the thread do (dispatch/hold.rs).
+    pub standing: Standing,
 }
 
 static PRIVATE_BASE: AtomicU64 = AtomicU64::new(0);

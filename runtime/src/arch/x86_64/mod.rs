@@ -13,6 +13,7 @@ pub mod parking;
 pub mod region;
 pub mod sequence;
 mod shadow;
+pub mod standing;
 #[cfg(not(test))]
 pub mod xmm;
 pub mod xsave;

@@ -184,6 +184,7 @@ function takeBlocks({ blocks }: LiveGraph, rows: Uint32Array, of: Uint32Array) {
     codeVersion: pick(Uint32Array, blocks.array("code_version"), rows),
     first: pick(Float64Array, blocks.array("first"), rows),
     isRecorded: pick(Uint8Array, blocks.array("is_recorded"), rows),
+    distance: null,
   };
 }
 

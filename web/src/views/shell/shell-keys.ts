@@ -11,6 +11,7 @@ export const VIEW_NAMES: Record<View, string> = {
   function: "Function",
   listing: "Listing",
   processes: "Processes",
+  compare: "Compare",
 };
 
 export function registerShellKeys(): void {
@@ -20,12 +21,13 @@ export function registerShellKeys(): void {
       what: `View: ${VIEW_NAMES[view]}`,
       run: () => update({ view }),
     })),
-    { key: "/", what: "Search", run: search },
-    { key: "Ctrl+K", what: "Search", run: search },
+    { key: "/", what: "Search", run: () => open("search") },
+    { key: "Ctrl+K", what: "Search", run: () => open("search") },
     { key: "h", what: "To the table of functions", run: () => focusOn(".functions .list") },
     { key: "m", what: "To the main view", run: () => focusOn(".main") },
     { key: "i", what: "Filter and fold", run: () => togglePopover("filter") },
     { key: "u", what: "Highlight sets", run: () => togglePopover("highlights") },
+    { key: "e", what: "Export: pictures, videos, tables", run: () => open("export") },
     { key: "t", what: "Dark or light", run: toggleTheme },
     { key: "?", what: "This help", run: () => (openDialog.value = "help") },
     { key: "Escape", what: "Close what is open, select nothing, or no range of time", run: close },
@@ -46,10 +48,10 @@ export function toggleTheme(): void {
   updateSettings({ theme: settings.value.theme === "dark" ? "light" : "dark" });
 }
 
-/** What is searched is the finished trace. */
-function search(): void {
+/** What is searched and exported is a finished trace. */
+function open(dialog: "search" | "export"): void {
   if (!isLive.peek()) {
-    openDialog.value = "search";
+    openDialog.value = dialog;
   }
 }
 

@@ -1,0 +1,73 @@
+//! What the controller wishes while the program runs, and standing still for it.
+
+extern crate alloc;
+use super::{Patience, RingWriter, Shared};
+use crate::protocol;
+use crate::sys::calls::futex_wait;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+impl Shared {
+    /// Not 0: threads that come to the dispatcher stand still.
+    pub fn hold_ticket(&self) -> u32 {
+        // SAFETY: the status page is mapped; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).hold_ticket) }.load(Ordering::Acquire)
+    }
+
+    /// How often the controller changed what the runtime is to do.
+    pub fn wishes(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).wishes) }.load(Ordering::Acquire)
+    }
+
+    /// Whether threads stand still in front of the instruction at `pc`.
+    pub fn has_breakpoint(&self, pc: u64) -> bool {
+        self.iter_breakpoints().any(|breakpoint| breakpoint == pc)
+    }
+
+    /// All breakpoints.
+    pub fn breakpoints(&self) -> Vec<u64> {
+        self.iter_breakpoints().collect()
+    }
+
+    fn iter_breakpoints(&self) -> impl Iterator<Item = u64> + use<> {
+        let status = self.status();
+        // SAFETY: the status page is mapped; the fields are aligned.
+        let count = unsafe { AtomicU32::from_ptr(&raw mut (*status).breakpoint_count) }.load(Ordering::Acquire);
+        // SAFETY: as above, inside the array.
+        (0..(count as usize).min(protocol::MAX_BREAKPOINTS as usize))
+            .map(move |index| unsafe { (&raw const (*status).breakpoints[index]).read_volatile() })
+    }
+}
+
+impl RingWriter {
+    /// Tells the controller that the thread stands still, its own `registers` then rip and flags, and waits for as long as the
+    /// controller is there to say how to go on.
+    pub fn stand(&self, reason: u32, registers: [u64; 18]) -> u32 {
+        let slot = self.slot_pointer();
+        // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
+        let (word, reply) = unsafe {
+            (&raw mut (*slot).held_registers).write_volatile(registers);
+            (AtomicU32::from_ptr(&raw mut (*slot).request_kind), &raw const (*slot).request_reply)
+        };
+        if self.shared.is_controller_gone() || word.load(Ordering::Acquire) != 0 {
+            return protocol::hold_reply::GO_ON;
+        }
+        let kind = protocol::request_kind::HOLD;
+        // SAFETY: as above.
+        unsafe { (&raw mut (*slot).request_arguments).write_volatile([u64::from(reason), 0, 0, 0]) };
+        word.store(kind, Ordering::Release);
+        self.shared.ring_doorbell();
+        let mut patience = Patience::new(self.shared);
+        while word.load(Ordering::Acquire) == kind {
+            futex_wait(word.as_ptr(), kind, 100_000_000, true);
+            if patience.has_heard() {
+                patience = Patience::new(self.shared);
+            } else if patience.is_over() {
+                return protocol::hold_reply::GO_ON;
+            }
+        }
+        // SAFETY: as above; the controller wrote it before it reset the kind.
+        unsafe { reply.read_volatile() }
+    }
+}

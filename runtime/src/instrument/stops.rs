@@ -1,0 +1,112 @@
+//! Code in front of which threads stand still, code that one thread executes by itself, and code that is to be recorded in
+//! another way than it was.
+//!
+//! What is in the cache goes out of use for it, as hot code does that is laid out anew: it keeps what it counted, and what
+//! leads to it comes to the dispatcher.
+
+extern crate alloc;
+use super::{BuildError, Engine};
+use crate::buffer::RingWriter;
+use crate::decode::{decode_block, Block, Ending};
+use alloc::vec::Vec;
+
+/// What the controller wished, as far as the engine did it.
+pub struct Wishes {
+    number: u32,
+    n_filters: u32,
+    breakpoints: Vec<u64>,
+}
+
+impl Wishes {
+    pub const fn new() -> Wishes {
+        Wishes { number: 0, n_filters: 0, breakpoints: Vec::new() }
+    }
+
+    /// How many wishes were done.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+impl Engine {
+    /// Does what the controller wished up to wish `number`: code that it changes goes out of use.
+    pub fn mind(&mut self, writer: &RingWriter, number: u32) {
+        if self.wishes.number == number {
+            return;
+        }
+        self.wishes.number = number;
+        let breakpoints = self.shared.breakpoints();
+        let before = core::mem::replace(&mut self.wishes.breakpoints, breakpoints.clone());
+        let n_filters = self.shared.filter_count();
+        if core::mem::replace(&mut self.wishes.n_filters, n_filters) != n_filters {
+            self.retire_all(writer);
+            return;
+        }
+        let is_of_one = |pc: &&u64| before.contains(pc) != breakpoints.contains(pc);
+        for pc in before.iter().chain(&breakpoints).filter(is_of_one) {
+            self.retire_at(writer, *pc);
+        }
+    }
+
+    /// Takes all fragments with the instruction at `pc` out of use.
+    fn retire_at(&mut self, writer: &RingWriter, pc: u64) {
+        for id in self.fragments_within(pc, pc.saturating_add(1)) {
+            self.retire_to_be_made_again(writer, id);
+        }
+    }
+
+    fn retire_all(&mut self, writer: &RingWriter) {
+        for id in 0..self.cache.fragments.len() as u32 {
+            self.retire_to_be_made_again(writer, id);
+        }
+    }
+
+    fn retire_to_be_made_again(&mut self, writer: &RingWriter, id: u32) {
+        if self.cache.fragment(id).is_valid {
+            self.retire(writer, id);
+            self.cache.bypass(id);
+        }
+    }
+
+    /// Translates the instruction at `pc` for one execution by the calling thread: nothing leads to it or on from it but the
+    /// dispatcher.
+    pub fn build_alone(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
+        if self.records_path() && self.cache.by_pc.find(pc).is_none() {
+            // Paths speak of code by its whole fragments.
+            let id = self.build(writer, pc)?;
+            if self.shared.has_breakpoint(pc) {
+                self.retire_to_be_made_again(writer, id);
+            }
+        }
+        let mut block = core::mem::take(&mut self.block);
+        let result = match decode_block(&mut block, &self.ranges, pc) {
+            Ok(ending) => {
+                self.builds_alone = true;
+                let result = self.build_block(writer, &mut block, ending);
+                self.builds_alone = false;
+                result
+            }
+            Err(reason) => Err(BuildError::NoCode(reason)),
+        };
+        self.block = block;
+        result
+    }
+
+    /// Cuts a block in front of the first breakpoint behind its first instruction, or behind that if it is to be executed alone.
+    /// Returns how it ends now.
+    pub fn cut_at_stops(&self, block: &mut Block, ending: Ending) -> Ending {
+        let is_stop = |pc: u64| self.builds_alone || self.shared.has_breakpoint(pc);
+        match block.instructions.iter().skip(1).position(|instruction| is_stop(instruction.ip())) {
+            Some(before) => {
+                block.truncate(before + 1);
+                Ending::Limit
+            }
+            None => ending,
+        }
+    }
+
+    /// Whether a thread has to stand still in front of the code at `pc`, so that no jump may lead there.
+    pub fn stops_at(&self, pc: u64) -> bool {
+        self.shared.has_breakpoint(pc)
+    }
+}

@@ -1,0 +1,79 @@
+"""`clew control`: tell a running recording to hold, step, leave or end a process, or to record something else.
+
+Runs beside the controller. What it shows goes to stdout.
+"""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from clew.address import Pid
+from clew.errors import UsageError
+
+__all__ = ["command"]
+
+_PLACES = ("break", "delete")
+_FILTERS = ("include", "exclude", "only")
+_PLAIN = ("status", "pause", "continue", "step", "next", "detach", "kill")
+_MAX_PID = 1 << 22
+
+
+@click.command(name="control")
+@click.option(
+    "--thread", "tid", type=click.IntRange(1, _MAX_PID), metavar="TID", help="The thread that step and next move."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.argument("pid", metavar="PID", type=click.IntRange(1, _MAX_PID))
+@click.argument("name", metavar="COMMAND", type=click.Choice([*_PLAIN, *_PLACES, *_FILTERS]))
+@click.argument("argument", required=False, metavar="[WHERE|WHAT]")
+def command(pid: int, name: str, argument: str | None, tid: int | None, as_json: bool) -> None:
+    """Tell the recording of process PID what to do.
+
+    \b
+    status            what stands still, and where
+    pause, continue   have all threads stand still, or go on
+    step, next        one instruction of a thread; next: with what it calls
+    break WHERE       stand still there: an address, a symbol (main, libc.so.6!malloc), or main+0x10
+    delete WHERE      take that back
+    include WHAT      record that from now on, too: as --include of `clew record`
+    exclude WHAT      record that no longer
+    only WHAT         record nothing but that from now on
+    detach            leave the process: it goes on natively
+    kill              end it
+
+    A process that stands still needs no debugger for it, and goes on should clew be killed.
+    """
+    from clew.cli.control_text import iter_lines
+    from clew.recording.control_client import ControlClient
+
+    takes = name in _PLACES or name in _FILTERS
+    if takes != (argument is not None):
+        raise UsageError(f"{name} takes {'a WHERE' if name in _PLACES else 'a WHAT' if takes else 'no argument'}")
+    client = ControlClient.find(Pid(pid))
+    answer = client.do(
+        name,
+        tid=tid or 0,
+        place=argument or "" if name in _PLACES else "",
+        what=argument or "" if name in _FILTERS else "",
+    )
+    if as_json:
+        click.echo(json.dumps(_with_hexadecimal(answer)))
+        return
+    for line in iter_lines(name, answer):
+        click.echo(line)
+
+
+def _with_hexadecimal(value: object) -> object:
+    """Addresses and registers as hexadecimal strings, as everywhere in clew's JSON."""
+    if isinstance(value, dict):
+        return {
+            key: {name: f"{register:#x}" for name, register in entry.items()}
+            if key == "registers"
+            else f"{entry:#x}"
+            if key == "address"
+            else _with_hexadecimal(entry)
+            for key, entry in value.items()
+        }
+    return [_with_hexadecimal(entry) for entry in value] if isinstance(value, list) else value

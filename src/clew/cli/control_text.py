@@ -1,0 +1,57 @@
+"""What a recording answers to `clew control`, as lines for people.
+
+Runs beside the controller. Names come from the target: they are escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from clew.binary.system_calls import name_system_call
+from clew.cli.console import escape_control
+
+__all__ = ["iter_lines"]
+
+_REGISTERS_A_LINE = 4
+_REASONS = {"asked": "stands", "stepped": "stepped to", "breakpoint": "breakpoint at"}
+
+
+def iter_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:
+    """The lines that say what command `name` was answered."""
+    if "processes" in answer:
+        yield from _iter_status(answer)
+    elif name == "detach":
+        yield f"process {answer['pid']} goes on natively"
+    elif name == "kill":
+        yield f"process {answer['pid']} was sent SIGKILL"
+    elif "places" in answer:
+        n = answer["places"]
+        yield f"it holds {n} piece{'s' * (n != 1)} of code that is loaded, and what is loaded later"
+
+
+def _iter_status(answer: dict[str, Any]) -> Iterator[str]:
+    yield f"recording {escape_control(answer['output'])}, mode {answer['mode']}"
+    for process in answer["processes"]:
+        if answer["is_paused"]:
+            state = "waits in front of its first instruction"
+        else:
+            state = "is held" if process["is_held"] else "runs"
+        yield f"process {process['pid']} ({escape_control(process['executable'])}) {state}"
+        for place in process["breakpoints"]:
+            yield f"  breakpoint {place['address']:#x}  {escape_control(place['symbol'])}".rstrip()
+        for thread in process["threads"]:
+            registers = thread["registers"]
+            where = f"{registers['rip']:#x}  {escape_control(thread['symbol'])}".rstrip()
+            yield f"  thread {thread['tid']} {_REASONS[thread['reason']]} {where}"
+            yield from _iter_registers(registers)
+        for thread in process["elsewhere"]:
+            call = thread["system_call"]
+            what = "runs" if call is None or call < 0 else f"waits in {name_system_call(call)}"
+            yield f"  thread {thread['tid']} {what}"
+
+
+def _iter_registers(registers: dict[str, int]) -> Iterator[str]:
+    words = [f"{name:>7} {value:#018x}" for name, value in registers.items()]
+    for first in range(0, len(words), _REGISTERS_A_LINE):
+        yield "   " + "".join(words[first : first + _REGISTERS_A_LINE])

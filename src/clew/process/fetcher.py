@@ -1,0 +1,110 @@
+"""Brings the threads of a held process to the runtime's dispatcher, by the shortest way from where each is.
+
+Runs in the controller. A thread in the code cache is sent a signal that makes the runtime leave the cache at the
+block's end; one on its way through the gates finds a mark in its context.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+import struct
+from typing import Final
+
+from clew.address import RemoteAddress, Tid
+from clew.errors import AttachError
+from clew.process import ptrace
+from clew.process.attach import read_labels
+from clew.process.attachable import has_own_namespace, tid_inside
+from clew.process.held_process import HeldProcess
+from clew.process.injection_plan import InjectionPlan
+from clew.process.linux import queue_signal
+from clew.process.stopped_process import StoppedProcess
+from clew.process.thread_state import ERESTART_RESTARTBLOCK
+from clew.protocol._constants import DETACH_CODE
+
+__all__ = ["Fetcher"]
+
+_PENDING_LEAVE: Final = 2
+_SIGINFO_BYTES: Final = 128
+_SIGTRAP_BIT: Final = 1 << signal.SIGTRAP - 1
+
+
+class Fetcher:
+    """For the process `held`, all threads of which are stopped, and which has the runtime as `plan` says.
+
+    `labels` are the fields of the runtime's ControlBlock; `memory` is the process's. To be closed.
+    """
+
+    def __init__(self, held: HeldProcess, plan: InjectionPlan) -> None:
+        self._held = held
+        self._plan = plan
+        self._pid = held.pid
+        self._has_own_namespace = has_own_namespace(self._pid)
+        self.memory = StoppedProcess(self._pid, tid=next(iter(held.threads)))
+        self.labels = read_labels(self.memory, plan)
+        self.fetched: set[Tid] = set()
+        """Threads whose signal has not arrived yet."""
+
+    def close(self) -> None:
+        """Let go of the process's memory."""
+        self.memory.close()
+
+    def read_labels(self) -> None:
+        """Read the labels again if the runtime was at its very beginning before, where it has told nothing."""
+        if not self.labels["parked_pc"]:
+            self.labels = read_labels(self.memory, self._plan)
+
+    def tid_inside(self, tid: Tid) -> Tid:
+        """The number that the thread knows itself by."""
+        return tid_inside(tid) if self._has_own_namespace else tid
+
+    def is_in_runtime(self, registers: ptrace.UserRegisters) -> bool:
+        """Whether a stopped thread is under the runtime, as far as its registers tell."""
+        return self._plan.is_private(registers.gs_base) or self._plan.is_in_image(registers.rip)
+
+    def owns_context(self, tid: Tid, registers: ptrace.UserRegisters) -> bool:
+        """Whether gs leads to the thread's own context: one that is just starting has its parent's there still."""
+        if not self._plan.is_private(registers.gs_base):
+            return False
+        return self._read_u32(registers.gs_base + self.labels["tid_offset"]) == self.tid_inside(tid)
+
+    def mark(self, context: int) -> None:
+        """Have the thread with this context leave the gates for the dispatcher."""
+        address = context + self.labels["pending_offset"]
+        self.write_u32(address, self._read_u32(address) | _PENDING_LEAVE)
+
+    def must_be_fetched(self, registers: ptrace.UserRegisters) -> bool:
+        """Whether a thread may stay for long where it is: in the code cache, or about to make a system call.
+
+        One that is to go on in a call that the kernel made a note for comes to that by itself; the return from a
+        signal's handler would make it fail (arch/x86/kernel/signal_64.c, restore_sigcontext).
+        """
+        is_in_gates = self.labels["gates_start"] <= registers.rip < self.labels["gates_end"]
+        if self._plan.is_in_image(registers.rip) and not is_in_gates:
+            return False
+        return self._read_u32(registers.gs_base + self.labels["call_code_offset"]) != ERESTART_RESTARTBLOCK
+
+    def fetch(self, tid: Tid) -> None:
+        """Send the signal that makes the runtime leave the code cache at the block's end."""
+        if tid in self.fetched:
+            return
+        mask = ptrace.get_signal_mask(tid)
+        # Behind si_pid and si_uid, which the kernel may write itself.
+        info = struct.pack("<iii12xQQ", signal.SIGTRAP, 0, -DETACH_CODE, DETACH_CODE, mask).ljust(_SIGINFO_BYTES, b"\0")
+        # First: a signal that stayed blocked would come, should this process be killed, where the mask is another one.
+        ptrace.set_signal_mask(tid, mask & ~_SIGTRAP_BIT)
+        try:
+            queue_signal(self._pid, tid, signal.SIGTRAP, info)
+        except OSError as error:
+            if error.errno == errno.ESRCH:
+                return
+            raise AttachError(self._pid, f"process {self._pid}: can't be sent a signal ({error.strerror})") from error
+        self.fetched.add(tid)
+
+    def write_u32(self, address: int, value: int) -> None:
+        """Write into the process's memory."""
+        self.memory.write(RemoteAddress(address), value.to_bytes(4, "little"))
+
+    def _read_u32(self, address: int) -> int:
+        return int.from_bytes(self.memory.read(RemoteAddress(address), 4), "little")

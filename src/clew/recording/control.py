@@ -1,0 +1,262 @@
+"""What a running recording can be told: to hold its processes, step them, leave or end them, record something else.
+
+Runs in the controller, in its one thread. Each command is made of steps, between which the rings are emptied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from clew.address import Pid, RemoteAddress, Tid
+from clew.errors import ControlError, TargetError
+from clew.process.maps import read_maps
+from clew.protocol._constants import Mode
+from clew.recording.filters import EVERYTHING, Filter, parse_filter
+from clew.recording.followed import FollowedProcess
+from clew.recording.holding import REGISTERS, Holding
+from clew.recording.processes import Processes
+
+__all__ = ["COMMANDS", "Control"]
+
+SETTLE_SECONDS: Final = 3.0
+"""How long threads may take to come to where they stand still: one that has no processor, or runs in the kernel."""
+DETACH_SECONDS: Final = 10.0
+
+Answer = dict[str, Any]
+Steps = Iterator[Answer | None]
+
+
+class Control:
+    """Of the recording of `processes` in mode `mode`. `end_pause` lets a first process go that waits at its start."""
+
+    def __init__(self, processes: Processes, mode: Mode, describe: Callable[[], Answer], end_pause: Callable[[], None]):
+        self._processes = processes
+        self._mode = mode
+        self._describe = describe
+        self._end_pause = end_pause
+
+    def do(self, question: dict[str, Any]) -> Steps:
+        """Do what is asked: `command`, one of COMMANDS, its arguments, and `pid`, 0 for the first process.
+
+        Raises ControlError, and other ClewErrors.
+        """
+        name = question.get("command")
+        make = COMMANDS.get(name) if isinstance(name, str) else None
+        if make is None:
+            raise ControlError(f"no such command: {name!r}; there is {', '.join(COMMANDS)}")
+        yield from make(self, question)
+
+    def tend(self) -> None:
+        """Do what came up since the last time: one thread that came to a breakpoint has all stand still."""
+        for followed in self._processes.live:
+            with contextlib.suppress(TargetError):
+                self._processes.holding_of(followed).tend()
+
+    def status(self, _question: dict[str, Any]) -> Steps:
+        """How everything stands."""
+        yield self._describe() | {"processes": [self._tell(followed) for followed in self._processes.live]}
+
+    def pause(self, question: dict[str, Any]) -> Steps:
+        """Have all threads of a process stand still."""
+        yield from self._hold(self._find(question))
+        yield from self.status(question)
+
+    def go_on(self, question: dict[str, Any]) -> Steps:
+        """Let a process go on that stands still, or waits at its start."""
+        self._end_pause()
+        holding = self._processes.holding_of(self._find(question))
+        holding.go_on()
+        yield None
+        while holding.has_replies:
+            yield None
+        yield from self.status(question)
+
+    def step(self, question: dict[str, Any]) -> Steps:
+        """Have a thread that stands still execute one instruction."""
+        yield from self._step(question, Holding.step)
+
+    def step_over(self, question: dict[str, Any]) -> Steps:
+        """As `step`, but what it calls runs to its end."""
+        yield from self._step(question, Holding.step_over)
+
+    def set_breakpoint(self, question: dict[str, Any]) -> Steps:
+        """Have threads stand still that come to an address."""
+        yield from self._change_breakpoints(question, Holding.add_breakpoint)
+
+    def delete_breakpoint(self, question: dict[str, Any]) -> Steps:
+        """Take a breakpoint back."""
+        yield from self._change_breakpoints(question, Holding.delete_breakpoint)
+
+    def detach(self, question: dict[str, Any]) -> Steps:
+        """Leave a process, which goes on natively."""
+        followed = self._find(question)
+        self._end_pause()
+        self._processes.holding_of(followed).release()
+        yield None
+        deadline = time.monotonic() + DETACH_SECONDS
+        seconds = self._processes.detach(followed, DETACH_SECONDS, lambda: time.monotonic() > deadline)
+        yield {"pid": followed.pid, "detached_seconds": seconds}
+
+    def kill(self, question: dict[str, Any]) -> Steps:
+        """End a process."""
+        followed = self._find(question)
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(followed.pidfd, signal.SIGKILL)
+        yield {"pid": followed.pid}
+
+    def include(self, question: dict[str, Any]) -> Steps:
+        """Record what a filter holds from now on, too."""
+        yield from self._change_filters([(_what(question), True)])
+
+    def exclude(self, question: dict[str, Any]) -> Steps:
+        """Record what a filter holds no longer."""
+        yield from self._change_filters([(_what(question), False)])
+
+    def only(self, question: dict[str, Any]) -> Steps:
+        """Record nothing from now on but what a filter holds."""
+        yield from self._change_filters([(EVERYTHING, False), (_what(question), True)])
+
+    def _find(self, question: dict[str, Any]) -> FollowedProcess:
+        pid = question.get("pid", 0)
+        live = [followed for followed in self._processes.live if not followed.has_ended]
+        if not live:
+            raise ControlError("none of the processes that were recorded runs any more")
+        if pid in (0, os.getpid()):
+            return live[0]
+        for followed in live:
+            if followed.pid == pid:
+                return followed
+        raise ControlError(f"process {pid}: not recorded here; there is {', '.join(str(one.pid) for one in live)}")
+
+    def _hold(self, followed: FollowedProcess) -> Steps:
+        """Have the threads stand still, and wait until they do; one that waits in a system call is let wait."""
+        holding = self._processes.holding_of(followed)
+        if not holding.is_held:
+            holding.hold()
+        # A first process that waits at its start comes to stand still in front of its first instruction.
+        self._end_pause()
+        yield from self._settle(holding)
+
+    def _settle(self, holding: Holding) -> Steps:
+        deadline = time.monotonic() + SETTLE_SECONDS
+        yield None
+        while not holding.is_settled and time.monotonic() < deadline:
+            yield None
+
+    def _step(self, question: dict[str, Any], make: Callable[[Holding, Tid], None]) -> Steps:
+        followed = self._find(question)
+        self._refuse_in_region("step")
+        holding = self._processes.holding_of(followed)
+        tid = question.get("tid") or holding.chosen
+        if not isinstance(tid, int):
+            what = "all its threads wait in system calls" if holding.is_held else "it runs: pause it first"
+            raise ControlError(f"process {followed.pid}: {what}")
+        make(holding, Tid(tid))
+        yield from self._settle(holding)
+        yield from self.status(question)
+
+    def _change_breakpoints(self, question: dict[str, Any], change: Callable[[Holding, RemoteAddress], None]) -> Steps:
+        followed = self._find(question)
+        self._refuse_in_region("break")
+        address = question.get("address")
+        if not isinstance(address, int) or not 0 < address < 1 << 47:
+            raise ControlError(f"{address!r}: no address of code")
+        yield from self._changing(
+            [followed], lambda: change(self._processes.holding_of(followed), RemoteAddress(address))
+        )
+        yield from self.status(question)
+
+    def _change_filters(self, changes: list[tuple[Filter, bool]]) -> Steps:
+        if self._mode in (Mode.REGION, Mode.FULL):
+            raise ControlError(f"mode {self._mode.name.lower()}: what is recorded is chosen at the start")
+        n_places = 0
+
+        def change() -> None:
+            nonlocal n_places
+            for item, is_included in changes:
+                targets = []
+                for followed in self._processes.live:
+                    with contextlib.suppress(OSError):
+                        targets.append((followed.shared, read_maps(followed.memory_pid)))
+                n_places = self._processes.filters.add(item, is_included, targets)
+
+        yield from self._changing(self._processes.live, change)
+        yield {"places": n_places}
+
+    def _changing(self, processes: list[FollowedProcess], change: Callable[[], None]) -> Steps:
+        """Make a change while all threads stand still; those that were not held before go on afterwards."""
+        holdings = [self._processes.holding_of(followed) for followed in processes]
+        running = [holding for holding in holdings if not holding.is_held]
+        for holding in running:
+            holding.hold()
+        try:
+            for holding in running:
+                yield from self._settle(holding)
+            change()
+        finally:
+            for holding in running:
+                # Unless a thread came to a breakpoint meanwhile.
+                if not holding.has_news:
+                    holding.go_on()
+
+    def _refuse_in_region(self, what: str) -> None:
+        if self._mode == Mode.REGION:
+            raise ControlError(f"mode region has tags of whole blocks: no {what} there")
+
+    def _tell(self, followed: FollowedProcess) -> Answer:
+        holding = self._processes.holding_of(followed)
+        return {
+            "pid": followed.pid,
+            "parent_pid": followed.parent_pid,
+            "executable": followed.executable,
+            "is_held": holding.is_held,
+            "breakpoints": list(holding.breakpoints),
+            "threads": [
+                {
+                    "tid": thread.tid,
+                    "reason": thread.reason.name.lower(),
+                    "registers": dict(zip(REGISTERS, thread.registers, strict=True)),
+                }
+                for thread in holding.standing.values()
+            ],
+            "elsewhere": _find_tasks(Pid(followed.memory_pid), holding),
+        }
+
+
+def _what(question: dict[str, Any]) -> Filter:
+    """The filter that is meant. Raises FilterError."""
+    return parse_filter(str(question.get("what", "")))
+
+
+def _find_tasks(pid: Pid, holding: Holding) -> list[Answer]:
+    """The threads that do not stand still: whether each runs, and the system call that it is in, if any."""
+    found = []
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):
+            tid = holding.followed.number_of(Tid(int(name)))
+            if tid in holding.standing:
+                continue
+            found.append({"tid": tid, "system_call": holding.system_call(Tid(int(name)))})
+    return found
+
+
+COMMANDS: Final[dict[str, Callable[[Control, dict[str, Any]], Steps]]] = {
+    "status": Control.status,
+    "pause": Control.pause,
+    "continue": Control.go_on,
+    "step": Control.step,
+    "next": Control.step_over,
+    "break": Control.set_breakpoint,
+    "delete": Control.delete_breakpoint,
+    "include": Control.include,
+    "exclude": Control.exclude,
+    "only": Control.only,
+    "detach": Control.detach,
+    "kill": Control.kill,
+}
+"""The commands by their names."""

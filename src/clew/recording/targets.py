@@ -1,0 +1,106 @@
+"""What people name when they control a recording: addresses, and symbols of what a process has loaded.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from clew.address import Pid, RemoteAddress
+from clew.errors import BinaryError, ClewError, ControlError
+from clew.process.linux import PROT_EXEC
+from clew.process.maps import Mapping, read_maps
+from clew.recording.filters import CodeMapping, Filter, image_base
+
+__all__ = ["describe_address", "find_address"]
+
+_PLACE: Final = re.compile(r"(?P<name>.+?)(?:\+(?P<offset>0x[0-9a-fA-F]+|[0-9]+))?")
+_MAX_ADDRESS: Final = 1 << 47
+
+
+def find_address(pid: Pid, executable: str, text: str) -> RemoteAddress:
+    """Where `text` is in process `pid`: an address (0x401000), a symbol (main, libc.so.6!malloc), or one with an offset
+    (main+0x10). A symbol without an image is looked for in the executable first, then everywhere.
+
+    Raises ControlError if there is no such place, or several.
+    """
+    match = _PLACE.fullmatch(text.strip())
+    if match is None or "\0" in text:
+        raise ControlError(f"{text!r}: not a place; give an address (0x401000) or a symbol (main, libc.so.6!malloc)")
+    name, offset = match["name"], int(match["offset"] or "0", 0)
+    if re.fullmatch(r"0x[0-9a-fA-F]+|[0-9]+", name):
+        address = int(name, 0) + offset
+        if not 0 < address < _MAX_ADDRESS:
+            raise ControlError(f"{text}: no program has code there")
+        return RemoteAddress(address)
+    image, separator, symbol = name.rpartition("!")
+    mappings = _code_of(pid)
+    if separator:
+        wanted = Filter(name, image=image)
+        found = _find_symbol([one for one in mappings if wanted.matches_image(one.path)], symbol)
+    else:
+        found = _find_symbol([one for one in mappings if one.path == executable], symbol)
+        found = found or _find_symbol(mappings, symbol)
+    if not found:
+        raise ControlError(f"{text}: nothing that process {pid} has loaded has such a symbol")
+    if len(found) > 1:
+        places = ", ".join(f"{address:#x} ({path})" for address, path in sorted(found.items())[:4])
+        raise ControlError(f"{text}: there are {len(found)} of it: {places}; give an address or IMAGE!SYMBOL")
+    return RemoteAddress(next(iter(found)) + offset)
+
+
+def describe_address(pid: Pid, address: int) -> str:
+    """The symbol that an address of process `pid` lies in, or the image; empty where nothing is known."""
+    from clew.binary.symbols import load_symbols
+
+    try:
+        mapping = next((one for one in _code_of(pid) if one.start <= address < one.end), None)
+    except ControlError:
+        return ""
+    if mapping is None:
+        return ""
+    image = Path(mapping.path).name
+    try:
+        offset = address - image_base(mapping)
+        symbols = load_symbols(Path(mapping.path))
+        (index,) = symbols.find(np.array([offset], np.uint64)).tolist()
+    except (ClewError, OSError, ValueError):
+        return image
+    if index < 0:
+        return f"{image}+{offset:#x}"
+    distance = offset - int(symbols.offsets[index])
+    return f"{image}!{symbols.name(index)}" + (f"+{distance:#x}" if distance else "")
+
+
+def _code_of(pid: Pid) -> list[CodeMapping]:
+    try:
+        mappings = read_maps(pid)
+    except OSError as error:
+        raise ControlError(f"process {pid}: {error.strerror or error}") from error
+    return [_as_code(one) for one in mappings if one.protection & PROT_EXEC and one.path]
+
+
+def _as_code(mapping: Mapping) -> CodeMapping:
+    return CodeMapping(mapping.path, mapping.start, mapping.end, mapping.file_offset)
+
+
+def _find_symbol(mappings: list[CodeMapping], symbol: str) -> dict[int, str]:
+    """Path by address of each place of that name."""
+    from clew.binary.symbols import load_symbols
+
+    found: dict[int, str] = {}
+    for mapping in mappings:
+        try:
+            base = image_base(mapping)
+            places = load_symbols(Path(mapping.path)).find_by_name(symbol)
+        except (BinaryError, ClewError, OSError):
+            continue
+        for offset, _ in places:
+            if mapping.start <= base + int(offset) < mapping.end:
+                found[base + int(offset)] = mapping.path
+    return found
