@@ -198,7 +198,7 @@ class LiveSession:
             for frame in self._tail.iter_new():
                 self._take(frame)
         self.sequence += 1
-        is_changed = self._update_graphs()
+        is_changed = self._update_graphs(is_last=bool(outcome))
         if outcome and outcome != self.state:
             self._end(outcome)
             is_changed = True
@@ -248,8 +248,10 @@ class LiveSession:
                 self._listed[number]["is_kept"] = False
                 self._list_changed = self.sequence + 1
 
-    def _update_graphs(self) -> bool:
+    def _update_graphs(self, *, is_last: bool) -> bool:
+        """Bring what is watched up to now; the last time also what whoever watched it may come back to."""
         numbers = {self._choose() if number < 0 else number for number in self._watched}
+        numbers |= self._graphs.keys() if is_last else set()
         is_changed = False
         for number in numbers & self._processes.keys():
             graph = self._graphs.get(number)
