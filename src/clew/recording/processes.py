@@ -42,6 +42,7 @@ from clew.recording.unborn import Unborn
 
 if TYPE_CHECKING:
     from clew.recording.drain import Request
+    from clew.recording.live_feed import LiveFeed
 
 __all__ = ["Processes"]
 
@@ -54,14 +55,19 @@ class Processes:
     """Those that are followed now. The first one is added by `add`; the others come by themselves."""
 
     def __init__(
-        self, journal: JournalWriter, image: RuntimeImage, settings: HeaderSettings, filters: FilterSet
+        self,
+        journal: JournalWriter,
+        image: RuntimeImage,
+        settings: HeaderSettings,
+        filters: FilterSet,
+        feed: LiveFeed | None = None,
     ) -> None:
         self._image = image
         self._settings = settings
         self._filters = LiveFilters(filters)
         self._is_leaving = False
         self._being_left: FollowedProcess | None = None
-        self._roster = Roster(journal, int(settings.mode), self._answer)
+        self._roster = Roster(journal, int(settings.mode), self._answer, feed)
         self._exits = self._roster.exits
         self._executions = Executions(self._warn)
         self._holdings: dict[FollowedProcess, Holding] = {}

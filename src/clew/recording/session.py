@@ -40,6 +40,7 @@ from clew.recording.processes import Processes
 from clew.recording.snapshot import Snapshots
 
 if TYPE_CHECKING:
+    from clew.recording.live_feed import LiveFeed
     from clew.recording.raw import RawProcess
 
 __all__ = [
@@ -53,6 +54,8 @@ MAX_DELAY_SECONDS: Final = 0.1
 """Nothing waits that long: who finds no room rings, and where nobody can ring `Processes.poll` waits less."""
 MAX_DELAY_DROPPING_SECONDS: Final = 0.02
 MAX_DELAY_WITH_REQUESTS_SECONDS: Final = 0.002
+MAX_DELAY_WATCHED_SECONDS: Final = 0.02
+"""New code is to be seen soon where somebody looks."""
 NAMES_INTERVAL_SECONDS: Final = 1.0
 TELL_AFTER_SECONDS: Final = 1.0
 
@@ -83,6 +86,7 @@ class RecordOptions:
     adopts_orphans: bool = False
     environment: Sequence[bytes] | None = None
     tell: Callable[[str], None] | None = None
+    feed: LiveFeed | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class RecordingSession:
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
             undo.callback(self._journal.close)
             self._snapshots = Snapshots(options.output)
-            self._processes = Processes(self._journal, image, settings, self._filters)
+            self._processes = Processes(self._journal, image, settings, self._filters, options.feed)
             self._start_ns = time.time_ns()
             self._write_session()
             arguments = [os.fsencode(word) for word in options.command]
@@ -170,6 +174,8 @@ class RecordingSession:
             self._guard.leave()
             self._server.close()
             self._processes.leave()
+            if self.options.feed is not None:
+                self.options.feed.tell_end("ended")
         self._look_after_journal()
         self._note_losses()
 
@@ -242,6 +248,8 @@ class RecordingSession:
     def _max_delay_seconds(self) -> float:
         if self._filters.is_active or self._server.is_busy:
             return MAX_DELAY_WITH_REQUESTS_SECONDS
+        if self.options.feed is not None:
+            return MAX_DELAY_WATCHED_SECONDS
         return MAX_DELAY_DROPPING_SECONDS if self.options.drop_on_full else MAX_DELAY_SECONDS
 
     def _look_after_journal(self) -> None:
