@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 const SECOND_NS: u64 = 1_000_000_000;
 const REFILL_NS: u64 = 1_000_000;
-/// Room for some stretches of paths, however little is allowed.
-const LEAST_KEPT: u64 = 1 << 18;
+/// Room for sixteen full buffers, however little is allowed: code that is new tells one each time.
+const LEAST_KEPT: u64 = 1 << 20;
 
 /// What may be spent now; below 0 it is owed.
 static ALLOWANCE: AtomicI64 = AtomicI64::new(0);

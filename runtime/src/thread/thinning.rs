@@ -38,8 +38,8 @@ pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool, 
         return goes_on;
     }
     flush(context, writer);
+    set_news(context, false);
     if is_due && gap(context) == Gap::None {
-        set_news(context, false);
         if !checkpoint::write(context, writer) {
             lose(context);
         }
