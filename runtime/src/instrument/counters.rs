@@ -13,6 +13,8 @@ const FLAG_FIRST_EDGE: u8 = 4;
 const FLAG_SECOND_EDGE: u8 = 8;
 const FLAG_FIRST_COUNTS_BOTH: u8 = 16;
 const FLAG_SECOND_COUNTS_BOTH: u8 = 32;
+/// Not 64, which is FLAG_LATER_CODE (instrument/publish.rs).
+const FLAG_COUNTED: u8 = 128;
 
 /// Counters of a fragment under construction.
 pub struct Counters {
@@ -26,9 +28,9 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Whether executions of the fragment are recorded.
-    pub fn is_included(&self) -> bool {
-        self.flags & FLAG_EXCLUDED == 0
+    /// Whether executions of the fragment are counted.
+    pub fn is_counted(&self) -> bool {
+        self.flags & FLAG_EXCLUDED == 0 || self.flags & FLAG_COUNTED != 0
     }
 
     /// Has the taken way's counter, or the other one, count both ways of a conditional branch. Which one that is.
@@ -47,6 +49,8 @@ impl Engine {
     pub fn plan_counters(&mut self, block: &Block, ending: Ending, kind: u8) -> Counters {
         let mut flags = if ending == Ending::Limit { FLAG_LIMIT } else { 0 };
         let is_included = self.shared.is_included(block.pc);
+        // Paths lead through all code, and counters say how far.
+        let is_counted = is_included || self.records_path();
         let fall_through = block.end();
         let (first_target, second_target) = match ending {
             Ending::Jump(target) | Ending::Call(target) => (Some(target), None),
@@ -57,7 +61,7 @@ impl Engine {
         };
         let none = Counters { first: NONE, main: NONE, second: NONE, flags };
         if !is_included {
-            flags |= FLAG_EXCLUDED;
+            flags |= FLAG_EXCLUDED | if is_counted { FLAG_COUNTED } else { 0 };
             if first_target.is_some_and(|pc| self.shared.is_included(pc)) {
                 flags |= FLAG_FIRST_EDGE;
             }
@@ -66,7 +70,7 @@ impl Engine {
             }
         }
         let is_indirect = matches!(kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL);
-        let is_wanted = is_included || flags & (FLAG_FIRST_EDGE | FLAG_SECOND_EDGE) != 0;
+        let is_wanted = is_counted || flags & (FLAG_FIRST_EDGE | FLAG_SECOND_EDGE) != 0;
         if !self.is_counting() || is_indirect || !is_wanted {
             return Counters { flags, ..none };
         }
@@ -76,8 +80,8 @@ impl Engine {
             self.shared.add(crate::status_field!(uncounted_fragments), 1);
             return Counters { flags, ..none };
         }
-        let main = if is_included || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
-        let second = if n == 2 && (is_included || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
+        let main = if is_counted || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
+        let second = if n == 2 && (is_counted || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
         Counters { first, main, second, flags }
     }
 

@@ -116,7 +116,7 @@ impl Engine {
             // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/handler.rs).
             map.mark(failed, 0, SpillState::None);
         }
-        let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_included());
+        let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_counted());
         let counts_heat = !is_hot && !self.builds_alone && self.counts_heat(block, ending, are_dead_at_end);
         if counts_heat {
             map.mark(emitter.position(), 0, SpillState::None);
@@ -204,7 +204,7 @@ impl Engine {
             exit.fragment = id;
         }
         let size = emitter.position() as u64;
-        let is_included = counters.is_included();
+        let is_included = counters.is_counted();
         let (interrupt_original, interrupt_patch) = match interrupt_exit.zip(interrupt_at) {
             Some((index, position)) => interrupt_words(start + position as u64, exits.as_slice()[index].stub),
             None => (0, 0),

@@ -130,7 +130,7 @@ impl Engine {
         target_fragment: Option<u32>,
         symbol: Option<u16>,
     ) -> u32 {
-        let is_wanted = |pc: u64| pc == 0 || self.shared.is_included(pc);
+        let is_wanted = |pc: u64| pc == 0 || self.records_path() || self.shared.is_included(pc);
         if !is_wanted(edge.source_pc) && !is_wanted(edge.target_pc) {
             return NONE;
         }

@@ -166,7 +166,7 @@ impl Engine {
             counter: counters.main,
             first_exit: first_exit.unwrap_or(0) as u32,
             n_exits: exits.as_slice().len() as u8,
-            is_included: counters.is_included(),
+            is_included: counters.is_counted(),
             map_start: map_start.unwrap_or(0) as u32,
             map_length: map.entries.len() as u16,
             interrupt_offset: NONE,

@@ -70,6 +70,10 @@ class _ProcessChecker:
         self._process_id = process_id
         self._code: ProcessCode = load_process_code(trace, process_id)
         self._walked: dict[int, _Walked] = {}
+        self._is_recorded = np.zeros(len(self._code), bool)
+        blocks = _rows(trace, "blocks", process_id, "block_id", "is_recorded")
+        place, known = self._code.find_ids(blocks[0])
+        self._is_recorded[place] = blocks[1][known].astype(bool)
         threads = trace.threads.select(["process_id", "tid", "end"]).to_pylist()
         ends = {row["tid"]: row["end"] for row in threads if row["process_id"] == process_id}
         self._cut = {tid for tid, end in ends.items() if end in _CUT_ENDS}
@@ -146,6 +150,8 @@ class _ProcessChecker:
             # What runs between two decisions is told by neither: where a thread was killed, each block at most once.
             too_many, too_few = walked.executions - counted, counted - walked.executions
             wrong = (too_many > walked.n_cut) | ((too_few > walked.n_cut) & walked.is_whole)
+            # What filters left out is in the order, and not counted.
+            wrong &= self._is_recorded
             if wrong.any():
                 yield f"thread {number}: {self._tell(wrong, walked.executions, counted)}"
 

@@ -10,7 +10,7 @@ is missing of the inflow at each version.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class Edges:
 
     `callee` is the block called, for returns, or NO_BLOCK. `threads` has the counts of each thread of the flow.
     `shared_return_points` are addresses at which two calls end that overlap: their returns went to the lower call.
+    `passed` are blocks that ran and are not counted: ordered paths lead through them.
     """
 
     source: Array
@@ -55,6 +56,7 @@ class Edges:
     callee: Array
     threads: list[ThreadCounts]
     shared_return_points: list[int]
+    passed: Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.source)

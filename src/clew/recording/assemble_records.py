@@ -44,7 +44,7 @@ _ADDRESS_LIMIT = 1 << 57
 """No code of the application is as high: user space ends at 2^47, or at 2^56 with five levels of page tables."""
 
 _FLAG_EXCLUDED, _FLAG_LIMITED, _FLAG_COUNTS_FIRST, _FLAG_COUNTS_SECOND = 1, 2, 4, 8
-_FLAG_FIRST_IS_BOTH, _FLAG_SECOND_IS_BOTH, _FLAG_LATER_CODE = 16, 32, 64
+_FLAG_FIRST_IS_BOTH, _FLAG_SECOND_IS_BOTH, _FLAG_LATER_CODE, _FLAG_COUNTED = 16, 32, 64, 128
 
 Array = npt.NDArray[Any]
 
@@ -55,8 +55,8 @@ class Fragments:
 
     `app_pc`, `end_pc`, `target_pc` and `tsc` are u64; `counter_index` is i64, -1 where there is none;
     `region_block`, i64, is NO_INDEX where there is none; `code_at` is where the code of a fragment starts in `code`,
-    all in bytes. Bit `bit_at[i] + k` of `starts` says whether an
-    instruction starts at byte k of fragment i.
+    all in bytes. `is_left_out`: not to be recorded; `is_excluded`: not counted either. Bit `bit_at[i] + k` of `starts`
+    says whether an instruction starts at byte k of fragment i.
     """
 
     fragment_id: Array
@@ -71,6 +71,7 @@ class Fragments:
     exit_kind: Array
     n_instructions: Array
     is_excluded: Array
+    is_left_out: Array
     is_limited: Array
     counts_first: Array
     counts_second: Array
@@ -238,7 +239,8 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         region_block=rows["region_block"][chosen].astype(np.int64),
         exit_kind=exit_kind,
         n_instructions=rows["n_instructions"][chosen].astype(np.int64),
-        is_excluded=(flags & _FLAG_EXCLUDED) != 0,
+        is_excluded=(flags & (_FLAG_EXCLUDED | _FLAG_COUNTED)) == _FLAG_EXCLUDED,
+        is_left_out=(flags & _FLAG_EXCLUDED) != 0,
         is_limited=(flags & _FLAG_LIMITED) != 0,
         counts_first=(flags & _FLAG_COUNTS_FIRST) != 0,
         counts_second=(flags & _FLAG_COUNTS_SECOND) != 0,

@@ -106,6 +106,7 @@ def number_blocks(blocks: Blocks, edges: Edges, first_id: int) -> tuple[Array, A
     if edges.threads:
         for thread in edges.threads:
             stays[thread.block] = True
+        stays[edges.passed] = True
     else:
         stays[blocks.is_recorded & (blocks.n_instructions > 0)] = True
     kept = np.flatnonzero(stays)

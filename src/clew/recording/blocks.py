@@ -125,7 +125,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     first_tsc = np.full(n_blocks, np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(first_tsc, owner, fragments.tsc[code.fragment[alive]])
     is_recorded = np.zeros(n_blocks, bool)
-    is_recorded[owner[~fragments.is_excluded[code.fragment[alive]]]] = True
+    is_recorded[owner[~fragments.is_left_out[code.fragment[alive]]]] = True
     is_recorded[~has_code] = True
 
     piece_block = np.where(code.is_alive, block_of_segment[code.segment], NO_BLOCK)

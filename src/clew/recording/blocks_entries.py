@@ -112,10 +112,10 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
 
     # The straight line makes no entry, but where it crosses between what is recorded and what is not.
     makes_entry = edges.kind != EdgeKind.FALL_THROUGH
-    excluded_pc = fragments.app_pc[fragments.is_excluded]
+    excluded_pc = fragments.app_pc[fragments.is_left_out]
     if len(excluded_pc):
         makes_entry |= np.isin(edges.target_pc, excluded_pc)
-        makes_entry[has_source] |= fragments.is_excluded[edges.source[has_source]]
+        makes_entry[has_source] |= fragments.is_left_out[edges.source[has_source]]
     is_partial = paths.stop_pc != fragments.end_pc[paths.fragment]
     left = paths.fragment[is_partial]
     keys = [
