@@ -69,7 +69,9 @@ def serve(
     on_ready: Callable[[str], None],
     token: str | None = None,
 ) -> None:
-    """Serve the traces in `directories` until SIGINT or SIGTERM; `on_ready` is given the address once they are open.
+    """Serve the traces in `directories` until SIGINT or SIGTERM, or until the page says so.
+
+    `on_ready` is given the address once they are open.
 
     Raises TraceError where one can't be opened, ViewerError where the page was not built into this package.
     """
@@ -80,8 +82,12 @@ def serve(
     served = [ServedTrace(directory, index) for index, directory in enumerate(directories)]
     address = Address(host, listening.getsockname()[1])
     token = token or secrets.token_urlsafe(_TOKEN_BYTES)
+
+    def stop() -> None:
+        server.should_exit = True
+
     config = uvicorn.Config(
-        make_app(served, token, address.hosts),
+        make_app(served, token, address.hosts, commands={"stop": stop}),
         log_level="warning",
         access_log=False,
         lifespan="off",

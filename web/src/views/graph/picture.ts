@@ -10,6 +10,7 @@ import {
 } from "../../base/projection.ts";
 import { listEdges, listNodes, nodeOfSelection, openFunctions } from "../../model/graph/detail.ts";
 import type { EdgeColors } from "../../model/graph/edge-colors.ts";
+import { chooseParticles, NO_PARTICLES, type Particles } from "../../model/graph/particles.ts";
 import { nodePixels, type NodeSize, pickNode, shareInFrame } from "../../model/graph/picking.ts";
 import type { PlacedGraph } from "../../model/graph/scene.ts";
 import type { RecentBlock } from "../../model/recent.ts";
@@ -20,13 +21,14 @@ import { type Corner, fittedEye, isSameEye, START_ANGLES } from "./fitting.ts";
 import { FrameLoop } from "./frame-loop.ts";
 import { FramePace, MOST_EDGES } from "./frame-pace.ts";
 import { findMarkedEdges, findTrail, functionOfSelection, isDrawn, type Neighbour } from "./marked-edges.ts";
-import { measureNodes, NO_SIZES, reachFrom, sizeOfNode } from "./node-sizes.ts";
-import { GraphRenderer, LEAST_FRONT_PX, type Look, type Sight } from "./renderer.ts";
+import { measureNodes, moveSizes, NO_SIZES, type NodeLook, reachFrom, sizeOfNode } from "./node-sizes.ts";
+import { GraphRenderer, type Look, type Sight } from "./renderer.ts";
 
 /** After so long without a movement the picture is at rest. */
 const REST_MS = 160;
-/** Colours of everything drawn: four bytes by node, blocks first. */
+/** Colours of everything drawn: four bytes by node, blocks first; and the heat of each node, a byte. */
 export interface PictureColors {
+  heats: Uint8Array;
   blocks: Uint8Array;
   functions: Uint8Array;
   edges: EdgeColors;
@@ -57,13 +59,13 @@ export class GraphPicture {
   /** Where the edges at what is selected lead and come from. */
   neighbours: readonly Neighbour[] = [];
   isMoving = false;
+  look: Look = { ground: [0, 0, 0], isDark: true, nodeOpacity: 1, countEffect: 1 };
 
   /** How much of the lower left corner something lies over, in CSS pixels; null for nothing. */
   corner: () => Corner | null = () => null;
 
   private readonly renderer: GraphRenderer;
   private ratio = 1;
-  private look: Look = { ground: [0, 0, 0], isDark: true };
   private opacity = 1;
   private padding: Padding = { top: 0, right: 0, bottom: 0, left: 0 };
   private selection: Selection | null = null;
@@ -82,9 +84,18 @@ export class GraphPicture {
   /** Of the edges that the picture at rest has. */
   private edgeSample = sampleEdges(new Uint32Array(0));
   private mustDrawEdges = true;
+  /** Whether more than the particles has to be drawn. */
+  private isStale = true;
+  private particles: Particles = NO_PARTICLES;
+  private hasParticles = false;
+  private isParticleFrame = false;
+  private isCameraMoved = false;
+
   constructor(
     private readonly canvas: HTMLCanvasElement,
     private readonly onFrame: (report: FrameReport) => void,
+    /** Particles were drawn where they are now, so many; or there are none any more. */
+    private readonly onParticles: (count: number) => void,
     /** The reader moved the camera, and let go. */
     private readonly onCamera: (camera: Camera) => void,
     private readonly isStill: () => boolean,
@@ -160,7 +171,7 @@ export class GraphPicture {
     const all = new Uint8Array(colors.blocks.length + colors.functions.length);
     all.set(colors.blocks);
     all.set(colors.functions, colors.blocks.length);
-    this.renderer.setColors(all);
+    this.renderer.setColors(all, colors.heats);
     this.listsAre = "none";
     this.redraw();
   }
@@ -176,7 +187,7 @@ export class GraphPicture {
   setRecent(recent: readonly RecentBlock[] | null): void {
     if (this.recent !== recent) {
       this.recent = recent;
-      this.loop.want();
+      this.wantFrame();
     }
   }
 
@@ -190,7 +201,25 @@ export class GraphPicture {
     if (node !== this.hoveredNode) {
       this.hoveredNode = node;
       this.markEdges();
-      this.loop.want();
+      this.wantFrame();
+    }
+  }
+
+  /** Whether particles move along the edges at what is under the pointer. */
+  setParticles(areWanted: boolean): void {
+    this.hasParticles = areWanted;
+    this.markEdges();
+    this.wantFrame();
+  }
+
+  /** Nodes were put elsewhere: `placed.places` has them there. */
+  nodesMoved(nodes: readonly number[]): void {
+    const { placed } = this;
+    if (placed) {
+      this.finishChange();
+      moveSizes(this.sizes, nodes, placed.places.positions);
+      this.renderer.movePlaces(this.sizes.cells, nodes);
+      this.isMovedNow();
     }
   }
 
@@ -207,6 +236,7 @@ export class GraphPicture {
   /** Everything in the frame. */
   fit(): void {
     clearTimeout(this.restTimer);
+    this.isCameraMoved = false;
     this.setCamera(null);
   }
 
@@ -218,14 +248,22 @@ export class GraphPicture {
     this.finishChange();
     this.isFitted = false;
     this.eye = change(this.eye, this.frame);
+    this.isCameraMoved = true;
+    this.isMovedNow();
+  }
+
+  /** Something moves: until it is at rest the picture is drawn coarsely. */
+  private isMovedNow(): void {
     this.lastMove = performance.now();
     clearTimeout(this.restTimer);
     this.restTimer = window.setTimeout(() => {
-      this.onCamera({ ...this.eye });
+      if (this.isCameraMoved) {
+        this.isCameraMoved = false;
+        this.onCamera({ ...this.eye });
+      }
       this.redraw();
     }, REST_MS);
-    this.mustDrawEdges = true;
-    this.loop.want();
+    this.redraw();
   }
 
   get selected(): Selection | null {
@@ -256,6 +294,12 @@ export class GraphPicture {
     return nodePixels(this.sizeOf(node), pixelsPerUnit(this.frame), depth);
   }
 
+  /** The same of a node as if it were neither selected nor pointed at. */
+  plainDiameter(node: number, depth: number): number {
+    const size = sizeOfNode(this.sizes, node, { ...this.lookOf(node), isFront: false, isChosen: false });
+    return nodePixels(size, pixelsPerUnit(this.frame), depth);
+  }
+
   /** The share of the nodes inside the frame, 0 to 1. */
   inFrame(): number {
     return this.placed ? shareInFrame(this.nodes, this.placed.places.positions, this.eye, this.frame) : 0;
@@ -269,11 +313,16 @@ export class GraphPicture {
   /** Draw all anew, at rest. */
   redraw(): void {
     this.mustDrawEdges = true;
+    this.wantFrame();
+  }
+
+  private wantFrame(): void {
+    this.isStale = true;
     this.loop.want();
   }
 
   private adaptPace(frameMs: number): void {
-    if (this.pace.adapt(frameMs, this.isMoving)) {
+    if (!this.isParticleFrame && this.pace.adapt(frameMs, this.isMoving)) {
       this.listsAre = "none";
     }
   }
@@ -288,6 +337,12 @@ export class GraphPicture {
       return;
     }
     const started = performance.now();
+    this.isParticleFrame = !this.isStale;
+    if (this.isParticleFrame) {
+      this.drawParticles(now, started);
+      return;
+    }
+    this.isStale = false;
     this.advance(now);
     this.isMoving = this.change !== null || started - this.lastMove < REST_MS;
     this.makeLists(placed, colors);
@@ -309,14 +364,33 @@ export class GraphPicture {
       this.mustDrawEdges = false;
       this.renderer.present(sight, this.look);
     }
+    const isWhole = !this.isMoving && this.drawnEdges >= wanted;
+    const isFollowed = isWhole && this.particles.count > 0;
+    if (isFollowed) {
+      this.renderer.keepStill();
+    }
     this.renderer.endFrame();
     this.loop.began(started);
     const { frameMs } = this.loop;
-    const isWhole = !this.isMoving && this.drawnEdges >= wanted;
     this.onFrame({ isMoving: this.isMoving, isWhole, nodes: this.nodes.length, edges: this.drawnEdges, frameMs });
     if (this.change || (!this.isMoving && !isWhole)) {
+      this.wantFrame();
+    } else if (isFollowed) {
       this.loop.want();
     }
+  }
+
+  /** A frame of the picture as it was, with particles where they are now; and the next. */
+  private drawParticles(now: number, started: number): void {
+    if (this.particles.count === 0) {
+      return;
+    }
+    const { eye, frame, ratio, reach } = this;
+    this.renderer.presentParticles({ eye, frame, ratio, reach, between: 1 }, this.look, (now / 1000) % 1000);
+    this.renderer.endFrame();
+    this.loop.began(started);
+    this.onParticles(this.particles.count);
+    this.loop.want();
   }
 
   private advance(now: number): void {
@@ -366,7 +440,7 @@ export class GraphPicture {
       if (!this.isMoving || isOther || this.edgeSample.count === 0) {
         this.edgeSample = sampleEdges(list.ends);
       }
-      this.renderer.setEdges(list.ends, list.colors);
+      this.renderer.setEdges(list);
       this.mustDrawEdges = true;
       this.selectedNode = nodeOfSelection(graph, places.nBlocks, this.isOpen, this.selection);
       this.markEdges();
@@ -376,21 +450,27 @@ export class GraphPicture {
 
   /** The edges at what is selected and what is under the pointer stand out, and both are in front of the rest. */
   private markEdges(): void {
-    const { placed } = this;
-    if (!placed) {
+    const { placed, colors, hoveredNode } = this;
+    if (!placed || !colors) {
       return;
     }
     const whole = this.selection?.kind === "function" ? functionOfSelection(placed, this.selection) : -1;
-    const { ends, colors, neighbours } = findMarkedEdges(
-      placed,
-      this.isOpen,
-      this.selectedNode,
-      this.hoveredNode,
-      whole,
-    );
-    this.renderer.setMarkedEdges(ends, colors);
-    this.neighbours = neighbours;
-    const front = new Set([this.hottest, this.hoveredNode, this.selectedNode]);
+    const found = findMarkedEdges(placed, this.isOpen, this.selectedNode, hoveredNode, whole, colors);
+    const { atHovered } = found;
+    this.renderer.setMarkedEdges({ ends: found.ends, colors: found.colors, heat: found.heats });
+    this.neighbours = found.neighbours;
+    // Of what is pointed at the neighbours stay as they are, and all else fades.
+    this.renderer.setNear([...new Set(atHovered.ends)], hoveredNode >= 0);
+    [this.renderer.chosen, this.renderer.pointed] = [this.selectedNode, hoveredNode];
+    const before = this.particles.count;
+    this.particles = this.hasParticles
+      ? chooseParticles(atHovered.ends, atHovered.colors, atHovered.heats)
+      : NO_PARTICLES;
+    this.renderer.setParticles(this.particles);
+    if (before > 0 && this.particles.count === 0) {
+      this.onParticles(0);
+    }
+    const front = new Set([this.hottest, hoveredNode, this.selectedNode]);
     this.renderer.setFront([...front].filter((node) => isDrawn(placed, this.isOpen, node)));
   }
 
@@ -400,8 +480,16 @@ export class GraphPicture {
   }
 
   private readonly sizeOf = (node: number): NodeSize => {
-    const size = sizeOfNode(this.sizes, node);
-    const isFront = node === this.selectedNode || node === this.hoveredNode || node === this.hottest;
-    return isFront ? { ...size, least: Math.max(size.least, LEAST_FRONT_PX) } : size;
+    return sizeOfNode(this.sizes, node, this.lookOf(node));
   };
+
+  private lookOf(node: number): NodeLook {
+    const isChosen = node === this.selectedNode;
+    return {
+      heat: (this.colors?.heats[node] ?? 0) / 255,
+      countEffect: this.look.countEffect,
+      isFront: isChosen || node === this.hoveredNode || node === this.hottest,
+      isChosen,
+    };
+  }
 }
