@@ -41,7 +41,7 @@ def test_axe_finds_nothing_serious(open_viewer: OpenViewer) -> None:
     assert not found
 
 
-def test_axe_finds_nothing_serious_in_the_dialog_of_exports(open_viewer: OpenViewer) -> None:
+def test_axe_finds_nothing_serious_in_dialogs(open_viewer: OpenViewer) -> None:
     if not AXE.exists():
         pytest.skip("axe is not installed: `make build` does it")
     for theme in ("dark", "light"):
@@ -51,6 +51,13 @@ def test_axe_finds_nothing_serious_in_the_dialog_of_exports(open_viewer: OpenVie
         page.get_by_role("button", name="Export").click()
         expect(page.get_by_role("dialog", name="Export")).to_be_visible()
         assert not _serious(page, None)
+        page.keyboard.press("Escape")
+        for button, name, view in (("Stop the viewer", "Stop the viewer", "listing"), ("Look", "Look", "graph")):
+            viewer.go("shapes-counts", view=view, select="b12")
+            page.get_by_role("button", name=button, exact=True).click()
+            expect(page.get_by_role("dialog", name=name)).to_be_visible()
+            assert not _serious(page, None)
+            page.keyboard.press("Escape")
 
 
 def _serious(page: Page, rules: list[str] | None) -> list[tuple[str, str, list[str]]]:

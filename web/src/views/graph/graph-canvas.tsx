@@ -4,9 +4,8 @@ import { useEffect, useRef } from "preact/hooks";
 import { FLAG_STUB } from "../../api/graph.ts";
 import type { Rgb } from "../../base/color.ts";
 import type { Rectangle } from "../../base/label-placement.ts";
-import { type DrawnCounts, type DrawnGraph, FOLDED_IMAGE, nameOfDrawn } from "../../model/graph/folding.ts";
+import { FOLDED_IMAGE } from "../../model/graph/folding.ts";
 import { nodeHeats } from "../../model/graph/count-effect.ts";
-import { functionHeat } from "../../model/graph/node-colors.ts";
 import type { GraphScene } from "../../model/graph/scene.ts";
 import { prefersReducedMotion, settings } from "../../model/settings.ts";
 import { tell } from "../../model/shell-state.ts";
@@ -17,6 +16,7 @@ import { GraphPictures } from "./graph-pictures.ts";
 import { countWords, factsOf } from "./node-facts.ts";
 import { NodeDrag } from "./node-drag.ts";
 import { type FrameReport, GraphPicture } from "./picture.ts";
+import { rankFunctions } from "./ranked-functions.ts";
 import { shownMoves } from "./shown-moves.ts";
 import { type Hovered, Tooltip } from "./tooltip.tsx";
 
@@ -330,26 +330,6 @@ function isLayoutWanted({ placedGraph, drawnGraph }: GraphScene): boolean {
 /** "waiting" for the layout that is asked for, "moving" to it or on the way, "final" when it is there. */
 function layoutState(scene: GraphScene, isMoving: boolean): string {
   return !isLayoutWanted(scene) ? "waiting" : isMoving || !scene.placedGraph.peek()?.isFinal ? "moving" : "final";
-}
-
-/** Functions that were executed, the hottest first. */
-function rankFunctions(graph: DrawnGraph, counts: DrawnCounts): LabelledFunction[] {
-  const heat = functionHeat(graph, counts);
-  const found: LabelledFunction[] = [];
-  for (let drawn = 0; drawn < graph.nFunctions; drawn++) {
-    let hottestBlock = graph.firstBlock[drawn];
-    for (let block = hottestBlock + 1; counts.blocks && block < graph.firstBlock[drawn + 1]; block++) {
-      if (counts.blocks[block] > counts.blocks[hottestBlock]) {
-        hottestBlock = block;
-      }
-    }
-    const name = nameOfDrawn(graph, drawn);
-    // What the threads that are looked at did not execute has nothing to say.
-    if (heat[drawn] > 0) {
-      found.push({ drawn, name, entries: counts.entries[drawn], executions: heat[drawn], hottestBlock });
-    }
-  }
-  return found.sort((a, b) => b.executions - a.executions || a.drawn - b.drawn);
 }
 
 function writePlace(place: HTMLLIElement, picture: GraphPicture): void {

@@ -1,40 +1,24 @@
 // The picture of a graph: what is in it, from where it is seen, and when it is drawn anew. It is drawn only when something
 // changed: coarsely while it moves, and then, edge by edge, in full.
-import {
-  type Eye,
-  type Frame,
-  type Padding,
-  pixelsPerUnit,
-  projectionMatrix,
-  projectPoint,
-} from "../../base/projection.ts";
+import type { Eye, Frame, Padding } from "../../base/projection.ts";
 import { listEdges, listNodes, nodeOfSelection, openFunctions } from "../../model/graph/detail.ts";
-import type { EdgeColors } from "../../model/graph/edge-colors.ts";
 import { chooseParticles, NO_PARTICLES, type Particles } from "../../model/graph/particles.ts";
-import { nodePixels, type NodeSize, pickNode, shareInFrame } from "../../model/graph/picking.ts";
 import type { PlacedGraph } from "../../model/graph/scene.ts";
 import type { RecentBlock } from "../../model/recent.ts";
 import type { Camera, Selection } from "../../model/view-state.ts";
 import { edgeStrength, sampleEdges } from "./edge-strength.ts";
 import { EyeChange } from "./eye-change.ts";
-import { type Corner, fittedEye, isSameEye, START_ANGLES } from "./fitting.ts";
+import { type Corner, fittedEye, isSameEye } from "./fitting.ts";
 import { FrameLoop } from "./frame-loop.ts";
 import { FramePace, MOST_EDGES } from "./frame-pace.ts";
 import { findMarkedEdges, findTrail, functionOfSelection, isDrawn, type Neighbour } from "./marked-edges.ts";
-import { measureNodes, moveSizes, NO_SIZES, type NodeLook, reachFrom, sizeOfNode } from "./node-sizes.ts";
-import { GraphRenderer, type Look, type Sight } from "./renderer.ts";
+import { measureNodes, moveSizes } from "./node-sizes.ts";
+import { GraphRenderer } from "./renderer.ts";
+import { SeenNodes, type PictureColors } from "./seen-nodes.ts";
+import type { Look, Sight } from "./sight.ts";
 
 /** After so long without a movement the picture is at rest. */
 const REST_MS = 160;
-/** Colours of everything drawn: four bytes by node, blocks first; and the heat of each node, a byte. */
-export interface PictureColors {
-  heats: Uint8Array;
-  blocks: Uint8Array;
-  functions: Uint8Array;
-  edges: EdgeColors;
-  links: EdgeColors;
-}
-
 /** What is told after a frame. */
 export interface FrameReport {
   isMoving: boolean;
@@ -46,20 +30,10 @@ export interface FrameReport {
   frameMs: number;
 }
 
-export class GraphPicture {
-  frame: Frame = { width: 1, height: 1 };
-  eye: Eye = { ...START_ANGLES, distance: 10, target: [0, 0, 0] };
-  placed: PlacedGraph | null = null;
-  /** Which drawn functions are drawn by their blocks. */
-  isOpen: Uint8Array = new Uint8Array(0);
-  nodes: Uint32Array = new Uint32Array(0);
-  colors: PictureColors | null = null;
-  selectedNode = -1;
-  hoveredNode = -1;
+export class GraphPicture extends SeenNodes {
   /** Where the edges at what is selected lead and come from. */
   neighbours: readonly Neighbour[] = [];
   isMoving = false;
-  look: Look = { ground: [0, 0, 0], isDark: true, nodeOpacity: 1, countEffect: 1 };
 
   /** How much of the lower left corner something lies over, in CSS pixels; null for nothing. */
   corner: () => Corner | null = () => null;
@@ -70,8 +44,6 @@ export class GraphPicture {
   private padding: Padding = { top: 0, right: 0, bottom: 0, left: 0 };
   private selection: Selection | null = null;
   private recent: readonly RecentBlock[] | null = null;
-  private hottest = -1;
-  private sizes = NO_SIZES;
   private readonly pace = new FramePace();
   private change: EyeChange | null = null;
   private isFitted = true;
@@ -100,6 +72,7 @@ export class GraphPicture {
     private readonly onCamera: (camera: Camera) => void,
     private readonly isStill: () => boolean,
   ) {
+    super();
     this.renderer = new GraphRenderer(canvas);
     this.loop = new FrameLoop(
       (now) => this.draw(now),
@@ -270,46 +243,6 @@ export class GraphPicture {
     return this.selection;
   }
 
-  /** The node at a place of the canvas, in CSS pixels; -1 for none. */
-  pick(x: number, y: number): number {
-    const { placed, nodes, eye, frame } = this;
-    // What the pointer is on already is in front as well, but would keep what lies within it from being reached.
-    const inFront = new Set([this.hottest, this.selectedNode]);
-    return placed ? pickNode(nodes, placed.places.positions, this.sizeOf, eye, frame, x, y, inFront) : -1;
-  }
-
-  /** x, y and depth of nodes, in CSS pixels. */
-  projector(): (node: number) => [number, number, number] {
-    const matrix = projectionMatrix(this.eye, this.frame, 1);
-    const positions = this.placed?.places.positions ?? new Float32Array(0);
-    const found = [0, 0, 0];
-    return (node) => {
-      projectPoint(matrix, this.frame, positions, node, found);
-      return [found[0], found[1], found[2]];
-    };
-  }
-
-  /** The diameter of a node in CSS pixels at a depth. */
-  diameter(node: number, depth: number): number {
-    return nodePixels(this.sizeOf(node), pixelsPerUnit(this.frame), depth);
-  }
-
-  /** The same of a node as if it were neither selected nor pointed at. */
-  plainDiameter(node: number, depth: number): number {
-    const size = sizeOfNode(this.sizes, node, { ...this.lookOf(node), isFront: false, isChosen: false });
-    return nodePixels(size, pixelsPerUnit(this.frame), depth);
-  }
-
-  /** The share of the nodes inside the frame, 0 to 1. */
-  inFrame(): number {
-    return this.placed ? shareInFrame(this.nodes, this.placed.places.positions, this.eye, this.frame) : 0;
-  }
-
-  /** How far the eye's target is from what is farthest away from it. */
-  get reach(): number {
-    return reachFrom(this.sizes, this.eye.target);
-  }
-
   /** Draw all anew, at rest. */
   redraw(): void {
     this.mustDrawEdges = true;
@@ -477,19 +410,5 @@ export class GraphPicture {
   private fitted(): Eye {
     const { placed, hottest, frame, padding } = this;
     return placed ? fittedEye(placed, hottest, frame, padding, this.corner()) : this.eye;
-  }
-
-  private readonly sizeOf = (node: number): NodeSize => {
-    return sizeOfNode(this.sizes, node, this.lookOf(node));
-  };
-
-  private lookOf(node: number): NodeLook {
-    const isChosen = node === this.selectedNode;
-    return {
-      heat: (this.colors?.heats[node] ?? 0) / 255,
-      countEffect: this.look.countEffect,
-      isFront: isChosen || node === this.hoveredNode || node === this.hottest,
-      isChosen,
-    };
   }
 }

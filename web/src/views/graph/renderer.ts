@@ -1,7 +1,6 @@
 // Draws nodes and edges with WebGL2: given lists of numbers, textures of places and colours, and an eye. It knows nothing of
 // traces, and draws only when it is told to.
-import { type Frame, type Eye, pixelsPerUnit, projectionMatrix } from "../../base/projection.ts";
-import type { Rgb } from "../../base/color.ts";
+import type { Eye } from "../../base/projection.ts";
 import {
   disposeList,
   type EdgeContent,
@@ -16,10 +15,10 @@ import {
   type NodeList,
 } from "./gl-lists.ts";
 import type { Particles } from "../../model/graph/particles.ts";
-import { NODE_PIXELS } from "./node-sizes.ts";
 import { ParticleLayer } from "./particle-layer.ts";
 import { EDGE_FRAGMENT, EDGE_VERTEX, FADE_FRAGMENT, NODE_FRAGMENT, NODE_VERTEX, WHOLE_VERTEX } from "./shaders.ts";
 import { linkProgram, type Program } from "./gl-program.ts";
+import { type Look, type Places, setSight, type Sight } from "./sight.ts";
 
 /** So few edges that stand out are wide. */
 const FEW_MARKED = 80;
@@ -28,33 +27,6 @@ const FEW_EDGES = 20_000;
 
 /** So much of the strength is left of what is no neighbour of what is pointed at. */
 const FADED = { edges: 0.25, nodes: 0.3 };
-/** No node has this number. */
-const NO_NODE = 0xffffffff;
-
-/** Where nodes are: x, y, z and the size in units of space of each; and the radius of the cylinder they are on, or 0. */
-export interface Places {
-  cells: Float32Array;
-  cylinderRadius: number;
-}
-
-export interface Look {
-  ground: Rgb;
-  isDark: boolean;
-  /** How strong nodes are drawn, 0 to 1. */
-  nodeOpacity: number;
-  /** How strongly counts change width and size, 0 to 2. */
-  countEffect: number;
-}
-
-/** What is seen from where. `reach` is how far nodes are from the eye's target at most. */
-export interface Sight {
-  eye: Eye;
-  frame: Frame;
-  ratio: number;
-  reach: number;
-  /** From the places before to those now: 0 to 1. */
-  between: number;
-}
 
 /** Throws an Error if the canvas has no WebGL2. */
 export class GraphRenderer {
@@ -396,36 +368,18 @@ export class GraphRenderer {
     return (this.fromCylinder > 0 ? 1 - between : 0) + (this.toCylinder > 0 ? between : 0);
   }
 
-  /** What all programs but the one that fades need to know of nodes and edges. */
-  private useSight(program: Program, { eye, frame, ratio, reach, between }: Sight, look: Look): void {
-    const { gl } = this;
-    const { leastBlock, mostBlock, leastFunction, mostFunction } = NODE_PIXELS;
-    gl.useProgram(program.program);
-    gl.activeTexture(gl.TEXTURE0);
-    gl.bindTexture(gl.TEXTURE_2D, this.fromPlaces);
-    gl.activeTexture(gl.TEXTURE1);
-    gl.bindTexture(gl.TEXTURE_2D, this.toPlaces);
-    gl.uniform1i(program.at("fromPlaces"), 0);
-    gl.uniform1i(program.at("toPlaces"), 1);
-    gl.activeTexture(gl.TEXTURE2);
-    gl.bindTexture(gl.TEXTURE_2D, this.colors);
-    gl.uniform1i(program.at("colors"), 2);
-    gl.activeTexture(gl.TEXTURE3);
-    gl.bindTexture(gl.TEXTURE_2D, this.heats);
-    gl.uniform1i(program.at("heats"), 3);
-    gl.uniform1f(program.at("countEffect"), look.countEffect);
-    gl.uniform1ui(program.at("nBlocks"), this.nBlocks);
-    gl.uniform1ui(program.at("chosen"), this.chosen < 0 ? NO_NODE : this.chosen);
-    gl.uniform1ui(program.at("pointed"), this.pointed < 0 ? NO_NODE : this.pointed);
-    gl.uniform1f(program.at("pixels"), pixelsPerUnit(frame));
-    gl.uniform1f(program.at("ratio"), ratio);
-    gl.uniform4f(program.at("sizes"), leastBlock, mostBlock, leastFunction, mostFunction);
-    gl.uniform1f(program.at("surface"), this.surfaceAt(between));
-    gl.uniform1f(program.at("cylinder"), this.fromCylinder + (this.toCylinder - this.fromCylinder) * between);
-    gl.uniform2f(program.at("depths"), eye.distance, reach);
-    gl.uniform1f(program.at("between"), between);
-    gl.uniformMatrix4fv(program.at("matrix"), false, projectionMatrix(eye, frame, reach));
-    gl.uniform2f(program.at("viewport"), frame.width * ratio, frame.height * ratio);
+  private useSight(program: Program, sight: Sight, look: Look): void {
+    setSight(this.gl, program, sight, look, {
+      fromPlaces: this.fromPlaces,
+      toPlaces: this.toPlaces,
+      colors: this.colors,
+      heats: this.heats,
+      nBlocks: this.nBlocks,
+      chosen: this.chosen,
+      pointed: this.pointed,
+      surface: this.surfaceAt(sight.between),
+      cylinder: this.fromCylinder + (this.toCylinder - this.fromCylinder) * sight.between,
+    });
   }
 
   private sizePicture(): void {

@@ -97,7 +97,7 @@ function BlockCode({ index }: { index: number }) {
       {found?.block !== index ? (
         <p class="quiet">…</p>
       ) : found.code ? (
-        <ol class="block-code" aria-label="Code of the block">
+        <ol class="block-code" aria-label="Code of the block" tabIndex={0}>
           {found.code.instructions.map((one) => (
             <li key={one.address} title={`${one.address}: ${one.bytes}`}>
               {splitInstruction(one.text, one.target?.name ?? null).map(({ kind, text }, at) => (
