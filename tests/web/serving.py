@@ -77,12 +77,14 @@ class Server:
         self._said.seek(0)
         return self._said.read().decode(errors="replace")
 
-    def get(self, path: str, headers: Mapping[str, str] | None = None, *, token: str | None = None) -> Answer:
+    def get(
+        self, path: str, headers: Mapping[str, str] | None = None, *, token: str | None = None, method: str = "GET"
+    ) -> Answer:
         """Ask for `path`, with the right token or with `token`; `headers` are added, and replace others."""
         known = {"Authorization": f"Bearer {self.token if token is None else token}", **(headers or {})}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
-            connection.putrequest("GET", path, skip_host="Host" in known)
+            connection.putrequest(method, path, skip_host="Host" in known)
             for name, value in known.items():
                 connection.putheader(name, value)
             connection.endheaders()

@@ -36,7 +36,7 @@ def test_axe_finds_nothingfind_serious(open_viewer: OpenViewer) -> None:
     assert not found
 
 
-def test_axe_finds_nothing_serious_in_the_dialog_of_exports(open_viewer: OpenViewer) -> None:
+def test_axe_finds_nothing_serious_in_dialogs(open_viewer: OpenViewer) -> None:
     for theme in ("dark", "light"):
         viewer = open_viewer(color_scheme=theme)
         page = viewer.open("shapes-counts", view="listing", select="b12")
@@ -44,6 +44,13 @@ def test_axe_finds_nothing_serious_in_the_dialog_of_exports(open_viewer: OpenVie
         page.get_by_role("button", name="Export").click()
         expect(page.get_by_role("dialog", name="Export")).to_be_visible()
         assert not find_serious(page, None)
+        page.keyboard.press("Escape")
+        for button, name, view in (("Stop the viewer", "Stop the viewer", "listing"), ("Look", "Look", "graph")):
+            viewer.go("shapes-counts", view=view, select="b12")
+            page.get_by_role("button", name=button, exact=True).click()
+            expect(page.get_by_role("dialog", name=name)).to_be_visible()
+            assert not find_serious(page, None)
+            page.keyboard.press("Escape")
 
 
 def test_keys_alone_reach_everything_and_what_has_the_focus_is_seen(viewer: Viewer) -> None:

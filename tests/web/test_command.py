@@ -8,8 +8,10 @@ import socket
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.e2e.runs import clew_command, run
+from tests.web.conftest import OpenViewer
 from tests.web.serving import Server
 from tests.web.traces import find_trace
 
@@ -62,3 +64,21 @@ def test_the_traces_are_listed_in_the_order_given() -> None:
         ]
     finally:
         server.stop()
+
+
+def test_the_page_stops_the_viewer(open_viewer: OpenViewer) -> None:
+    server = Server([find_trace("hostile")])
+    viewer = open_viewer(server)
+    page = viewer.open("hostile", view="processes")
+    page.get_by_role("button", name="Stop the viewer").click()
+    dialog = page.get_by_role("dialog", name="Stop the viewer")
+    dialog.get_by_role("button", name="Go on looking").click()
+    expect(dialog).to_have_count(0)
+    assert server.get("/api/traces").status == 200
+    page.get_by_role("button", name="Stop the viewer").click()
+    dialog.get_by_role("button", name="Stop the viewer").click()
+    expect(page.get_by_role("heading", name="The viewer was stopped")).to_be_visible()
+    expect(page.get_by_text("clew view hostile.clew")).to_be_visible()
+    assert server.process.wait(20) == 0
+    server.stop()
+    assert server.said == "clew: stopped by the page\n"

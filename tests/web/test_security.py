@@ -69,6 +69,22 @@ def test_hosts_and_origins_of_others_are_refused(server: Server, path: str) -> N
         assert server.get(path, headers).status == (404 if path == "/nothing" else 200), headers
 
 
+def test_commands_are_taken_of_the_page_alone(server: Server) -> None:
+    path = "/api/commands/stop"
+    assert server.get(path).status == 404
+    for headers, token in (
+        ({}, ""),
+        ({}, server.token[:-1]),
+        ({"Origin": "http://evil.example"}, None),
+        ({"Origin": "null"}, None),
+        ({"Host": "evil.example"}, None),
+    ):
+        assert server.get(path, headers, token=token, method="POST").status == 403, headers
+    assert server.get("/api/commands/nothing", method="POST").status == 404
+    assert server.get("/api/commands/nothing", token="", method="POST").status == 403
+    assert server.get("/api/traces").status == 200, "it was not stopped"
+
+
 def test_two_hosts_or_none_are_refused(server: Server) -> None:
     good = f"Host: 127.0.0.1:{server.port}\r\n"
     for hosts in ("", good + good, good + "Host: evil.example\r\n"):

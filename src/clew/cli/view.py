@@ -23,8 +23,8 @@ __all__ = ["command"]
 def command(trace_paths: tuple[Path, ...], port: int, host: str, no_browser: bool) -> None:
     """Look at one or more TRACEs in the browser: as a graph, as code, in time.
 
-    Serves them until Ctrl-C, at this machine alone unless --host says otherwise, to those who know the address that it
-    prints: a secret is part of it.
+    Serves them until Ctrl-C, or until the page stops it, at this machine alone unless --host says otherwise, to those
+    who know the address that it prints: a secret is part of it.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from clew.server.listening import open_socket
@@ -40,5 +40,6 @@ def command(trace_paths: tuple[Path, ...], port: int, host: str, no_browser: boo
     with listening:
         try:
             serve(trace_paths, listening, host, tell)
+            say("stopped by the page")
         except KeyboardInterrupt:
             say("stopped")

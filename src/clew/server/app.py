@@ -22,6 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from clew.errors import ClewError, UsageError
 from clew.server.answers import ANSWERS, Answer
+from clew.server.commands import Commands, command_route
 from clew.server.container import MEDIA_TYPE
 from clew.server.live_socket import LiveBroadcast
 from clew.server.query import Query
@@ -56,8 +57,11 @@ def make_app(
     hosts: HostNames,
     page: Path = PAGE_DIRECTORY,
     live: LiveBroadcast | None = None,
+    commands: Commands | None = None,
 ) -> Starlette:
-    """The application that serves `served`, to requests for `hosts` that know `token`; and the recording `live`."""
+    """The application that serves `served`, and does `commands`, to requests for `hosts` that know `token`; and the
+    recording `live`.
+    """
 
     async def answer(make: Answer, request: Request) -> Response:
         def work() -> Response:
@@ -77,6 +81,7 @@ def make_app(
         Route("/api/traces", answer_traces),
         *(Route(f"/api/traces/{{trace:index}}{path}", partial(answer, make)) for path, make in ANSWERS.items()),
         *([] if live is None else [WebSocketRoute("/api/live", live.serve)]),
+        command_route(commands or {}),
         # Behind all others: the page, and for whatever else there is not a 404.
         Mount("/", StaticFiles(directory=page, html=True, check_dir=False)),
     ]

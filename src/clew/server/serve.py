@@ -56,7 +56,9 @@ def serve(
     on_ready: Callable[[str], None],
     token: str | None = None,
 ) -> None:
-    """Serve the traces in `directories` until SIGINT or SIGTERM; `on_ready` is given the address once they are open.
+    """Serve the traces in `directories` until SIGINT or SIGTERM, or until the page says so.
+
+    `on_ready` is given the address once they are open.
 
     Raises TraceError where one can't be opened, ViewerError where the page was not built into this package.
     """
@@ -65,7 +67,7 @@ def serve(
     address = Address(host, listening.getsockname()[1])
     token = token or make_token()
     on_ready(address.url(token))
-    _run(make_app(served, token, address.hosts), listening)
+    _run(lambda stop: make_app(served, token, address.hosts, commands={"stop": stop}), listening)
 
 
 def serve_recording(
@@ -85,8 +87,8 @@ def serve_recording(
     served: list[ServedTrace] = []
     session = LiveSession(directory, recorder, journal, served)
     broadcast = LiveBroadcast(session)
-    app = make_app(served, token, Address(host, listening.getsockname()[1]).hosts, live=broadcast)
-    _run(app, listening, session, on_ready)
+    hosts = Address(host, listening.getsockname()[1]).hosts
+    _run(lambda _: make_app(served, token, hosts, live=broadcast), listening, session, on_ready)
 
 
 def _check_page() -> None:
@@ -96,15 +98,19 @@ def _check_page() -> None:
 
 
 def _run(
-    app: Starlette,
+    make: Callable[[Callable[[], None]], Starlette],
     listening: socket.socket,
     session: LiveSession | None = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
+    """Serve the application that `make` makes, given what stops it."""
     import uvicorn
 
+    def stop() -> None:
+        server.should_exit = True
+
     config = uvicorn.Config(
-        app,
+        make(stop),
         log_level="warning",
         access_log=False,
         lifespan="off",
@@ -117,11 +123,7 @@ def _run(
     )
     server = uvicorn.Server(config)
     if session is not None:
-
-        def end() -> None:
-            server.should_exit = True
-
-        session.on_recorder_gone = end
+        session.on_recorder_gone = stop
         session.start()
     on_ready()
     server.run(sockets=[listening])

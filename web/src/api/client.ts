@@ -25,6 +25,8 @@ export interface AnswerSource {
   readonly isFile: boolean;
   /** Rejects with an ApiError. */
   ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer>;
+  /** Have something done. Rejects with an ApiError. */
+  command(name: string): Promise<void>;
 }
 
 export class ApiClient {
@@ -32,6 +34,11 @@ export class ApiClient {
 
   get isFile(): boolean {
     return this.source.isFile;
+  }
+
+  /** Have something done, by its name: src/clew/server/commands.py. Rejects with an ApiError. */
+  command(name: string): Promise<void> {
+    return this.source.command(name);
   }
 
   /** A JSON object. Rejects with an ApiError. */

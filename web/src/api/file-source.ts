@@ -32,6 +32,10 @@ export class FileSource implements AnswerSource {
     return (await this.open()).about.left_out;
   }
 
+  command(): Promise<void> {
+    return Promise.reject(new ApiError(404, "there is no server behind this file"));
+  }
+
   async ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer> {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const thread = /^(.*\/threads\/\d+)\/(replay|seek|frames)$/.exec(path);

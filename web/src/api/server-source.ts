@@ -6,11 +6,20 @@ export class ServerSource implements AnswerSource {
 
   constructor(private readonly token: string) {}
 
-  async ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer> {
+  ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer> {
     const text = words.toString();
+    return this.fetch(`api/${path}${text ? `?${text}` : ""}`, "GET", signal);
+  }
+
+  async command(name: string): Promise<void> {
+    await this.fetch(`api/commands/${name}`, "POST");
+  }
+
+  private async fetch(address: string, method: "GET" | "POST", signal?: AbortSignal): Promise<Response> {
     let response: Response;
     try {
-      response = await fetch(`api/${path}${text ? `?${text}` : ""}`, {
+      response = await fetch(address, {
+        method,
         headers: { Authorization: `Bearer ${this.token}` },
         ...(signal ? { signal } : {}),
       });

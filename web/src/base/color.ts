@@ -48,6 +48,12 @@ export function heatOf(executions: number, most: number): number {
   return most <= 1 ? 1 : Math.log(executions) / Math.log(most);
 }
 
+/** The same as a byte: 1 to 255, and 0 for none. */
+export function heatByte(executions: number, most: number): number {
+  const heat = heatOf(executions, most);
+  return heat < 0 ? 0 : 1 + Math.round(254 * heat);
+}
+
 /** `#rrggbb`. */
 export function toHex(color: Rgb): string {
   return `#${color

@@ -247,6 +247,15 @@ function isOtherPlace(from: ViewState, to: ViewState): boolean {
   return place(from) !== place(to);
 }
 
+/** Whether the server was stopped from this page: nothing can be asked for any more. */
+export const isStopped = signal(false);
+
+/** End the server. Rejects with an ApiError where that could not be asked for. */
+export async function stopServer(): Promise<void> {
+  await client().command("stop");
+  isStopped.value = true;
+}
+
 /** The address of what is looked at now, to be copied. */
 export function currentLink(): string {
   return `${location.href.split("#")[0]}#${formatFragment(token, viewState.value, isLive.value)}`;

@@ -11,8 +11,16 @@ export interface Settings {
   showsLanes: boolean;
   /** Whether the function view goes to where the replay's cursor is. */
   followsReplay: boolean;
+  /** How strong edges and nodes are drawn: 0 to 2, and 0 to 1. */
   edgeOpacity: number;
+  nodeOpacity: number;
+  /** How strongly counts change the width of edges and the size of nodes: 0 to 2. */
+  countEffect: number;
   labels: boolean;
+  /** The size of the letters of labels over the graph, in pixels. */
+  labelSize: number;
+  /** Whether particles move along the edges at what is pointed at. */
+  particles: boolean;
   /** Sizes of the panels in pixels; 0 for a timeline as high as what is in it. */
   functionsWidth: number;
   detailsWidth: number;
@@ -30,11 +38,26 @@ const DEFAULTS: Settings = {
   showsLanes: true,
   followsReplay: false,
   edgeOpacity: 1,
+  nodeOpacity: 1,
+  countEffect: 1,
   labels: true,
+  labelSize: 12,
+  particles: true,
   functionsWidth: 320,
   detailsWidth: 300,
   timelineHeight: 0,
 };
+
+/** What the sliders of the graph go from and to. */
+export const LIMITS: Partial<Record<keyof Settings, readonly [number, number]>> &
+  Record<Slider, readonly [number, number]> = {
+  edgeOpacity: [0, 2],
+  nodeOpacity: [0, 1],
+  countEffect: [0, 2],
+  labelSize: [8, 24],
+};
+
+export type Slider = "edgeOpacity" | "nodeOpacity" | "countEffect" | "labelSize";
 
 export const settings = signal<Settings>(read());
 
@@ -75,7 +98,8 @@ function read(): Settings {
   if (typeof stored === "object" && stored !== null) {
     for (const name of Object.keys(DEFAULTS) as (keyof Settings)[]) {
       const value = (stored as Record<string, unknown>)[name];
-      const isSane = typeof value !== "number" || (value >= 0 && value <= 10_000);
+      const [least, most] = LIMITS[name] ?? [0, 10_000];
+      const isSane = typeof value !== "number" || (value >= least && value <= most);
       if (
         typeof value === typeof DEFAULTS[name] &&
         isSane &&

@@ -1,8 +1,8 @@
 // What is open of the shell: dialogs, panels, notices. Of the moment only: neither in the address nor remembered.
 import { effect, signal } from "@preact/signals";
 
-export type DialogName = "help" | "search" | "settings" | "losses" | "export";
-export type PopoverName = "filter" | "highlights";
+export type DialogName = "help" | "search" | "settings" | "losses" | "export" | "stop";
+export type PopoverName = "filter" | "highlights" | "look";
 
 export const openDialog = signal<DialogName | null>(null);
 export const openPopover = signal<PopoverName | null>(null);

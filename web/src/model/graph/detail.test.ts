@@ -69,6 +69,12 @@ describe("level of detail", () => {
     expect(pairs(at.out)).toEqual(["1>2", "1>3"]);
     expect(pairs(at.in)).toEqual(["0>1", "2>1"]);
     expect(pairs(edgesAt(graph, 8, new Uint8Array(4), 9).out)).toEqual(["9>10"]);
+    // What leads back to where it begins leads away, and is there once.
+    const looped = { ...graph, edges: { ...graph.edges, target: Int32Array.from(graph.edges.target) } };
+    looped.edges.target[2] = 1;
+    const own = edgesAt(looped, 8, open, 1);
+    expect([pairs(own.out), [...own.outOf], own.areLinks]).toEqual([["1>1", "1>3"], [2, 4], false]);
+    expect(pairs(own.in)).toEqual(["0>1", "2>1"]);
     expect(nodeOfSelection(graph, 8, open, { kind: "block", index: 6 })).toBe(6);
     expect(nodeOfSelection(graph, 8, new Uint8Array(4), { kind: "block", index: 6 })).toBe(10);
     expect(nodeOfSelection(graph, 8, open, { kind: "function", index: 2 })).toBe(5);

@@ -89,11 +89,12 @@ export function listNodes(graph: DrawnGraph, nBlocks: number, isOpen: Uint8Array
   return nodes;
 }
 
-/** Edges to draw: the nodes at their two ends one after the other, and four bytes of colour each. */
+/** Edges to draw: the nodes at their two ends one after the other, four bytes of colour each, and `heat` as EdgeColors has it. */
 export interface EdgeList {
   count: number;
   ends: Uint32Array;
   colors: Uint8Array;
+  heat: Uint8Array;
 }
 
 /** The busiest edges, `most` of them at most: between blocks where one of both functions is open, else between functions. */
@@ -108,6 +109,7 @@ export function listEdges(
   const room = Math.min(most, edges.ranking.length + links.ranking.length);
   const ends = new Uint32Array(2 * room);
   const colors = new Uint32Array(room);
+  const heat = new Uint8Array(room);
   const edgeColors = wordsOf(edges.colors);
   const linkColors = wordsOf(links.colors);
   let count = 0;
@@ -119,6 +121,7 @@ export function listEdges(
     if (!isOpen[source] && !isOpen[target]) {
       ends[2 * count] = nBlocks + source;
       ends[2 * count + 1] = nBlocks + target;
+      heat[count] = links.heat[link];
       colors[count++] = linkColors[link];
     }
   }
@@ -129,35 +132,47 @@ export function listEdges(
     if (isOpen[from] || isOpen[to]) {
       ends[2 * count] = isOpen[from] ? source : nBlocks + from;
       ends[2 * count + 1] = isOpen[to] ? target : nBlocks + to;
+      heat[count] = edges.heat[edge];
       colors[count++] = edgeColors[edge];
     }
   }
-  return { count, ends: ends.subarray(0, 2 * count), colors: new Uint8Array(colors.buffer, 0, 4 * count) };
+  return {
+    count,
+    ends: ends.subarray(0, 2 * count),
+    colors: new Uint8Array(colors.buffer, 0, 4 * count),
+    heat: heat.subarray(0, count),
+  };
 }
 
 function wordsOf(colors: Uint8Array): Uint32Array {
   return new Uint32Array(colors.buffer, colors.byteOffset, colors.byteLength / 4);
 }
 
-/** The edges at a node as it is drawn: those that lead away from it, and those that lead to it. */
-export function edgesAt(
-  graph: DrawnGraph,
-  nBlocks: number,
-  isOpen: Uint8Array,
-  node: number,
-): { out: Uint32Array; in: Uint32Array } {
-  const out: number[] = [];
-  const into: number[] = [];
-  if (node >= nBlocks) {
+/**
+ * Edges that lead away and edges that lead to something, by their ends as they are drawn. `outOf` and `inOf` have the index of
+ * each among the graph's links (`areLinks`) or edges. One that leads back to where it begins is among those that lead away.
+ */
+export interface EdgesAt {
+  out: Uint32Array;
+  in: Uint32Array;
+  outOf: Uint32Array;
+  inOf: Uint32Array;
+  areLinks: boolean;
+}
+
+/** The edges at a node as it is drawn. */
+export function edgesAt(graph: DrawnGraph, nBlocks: number, isOpen: Uint8Array, node: number): EdgesAt {
+  const found = new FoundEdges(node >= nBlocks);
+  if (found.areLinks) {
     const { source, target } = graph.links;
     const of = node - nBlocks;
     // The other end of a link may be open: then its function's first block stands for it.
     const nodeOf = (other: number) => (isOpen[other] ? graph.firstBlock[other] : nBlocks + other);
     for (let link = 0; link < source.length; link++) {
-      if (source[link] === of && target[link] !== of) {
-        out.push(node, nodeOf(target[link]));
-      } else if (target[link] === of && source[link] !== of) {
-        into.push(nodeOf(source[link]), node);
+      if (source[link] === of) {
+        found.addOut(link, node, target[link] === of ? node : nodeOf(target[link]));
+      } else if (target[link] === of) {
+        found.addIn(link, nodeOf(source[link]), node);
       }
     }
   } else {
@@ -167,26 +182,20 @@ export function edgesAt(
       return isOpen[of] ? block : nBlocks + of;
     };
     for (let edge = 0; edge < source.length; edge++) {
-      if (source[edge] === node && target[edge] >= 0 && target[edge] !== node) {
-        out.push(node, nodeOf(target[edge]));
-      } else if (target[edge] === node && source[edge] >= 0 && source[edge] !== node) {
-        into.push(nodeOf(source[edge]), node);
+      if (source[edge] === node && target[edge] >= 0) {
+        found.addOut(edge, node, target[edge] === node ? node : nodeOf(target[edge]));
+      } else if (target[edge] === node && source[edge] >= 0) {
+        found.addIn(edge, nodeOf(source[edge]), node);
       }
     }
   }
-  return { out: Uint32Array.from(out), in: Uint32Array.from(into) };
+  return found.done();
 }
 
 /** The same of a function that is drawn by its blocks: whom it leads to, and who leads to it; without returns. */
-export function edgesAtFunction(
-  graph: DrawnGraph,
-  nBlocks: number,
-  isOpen: Uint8Array,
-  of: number,
-): { out: Uint32Array; in: Uint32Array } {
+export function edgesAtFunction(graph: DrawnGraph, nBlocks: number, isOpen: Uint8Array, of: number): EdgesAt {
   const { source, target, label } = graph.edges;
-  const out: number[] = [];
-  const into: number[] = [];
+  const found = new FoundEdges(false);
   const [first, end] = [graph.firstBlock[of], graph.firstBlock[of + 1]];
   const isOwn = (block: number) => block >= first && block < end;
   const nodeOf = (block: number) => {
@@ -196,10 +205,43 @@ export function edgesAtFunction(
   for (let edge = 0; edge < source.length; edge++) {
     const [a, b] = [source[edge], target[edge]];
     if (a >= 0 && b >= 0 && label[edge] !== EDGE_KIND.return && isOwn(a) !== isOwn(b)) {
-      (isOwn(a) ? out : into).push(nodeOf(a), nodeOf(b));
+      if (isOwn(a)) {
+        found.addOut(edge, nodeOf(a), nodeOf(b));
+      } else {
+        found.addIn(edge, nodeOf(a), nodeOf(b));
+      }
     }
   }
-  return { out: Uint32Array.from(out), in: Uint32Array.from(into) };
+  return found.done();
+}
+
+class FoundEdges {
+  private readonly out: number[] = [];
+  private readonly into: number[] = [];
+  private readonly outOf: number[] = [];
+  private readonly inOf: number[] = [];
+
+  constructor(readonly areLinks: boolean) {}
+
+  addOut(index: number, source: number, target: number): void {
+    this.out.push(source, target);
+    this.outOf.push(index);
+  }
+
+  addIn(index: number, source: number, target: number): void {
+    this.into.push(source, target);
+    this.inOf.push(index);
+  }
+
+  done(): EdgesAt {
+    return {
+      out: Uint32Array.from(this.out),
+      in: Uint32Array.from(this.into),
+      outOf: Uint32Array.from(this.outOf),
+      inOf: Uint32Array.from(this.inOf),
+      areLinks: this.areLinks,
+    };
+  }
 }
 
 /** The drawn node of a selection: a block, or the function that it is drawn as; -1 if it is not in the picture. */

@@ -1,13 +1,17 @@
 // The colours and the weights of drawn edges in each mode, and their ranking: the busiest first. Pure.
-import { CATEGORIES, heatColor, heatOf, type Rgb } from "../../base/color.ts";
+import { CATEGORIES, heatByte, heatColor, heatOf, type Rgb } from "../../base/color.ts";
 import { EDGE_KIND } from "../../protocol/generated.ts";
 import type { ColorMode } from "../view-state.ts";
 import type { DrawnEdges } from "./folding.ts";
 import { OUTCOME_COLORS } from "./node-colors.ts";
 
-/** Colours, red green blue and the weight, a byte each; `ranking` has the indices of edges that were taken, busiest first. */
+/**
+ * Colours, red green blue and the weight, a byte each; `heat` has where the count of each edge stands on a scale of logarithms,
+ * 1 to 255, and 0 where it was not taken; `ranking` has the indices of edges that were taken, busiest first.
+ */
 export interface EdgeColors {
   colors: Uint8Array;
+  heat: Uint8Array;
   ranking: Uint32Array;
 }
 
@@ -63,14 +67,16 @@ export function colorEdges(
   const { source, target, label } = edges;
   const most = executions.reduce((a, b) => Math.max(a, b), 0);
   const colors = new Uint8Array(4 * source.length);
+  const heatBytes = new Uint8Array(source.length);
   // A bucket for each step of heat: sorting by every count would take longer, and no eye could tell.
   const bucket = new Int16Array(source.length).fill(-1);
   const sizes = new Uint32Array(258);
   for (let edge = 0; edge < source.length; edge++) {
     const heat = heatOf(executions[edge], most);
-    if (heat < 0 || source[edge] < 0 || target[edge] < 0 || source[edge] === target[edge]) {
+    if (heat < 0 || source[edge] < 0 || target[edge] < 0) {
       continue;
     }
+    heatBytes[edge] = heatByte(executions[edge], most);
     bucket[edge] = 255 - Math.round(heat * 255);
     sizes[bucket[edge] + 1]++;
     const at = 4 * edge;
@@ -100,7 +106,7 @@ export function colorEdges(
       ranking[sizes[bucket[edge]]++] = edge;
     }
   }
-  return { colors, ranking };
+  return { colors, heat: heatBytes, ranking };
 }
 
 function edgeColor(mode: ColorMode, areLinks: boolean, label: number, heat: number): Rgb {

@@ -20,7 +20,8 @@ export interface ReducedEdges {
 
 /**
  * `nodeOf` has by node of the whole graph which node it is now, -1 if it is left out; `isPassed` those of the left out that
- * only pass on: an edge to one of them becomes edges to where it leads. Edges within one node are left out, too.
+ * only pass on: an edge to one of them becomes edges to where it leads. Edges within what is one node now are left out, too;
+ * one that leads from a node back to itself stays.
  */
 export function reduceEdges(
   source: ArrayLike<number>,
@@ -44,6 +45,8 @@ export function reduceEdges(
     return edge;
   };
   const of = new Int32Array(source.length).fill(-1);
+  const members = new Map<number, number>();
+  nodeOf.forEach((node) => members.set(node, (members.get(node) ?? 0) + 1));
   const leading = edgesFromPassed(source, target, isPassed);
   const through: { first: number[]; last: number[]; edge: number[] } = { first: [], last: [], edge: [] };
   for (let edge = 0; edge < source.length; edge++) {
@@ -52,7 +55,7 @@ export function reduceEdges(
       continue;
     }
     if (nodeOf[b] >= 0) {
-      if (nodeOf[a] !== nodeOf[b]) {
+      if (nodeOf[a] !== nodeOf[b] || members.get(nodeOf[a]) === 1) {
         of[edge] = edgeFor(nodeOf[a], nodeOf[b], label[edge]);
       }
     } else if (isPassed[b]) {

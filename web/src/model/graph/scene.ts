@@ -3,6 +3,7 @@ import { computed, effect, type ReadonlySignal, type Signal, signal } from "@pre
 import type { LayoutResult } from "../layout/layout.ts";
 import { KeptLayouts } from "../layout/kept-layouts.ts";
 import { prepareLayouts, requestLayout } from "../layout/layout-client.ts";
+import { MovedByLayout, type MovedNodes } from "../layout/moved-nodes.ts";
 import { highlights } from "../highlights.ts";
 import { type RecentBlock, recentBlocks } from "../recent.ts";
 import { blocks, counts, failure, functions, isLive, MOST_BLOCKS } from "../session.ts";
@@ -28,6 +29,8 @@ export interface PlacedGraph {
   graph: DrawnGraph;
   result: LayoutResult;
   places: NodePlaces;
+  /** What the reader put elsewhere: `places` has it there. */
+  moved: MovedNodes;
   /** Else a better one of the same comes. */
   isFinal: boolean;
   /** The graph is the one before, grown: what was there is where it was. */
@@ -127,10 +130,11 @@ export function layOutGraph(
 ): Pick<GraphScene, "followLayout"> & { placedGraph: Signal<PlacedGraph | null> } {
   const placedGraph = signal<PlacedGraph | null>(null);
   const keptLayouts = new KeptLayouts();
+  const moved = new MovedByLayout();
   const followLayout = () => {
     prepareLayouts();
     // A picture that grows has layouts of its own: live-layout.ts.
-    return effect(() => (isLive.value ? undefined : askForLayout(drawn.value, placedGraph, keptLayouts)));
+    return effect(() => (isLive.value ? undefined : askForLayout(drawn.value, placedGraph, keptLayouts, moved)));
   };
   return { placedGraph, followLayout };
 }
@@ -139,6 +143,7 @@ function askForLayout(
   graph: DrawnGraph | null,
   placedGraph: Signal<PlacedGraph | null>,
   keptLayouts: KeptLayouts,
+  movedBy: MovedByLayout,
 ): (() => void) | undefined {
   const [asked, inDimensions] = [layout.value, dimensions.value];
   const before = placedGraph.peek();
@@ -151,7 +156,10 @@ function askForLayout(
     return undefined;
   }
   const place = (result: LayoutResult, isFinal: boolean) => {
-    placedGraph.value = { graph, result, places: nodePlaces(graph, result), isFinal };
+    const moved = movedBy.of(graph, result.layout, result.dimensions);
+    const places = nodePlaces(graph, result);
+    moved.write(moved.nodes(), basePlaces(result), places.positions);
+    placedGraph.value = { graph, result, places, moved, isFinal };
   };
   const kept = keptLayouts.find(graph, asked, inDimensions);
   if (kept) {
@@ -176,6 +184,13 @@ const layouts = layOutGraph(drawnGraph);
 
 /** The latest layout of the process' graph, which may be of the graph or the layout before while the next is made. */
 export const { placedGraph } = layouts;
+/** Where the layout has nodes, whatever was moved. */
+export function basePlaces({ blocks, functions }: LayoutResult): (node: number, axis: number) => number {
+  return (node, axis) => {
+    const at = 3 * node + axis;
+    return at < blocks.length ? blocks[at] : functions[at - blocks.length];
+  };
+}
 
 /** The graph of the process that is looked at. */
 export const processScene: GraphScene = {

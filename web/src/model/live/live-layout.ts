@@ -6,6 +6,7 @@ import { nodePlaces } from "../graph/detail.ts";
 import { type DrawnGraph, layoutInput } from "../graph/folding.ts";
 import { requestLayout } from "../layout/layout-client.ts";
 import type { LayoutResult } from "../layout/layout.ts";
+import { MovedNodes } from "../layout/moved-nodes.ts";
 import { failure } from "../session.ts";
 import { dimensions, layout } from "../view-state.ts";
 import type { LiveStructure } from "./live-picture.ts";
@@ -37,7 +38,9 @@ export function followLiveLayout(structureOf: (graph: DrawnGraph) => LiveStructu
   let last: { key: string; result: LayoutResult; wish: number } | null = null;
   let pending: Pending | null = null;
   const show = (graph: DrawnGraph, result: LayoutResult, isGrown: boolean) => {
-    const placed: PlacedGraph = { graph, result, places: nodePlaces(graph, result), isFinal: true, isGrown };
+    // What the reader moves stays until the picture grows: its nodes have other numbers then.
+    const moved = new MovedNodes();
+    const placed: PlacedGraph = { graph, result, places: nodePlaces(graph, result), moved, isFinal: true, isGrown };
     placedGraph.value = placed;
   };
   const request = (graph: DrawnGraph, structure: LiveStructure, key: string, wished: number) => {

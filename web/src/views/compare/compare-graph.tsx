@@ -4,6 +4,7 @@ import { comparedScene } from "../../model/compare/compare-scene.ts";
 import { selectCompared } from "../../model/compare/compare-session.ts";
 import { GraphCanvas } from "../graph/graph-canvas.tsx";
 import { LegendPanel } from "../graph/legend.tsx";
+import { LookButton } from "../graph/look-controls.tsx";
 import { LayoutChoices } from "../graph/toolbar.tsx";
 
 export function CompareGraph() {
@@ -43,6 +44,7 @@ export function CompareGraph() {
           <button type="button" title="Everything in the frame (f)" onClick={() => fit.current()}>
             Fit
           </button>
+          <LookButton />
         </div>
       </div>
       {failure === null && !comparedScene.placedGraph.value && (

@@ -1,4 +1,4 @@
-// Pointer, wheel, touch and keys over the picture: what they do to the camera, and what is pointed at.
+// Pointer, wheel, touch and keys over the picture: what they do to the camera and to single nodes, and what is pointed at.
 import { Fingers } from "../../base/fingers.ts";
 import { type Eye, type Frame, orbitEye, panEye, zoomEye } from "../../base/projection.ts";
 
@@ -8,6 +8,15 @@ const ORBIT_PER_PX = 0.006;
 const KEY_ORBIT = 0.09;
 const KEY_PAN_PX = 48;
 const KEY_ZOOM = 1.2;
+const KEY_NUDGE_PX = 12;
+
+/** Where the picture goes. */
+const ARROWS: Record<string, readonly [number, number] | undefined> = {
+  ArrowLeft: [1, 0],
+  ArrowRight: [-1, 0],
+  ArrowUp: [0, 1],
+  ArrowDown: [0, -1],
+};
 
 export interface ControlTarget {
   isFlat: () => boolean;
@@ -19,12 +28,29 @@ export interface ControlTarget {
   open: (x: number, y: number) => void;
   clear: () => void;
   enter: () => void;
+  /** Take hold of a node; whether there is one. `isAny` takes small ones, too, `isWhole` all of a function. */
+  grab: (x: number, y: number, isAny: boolean, isWhole: boolean) => boolean;
+  drag: (dx: number, dy: number) => void;
+  drop: () => void;
+  /** Move what is selected. */
+  nudge: (dx: number, dy: number) => void;
+  undo: () => void;
+  release: (isAll: boolean) => void;
+  /** Point at what is selected, or at nothing any more. */
+  pointAtSelected: () => void;
 }
 
 /** Returns what ends it. */
 export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget): () => void {
   const fingers = new Fingers();
   let travelled = 0;
+  let isDragging = false;
+  const drop = () => {
+    if (isDragging) {
+      isDragging = false;
+      target.drop();
+    }
+  };
   const ended = new AbortController();
   const { signal } = ended;
   const at = (event: MouseEvent): [number, number] => {
@@ -38,6 +64,10 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
       canvas.setPointerCapture(event.pointerId);
       fingers.put(event.pointerId, { x, y });
       travelled = fingers.count > 1 ? Infinity : 0;
+      drop();
+      if (fingers.count === 1 && event.button === 0) {
+        isDragging = target.grab(x, y, event.ctrlKey || event.metaKey, event.shiftKey);
+      }
     },
     { signal },
   );
@@ -53,6 +83,11 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
       const [dx, dy] = [x - before.x, y - before.y];
       travelled = Math.max(travelled, Math.hypot(dx, dy));
       if (travelled < CLICK_PX) {
+        return;
+      }
+      if (isDragging) {
+        fingers.move(event.pointerId, { x, y });
+        target.drag(dx, dy);
         return;
       }
       target.leave();
@@ -75,13 +110,21 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
     "pointerup",
     (event) => {
       const isClick = fingers.lift(event.pointerId) && travelled < CLICK_PX;
+      drop();
       if (isClick && event.button === 0) {
         target.click(...at(event));
       }
     },
     { signal },
   );
-  canvas.addEventListener("pointercancel", (event) => fingers.lift(event.pointerId), { signal });
+  canvas.addEventListener(
+    "pointercancel",
+    (event) => {
+      fingers.lift(event.pointerId);
+      drop();
+    },
+    { signal },
+  );
   canvas.addEventListener("pointerleave", () => target.leave(), { signal });
   canvas.addEventListener("dblclick", (event) => target.open(...at(event)), { signal });
   canvas.addEventListener("contextmenu", (event) => event.preventDefault(), { signal });
@@ -92,6 +135,7 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
       const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
       const delta = Math.min(Math.max(event.deltaY * lines, -240), 240);
       const [x, y] = at(event);
+      target.leave();
       target.move((eye, frame) => zoomEye(eye, frame, Math.exp(delta * 0.0016), x, y));
     },
     { signal, passive: false },
@@ -99,15 +143,29 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
   canvas.addEventListener(
     "keydown",
     (event) => {
-      if (!event.ctrlKey && !event.metaKey && !event.altKey && pressKey(event.key, event.shiftKey)) {
+      const isCommand = event.ctrlKey || event.metaKey;
+      const press = isCommand ? pressCommand : pressKey;
+      if (!event.altKey && press(event.key, event.shiftKey)) {
         event.preventDefault();
         event.stopPropagation();
       }
     },
     { signal },
   );
+  function pressCommand(key: string, isShifted: boolean): boolean {
+    const arrow = ARROWS[key];
+    if (isShifted || (!arrow && key.toLowerCase() !== "z")) {
+      return false;
+    }
+    if (arrow) {
+      target.nudge(-arrow[0] * KEY_NUDGE_PX, -arrow[1] * KEY_NUDGE_PX);
+    } else {
+      target.undo();
+    }
+    return true;
+  }
   function pressKey(key: string, isShifted: boolean): boolean {
-    const arrow = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key];
+    const arrow = ARROWS[key];
     if (arrow) {
       const [x, y] = arrow;
       const isPan = target.isFlat() || isShifted;
@@ -126,6 +184,9 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
       f: target.fit,
       Escape: target.clear,
       Enter: target.enter,
+      o: target.pointAtSelected,
+      r: () => target.release(false),
+      R: () => target.release(true),
     };
     others[key]?.();
     return key in others;

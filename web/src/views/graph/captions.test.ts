@@ -4,6 +4,7 @@ import { nodePlaces } from "../../model/graph/detail.ts";
 import { sampleGraph } from "../../model/graph/sample-graph.ts";
 import type { PlacedGraph } from "../../model/graph/scene.ts";
 import type { LayoutResult } from "../../model/layout/layout.ts";
+import { MovedNodes } from "../../model/layout/moved-nodes.ts";
 import { EMPTY_FILTER } from "../../model/view-state.ts";
 import { captionsOf, MOST_CAPTIONS } from "./captions.ts";
 import { findMarkedEdges, type Neighbour } from "./marked-edges.ts";
@@ -19,15 +20,16 @@ function sample(): PlacedGraph {
     radii: new Float32Array(4),
     cylinderRadius: 0,
   };
-  return { graph, result, places: nodePlaces(graph, result), isFinal: true };
+  return { graph, result, places: nodePlaces(graph, result), moved: new MovedNodes(), isFinal: true };
 }
 
 const placed = sample();
+const NO_HEATS = { edges: { heat: new Uint8Array(0) }, links: { heat: new Uint8Array(0) } };
 const names = placed.graph.functions.names;
 
 /** Captions of a selected node, sorted; functions are open where `open` has a 1. */
 function told(open: number[], node: number, wholeFunction: number): string[] {
-  const { neighbours } = findMarkedEdges(placed, Uint8Array.from(open), node, -1, wholeFunction);
+  const { neighbours } = findMarkedEdges(placed, Uint8Array.from(open), node, -1, wholeFunction, NO_HEATS);
   return captionsOf(
     placed.graph,
     neighbours,

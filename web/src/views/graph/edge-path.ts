@@ -2,6 +2,7 @@
 // to the left, so that both directions between two nodes are seen. Pure.
 import { type Frame, projectPoint } from "../../base/projection.ts";
 import { round } from "../../base/shapes.ts";
+import { LOOP_SIDE, selfLoop } from "./self-loop.ts";
 
 /** Pieces of a curve on a cylinder. */
 const PIECES = 10;
@@ -40,6 +41,22 @@ export function edgePath(
     path += `L${round(at[0])} ${round(at[1])}`;
   }
   return { path, span };
+}
+
+/** The same of an edge back to its node, which is at a place on the screen, of a diameter there. */
+export function loopPath(
+  [x, y, depth]: readonly [number, number, number],
+  diameter: number,
+): { path: string; span: number } | null {
+  if (depth <= 0) {
+    return null;
+  }
+  const { radius, away } = selfLoop(diameter);
+  const [sideX, sideY] = LOOP_SIDE;
+  const arc = `A${round(radius)} ${round(radius)} 0 1 1 `;
+  const near = `${round(x + sideX * (away - radius))} ${round(y + sideY * (away - radius))}`;
+  const far = `${round(x + sideX * (away + radius))} ${round(y + sideY * (away + radius))}`;
+  return { path: `M${near}${arc}${far}${arc}${near}`, span: radius };
 }
 
 function placeOnCylinder(

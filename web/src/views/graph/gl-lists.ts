@@ -1,6 +1,8 @@
 // What the graphics processor keeps of a picture: lists of nodes and of edges, and textures with a cell for each node.
 
 const TEXTURE_WIDTH = 1024;
+/** Of more cells than so many the whole texture is filled anew: that is then quicker. */
+const MOST_SINGLE_CELLS = 64;
 
 /** Numbers of nodes. */
 export interface NodeList {
@@ -9,11 +11,12 @@ export interface NodeList {
   count: number;
 }
 
-/** Two ends and a colour by edge. */
+/** Two ends, a colour and a heat by edge. */
 export interface EdgeList {
   array: WebGLVertexArrayObject;
   ends: WebGLBuffer;
   colors: WebGLBuffer;
+  heats: WebGLBuffer;
   count: number;
 }
 
@@ -31,12 +34,12 @@ export function makeNodeList(gl: WebGL2RenderingContext): NodeList {
 export function makeEdgeList(gl: WebGL2RenderingContext): EdgeList {
   const array = gl.createVertexArray();
   gl.bindVertexArray(array);
-  for (const location of [0, 1]) {
+  for (const location of [0, 1, 2]) {
     gl.enableVertexAttribArray(location);
     gl.vertexAttribDivisor(location, 1);
   }
   gl.bindVertexArray(null);
-  return { array, ends: gl.createBuffer(), colors: gl.createBuffer(), count: 0 };
+  return { array, ends: gl.createBuffer(), colors: gl.createBuffer(), heats: gl.createBuffer(), count: 0 };
 }
 
 export function fillNodes(gl: WebGL2RenderingContext, list: NodeList, nodes: Uint32Array): void {
@@ -44,16 +47,23 @@ export function fillNodes(gl: WebGL2RenderingContext, list: NodeList, nodes: Uin
   fill(gl, list.nodes, nodes);
 }
 
-/** `ends` has two nodes, `colors` four bytes by edge. */
-export function fillEdges(gl: WebGL2RenderingContext, list: EdgeList, ends: Uint32Array, colors: Uint8Array): void {
+/** `ends` has two nodes, `colors` four bytes, `heat` one byte by edge. */
+export interface EdgeContent {
+  ends: Uint32Array;
+  colors: Uint8Array;
+  heat: Uint8Array;
+}
+
+export function fillEdges(gl: WebGL2RenderingContext, list: EdgeList, { ends, colors, heat }: EdgeContent): void {
   list.count = ends.length / 2;
   fill(gl, list.ends, ends);
   fill(gl, list.colors, colors);
+  fill(gl, list.heats, heat);
 }
 
 export function disposeList(gl: WebGL2RenderingContext, list: NodeList | EdgeList): void {
   gl.deleteVertexArray(list.array);
-  for (const buffer of "nodes" in list ? [list.nodes] : [list.ends, list.colors]) {
+  for (const buffer of "nodes" in list ? [list.nodes] : [list.ends, list.colors, list.heats]) {
     gl.deleteBuffer(buffer);
   }
 }
@@ -81,7 +91,29 @@ export function fillTexture(gl: WebGL2RenderingContext, texture: WebGLTexture, c
   gl.texImage2D(gl.TEXTURE_2D, 0, format, TEXTURE_WIDTH, height, 0, gl.RGBA, type, padded);
 }
 
-function fill(gl: WebGL2RenderingContext, buffer: WebGLBuffer, content: Uint32Array | Uint8Array): void {
+/** Some cells of such a texture anew: those of `nodes`, out of all of them. */
+export function fillCells(
+  gl: WebGL2RenderingContext,
+  texture: WebGLTexture,
+  cells: Float32Array,
+  nodes: readonly number[],
+): void {
+  if (nodes.length > MOST_SINGLE_CELLS) {
+    fillTexture(gl, texture, cells);
+    return;
+  }
+  gl.bindTexture(gl.TEXTURE_2D, texture);
+  for (const node of nodes) {
+    const [x, y] = [node % TEXTURE_WIDTH, Math.floor(node / TEXTURE_WIDTH)];
+    gl.texSubImage2D(gl.TEXTURE_2D, 0, x, y, 1, 1, gl.RGBA, gl.FLOAT, cells.subarray(4 * node, 4 * node + 4));
+  }
+}
+
+export function fill(
+  gl: WebGL2RenderingContext,
+  buffer: WebGLBuffer,
+  content: Uint32Array | Uint8Array | Float32Array,
+): void {
   gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
   gl.bufferData(gl.ARRAY_BUFFER, content, gl.DYNAMIC_DRAW);
 }

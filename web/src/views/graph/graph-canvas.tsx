@@ -4,17 +4,21 @@ import { useEffect, useRef } from "preact/hooks";
 import { FLAG_STUB } from "../../api/graph.ts";
 import type { Rgb } from "../../base/color.ts";
 import type { Rectangle } from "../../base/label-placement.ts";
-import { type DrawnCounts, type DrawnGraph, FOLDED_IMAGE, nameOfDrawn } from "../../model/graph/folding.ts";
-import { functionHeat } from "../../model/graph/node-colors.ts";
+import { FOLDED_IMAGE } from "../../model/graph/folding.ts";
+import { nodeHeats } from "../../model/graph/count-effect.ts";
 import { freshFunctions } from "../../model/recent.ts";
 import type { GraphScene } from "../../model/graph/scene.ts";
 import { prefersReducedMotion, settings } from "../../model/settings.ts";
+import { tell } from "../../model/shell-state.ts";
 import { dimensions, layout, type Selection } from "../../model/view-state.ts";
 import { controlCamera } from "./camera-controls.ts";
 import { type LabelColors, type LabelledFunction, LabelsLayer } from "./labels-layer.ts";
 import { GraphPictures } from "./graph-pictures.ts";
 import { countWords, factsOf } from "./node-facts.ts";
+import { NodeDrag } from "./node-drag.ts";
 import { type FrameReport, GraphPicture } from "./picture.ts";
+import { rankFunctions } from "./ranked-functions.ts";
+import { shownMoves } from "./shown-moves.ts";
 import { type Hovered, Tooltip } from "./tooltip.tsx";
 
 /** Finer screens gain nothing that the eye could see, and cost four times the time. */
@@ -63,7 +67,8 @@ export function GraphCanvas({
       <canvas class="graph-overlay" ref={overlay} aria-hidden="true" />
       <p id="graph-keys" class="visually-hidden">
         Arrows turn the picture, with shift they move it; plus and minus come nearer and go away; f fits it into the
-        frame; escape clears the selection; enter opens the selected function. The table beside it has the same facts.
+        frame; escape clears the selection; enter opens the selected function. O points at what is selected; with
+        control, arrows move it and z takes that back; r puts it where it was. The table beside it has the same facts.
       </p>
       <ul class="visually-hidden" aria-hidden="true">
         <li ref={place} data-selected-place />
@@ -116,7 +121,13 @@ function connect(
     place.dataset.captions = captions.join("\n");
     pictures.afterFrame(report);
   };
-  const picture = new GraphPicture(canvas, onFrame, scene.setCamera, prefersReducedMotion);
+  const onParticles = (count: number) => {
+    canvas.dataset.particles = String(count);
+    canvas.dataset.particleFrames = String(Number(canvas.dataset.particleFrames ?? 0) + 1);
+  };
+  const picture = new GraphPicture(canvas, onFrame, onParticles, scene.setCamera, prefersReducedMotion);
+  const drag = new NodeDrag(picture);
+  shownMoves.value = { scene, drag };
   picture.corner = () => {
     const legend = box.parentElement?.querySelector<HTMLElement>(".graph-legend");
     return legend ? { width: legend.offsetWidth + 24, height: legend.offsetHeight + 24 } : null;
@@ -137,6 +148,17 @@ function connect(
       scene.select(chosen);
     }
   };
+  const pointAt = (node: number, x: number, y: number) => {
+    const facts = factsAt(node);
+    picture.setHovered(facts ? node : -1);
+    const words = facts && (scene.describe?.(facts) ?? countWords(facts));
+    hovered.value = facts && { x, y, facts, words: words!, width: box.clientWidth, height: box.clientHeight };
+    return facts;
+  };
+  const leave = () => {
+    picture.setHovered(-1);
+    hovered.value = null;
+  };
   const endControls = controlCamera(canvas, {
     isFlat: () => dimensions.peek() === 2,
     move: (change) => {
@@ -145,17 +167,9 @@ function connect(
     },
     fit: () => fit.current(),
     hover: (x, y) => {
-      const node = picture.pick(x, y);
-      const facts = factsAt(node);
-      picture.setHovered(facts ? node : -1);
-      const words = facts && (scene.describe?.(facts) ?? countWords(facts));
-      hovered.value = facts && { x, y, facts, words: words!, width: box.clientWidth, height: box.clientHeight };
-      canvas.style.cursor = facts ? "pointer" : "";
+      canvas.style.cursor = pointAt(picture.pick(x, y), x, y) ? "pointer" : "";
     },
-    leave: () => {
-      picture.setHovered(-1);
-      hovered.value = null;
-    },
+    leave,
     click: (x, y) => {
       const facts = factsAt(picture.pick(x, y));
       select(facts && { kind: facts.kind, index: facts.index });
@@ -167,10 +181,41 @@ function connect(
         scene.open();
       }
     },
-    clear: () => select(null),
+    clear: () => {
+      leave();
+      select(null);
+    },
     enter: () => {
       if (selection.peek()) {
         scene.open();
+      }
+    },
+    grab: (...at) => drag.grab(...at),
+    drag: (dx, dy) => {
+      hovered.value = null;
+      drag.drag(dx, dy);
+    },
+    drop: () => drag.drop(),
+    nudge: (dx, dy) => {
+      if (!drag.nudge(dx, dy)) {
+        tell("Nothing is selected that could be moved");
+      }
+    },
+    undo: () => tellMoved(drag.undo(), "was moved back", "were moved back", "Nothing to take back"),
+    release: (isAll) =>
+      tellMoved(
+        drag.release(isAll),
+        "is where the layout has it",
+        "are where the layout has them",
+        "Nothing was moved",
+      ),
+    pointAtSelected: () => {
+      const node = picture.selectedNode;
+      if (node < 0 || node === picture.hoveredNode) {
+        leave();
+      } else {
+        const [x, y] = picture.projector()(node);
+        pointAt(node, x, y);
       }
     },
   });
@@ -227,7 +272,8 @@ function connect(
         ranked = ranked.filter((one) => one.name.toLowerCase().includes(text));
         const isFresh = (one: LabelledFunction) => freshFunctions.value.has(graph.functionOf[one.drawn]);
         ranked = [...ranked.filter(isFresh), ...ranked.filter((one) => !isFresh(one))].slice(0, MOST_LABELLED);
-        picture.setColors({ blocks: ofNodes.blocks, functions: ofNodes.functions, ...ofEdges }, hottest);
+        const heats = nodeHeats(graph, counts, ofNodes.blocks.length / 4);
+        picture.setColors({ blocks: ofNodes.blocks, functions: ofNodes.functions, heats, ...ofEdges }, hottest);
       }
     }),
     effect(() => picture.setSelection(selection.value)),
@@ -240,10 +286,15 @@ function connect(
       }
     }),
     effect(() => {
-      const { theme, edgeOpacity, labels: hasLabels } = settings.value;
+      const { theme, edgeOpacity, nodeOpacity, countEffect, labelSize, labels: hasLabels } = settings.value;
       colors = labelColors(box);
-      picture.setLook({ ground: groundColor(box), isDark: theme === "dark" }, edgeOpacity);
+      labels.fontSize = labelSize;
+      picture.setLook({ ground: groundColor(box), isDark: theme === "dark", nodeOpacity, countEffect }, edgeOpacity);
       canvas.dataset.labels = String(hasLabels);
+    }),
+    effect(() => picture.setParticles(settings.value.particles && !prefersReducedMotion())),
+    effect(() => {
+      canvas.dataset.moved = String(placedGraph.value?.moved.state.value.moved ?? 0);
     }),
   ];
   return () => {
@@ -255,9 +306,17 @@ function connect(
     box.parentElement?.removeEventListener("toggle", onToggle, true);
     canvas.removeEventListener("webglcontextlost", onLost);
     hovered.value = null;
+    if (shownMoves.peek()?.drag === drag) {
+      shownMoves.value = null;
+    }
     pictures.dispose();
     picture.dispose();
   };
+}
+
+/** Tell how many nodes were moved. */
+function tellMoved(n: number, one: string, several: string, none: string): void {
+  tell(n === 0 ? none : n === 1 ? `A node ${one}` : `${n} nodes ${several}`);
 }
 
 /** Whether the layout that is shown is the one that the state asks for. */
@@ -274,26 +333,6 @@ function isLayoutWanted({ placedGraph, drawnGraph }: GraphScene): boolean {
 /** "waiting" for the layout that is asked for, "moving" to it or on the way, "final" when it is there. */
 function layoutState(scene: GraphScene, isMoving: boolean): string {
   return !isLayoutWanted(scene) ? "waiting" : isMoving || !scene.placedGraph.peek()?.isFinal ? "moving" : "final";
-}
-
-/** Functions that were executed, the hottest first. */
-function rankFunctions(graph: DrawnGraph, counts: DrawnCounts): LabelledFunction[] {
-  const heat = functionHeat(graph, counts);
-  const found: LabelledFunction[] = [];
-  for (let drawn = 0; drawn < graph.nFunctions; drawn++) {
-    let hottestBlock = graph.firstBlock[drawn];
-    for (let block = hottestBlock + 1; counts.blocks && block < graph.firstBlock[drawn + 1]; block++) {
-      if (counts.blocks[block] > counts.blocks[hottestBlock]) {
-        hottestBlock = block;
-      }
-    }
-    const name = nameOfDrawn(graph, drawn);
-    // What the threads that are looked at did not execute has nothing to say.
-    if (heat[drawn] > 0) {
-      found.push({ drawn, name, entries: counts.entries[drawn], executions: heat[drawn], hottestBlock });
-    }
-  }
-  return found.sort((a, b) => b.executions - a.executions || a.drawn - b.drawn);
 }
 
 function writePlace(place: HTMLLIElement, picture: GraphPicture): void {

@@ -99,6 +99,7 @@ export class GraphPictures {
       labels: labels.shown,
       legend: this.legend(),
       edgeOpacity: settings.peek().edgeOpacity,
+      labelSize: labels.fontSize,
     });
   }
 

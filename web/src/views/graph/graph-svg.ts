@@ -4,8 +4,9 @@ import { projectionMatrix } from "../../base/projection.ts";
 import { element, escapeXml, type Shape, shapesToSvg } from "../../base/shapes.ts";
 import { refuseTooMany, svgDocument } from "../../model/export/shown-picture.ts";
 import { listEdges } from "../../model/graph/detail.ts";
+import { edgeWidening } from "../../model/graph/count-effect.ts";
 import type { DrawnCounts } from "../../model/graph/folding.ts";
-import { edgePath } from "./edge-path.ts";
+import { edgePath, loopPath } from "./edge-path.ts";
 import { edgeStrength, sampleEdges } from "./edge-strength.ts";
 import { MOST_EDGES } from "./frame-pace.ts";
 import type { LabelColors, ShownLabel } from "./labels-layer.ts";
@@ -15,7 +16,6 @@ import type { GraphPicture } from "./picture.ts";
 
 /** Longer edges are fainter. */
 const SHORT_PX = 70;
-const LABEL_FONT = { family: "monospace", size: 12 } as const;
 
 /** What the SVG has besides nodes and edges. */
 export interface GraphSurroundings {
@@ -25,11 +25,13 @@ export interface GraphSurroundings {
   legend: readonly Shape[];
   /** How strong edges are drawn, 0 to 2. */
   edgeOpacity: number;
+  /** The size of labels' letters. */
+  labelSize: number;
 }
 
 /** A document; throws an Error that says why where there is no picture yet, or it would have too many elements. */
 export function graphSvg(picture: GraphPicture, counts: DrawnCounts, around: GraphSurroundings): string {
-  const { placed, colors, eye, frame, isOpen } = picture;
+  const { placed, colors, eye, frame, isOpen, look } = picture;
   if (!placed || !colors) {
     throw new Error("the graph is still being laid out");
   }
@@ -58,8 +60,12 @@ export function graphSvg(picture: GraphPicture, counts: DrawnCounts, around: Gra
   const matrix = projectionMatrix(eye, frame, 1);
   const { positions } = places;
   const strength = around.edgeOpacity * edgeStrength(sampleEdges(list.ends), positions, eye, frame);
+  const widthOf = (heat: number) => edgeWidening(heat / 255, look.countEffect);
   const edgeElement = (source: number, target: number, color: string, opacity: number, kind: string, width: number) => {
-    const found = edgePath(matrix, frame, positions, source, target, result.cylinderRadius);
+    const found =
+      source === target
+        ? loopPath(project(source), picture.diameter(source, project(source)[2]))
+        : edgePath(matrix, frame, positions, source, target, result.cylinderRadius);
     if (!found) {
       return "";
     }
@@ -77,13 +83,14 @@ export function graphSvg(picture: GraphPicture, counts: DrawnCounts, around: Gra
     const at = 4 * edge;
     const opacity = Math.min((list.colors[at + 3] / 255) * strength, 1);
     const [source, target] = [list.ends[2 * edge], list.ends[2 * edge + 1]];
-    lines.push(edgeElement(source, target, hexAt(list.colors, at), opacity, "edge", 1));
+    lines.push(edgeElement(source, target, hexAt(list.colors, at), opacity, "edge", widthOf(list.heat[edge])));
   }
   const whole = picture.selected?.kind === "function" ? functionOfSelection(placed, picture.selected) : -1;
-  const marked = findMarkedEdges(placed, isOpen, picture.selectedNode, -1, whole);
+  const marked = findMarkedEdges(placed, isOpen, picture.selectedNode, -1, whole, colors);
   for (let edge = 0; edge < marked.ends.length / 2; edge++) {
     const [source, target] = [marked.ends[2 * edge], marked.ends[2 * edge + 1]];
-    lines.push(edgeElement(source, target, hexAt(marked.colors, 4 * edge), 0.9, "edge marked", 1.6));
+    const width = 1.6 * widthOf(marked.heats[edge]);
+    lines.push(edgeElement(source, target, hexAt(marked.colors, 4 * edge), 0.9, "edge marked", width));
   }
   const dots = nodes.map(({ node, x, y, depth }) => {
     const alpha = alphaOf(picture, node);
@@ -96,7 +103,7 @@ export function graphSvg(picture: GraphPicture, counts: DrawnCounts, around: Gra
         cy: y,
         r: picture.diameter(node, depth) / 2,
         fill: hexAt(bytes, at),
-        "fill-opacity": alpha < 77 ? 0.6 : alpha < 128 ? 0.5 : undefined,
+        "fill-opacity": look.nodeOpacity * (alpha < 77 ? 0.6 : alpha < 128 ? 0.5 : 1),
       },
       element("title", {}, escapeXml(titleOf(node))),
     );
@@ -119,18 +126,19 @@ export function graphSvg(picture: GraphPicture, counts: DrawnCounts, around: Gra
     `<g id="edges" fill="none">\n${lines.filter((line) => line !== "").join("\n")}\n</g>`,
     `<g id="nodes">\n${dots.join("\n")}\n</g>`,
     ...ring,
-    `<g id="labels">\n${shapesToSvg(around.labels.flatMap(labelShapes(around.colors)), "label")}\n</g>`,
+    `<g id="labels">\n${shapesToSvg(around.labels.flatMap(labelShapes(around.colors, around.labelSize)), "label")}\n</g>`,
     `<g id="legend">\n${shapesToSvg(around.legend, "legend")}\n</g>`,
   ]);
 }
 
-function labelShapes(colors: LabelColors): (label: ShownLabel) => Shape[] {
+function labelShapes(colors: LabelColors, size: number): (label: ShownLabel) => Shape[] {
+  const font = { family: "monospace", size } as const;
   return ({ text, left, top, width, height, isMarked, end, leader }) => {
     const stroke = end ? toHex(end) : isMarked ? colors.accent : colors.line;
     return [
       ...(leader ? [{ kind: "line", ...leader, stroke, width: 1 } as const] : []),
       { kind: "box", x: left, y: top, width, height, radius: 3, fill: colors.panel, stroke },
-      { kind: "text", x: left + 6, y: top + height / 2, text, fill: colors.text, font: LABEL_FONT, anchor: "start" },
+      { kind: "text", x: left + 6, y: top + height / 2, text, fill: colors.text, font, anchor: "start" },
     ];
   };
 }

@@ -6,13 +6,13 @@ import { captionsOf } from "./captions.ts";
 import { IN_COLOR, OUT_COLOR } from "./marked-edges.ts";
 import type { GraphPicture } from "./picture.ts";
 
-const FONT = "12px";
-const HEIGHT = 19;
+/** A label is so much higher than its letters. */
+const PADDING_PX = 7;
 const MOST_LETTERS = 34;
 /** How many labels there are at rest and while moving, at most. */
 const MOST = { rest: 26, moving: 8 };
-/** So far from its node a caption may be, where there is no room beside it; a line then leads to it. */
-const CAPTION_REACH = 4 * HEIGHT;
+/** So many labels' heights from its node a caption may be, where there is no room beside it; a line then leads to it. */
+const CAPTION_REACH = 4;
 /** Beside captions of what is selected so many of the others. */
 const MOST_BESIDE_CAPTIONS = 6;
 /** One label to so much of the picture: more would hide what they name. */
@@ -58,6 +58,7 @@ export interface ShownLabel {
 export class LabelsLayer {
   /** What was drawn last. */
   shown: readonly ShownLabel[] = [];
+  private letters = 12;
 
   private readonly widths = new Map<string, number>();
   private readonly context: CanvasRenderingContext2D | null;
@@ -65,6 +66,18 @@ export class LabelsLayer {
   constructor(private readonly canvas: HTMLCanvasElement) {
     // Drawn by the processor: text on a graphics processor that is simulated takes many times as long.
     this.context = canvas.getContext("2d", { willReadFrequently: true });
+  }
+
+  /** The size of letters, in CSS pixels. */
+  get fontSize(): number {
+    return this.letters;
+  }
+
+  set fontSize(size: number) {
+    if (size !== this.letters) {
+      this.letters = size;
+      this.widths.clear();
+    }
   }
 
   setSize(width: number, height: number, ratio: number): void {
@@ -101,7 +114,8 @@ export class LabelsLayer {
     if (!isShown) {
       return [];
     }
-    context.font = `${FONT} ui-monospace, "DejaVu Sans Mono", monospace`;
+    const labelHeight = this.letters + PADDING_PX;
+    context.font = `${this.letters}px ui-monospace, "DejaVu Sans Mono", monospace`;
     const wishes: (LabelWish & { text: string; isMarked: boolean; isBehind: boolean; end: Rgb | null })[] = [];
     const wish = (text: string, node: number, isMarked: boolean, end: Rgb | null = null) => {
       const [x, y, depth] = project(node);
@@ -115,13 +129,13 @@ export class LabelsLayer {
         x,
         y,
         width: this.widthOf(text) + 12,
-        height: HEIGHT,
+        height: labelHeight,
         gap,
         text,
         isMarked,
         isBehind,
         end,
-        further: end ? CAPTION_REACH : 0,
+        further: end ? CAPTION_REACH * labelHeight : 0,
       });
     };
     const told = (one: LabelledFunction) =>
@@ -176,7 +190,7 @@ export class LabelsLayer {
       context.stroke();
       context.fillStyle = colors.text;
       context.textBaseline = "middle";
-      context.fillText(text, left + 6, Math.round(top + HEIGHT / 2));
+      context.fillText(text, left + 6, Math.round(top + labelHeight / 2));
       if (end) {
         shown.push(text);
       }

@@ -13,11 +13,20 @@ const MOST_MARKED = 4000;
 /** So many nodes that were executed just before the cursor glow. */
 const MOST_TRAIL = 16;
 
-/** Both ends of each edge, and four bytes of colour; and what those at what is selected lead to and come from. */
+/** How far up the scale of counts each edge of the graph is, as EdgeColors has it. */
+export interface Heats {
+  edges: { heat: Uint8Array };
+  links: { heat: Uint8Array };
+}
+
+/** Both ends of each edge, four bytes of colour, and its heat; and what those at what is selected lead to and come from. */
 export interface MarkedEdges {
   ends: Uint32Array;
   colors: Uint8Array;
+  heats: Uint8Array;
   neighbours: Neighbour[];
+  /** Those of them that are at what is under the pointer. */
+  atHovered: { ends: Uint32Array; colors: Uint8Array; heats: Uint8Array };
 }
 
 /**
@@ -30,15 +39,19 @@ export function findMarkedEdges(
   selected: number,
   hovered: number,
   wholeFunction: number,
+  { edges, links }: Heats,
 ): MarkedEdges {
   const { graph, places } = placed;
   const ends: number[] = [];
   const colors: number[] = [];
+  const heats: number[] = [];
   let neighbours: Neighbour[] = [];
+  let firstHovered = 0;
   for (const node of new Set([selected, hovered])) {
     if (node < 0) {
       continue;
     }
+    firstHovered = node === hovered ? heats.length : firstHovered;
     const isByBlocks = node === selected && wholeFunction >= 0 && isOpen[wholeFunction] === 1;
     const found = isByBlocks
       ? edgesAtFunction(graph, places.nBlocks, isOpen, wholeFunction)
@@ -46,17 +59,26 @@ export function findMarkedEdges(
     if (node === selected) {
       neighbours = findNeighbours(placed, found, selected);
     }
-    for (const [list, color] of [
-      [found.out, OUT_COLOR],
-      [found.in, IN_COLOR],
+    const heatOf = found.areLinks ? links.heat : edges.heat;
+    for (const [list, indices, color] of [
+      [found.out, found.outOf, OUT_COLOR],
+      [found.in, found.inOf, IN_COLOR],
     ] as const) {
-      for (let i = 0; i < list.length && ends.length < 2 * MOST_MARKED; i += 2) {
-        ends.push(list[i], list[i + 1]);
+      for (let i = 0; i < indices.length && heats.length < MOST_MARKED; i++) {
+        ends.push(list[2 * i], list[2 * i + 1]);
         colors.push(...color.map((part) => Math.round(255 * part)), 255);
+        heats.push(heatOf[indices[i]] ?? 0);
       }
     }
   }
-  return { ends: Uint32Array.from(ends), colors: Uint8Array.from(colors), neighbours };
+  const all = { ends: Uint32Array.from(ends), colors: Uint8Array.from(colors), heats: Uint8Array.from(heats) };
+  const first = hovered >= 0 ? firstHovered : heats.length;
+  const atHovered = {
+    ends: all.ends.subarray(2 * first),
+    colors: all.colors.subarray(4 * first),
+    heats: all.heats.subarray(first),
+  };
+  return { ...all, neighbours, atHovered };
 }
 
 /** Where an edge at what is selected leads (`isOut`) or comes from: a node, its drawn function, and whether that is the own one. */
@@ -79,6 +101,9 @@ function findNeighbours(
     const ends = isOut ? edges.out : edges.in;
     for (let i = isOut ? 1 : 0; i < ends.length; i += 2) {
       const [node, drawn] = [ends[i], functionOf(ends[i])];
+      if (node === selected) {
+        continue;
+      }
       const isOwn = drawn === functionOf(selected);
       const key = `${isOut} ${isOwn ? node : -1 - drawn}`;
       if (!found.has(key)) {

@@ -1,7 +1,16 @@
 // How large nodes are, and how far the picture reaches: by the layout's places. Pure.
+import { nodeGrowth } from "../../model/graph/count-effect.ts";
 import type { NodeSize } from "../../model/graph/picking.ts";
 import type { PlacedGraph } from "../../model/graph/scene.ts";
-import { NODE_PIXELS } from "./renderer.ts";
+
+/** Diameters of nodes in pixels: least and most of blocks, least and most of functions. */
+export const NODE_PIXELS = { leastBlock: 3.2, mostBlock: 30, leastFunction: 5, mostFunction: 34 };
+
+/** The least diameter in pixels of nodes that are drawn over all others. */
+export const LEAST_FRONT_PX = 9;
+
+/** What is selected is so much larger than it else would be. */
+export const CHOSEN_GROWTH = 1.6;
 
 export interface NodeSizes {
   /** Of each node x, y, z and its diameter in units of space, as the renderer takes them. */
@@ -49,13 +58,39 @@ export function measureNodes({ graph, places, result }: PlacedGraph): NodeSizes 
   return { cells, center, radius: Math.max(size / 2, 1e-3), nBlocks };
 }
 
-/** The diameter of a node in units of space, and within which pixels it stays. */
-export function sizeOfNode({ cells, nBlocks }: NodeSizes, node: number): NodeSize {
+/** How a node differs from others of its kind. */
+export interface NodeLook {
+  /** Its heat, 0 to 1, and how strongly that changes its size. */
+  heat: number;
+  countEffect: number;
+  /** Drawn over all others. */
+  isFront: boolean;
+  isChosen: boolean;
+}
+
+/** The diameter of a node in units of space, and within which pixels it stays; as the shader has it (shaders.ts). */
+export function sizeOfNode({ cells, nBlocks }: NodeSizes, node: number, look: NodeLook): NodeSize {
   const { leastBlock, mostBlock, leastFunction, mostFunction } = NODE_PIXELS;
-  const world = cells[4 * node + 3];
-  return node < nBlocks
-    ? { world, least: leastBlock, most: mostBlock }
-    : { world, least: leastFunction, most: mostFunction };
+  const growth = nodeGrowth(look.heat, look.countEffect);
+  const [leastOf, mostOf] = node < nBlocks ? [leastBlock, mostBlock] : [leastFunction, mostFunction];
+  const least = Math.max(leastOf * Math.max(growth, 1), look.isFront ? LEAST_FRONT_PX : 0);
+  const larger = look.isChosen ? CHOSEN_GROWTH : 1;
+  return {
+    world: larger * growth * cells[4 * node + 3],
+    least: larger * least,
+    most: larger * Math.max(mostOf * growth, least),
+  };
+}
+
+/** Nodes were put elsewhere: `positions` has them there. */
+export function moveSizes(sizes: NodeSizes, nodes: Iterable<number>, positions: Float32Array): void {
+  for (const node of nodes) {
+    const place: [number, number, number] = [positions[3 * node], positions[3 * node + 1], positions[3 * node + 2]];
+    sizes.cells.set(place, 4 * node);
+    const { center } = sizes;
+    const away = Math.hypot(place[0] - center[0], place[1] - center[1], place[2] - center[2]);
+    sizes.radius = Math.max(sizes.radius, away);
+  }
 }
 
 /** How far a place is from what is farthest away from it. */

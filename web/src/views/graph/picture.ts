@@ -1,40 +1,26 @@
 // The picture of a graph: what is in it, from where it is seen, and when it is drawn anew. It is drawn only when something
 // changed: coarsely while it moves, and then, edge by edge, in full.
-import {
-  type Eye,
-  type Frame,
-  type Padding,
-  pixelsPerUnit,
-  projectionMatrix,
-  projectPoint,
-} from "../../base/projection.ts";
+import type { Eye, Frame, Padding } from "../../base/projection.ts";
 import { listEdges, listNodes, nodeOfSelection, openFunctions } from "../../model/graph/detail.ts";
-import type { EdgeColors } from "../../model/graph/edge-colors.ts";
-import { nodePixels, type NodeSize, pickNode, shareInFrame } from "../../model/graph/picking.ts";
+import { chooseParticles, NO_PARTICLES, type Particles } from "../../model/graph/particles.ts";
 import type { PlacedGraph } from "../../model/graph/scene.ts";
 import type { RecentBlock } from "../../model/recent.ts";
 import type { Camera, Selection } from "../../model/view-state.ts";
 import { edgeStrength, sampleEdges } from "./edge-strength.ts";
 import { EyeChange } from "./eye-change.ts";
-import { type Corner, fittedEye, isSameEye, START_ANGLES } from "./fitting.ts";
+import { type Corner, fittedEye, isSameEye } from "./fitting.ts";
 import { FrameLoop } from "./frame-loop.ts";
 import { FramePace, MOST_EDGES } from "./frame-pace.ts";
 import { findMarkedEdges, findTrail, functionOfSelection, isDrawn, type Neighbour } from "./marked-edges.ts";
-import { measureNodes, NO_SIZES, reachFrom, sizeOfNode } from "./node-sizes.ts";
-import { GraphRenderer, LEAST_FRONT_PX, type Look, type Sight } from "./renderer.ts";
+import { measureNodes, moveSizes } from "./node-sizes.ts";
+import { GraphRenderer } from "./renderer.ts";
+import { SeenNodes, type PictureColors } from "./seen-nodes.ts";
+import type { Look, Sight } from "./sight.ts";
 
 /** After so long without a movement the picture is at rest. */
 const REST_MS = 160;
 /** A picture that grows is fitted into the frame anew when the eye has to go so much farther away for it. */
 const LEAST_WIDENING = 1.2;
-
-/** Colours of everything drawn: four bytes by node, blocks first. */
-export interface PictureColors {
-  blocks: Uint8Array;
-  functions: Uint8Array;
-  edges: EdgeColors;
-  links: EdgeColors;
-}
 
 /** What is told after a frame. */
 export interface FrameReport {
@@ -47,16 +33,7 @@ export interface FrameReport {
   frameMs: number;
 }
 
-export class GraphPicture {
-  frame: Frame = { width: 1, height: 1 };
-  eye: Eye = { ...START_ANGLES, distance: 10, target: [0, 0, 0] };
-  placed: PlacedGraph | null = null;
-  /** Which drawn functions are drawn by their blocks. */
-  isOpen: Uint8Array = new Uint8Array(0);
-  nodes: Uint32Array = new Uint32Array(0);
-  colors: PictureColors | null = null;
-  selectedNode = -1;
-  hoveredNode = -1;
+export class GraphPicture extends SeenNodes {
   /** Where the edges at what is selected lead and come from. */
   neighbours: readonly Neighbour[] = [];
   isMoving = false;
@@ -66,13 +43,10 @@ export class GraphPicture {
 
   private readonly renderer: GraphRenderer;
   private ratio = 1;
-  private look: Look = { ground: [0, 0, 0], isDark: true };
   private opacity = 1;
   private padding: Padding = { top: 0, right: 0, bottom: 0, left: 0 };
   private selection: Selection | null = null;
   private recent: readonly RecentBlock[] | null = null;
-  private hottest = -1;
-  private sizes = NO_SIZES;
   private readonly pace = new FramePace();
   private change: EyeChange | null = null;
   private isFitted = true;
@@ -85,13 +59,23 @@ export class GraphPicture {
   /** Of the edges that the picture at rest has. */
   private edgeSample = sampleEdges(new Uint32Array(0));
   private mustDrawEdges = true;
+  /** Whether more than the particles has to be drawn. */
+  private isStale = true;
+  private particles: Particles = NO_PARTICLES;
+  private hasParticles = false;
+  private isParticleFrame = false;
+  private isCameraMoved = false;
+
   constructor(
     private readonly canvas: HTMLCanvasElement,
     private readonly onFrame: (report: FrameReport) => void,
+    /** Particles were drawn where they are now, so many; or there are none any more. */
+    private readonly onParticles: (count: number) => void,
     /** The reader moved the camera, and let go. */
     private readonly onCamera: (camera: Camera) => void,
     private readonly isStill: () => boolean,
   ) {
+    super();
     this.renderer = new GraphRenderer(canvas);
     this.loop = new FrameLoop(
       (now) => this.draw(now),
@@ -170,7 +154,7 @@ export class GraphPicture {
     const all = new Uint8Array(colors.blocks.length + colors.functions.length);
     all.set(colors.blocks);
     all.set(colors.functions, colors.blocks.length);
-    this.renderer.setColors(all);
+    this.renderer.setColors(all, colors.heats);
     this.listsAre = "none";
     this.redraw();
   }
@@ -186,7 +170,7 @@ export class GraphPicture {
   setRecent(recent: readonly RecentBlock[] | null): void {
     if (this.recent !== recent) {
       this.recent = recent;
-      this.loop.want();
+      this.wantFrame();
     }
   }
 
@@ -200,7 +184,25 @@ export class GraphPicture {
     if (node !== this.hoveredNode) {
       this.hoveredNode = node;
       this.markEdges();
-      this.loop.want();
+      this.wantFrame();
+    }
+  }
+
+  /** Whether particles move along the edges at what is under the pointer. */
+  setParticles(areWanted: boolean): void {
+    this.hasParticles = areWanted;
+    this.markEdges();
+    this.wantFrame();
+  }
+
+  /** Nodes were put elsewhere: `placed.places` has them there. */
+  nodesMoved(nodes: readonly number[]): void {
+    const { placed } = this;
+    if (placed) {
+      this.finishChange();
+      moveSizes(this.sizes, nodes, placed.places.positions);
+      this.renderer.movePlaces(this.sizes.cells, nodes);
+      this.isMovedNow();
     }
   }
 
@@ -217,6 +219,7 @@ export class GraphPicture {
   /** Everything in the frame. */
   fit(): void {
     clearTimeout(this.restTimer);
+    this.isCameraMoved = false;
     this.setCamera(null);
   }
 
@@ -228,62 +231,41 @@ export class GraphPicture {
     this.finishChange();
     this.isFitted = false;
     this.eye = change(this.eye, this.frame);
+    this.isCameraMoved = true;
+    this.isMovedNow();
+  }
+
+  /** Something moves: until it is at rest the picture is drawn coarsely. */
+  private isMovedNow(): void {
     this.lastMove = performance.now();
     clearTimeout(this.restTimer);
     this.restTimer = window.setTimeout(() => {
-      this.onCamera({ ...this.eye });
+      if (this.isCameraMoved) {
+        this.isCameraMoved = false;
+        this.onCamera({ ...this.eye });
+      }
       this.redraw();
     }, REST_MS);
-    this.mustDrawEdges = true;
-    this.loop.want();
+    this.redraw();
   }
 
   get selected(): Selection | null {
     return this.selection;
   }
 
-  /** The node at a place of the canvas, in CSS pixels; -1 for none. */
-  pick(x: number, y: number): number {
-    const { placed, nodes, eye, frame } = this;
-    // What the pointer is on already is in front as well, but would keep what lies within it from being reached.
-    const inFront = new Set([this.hottest, this.selectedNode]);
-    return placed ? pickNode(nodes, placed.places.positions, this.sizeOf, eye, frame, x, y, inFront) : -1;
-  }
-
-  /** x, y and depth of nodes, in CSS pixels. */
-  projector(): (node: number) => [number, number, number] {
-    const matrix = projectionMatrix(this.eye, this.frame, 1);
-    const positions = this.placed?.places.positions ?? new Float32Array(0);
-    const found = [0, 0, 0];
-    return (node) => {
-      projectPoint(matrix, this.frame, positions, node, found);
-      return [found[0], found[1], found[2]];
-    };
-  }
-
-  /** The diameter of a node in CSS pixels at a depth. */
-  diameter(node: number, depth: number): number {
-    return nodePixels(this.sizeOf(node), pixelsPerUnit(this.frame), depth);
-  }
-
-  /** The share of the nodes inside the frame, 0 to 1. */
-  inFrame(): number {
-    return this.placed ? shareInFrame(this.nodes, this.placed.places.positions, this.eye, this.frame) : 0;
-  }
-
-  /** How far the eye's target is from what is farthest away from it. */
-  get reach(): number {
-    return reachFrom(this.sizes, this.eye.target);
-  }
-
   /** Draw all anew, at rest. */
   redraw(): void {
     this.mustDrawEdges = true;
+    this.wantFrame();
+  }
+
+  private wantFrame(): void {
+    this.isStale = true;
     this.loop.want();
   }
 
   private adaptPace(frameMs: number): void {
-    if (this.pace.adapt(frameMs, this.isMoving)) {
+    if (!this.isParticleFrame && this.pace.adapt(frameMs, this.isMoving)) {
       this.listsAre = "none";
     }
   }
@@ -298,6 +280,12 @@ export class GraphPicture {
       return;
     }
     const started = performance.now();
+    this.isParticleFrame = !this.isStale;
+    if (this.isParticleFrame) {
+      this.drawParticles(now, started);
+      return;
+    }
+    this.isStale = false;
     this.advance(now);
     this.isMoving = this.change !== null || started - this.lastMove < REST_MS;
     this.makeLists(placed, colors);
@@ -319,14 +307,33 @@ export class GraphPicture {
       this.mustDrawEdges = false;
       this.renderer.present(sight, this.look);
     }
+    const isWhole = !this.isMoving && this.drawnEdges >= wanted;
+    const isFollowed = isWhole && this.particles.count > 0;
+    if (isFollowed) {
+      this.renderer.keepStill();
+    }
     this.renderer.endFrame();
     this.loop.began(started);
     const { frameMs } = this.loop;
-    const isWhole = !this.isMoving && this.drawnEdges >= wanted;
     this.onFrame({ isMoving: this.isMoving, isWhole, nodes: this.nodes.length, edges: this.drawnEdges, frameMs });
     if (this.change || (!this.isMoving && !isWhole)) {
+      this.wantFrame();
+    } else if (isFollowed) {
       this.loop.want();
     }
+  }
+
+  /** A frame of the picture as it was, with particles where they are now; and the next. */
+  private drawParticles(now: number, started: number): void {
+    if (this.particles.count === 0) {
+      return;
+    }
+    const { eye, frame, ratio, reach } = this;
+    this.renderer.presentParticles({ eye, frame, ratio, reach, between: 1 }, this.look, (now / 1000) % 1000);
+    this.renderer.endFrame();
+    this.loop.began(started);
+    this.onParticles(this.particles.count);
+    this.loop.want();
   }
 
   private advance(now: number): void {
@@ -376,7 +383,7 @@ export class GraphPicture {
       if (!this.isMoving || isOther || this.edgeSample.count === 0) {
         this.edgeSample = sampleEdges(list.ends);
       }
-      this.renderer.setEdges(list.ends, list.colors);
+      this.renderer.setEdges(list);
       this.mustDrawEdges = true;
       this.selectedNode = nodeOfSelection(graph, places.nBlocks, this.isOpen, this.selection);
       this.markEdges();
@@ -386,21 +393,27 @@ export class GraphPicture {
 
   /** The edges at what is selected and what is under the pointer stand out, and both are in front of the rest. */
   private markEdges(): void {
-    const { placed } = this;
-    if (!placed) {
+    const { placed, colors, hoveredNode } = this;
+    if (!placed || !colors) {
       return;
     }
     const whole = this.selection?.kind === "function" ? functionOfSelection(placed, this.selection) : -1;
-    const { ends, colors, neighbours } = findMarkedEdges(
-      placed,
-      this.isOpen,
-      this.selectedNode,
-      this.hoveredNode,
-      whole,
-    );
-    this.renderer.setMarkedEdges(ends, colors);
-    this.neighbours = neighbours;
-    const front = new Set([this.hottest, this.hoveredNode, this.selectedNode]);
+    const found = findMarkedEdges(placed, this.isOpen, this.selectedNode, hoveredNode, whole, colors);
+    const { atHovered } = found;
+    this.renderer.setMarkedEdges({ ends: found.ends, colors: found.colors, heat: found.heats });
+    this.neighbours = found.neighbours;
+    // Of what is pointed at the neighbours stay as they are, and all else fades.
+    this.renderer.setNear([...new Set(atHovered.ends)], hoveredNode >= 0);
+    [this.renderer.chosen, this.renderer.pointed] = [this.selectedNode, hoveredNode];
+    const before = this.particles.count;
+    this.particles = this.hasParticles
+      ? chooseParticles(atHovered.ends, atHovered.colors, atHovered.heats)
+      : NO_PARTICLES;
+    this.renderer.setParticles(this.particles);
+    if (before > 0 && this.particles.count === 0) {
+      this.onParticles(0);
+    }
+    const front = new Set([this.hottest, hoveredNode, this.selectedNode]);
     this.renderer.setFront([...front].filter((node) => isDrawn(placed, this.isOpen, node)));
   }
 
@@ -408,10 +421,4 @@ export class GraphPicture {
     const { placed, hottest, frame, padding } = this;
     return placed ? fittedEye(placed, hottest, frame, padding, this.corner()) : this.eye;
   }
-
-  private readonly sizeOf = (node: number): NodeSize => {
-    const size = sizeOfNode(this.sizes, node);
-    const isFront = node === this.selectedNode || node === this.hoveredNode || node === this.hottest;
-    return isFront ? { ...size, least: Math.max(size.least, LEAST_FRONT_PX) } : size;
-  };
 }

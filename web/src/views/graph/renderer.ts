@@ -1,10 +1,11 @@
 // Draws nodes and edges with WebGL2: given lists of numbers, textures of places and colours, and an eye. It knows nothing of
 // traces, and draws only when it is told to.
-import { type Frame, type Eye, pixelsPerUnit, projectionMatrix } from "../../base/projection.ts";
-import type { Rgb } from "../../base/color.ts";
+import type { Eye } from "../../base/projection.ts";
 import {
   disposeList,
+  type EdgeContent,
   type EdgeList,
+  fillCells,
   fillEdges,
   fillNodes,
   fillTexture,
@@ -13,57 +14,43 @@ import {
   makeTexture,
   type NodeList,
 } from "./gl-lists.ts";
-import { EDGE_FRAGMENT, EDGE_VERTEX, NODE_FRAGMENT, NODE_VERTEX } from "./shaders.ts";
+import type { Particles } from "../../model/graph/particles.ts";
+import { ParticleLayer } from "./particle-layer.ts";
+import { EDGE_FRAGMENT, EDGE_VERTEX, FADE_FRAGMENT, NODE_FRAGMENT, NODE_VERTEX, WHOLE_VERTEX } from "./shaders.ts";
 import { linkProgram, type Program } from "./gl-program.ts";
+import { type Look, type Places, setSight, type Sight } from "./sight.ts";
 
 /** So few edges that stand out are wide. */
 const FEW_MARKED = 80;
+/** Of so few edges the curves are finer: then loops are round. */
+const FEW_EDGES = 20_000;
 
-/** Diameters of nodes in pixels: least and most of blocks, least and most of functions. */
-export const NODE_PIXELS = { leastBlock: 3.2, mostBlock: 30, leastFunction: 5, mostFunction: 34 };
-
-/** The least diameter in pixels of nodes that are drawn over all others. */
-export const LEAST_FRONT_PX = 9;
-
-/** Where nodes are: x, y, z and the size in units of space of each; and the radius of the cylinder they are on, or 0. */
-export interface Places {
-  cells: Float32Array;
-  cylinderRadius: number;
-}
-
-export interface Look {
-  ground: Rgb;
-  isDark: boolean;
-}
-
-/** What is seen from where. `reach` is how far nodes are from the eye's target at most. */
-export interface Sight {
-  eye: Eye;
-  frame: Frame;
-  ratio: number;
-  reach: number;
-  /** From the places before to those now: 0 to 1. */
-  between: number;
-}
+/** So much of the strength is left of what is no neighbour of what is pointed at. */
+const FADED = { edges: 0.25, nodes: 0.3 };
 
 /** Throws an Error if the canvas has no WebGL2. */
 export class GraphRenderer {
   private readonly gl: WebGL2RenderingContext;
   private readonly nodeProgram: Program;
   private readonly edgeProgram: Program;
+  private readonly fadeProgram: Program;
   private readonly nodes: NodeList;
   private readonly front: NodeList;
+  private readonly near: NodeList;
   private readonly edges: EdgeList;
   private readonly marked: EdgeList;
   private fromPlaces: WebGLTexture;
   private toPlaces: WebGLTexture;
   private readonly colors: WebGLTexture;
+  private readonly heats: WebGLTexture;
   private readonly edgePicture: WebGLTexture;
   private readonly edgeTarget: WebGLFramebuffer;
   private fromCylinder = 0;
   private toCylinder = 0;
   private pictureSize: [number, number] = [0, 0];
   private fence: WebGLSync | null = null;
+  /** Made when it is needed first. */
+  private particles: ParticleLayer | null = null;
 
   constructor(canvas: HTMLCanvasElement) {
     // The ground is the page's own, behind the canvas: what is drawn first then can stay in front of what comes later.
@@ -74,13 +61,16 @@ export class GraphRenderer {
     this.gl = gl;
     this.nodeProgram = linkProgram(gl, NODE_VERTEX, NODE_FRAGMENT);
     this.edgeProgram = linkProgram(gl, EDGE_VERTEX, EDGE_FRAGMENT);
+    this.fadeProgram = linkProgram(gl, WHOLE_VERTEX, FADE_FRAGMENT);
     this.nodes = makeNodeList(gl);
     this.front = makeNodeList(gl);
+    this.near = makeNodeList(gl);
     this.edges = makeEdgeList(gl);
     this.marked = makeEdgeList(gl);
     this.fromPlaces = makeTexture(gl);
     this.toPlaces = makeTexture(gl);
     this.colors = makeTexture(gl);
+    this.heats = makeTexture(gl);
     this.edgePicture = makeTexture(gl);
     this.edgeTarget = gl.createFramebuffer();
   }
@@ -95,9 +85,17 @@ export class GraphRenderer {
     fillTexture(this.gl, this.toPlaces, places.cells);
   }
 
-  /** Four bytes by node. */
-  setColors(colors: Uint8Array): void {
+  /** Some nodes are elsewhere from now on, at once; `cells` has all of them. */
+  movePlaces(cells: Float32Array, nodes: readonly number[]): void {
+    fillCells(this.gl, this.toPlaces, cells, nodes);
+  }
+
+  /** Four bytes by node, and its heat. */
+  setColors(colors: Uint8Array, heats: Uint8Array): void {
     fillTexture(this.gl, this.colors, colors);
+    const cells = new Uint8Array(4 * heats.length);
+    heats.forEach((heat, node) => (cells[4 * node] = heat));
+    fillTexture(this.gl, this.heats, cells);
   }
 
   setNodes(nodes: Uint32Array): void {
@@ -109,14 +107,44 @@ export class GraphRenderer {
     fillNodes(this.gl, this.front, Uint32Array.from(nodes));
   }
 
-  /** Both ends of each edge, and its colour. */
-  setEdges(ends: Uint32Array, colors: Uint8Array): void {
-    fillEdges(this.gl, this.edges, ends, colors);
+  /** Nodes that are drawn over all others but those; and whether all the rest fades. */
+  setNear(nodes: readonly number[], isRestFaded: boolean): void {
+    fillNodes(this.gl, this.near, Uint32Array.from(nodes));
+    this.isRestFaded = isRestFaded;
+  }
+
+  /** Both ends of each edge, its colour and its heat. */
+  setEdges(edges: EdgeContent): void {
+    fillEdges(this.gl, this.edges, edges);
   }
 
   /** Edges that stand out. */
-  setMarkedEdges(ends: Uint32Array, colors: Uint8Array): void {
-    fillEdges(this.gl, this.marked, ends, colors);
+  setMarkedEdges(edges: EdgeContent): void {
+    fillEdges(this.gl, this.marked, edges);
+  }
+
+  /** What moves along edges from now on. */
+  setParticles(particles: Particles): void {
+    if (particles.count > 0) {
+      this.particles ??= new ParticleLayer(this.gl);
+    }
+    this.particles?.set(particles);
+  }
+
+  /** Keep what was just presented, for `presentParticles`. */
+  keepStill(): void {
+    this.particles?.keepStill();
+  }
+
+  /** Show what was kept, and the particles where they are at a time. */
+  presentParticles(sight: Sight, look: Look, seconds: number): void {
+    const { gl, particles } = this;
+    if (particles) {
+      gl.viewport(0, 0, gl.drawingBufferWidth, gl.drawingBufferHeight);
+      particles.showStill();
+      this.useSight(particles.program, sight, look);
+      particles.draw(seconds, look.isDark);
+    }
   }
 
   /**
@@ -185,15 +213,30 @@ export class GraphRenderer {
     const { gl } = this;
     gl.viewport(0, 0, gl.drawingBufferWidth, gl.drawingBufferHeight);
     gl.enable(gl.BLEND);
+    if (this.isRestFaded) {
+      this.fadeEdges();
+    }
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     const how = { opacity: 0.95, width: this.marked.count < FEW_MARKED ? 2.4 : 1.6, isMarked: true, isCoarse: false };
     this.runEdges(this.marked, sight, look, 0, this.marked.count, how);
     gl.clear(gl.DEPTH_BUFFER_BIT);
     gl.enable(gl.DEPTH_TEST);
     gl.depthFunc(gl.LEQUAL);
-    this.runNodes(this.nodes, sight, look, 0);
+    this.runNodes(this.nodes, sight, look, false, this.isRestFaded ? FADED.nodes : 1);
     gl.disable(gl.DEPTH_TEST);
-    this.runNodes(this.front, sight, look, LEAST_FRONT_PX);
+    this.runNodes(this.near, sight, look, false, 1);
+    this.runNodes(this.front, sight, look, true, 1);
+  }
+
+  /** What is drawn so far becomes fainter. */
+  private fadeEdges(): void {
+    const { gl, fadeProgram } = this;
+    gl.useProgram(fadeProgram.program);
+    gl.uniform1f(fadeProgram.at("share"), FADED.edges);
+    gl.disable(gl.DEPTH_TEST);
+    gl.blendFunc(gl.ZERO, gl.SRC_ALPHA);
+    gl.bindVertexArray(null);
+    gl.drawArrays(gl.TRIANGLES, 0, 3);
   }
 
   /**
@@ -206,11 +249,12 @@ export class GraphRenderer {
     const frame = { width: gl.drawingBufferWidth, height: gl.drawingBufferHeight };
     const sight: Sight = { eye, frame, ratio: 1, reach: 1, between: 1 };
     this.setPlaces({ cells: new Float32Array(4), cylinderRadius: 1 }, false);
-    this.setColors(Uint8Array.of(0, 0, 0, 1));
+    this.setColors(Uint8Array.of(0, 0, 0, 1), Uint8Array.of(0));
     this.setNodes(Uint32Array.of(0));
     this.setFront([0]);
-    this.setEdges(Uint32Array.of(0, 0), new Uint8Array(4));
-    this.setMarkedEdges(Uint32Array.of(0, 0), new Uint8Array(4));
+    const edge = { ends: Uint32Array.of(0, 0), colors: new Uint8Array(4), heat: new Uint8Array(1) };
+    this.setEdges(edge);
+    this.setMarkedEdges(edge);
     this.drawEdges(sight, look, 0, 1, 0);
     this.present(sight, look);
     this.presentAtOnce(sight, look, 1, 0);
@@ -246,33 +290,28 @@ export class GraphRenderer {
 
   dispose(): void {
     const { gl } = this;
-    for (const list of [this.nodes, this.front, this.edges, this.marked]) {
+    this.particles?.dispose();
+    for (const list of [this.nodes, this.front, this.near, this.edges, this.marked]) {
       disposeList(gl, list);
     }
-    for (const texture of [this.fromPlaces, this.toPlaces, this.colors, this.edgePicture]) {
+    for (const texture of [this.fromPlaces, this.toPlaces, this.colors, this.heats, this.edgePicture]) {
       gl.deleteTexture(texture);
     }
     gl.deleteSync(this.fence);
     gl.deleteFramebuffer(this.edgeTarget);
     gl.deleteProgram(this.nodeProgram.program);
     gl.deleteProgram(this.edgeProgram.program);
+    gl.deleteProgram(this.fadeProgram.program);
   }
 
-  private runNodes({ array, count }: NodeList, sight: Sight, look: Look, leastFront: number): void {
-    if (count === 0) {
+  private runNodes({ array, count }: NodeList, sight: Sight, look: Look, isFront: boolean, share: number): void {
+    if (count === 0 || look.nodeOpacity === 0) {
       return;
     }
     const { gl, nodeProgram: program } = this;
-    const { leastBlock, mostBlock, leastFunction, mostFunction } = NODE_PIXELS;
-    this.useSight(program, sight);
-    gl.activeTexture(gl.TEXTURE2);
-    gl.bindTexture(gl.TEXTURE_2D, this.colors);
-    gl.uniform1i(program.at("colors"), 2);
-    gl.uniform1ui(program.at("nBlocks"), this.nBlocks);
-    gl.uniform1f(program.at("pixels"), pixelsPerUnit(sight.frame));
-    gl.uniform1f(program.at("ratio"), sight.ratio);
-    gl.uniform4f(program.at("sizes"), leastBlock, mostBlock, leastFunction, mostFunction);
-    gl.uniform1f(program.at("leastFront"), leastFront);
+    this.useSight(program, sight, look);
+    gl.uniform1f(program.at("isFront"), isFront ? 1 : 0);
+    gl.uniform1f(program.at("opacity"), look.nodeOpacity * share);
     gl.uniform3f(
       program.at("rim"),
       look.isDark ? look.ground[0] : 0,
@@ -286,6 +325,10 @@ export class GraphRenderer {
 
   /** How many of the nodes are blocks: those behind them are functions. */
   nBlocks = 0;
+  /** The nodes that are selected and under the pointer, or -1. */
+  chosen = -1;
+  pointed = -1;
+  private isRestFaded = false;
 
   private runEdges(
     edges: EdgeList,
@@ -301,17 +344,12 @@ export class GraphRenderer {
     }
     const { gl, edgeProgram: program } = this;
     const { between } = sight;
-    this.useSight(program, sight);
-    const radius = this.fromCylinder + (this.toCylinder - this.fromCylinder) * between;
-    const surface = (this.fromCylinder > 0 ? 1 - between : 0) + (this.toCylinder > 0 ? between : 0);
-    const segments = how.isCoarse ? 5 : surface > 0 ? 14 : 8;
+    this.useSight(program, sight, look);
+    const surface = this.surfaceAt(between);
+    const segments = how.isCoarse ? 5 : surface > 0 || edges.count < FEW_EDGES ? 14 : 8;
     gl.uniform1f(program.at("segments"), segments);
     gl.uniform1f(program.at("width"), how.width * Math.max(sight.ratio, 1));
     gl.uniform1f(program.at("opacity"), how.opacity);
-    gl.uniform1f(program.at("ratio"), sight.ratio);
-    gl.uniform1f(program.at("surface"), surface);
-    gl.uniform1f(program.at("cylinder"), radius);
-    gl.uniform2f(program.at("depths"), sight.eye.distance, sight.reach);
     gl.uniform1f(program.at("isDark"), look.isDark ? 1 : 0);
     gl.uniform1f(program.at("isMarked"), how.isMarked ? 1 : 0);
     gl.bindVertexArray(edges.array);
@@ -319,22 +357,29 @@ export class GraphRenderer {
     gl.vertexAttribIPointer(0, 2, gl.UNSIGNED_INT, 8, 8 * first);
     gl.bindBuffer(gl.ARRAY_BUFFER, edges.colors);
     gl.vertexAttribPointer(1, 4, gl.UNSIGNED_BYTE, true, 4, 4 * first);
+    gl.bindBuffer(gl.ARRAY_BUFFER, edges.heats);
+    gl.vertexAttribPointer(2, 1, gl.UNSIGNED_BYTE, true, 1, first);
     gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 2 * (segments + 1), drawn);
     gl.bindVertexArray(null);
   }
 
-  private useSight(program: Program, { eye, frame, ratio, reach, between }: Sight): void {
-    const { gl } = this;
-    gl.useProgram(program.program);
-    gl.activeTexture(gl.TEXTURE0);
-    gl.bindTexture(gl.TEXTURE_2D, this.fromPlaces);
-    gl.activeTexture(gl.TEXTURE1);
-    gl.bindTexture(gl.TEXTURE_2D, this.toPlaces);
-    gl.uniform1i(program.at("fromPlaces"), 0);
-    gl.uniform1i(program.at("toPlaces"), 1);
-    gl.uniform1f(program.at("between"), between);
-    gl.uniformMatrix4fv(program.at("matrix"), false, projectionMatrix(eye, frame, reach));
-    gl.uniform2f(program.at("viewport"), frame.width * ratio, frame.height * ratio);
+  /** How much edges follow the surface of a cylinder. */
+  private surfaceAt(between: number): number {
+    return (this.fromCylinder > 0 ? 1 - between : 0) + (this.toCylinder > 0 ? between : 0);
+  }
+
+  private useSight(program: Program, sight: Sight, look: Look): void {
+    setSight(this.gl, program, sight, look, {
+      fromPlaces: this.fromPlaces,
+      toPlaces: this.toPlaces,
+      colors: this.colors,
+      heats: this.heats,
+      nBlocks: this.nBlocks,
+      chosen: this.chosen,
+      pointed: this.pointed,
+      surface: this.surfaceAt(sight.between),
+      cylinder: this.fromCylinder + (this.toCylinder - this.fromCylinder) * sight.between,
+    });
   }
 
   private sizePicture(): void {

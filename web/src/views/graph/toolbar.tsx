@@ -1,4 +1,4 @@
-// The bar over the picture: layout, dimensions, mode, fit, labels, edges, and what is left out.
+// The bar over the picture: layout, dimensions, mode, fit, look, labels, and what is left out.
 import { showLayout } from "../../model/graph/layout-cameras.ts";
 import { settings, updateSettings } from "../../model/settings.ts";
 import {
@@ -14,6 +14,7 @@ import {
   updateFilter,
 } from "../../model/view-state.ts";
 import { ToggleButton } from "../shell/toggle-button.tsx";
+import { LookButton } from "./look-controls.tsx";
 
 const LAYOUT_NAMES: Record<Layout, [string, string]> = {
   cylinder: ["Cylinder", "Around by call depth, down by when it was discovered"],
@@ -50,6 +51,7 @@ export function Toolbar({ onFit }: { onFit: () => void }) {
         <button type="button" title="Everything in the frame (f)" onClick={onFit}>
           Fit
         </button>
+        <LookButton />
         <ToggleButton
           text="Labels"
           title="Names of the hottest functions"
@@ -69,17 +71,6 @@ export function Toolbar({ onFit }: { onFit: () => void }) {
           onToggle={() => updateFilter({ foldLoops: !filter.value.foldLoops })}
         />
       </div>
-      <label class="opacity" title="How strong edges are drawn">
-        Edges
-        <input
-          type="range"
-          min="0"
-          max="2"
-          step="0.1"
-          value={settings.value.edgeOpacity}
-          onInput={(event) => updateSettings({ edgeOpacity: Number(event.currentTarget.value) })}
-        />
-      </label>
     </div>
   );
 }

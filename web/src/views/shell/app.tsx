@@ -1,6 +1,6 @@
 // The frame of the page: header, what is looked at, and the panels around it.
 import { useEffect } from "preact/hooks";
-import { failure, failureStatus, isLive, summary } from "../../model/session.ts";
+import { failure, failureStatus, isLive, isStopped, summary } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
 import { notice, openDialog, openPopover } from "../../model/shell-state.ts";
 import { view } from "../../model/view-state.ts";
@@ -12,6 +12,7 @@ import { FilterPanel } from "../filters/filter-panel.tsx";
 import { HighlightsPanel } from "../filters/highlights-panel.tsx";
 import { FunctionView } from "../function/function-view.tsx";
 import { GraphView } from "../graph/graph-view.tsx";
+import { LookPanel } from "../graph/look-controls.tsx";
 import { ListingView } from "../listing/listing-view.tsx";
 import { ProcessesView } from "../processes/processes-view.tsx";
 import { SearchDialog } from "../search/search-dialog.tsx";
@@ -24,6 +25,7 @@ import { LossesDialog } from "./losses-dialog.tsx";
 import { Separator } from "./separator.tsx";
 import { SettingsDialog } from "./settings-dialog.tsx";
 import { VIEW_NAMES } from "./shell-keys.ts";
+import { StopDialog, Stopped } from "./stop-dialog.tsx";
 
 const MAIN = {
   graph: GraphView,
@@ -39,10 +41,15 @@ const DIALOGS = {
   settings: SettingsDialog,
   losses: LossesDialog,
   export: ExportDialog,
+  stop: StopDialog,
 };
-const POPOVERS = { filter: FilterPanel, highlights: HighlightsPanel };
+const POPOVERS = { filter: FilterPanel, highlights: HighlightsPanel, look: LookPanel };
 
 export function App() {
+  return isStopped.value ? <Stopped /> : <Shell />;
+}
+
+function Shell() {
   const Main = MAIN[view.value];
   const Open = openDialog.value && DIALOGS[openDialog.value];
   const Over = openPopover.value && POPOVERS[openPopover.value];

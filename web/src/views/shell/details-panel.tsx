@@ -2,25 +2,13 @@
 import { useMemo } from "preact/hooks";
 import { formatAddress, formatDuration, formatInteger, formatShare } from "../../base/format.ts";
 import { currentPreview } from "../../model/previews.ts";
-import { selectedBlock, selectedFunction } from "../../model/selected.ts";
-import { blocks, counts, functions, isLive, process, summary } from "../../model/session.ts";
+import { selectedFunction } from "../../model/selected.ts";
+import { counts, functions, isLive, process, summary } from "../../model/session.ts";
 import { update } from "../../model/view-state.ts";
-import { EDGE_KIND, EXIT_KIND } from "../../protocol/generated.ts";
+import { BlockDetails } from "./block-details.tsx";
 
 const MOST_LINKS = 12;
 const MOST_THREADS = 8;
-
-const EXIT_WORDS: Record<keyof typeof EXIT_KIND, string> = {
-  fall_through: "goes on into the next block",
-  jump: "ends with a jump",
-  conditional: "ends with a conditional jump",
-  call: "ends with a call",
-  indirect_jump: "ends with a jump to a computed address",
-  indirect_call: "ends with a call of a computed address",
-  return: "ends with a return",
-  syscall: "ends with a system call",
-  none: "ends where nothing could follow",
-};
 
 export function DetailsPanel() {
   const of = functions.value;
@@ -107,84 +95,6 @@ function FunctionDetails({ index }: { index: number }) {
       <Links index={index} isCaller={false} />
     </>
   );
-}
-
-function BlockDetails() {
-  const index = selectedBlock.value;
-  const loaded = blocks.value;
-  const executed = counts.value;
-  const ways = useMemo(() => countWays(index), [index, loaded, executed]);
-  if (index < 0 || !loaded) {
-    return null;
-  }
-  const executions = executed?.blockExecutions?.[index] ?? 0;
-  const kind = loaded.exitKind[index];
-  const word = (Object.keys(EXIT_KIND) as (keyof typeof EXIT_KIND)[]).find((name) => EXIT_KIND[name] === kind);
-  return (
-    <>
-      <h3>Block</h3>
-      <dl class="facts">
-        <dt>Address</dt>
-        <dd>
-          <code>{formatAddress(loaded.address[index])}</code>
-        </dd>
-        <dt>Executions</dt>
-        <dd data-fact="executions">{formatInteger(executions)}</dd>
-        <dt>Instructions</dt>
-        <dd>
-          {formatInteger(loaded.nInstructions[index])}{" "}
-          <span class="quiet">{formatInteger(loaded.sizeBytes[index])} bytes</span>
-        </dd>
-        <dt>First</dt>
-        <dd>{formatDuration(loaded.first[index])} after the start</dd>
-        <dt>End</dt>
-        <dd>{word ? EXIT_WORDS[word] : "not known"}</dd>
-        {kind === EXIT_KIND.conditional && (
-          <>
-            <dt>Taken</dt>
-            <dd data-fact="taken">
-              {formatInteger(ways.taken)}{" "}
-              <span class="quiet">{formatShare(ways.taken, ways.taken + ways.notTaken)}</span>
-            </dd>
-            <dt>Not taken</dt>
-            <dd data-fact="not-taken">
-              {formatInteger(ways.notTaken)}{" "}
-              <span class="quiet">{formatShare(ways.notTaken, ways.taken + ways.notTaken)}</span>
-            </dd>
-            <dt aria-hidden="true" />
-            <dd class="ways" aria-hidden="true">
-              <span class="taken" style={{ flexGrow: ways.taken }} />
-              <span class="not-taken" style={{ flexGrow: ways.notTaken }} />
-            </dd>
-          </>
-        )}
-        {loaded.codeVersion[index] > 0 && (
-          <>
-            <dt>Version</dt>
-            <dd>{formatInteger(loaded.codeVersion[index])}: the code was changed while it ran</dd>
-          </>
-        )}
-      </dl>
-    </>
-  );
-}
-
-/** How often the jump at the end of a block was taken, and how often not. */
-function countWays(block: number): { taken: number; notTaken: number } {
-  const loaded = blocks.value;
-  const executions = counts.value?.edgeExecutions;
-  const ways = { taken: 0, notTaken: 0 };
-  if (block < 0 || !loaded || !executions) {
-    return ways;
-  }
-  for (let edge = 0; edge < loaded.edgeSource.length; edge++) {
-    if (loaded.edgeSource[edge] === block) {
-      const n = executions[loaded.edgeIndex[edge]];
-      ways.taken += loaded.edgeKind[edge] === EDGE_KIND.taken ? n : 0;
-      ways.notTaken += loaded.edgeKind[edge] === EDGE_KIND.not_taken ? n : 0;
-    }
-  }
-  return ways;
 }
 
 /** Which threads executed the function, where there are several. */

@@ -78,6 +78,17 @@ export function Header() {
         >
           ⚙
         </button>
+        {!isFile.value && (
+          <button
+            type="button"
+            class="icon"
+            title="Stop the viewer: ends clew view"
+            aria-label="Stop the viewer"
+            onClick={() => (openDialog.value = "stop")}
+          >
+            ■
+          </button>
+        )}
         <button
           type="button"
           class="icon"

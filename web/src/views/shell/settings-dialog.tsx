@@ -1,5 +1,6 @@
-// What a reader likes: the theme, which panels there are, labels and edges of the graph.
+// What a reader likes: the theme, which panels there are, how the graph is drawn.
 import { resetSettings, type Settings, settings, updateSettings } from "../../model/settings.ts";
+import { LookSliders } from "../graph/look-controls.tsx";
 import { Dialog, DialogHead } from "./dialog.tsx";
 
 type Switch = { [K in keyof Settings]: Settings[K] extends boolean ? K : never }[keyof Settings];
@@ -11,7 +12,7 @@ const SWITCHES: [Switch, string][] = [
 ];
 
 export function SettingsDialog() {
-  const { theme, edgeOpacity } = settings.value;
+  const { theme } = settings.value;
   return (
     <Dialog name="settings" title="Settings">
       <DialogHead title="Settings" />
@@ -39,20 +40,7 @@ export function SettingsDialog() {
       <fieldset>
         <legend>Graph</legend>
         <Check name="labels" text="Labels" />
-        <label class="slider">
-          Edges
-          <input
-            type="range"
-            min="0"
-            max="2"
-            step="0.05"
-            aria-label="Opacity of edges"
-            aria-valuetext={`${Math.round(edgeOpacity * 100)} %`}
-            value={edgeOpacity}
-            onInput={(event) => updateSettings({ edgeOpacity: Number(event.currentTarget.value) })}
-          />
-          <output>{Math.round(edgeOpacity * 100)} %</output>
-        </label>
+        <LookSliders />
       </fieldset>
       <button type="button" onClick={resetSettings}>
         As at first

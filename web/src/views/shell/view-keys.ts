@@ -14,6 +14,11 @@ export function describeViewKeys(): void {
     { key: "0", what: "All of it" },
     { key: "Enter", what: "Open the selected function" },
     { key: "Escape", what: "Select nothing" },
+    { key: "o", what: "Point at what is selected: its neighbours, and particles on its edges" },
+    { key: "Ctrl+ArrowLeft", what: "Move what is selected, any arrow" },
+    { key: "Ctrl+Z", what: "Take the last move back" },
+    { key: "r", what: "Put what is selected where the layout has it" },
+    { key: "R", what: "Put everything where the layout has it" },
   ]);
   describeKeys("Function", [
     { key: "ArrowUp", what: "To a block that leads here" },
