@@ -92,6 +92,9 @@ class TagReplay(Replay):
         at = int(np.searchsorted(self.times.mark_ns, time_ns, "right")) - 1
         return self.settle(int(self.times.mark[at]) if at >= 0 else 0)
 
+    def find_system_call(self, number: int) -> int | None:
+        return self.settle(number)
+
     def find(self, what: Sought, position: int, *, back: bool) -> int | None:
         if what == Sought.CALL:
             is_call = self.graph.arrays.ends_with("call", "indirect_call")[self.graph.block_row]

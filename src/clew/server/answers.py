@@ -8,6 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from clew.server.call_answers import (
+    answer_call,
+    answer_call_places,
+    answer_call_summary,
+    answer_calls,
+    encode_call_chart,
+)
 from clew.server.code import (
     answer_function_code,
     answer_function_lines,
@@ -16,6 +23,7 @@ from clew.server.code import (
     answer_references,
     encode_listing_index,
 )
+from clew.server.entity_answers import answer_entities, answer_entity, answer_touches
 from clew.server.graph_arrays import encode_blocks, encode_counts, encode_functions, encode_thread_functions
 from clew.server.query import Query
 from clew.server.replay_answers import (
@@ -78,6 +86,14 @@ ANSWERS: Final[dict[str, Answer]] = {
     f"{_PROCESS}/events": lambda query: answer_events(
         query.served, query.process_id, query.number("from"), query.number("to"), query.threads()
     ),
+    f"{_PROCESS}/calls": answer_calls,
+    f"{_PROCESS}/calls/summary": answer_call_summary,
+    f"{_PROCESS}/calls/chart": encode_call_chart,
+    f"{_PROCESS}/calls/places": answer_call_places,
+    f"{_PROCESS}/calls/{{call:index}}": answer_call,
+    f"{_PROCESS}/entities": answer_entities,
+    f"{_PROCESS}/entities/{{entity:index}}": answer_entity,
+    f"{_PROCESS}/touches": answer_touches,
     f"{_THREAD}/replay": lambda query: answer_replay(
         query.served, query.process_id, query.tid, query.number("position", 0)
     ),
