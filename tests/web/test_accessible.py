@@ -8,11 +8,16 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.runs import ROOT
-from tests.web.conftest import OpenViewer
+from tests.web.conftest import EVERYDAY, OpenViewer
 from tests.web.viewer import Viewer
 
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
-VIEWS = ("graph", "function", "listing", "processes")
+GZIP = EVERYDAY.index("gzip")
+PARTS = ("summary", "graph", "function", "listing", "order")
+VIEWS: list[tuple[str, dict[str, Any]]] = [
+    *((view, {}) for view in ("graph", "function", "listing", "processes")),
+    *(("compare", {"compare": part, "with": GZIP}) for part in PARTS),
+]
 
 
 def test_axe_finds_nothing_serious(open_viewer: OpenViewer) -> None:
@@ -24,16 +29,28 @@ def test_axe_finds_nothing_serious(open_viewer: OpenViewer) -> None:
     # Not as an element of the page, which its policy forbids.
     page.evaluate(AXE.read_text())
     found = []
-    for view in VIEWS:
-        viewer.go("shapes-full", view=view, select="b12")
+    for view, words in VIEWS:
+        viewer.go("shapes-full", view=view, select="b12", **words)
         expect(viewer.main(view)).to_be_visible()
         for theme, rules in (("dark", None), ("light", ["color-contrast"])):
             if page.locator("html").get_attribute("data-theme") != theme:
                 page.get_by_role("button", name="Dark or light").click()
             expect(page.locator("html")).to_have_attribute("data-theme", theme)
             viewer.wait_for_quiet()
-            found += [(view, theme, *one) for one in _serious(page, rules)]
+            found += [(view, words, theme, *one) for one in _serious(page, rules)]
     assert not found
+
+
+def test_axe_finds_nothing_serious_in_the_dialog_of_exports(open_viewer: OpenViewer) -> None:
+    if not AXE.exists():
+        pytest.skip("axe is not installed: `make build` does it")
+    for theme in ("dark", "light"):
+        viewer = open_viewer(color_scheme=theme)
+        page = viewer.open("shapes-counts", view="listing", select="b12")
+        page.evaluate(AXE.read_text())
+        page.get_by_role("button", name="Export").click()
+        expect(page.get_by_role("dialog", name="Export")).to_be_visible()
+        assert not _serious(page, None)
 
 
 def _serious(page: Page, rules: list[str] | None) -> list[tuple[str, str, list[str]]]:

@@ -12,7 +12,7 @@ from clew.server.app import PAGE_DIRECTORY
 from tests.web.conftest import EVERYDAY, OpenViewer, Serve
 from tests.web.viewer import Viewer
 
-VIEWS = ("graph", "function", "listing", "processes")
+VIEWS = ("graph", "function", "listing", "processes", "compare")
 TRACES = ("shapes-full", "shapes-region", "shapes-coverage", "hostile")
 """Of each mode one: `hostile` was only counted."""
 MOST_SCRIPT_BYTES = 150 * 1024

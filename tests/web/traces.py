@@ -24,6 +24,7 @@ __all__ = ["HOSTILE_NAMES", "HOSTILE_TITLE", "find_trace"]
 FOLDER: Final = ROOT / "build/web-fixtures"
 _HERE: Final = Path(__file__).resolve().parent
 _SHAPES: Final = _HERE / "programs/shapes.c"
+_COMPARED: Final = _HERE / "programs/compared.c"
 _LOSSES: Final = _HERE / "programs/losses.c"
 _RECORDER: Final = tuple(ROOT / "src/clew" / part for part in ("process", "protocol", "recording", "store", "_runtime"))
 _MAKER: Final = (
@@ -96,6 +97,17 @@ def _record_program(source: Path, mode: str, *options: str) -> Callable[[Path], 
     return make
 
 
+def _record_compared(mode: str, *arguments: str, flags: tuple[str, ...] = ()) -> Callable[[Path], None]:
+    """A program that runs and builds of are compared; it is called the same, wherever it was built."""
+
+    def make(trace: Path) -> None:
+        program = trace.with_name("compared")
+        subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", *flags, "-o", program, _COMPARED], check=True)
+        _record([program, *arguments], trace, mode)
+
+    return make
+
+
 def _compact_shapes(trace: Path) -> None:
     """The same as `shapes-full`, in a fraction of its room."""
     done = run(clew_command("compact", "-q", "-o", trace, find_trace("shapes-full")))
@@ -136,6 +148,10 @@ _MAKERS: Final[dict[str, tuple[Callable[[Path], None], tuple[Path, ...]]]] = {
     },
     "shapes-compact": (_compact_shapes, (_SHAPES, *_RECORDER, ROOT / "src/clew/analysis")),
     "losses": (_record_program(_LOSSES, "full", "--on-full", "drop"), (_LOSSES, *_RECORDER)),
+    "compared-first": (_record_compared("full"), (_COMPARED, *_RECORDER)),
+    "compared-second": (_record_compared("full", "more"), (_COMPARED, *_RECORDER)),
+    "compared-counts": (_record_compared("counts", "more"), (_COMPARED, *_RECORDER)),
+    "compared-built": (_record_compared("full", flags=("-DSECOND",)), (_COMPARED, *_RECORDER)),
     "gzip": (_record_gzip, _RECORDER),
     "small": (_make_up(10_000, 4), _MAKER),
     "large": (_make_up(100_000, 4), _MAKER),

@@ -46,7 +46,8 @@ class TraceDiff:
         self.traces = (_open(a), _open(b))
         self.is_merged = merge
         self.is_counted = all(trace.mode != "coverage" for trace in self.traces)
-        self.processes, self.files = match_processes(*self.traces), match_files(*self.traces)
+        self.processes = match_processes(*self.traces)
+        self.files = match_files(*self.traces, self.processes)
         of_trace = (self.processes.of_a, self.files.of_a), (self.processes.of_b, self.files.of_b)
         code_a, code_b = (Code(TraceArrays(trace), *of) for trace, of in zip(self.traces, of_trace, strict=True))
         self.code = (code_a, code_b)

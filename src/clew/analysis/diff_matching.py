@@ -44,7 +44,8 @@ class FilePair:
     """A file of A and the same one of B; path and build-id of one are None where the other has no like.
 
     `matched_by` is `build_id`; `path`, where neither has a build-id; `name`, of the path or its last part, where it is
-    another build, or nobody knows. None for one alone.
+    another build, or nobody knows; `executable`, where processes that are compared execute files of different names.
+    None for one alone.
     """
 
     path_a: str | None
@@ -52,6 +53,11 @@ class FilePair:
     build_id_a: str | None
     build_id_b: str | None
     matched_by: str | None
+
+    @property
+    def is_anew(self) -> bool:
+        """Whether the two are builds of their own, as far as anybody knows."""
+        return self.matched_by in ("name", "executable")
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ def match_processes(a: Trace, b: Trace) -> Processes:
     return Processes(pairs, *of)
 
 
-def match_files(a: Trace, b: Trace) -> Files:
+def match_files(a: Trace, b: Trace, processes: Processes) -> Files:
     """Pair the files that the images of A and B are of. In one trace, files of one build-id are one."""
     (files_a, rows_a), (files_b, rows_b) = _list_files(a), _list_files(b)
     matching = _Matching(len(files_a), len(files_b))
@@ -121,6 +127,10 @@ def match_files(a: Trace, b: Trace) -> Files:
     matching.match("path", *([path if build_id is None else None for path, build_id in files] for files in both))
     matching.match("name", *([path for path, _ in files] for files in both))
     matching.match("name", *([_last_part(path) for path, _ in files] for files in both))
+    executed = _number_executables(a, b, processes)
+    matching.match(
+        "executable", *([of.get(path) for path, _ in files] for of, files in zip(executed, both, strict=True))
+    )
     pairs = matching.finish()
     described = []
     for index_a, index_b, by in pairs:
@@ -134,6 +144,17 @@ def match_files(a: Trace, b: Trace) -> Files:
             if of_side is not None:
                 side[of_side] = number
     return Files([described[index] for index in order], number_a[rows_a], number_b[rows_b])
+
+
+def _number_executables(a: Trace, b: Trace, processes: Processes) -> tuple[dict[str, int], dict[str, int]]:
+    """By path of a file which pair of processes, that execute it and one of another name, is the first."""
+    paths = [trace.read("processes", ["executable"])["executable"].to_pylist() for trace in (a, b)]
+    found: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    for number, pair in enumerate(processes.pairs):
+        if pair.matched_by == "order" and pair.row_a is not None and pair.row_b is not None:
+            for of_side, of_trace, row in zip(found, paths, (pair.row_a, pair.row_b), strict=True):
+                of_side.setdefault(of_trace[row], number)
+    return found
 
 
 def _list_files(trace: Trace) -> tuple[list[tuple[str, str | None]], Array]:

@@ -88,7 +88,7 @@ def lay_out(a: Code, b: Code, processes: Processes, files: Files, *, merge: bool
     """
     both = (a, b)
     # One more, for OUTSIDE.
-    is_anew = np.array([*(pair.matched_by == "name" for pair in files.pairs), False])
+    is_anew = np.array([*(pair.is_anew for pair in files.pairs), False])
     functions = _number_functions(both, is_anew)
     regions = match_memory(*(_find_memory(code) for code in both))
     n_files, n_functions = len(files.pairs) + 1, 1 + max((int(found.max(initial=0)) for found in functions), default=0)

@@ -139,7 +139,7 @@ def _find_notes(diff: TraceDiff) -> list[str]:
     notes += [
         f"{_name_both(pair)}: another build, compared by symbol, and by offset where there is none"
         for pair in diff.files.pairs
-        if pair.matched_by == "name"
+        if pair.is_anew
     ]
     if any(pair.matched_by == "order" for pair in diff.processes.pairs):
         notes.append("the first processes execute different files; they are compared as they come first")

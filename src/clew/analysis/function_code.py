@@ -18,7 +18,7 @@ from clew.analysis.functions import NO_OFFSET
 from clew.analysis.graph import CALLS, GraphCounts, ProcessGraph
 from clew.binary.disassembly import DisassembledInstruction, disassemble
 
-__all__ = ["CodeText"]
+__all__ = ["MAX_WAYS_OUT", "CodeText"]
 
 Row = dict[str, Any]
 

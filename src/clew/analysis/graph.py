@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from clew.analysis.arrays import Array, TraceArrays, find_rows, pack_threads
+from clew.analysis.function_links import find_entering, link_functions
 from clew.analysis.functions import NO_OFFSET, FunctionTable, name_function
 from clew.binary.demangle import demangle
 from clew.binary.plt import SUFFIX as STUB_SUFFIX
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
 
     from clew.store.trace import Trace
 
-__all__ = ["CALLS", "GraphCounts", "ProcessGraph"]
+__all__ = ["CALLS", "ENTRIES", "GraphCounts", "ProcessGraph"]
 
 CALLS: Final = ("call", "indirect_call", "signal", "fault")
+ENTRIES: Final = (*CALLS, "jump", "indirect_jump", "taken", "start")
+"""Edges that may enter a function at its start."""
 JUMPS: Final = ("jump", "indirect_jump", "taken", "not_taken", "fall_through")
 
 
@@ -198,17 +201,10 @@ class ProcessGraph:
 
         Returns are not among them: they lead from a call to behind it, within the function that called.
         """
-        across = (self.source >= 0) & (self.target >= 0) & ~self.arrays.is_kind("return")
-        from_function, to_function = self.function[self.source], self.function[self.target]
-        is_call = self.arrays.is_kind(*CALLS)
-        across &= (from_function != to_function) | is_call
-        edge = np.flatnonzero(across)
-        key = (from_function[edge] * self.n_functions + to_function[edge]) * 2 + is_call[edge]
-        keys, which = np.unique(key, return_inverse=True)
-        of_edge = np.full(self.n_edges, -1)
-        of_edge[edge] = which
-        pair = keys // 2
-        return pair // max(self.n_functions, 1), pair % max(self.n_functions, 1), (keys % 2).astype(bool), of_edge
+        is_call, is_return = self.arrays.is_kind(*CALLS), self.arrays.is_kind("return")
+        return link_functions(
+            self.source, self.target, self.function, self.n_functions, is_call=is_call, is_return=is_return
+        )
 
     @cached_property
     def threads(self) -> Array:
@@ -248,12 +244,10 @@ class ProcessGraph:
 
     def count_entries(self, counts: GraphCounts) -> Array:
         """By function how often control came to its start from another one, or by a call from itself."""
-        comes = (self.target >= 0) & self.arrays.is_kind(*CALLS, "jump", "indirect_jump", "taken", "start")
-        comes[comes] = self.entry_block[self.function[self.target[comes]]] == self.target[comes]
-        inside = (self.source >= 0) & (self.function[self.source] == self.function[self.target])
-        comes &= ~inside | self.arrays.is_kind("call", "indirect_call")
+        comes, is_call = self.arrays.is_kind(*ENTRIES), self.arrays.is_kind("call", "indirect_call")
+        enters = find_entering(self.source, self.target, self.function, self.entry_block, comes=comes, is_call=is_call)
         entries = np.zeros(self.n_functions, np.int64)
-        np.add.at(entries, self.function[self.target[comes]], counts.edges[comes])
+        np.add.at(entries, self.function[self.target[enters]], counts.edges[enters])
         return entries
 
     @cached_property

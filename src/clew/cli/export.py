@@ -11,24 +11,26 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
 from clew.cli.options import output_option
 
 if TYPE_CHECKING:
-    from clew.export.formats import FolderExporter
+    from clew.export.formats import Exporter, FolderExporter
     from clew.store.trace import Trace
 
 __all__ = ["command", "write_folder"]
 
+_PAGE: Final = "html"
+
 
 @click.command(name="export")
-@click.option("--to", "format_name", required=True, metavar="FORMAT", help="The format: drcov, este.")
+@click.option("--to", "format_name", required=True, metavar="FORMAT", help="The format: drcov, este, html.")
 @output_option(
-    "The file to write, - for stdout, or the folder; default NAME.drcov.log or NAME.este in the working directory, "
-    "of NAME.clew."
+    "The file to write, - for stdout, or the folder; default NAME.drcov.log, NAME.este or NAME.html in the working "
+    "directory, of NAME.clew."
 )
 @click.option("--force", is_flag=True, help="Replace files if they are there already.")
 @click.option(
@@ -38,6 +40,13 @@ __all__ = ["command", "write_folder"]
     help="este: tell of images whose paths end so, in whatever case; default the main executable.",
 )
 @click.option("--dynamic", is_flag=True, help="este: tell of code outside of all images, too.")
+@click.option(
+    "--limit",
+    "limit_mb",
+    type=click.IntRange(1, 1024),
+    metavar="MB",
+    help="html: how large the trace's part of the file may be; default 32.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
 @click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
 def command(
@@ -47,13 +56,15 @@ def command(
     force: bool,
     whitelist: tuple[str, ...],
     dynamic: bool,
+    limit_mb: int | None,
     quiet: bool,
 ) -> None:
     """Write TRACE in another tool's FORMAT.
 
     drcov is what coverage viewers such as Lighthouse load. este is a folder of the blocks of some images, in the order
-    in which they ran, and of what they called elsewhere; TRACE is to be of mode full. A file that is there already is
-    left as it is.
+    in which they ran, and of what they called elsewhere; TRACE is to be of mode full.
+    html is the viewer with the trace in it, one file that a browser opens without a server. A file that is there
+    already is left as it is.
     """
     # numpy's linear algebra would start threads that are of no use here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -69,9 +80,12 @@ def command(
         if format_name != EsteExporter.name:
             raise UsageError(f"--whitelist and --dynamic are for --to {EsteExporter.name}")
         folder_exporter = EsteExporter(EsteScope(whitelist or None, dynamic))
-    exporter = EXPORTERS.get(format_name)
+    exporter = _make_page_exporter(limit_mb) if format_name == _PAGE else EXPORTERS.get(format_name)
+    if limit_mb is not None and format_name != _PAGE:
+        raise UsageError(f"--limit is for --to {_PAGE}")
     if exporter is None and folder_exporter is None:
-        raise UsageError(f"no such format: {format_name!r}; there is {', '.join([*EXPORTERS, *FOLDER_EXPORTERS])}")
+        known = ", ".join([*EXPORTERS, *FOLDER_EXPORTERS, _PAGE])
+        raise UsageError(f"no such format: {format_name!r}; there is {known}")
     trace = Trace(trace_path)
     if folder_exporter is not None:
         path = output or _default_output(trace_path, folder_exporter.suffix)
@@ -93,7 +107,16 @@ def command(
     if not (quiet or is_quiet()):
         from clew.cli.tables import format_counted
 
-        say(f"wrote {path}: {format_counted(n, 'blocks')}")
+        say(f"wrote {path}: {format_counted(n, exporter.items)}")
+        for note in exporter.notes:
+            say(note)
+
+
+def _make_page_exporter(limit_mb: int | None) -> Exporter:
+    """It is made of the server's answers, and so is none of the exporters, which know no server."""
+    from clew.server.page_file import DEFAULT_LIMIT_MB, PageExporter
+
+    return PageExporter(limit_mb or DEFAULT_LIMIT_MB)
 
 
 def write_folder(exporter: FolderExporter, trace: Trace, path: Path, *, may_add: bool, is_quiet: bool) -> None:

@@ -24,6 +24,8 @@ class DrcovExporter:
 
     name: Final = "drcov"
     suffix: Final = ".drcov.log"
+    items: Final = "blocks"
+    notes: Final = ()
 
     def export(self, trace: Trace, file: IO[bytes]) -> int:
         """Write `trace` to `file`; how many blocks were written. All processes' images are in one table."""

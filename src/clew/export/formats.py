@@ -5,6 +5,7 @@ Runs in the controller. To add one: an exporter in a file of its own, and a line
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final, Protocol
 
@@ -17,13 +18,20 @@ __all__ = ["EXPORTERS", "FOLDER_EXPORTERS", "Exporter", "FolderExporter"]
 
 
 class Exporter(Protocol):
-    """Writes a trace in one format. `suffix` is what its files' names end with."""
+    """Writes a trace in one format. `suffix` is what its files' names end with, `items` what it counts; `notes` are
+    lines about what was written last."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def suffix(self) -> str: ...
+
+    @property
+    def items(self) -> str: ...
+
+    @property
+    def notes(self) -> Sequence[str]: ...
 
     def export(self, trace: Trace, file: IO[bytes]) -> int:
         """Write `trace` to `file`; how many of the format's items were written."""

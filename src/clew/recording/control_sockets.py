@@ -10,7 +10,6 @@ import json
 import os
 import socket
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +25,7 @@ _SUFFIX: Final = ".socket"
 
 def _folders() -> list[Path]:
     """Where sockets may be, the best place first."""
-    found = [Path(tempfile.gettempdir()) / f"clew-{os.geteuid()}"]
+    found = [Path("/tmp") / f"clew-{os.geteuid()}"]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and os.path.isabs(runtime):
         found.insert(0, Path(runtime) / "clew")

@@ -1,6 +1,6 @@
 """What can be asked of a trace, and who answers it: a table of paths and functions of a request's query.
 
-Runs in the controller. An answer is a container of typed arrays, or an object that goes as JSON.
+Runs in the controller. An answer is a container of typed arrays, an object that goes as JSON, or a table as a file.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from clew.server.code import (
     answer_references,
     encode_listing_index,
 )
+from clew.server.comparison import Comparison
+from clew.server.comparison_arrays import encode_compared_blocks, encode_compared_functions, encode_comparison
 from clew.server.entity_answers import answer_entities, answer_entity, answer_touches
 from clew.server.graph_arrays import encode_blocks, encode_counts, encode_functions, encode_thread_functions
 from clew.server.query import Query
@@ -36,13 +38,23 @@ from clew.server.replay_answers import (
 )
 from clew.server.search import search
 from clew.server.summary import summarize
+from clew.server.table_files import TableFile, make_table_file
 
 __all__ = ["ANSWERS", "Answer"]
 
-Answer = Callable[[Query], bytes | dict[str, Any]]
+Answer = Callable[[Query], bytes | dict[str, Any] | TableFile]
 
 _PROCESS: Final = "/processes/{process:index}"
+_OTHER: Final = _PROCESS + "/compared/{other:index}/{other_process:index}"
 _THREAD: Final = _PROCESS + "/threads/{tid:index}"
+
+
+def _compare(query: Query) -> Comparison:
+    """The comparison that is asked about. Its parts are made when they are needed: nobody waits for them here."""
+    a, b = query.served.graph(query.process_id), query.other.graph(query.other_process_id)
+    key = ("compared", query.process_id, query.other.index, query.other_process_id)
+    return query.served.once(key, lambda: Comparison(a, b))
+
 
 ANSWERS: Final[dict[str, Answer]] = {
     "": lambda query: summarize(query.served),
@@ -94,6 +106,17 @@ ANSWERS: Final[dict[str, Answer]] = {
     f"{_PROCESS}/entities": answer_entities,
     f"{_PROCESS}/entities/{{entity:index}}": answer_entity,
     f"{_PROCESS}/touches": answer_touches,
+    _OTHER: lambda query: _compare(query).summarize(),
+    f"{_OTHER}/functions": lambda query: encode_compared_functions(_compare(query).union),
+    f"{_OTHER}/blocks": lambda query: encode_compared_blocks(_compare(query).union),
+    f"{_OTHER}/comparison": lambda query: encode_comparison(_compare(query).union),
+    f"{_OTHER}/functions/{{function:index}}": lambda query: _compare(query).describe_function(
+        int(query.path["function"])
+    ),
+    f"{_OTHER}/order": lambda query: _compare(query).find_order(
+        query.number("partings", 20), query.word("start") or None, query.word("only") or None
+    ),
+    f"{_PROCESS}/table": make_table_file,
     f"{_THREAD}/replay": lambda query: answer_replay(
         query.served, query.process_id, query.tid, query.number("position", 0)
     ),

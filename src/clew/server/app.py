@@ -27,6 +27,7 @@ from clew.server.query import Query
 from clew.server.security import Guard, HostNames
 from clew.server.served_trace import ServedTrace
 from clew.server.summary import list_traces
+from clew.server.table_files import TableFile
 
 __all__ = ["PAGE_DIRECTORY", "make_app"]
 
@@ -53,7 +54,9 @@ def make_app(served: Sequence[ServedTrace], token: str, hosts: HostNames, page: 
 
     async def answer(make: Answer, request: Request) -> Response:
         def work() -> Response:
-            result = make(Query(request, served))
+            result = make(Query(request.path_params, request.query_params, served))
+            if isinstance(result, TableFile):
+                return Response(result.content, media_type=result.media_type)
             if isinstance(result, bytes):
                 return Response(result, media_type=MEDIA_TYPE)
             return JSONResponse(result)

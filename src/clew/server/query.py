@@ -5,10 +5,8 @@ Runs in the controller. Nothing is known here of answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
-
-from starlette.requests import Request
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from clew.errors import UsageError
 from clew.server.served_trace import ServedTrace
@@ -23,19 +21,35 @@ _MAX_NUMBER: Final = 1 << 53
 
 
 class Query:
-    """What a request asks of one process of one trace. Methods raise UsageError for words that mean nothing."""
+    """What is asked of one process of one trace: `path` has the parts of the path by name, `words` those of the query.
 
-    def __init__(self, request: Request, served: Sequence[ServedTrace]) -> None:
-        index = int(request.path_params["trace"])
-        if not 0 <= index < len(served):
-            raise UsageError(f"no trace {index}: there are {len(served)}")
-        self.served = served[index]
-        self.path = request.path_params
-        self._words = request.query_params
+    Methods raise UsageError for words that mean nothing.
+    """
+
+    def __init__(self, path: Mapping[str, Any], words: Mapping[str, str], served: Sequence[ServedTrace]) -> None:
+        self.path = path
+        self._all = served
+        self.served = self._find_trace("trace")
+        self._words = words
+
+    def _find_trace(self, name: str) -> ServedTrace:
+        index = int(self.path[name])
+        if not 0 <= index < len(self._all):
+            raise UsageError(f"no trace {index}: there are {len(self._all)}")
+        return self._all[index]
 
     @property
     def process_id(self) -> int:
         return int(self.path["process"])
+
+    @property
+    def other(self) -> ServedTrace:
+        """The trace that it is compared with."""
+        return self._find_trace("other")
+
+    @property
+    def other_process_id(self) -> int:
+        return int(self.path["other_process"])
 
     @property
     def tid(self) -> int:

@@ -241,6 +241,19 @@ def test_another_build_is_compared_by_symbol(diff: Diff, rows: Rows) -> None:
     assert (function["function"], function["a"]["offset"], function["b"]["offset"]) == ("f", "0x40", "0x60")
 
 
+def test_what_compared_processes_execute_is_compared_whatever_it_is_called(diff: Diff, rows: Rows) -> None:
+    """Builds that were named `it-1` and `it-2`: of the two files no other one is nearer."""
+    other = deepcopy(rows)
+    for number, of in enumerate((rows, other), 1):
+        of["images"][0]["path"] = of["processes"][0]["executable"] = f"/bin/it-{number}"
+    other["blocks"][3] |= {"offset": 0x60, "app_pc": BASE + 0x60, "function_offset": 0x60}
+    found = diff(rows, other)
+    assert found.is_equal
+    content = found.to_dict()
+    assert content["images"][0]["matched_by"] == "executable"
+    assert any("another build" in note for note in content["notes"])
+
+
 def test_other_builds_with_two_functions_of_one_name(diff: Diff, rows: Rows) -> None:
     for block in rows["blocks"][:3]:
         block["symbol"] = "f"

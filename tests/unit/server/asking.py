@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,9 @@ def ask(app: ASGIApp, target: str, headers: Iterable[tuple[str, str]]) -> Answer
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    # In a thread of its own: tests in a browser leave a loop in this one.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, app(scope, receive, send)).result()  # type: ignore[arg-type]
     content = b"".join(message.get("body", b"") for message in sent[1:])
     return Answer(sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}, content)
 

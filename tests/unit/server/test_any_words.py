@@ -24,6 +24,8 @@ MOST_BYTES: Final = 64 << 20
 MOST_SECONDS: Final = 10.0
 ROUTES: Final = ("/api/traces", *(f"/api/traces/{{trace:index}}{path}" for path in ANSWERS))
 
+_COMPARED: Final = "compared/{other:index}/{other_process:index}"
+
 # The words that each answer knows, and what each may be so that what is asked is answered.
 KNOWN: Final = {
     "": "",
@@ -49,10 +51,17 @@ KNOWN: Final = {
     "entities": "offset=0 count=5 sort=bytes kind=file text=a own=1",
     "entities/{entity:index}": "",
     "touches": "limit=5 own=1",
+    "table": "of=edges as=csv function=1 text=m hide_stubs=1 hide_images=0 threads=all",
     "replay": "position=30",
     "seek": "position=30 what=syscall back=1 block=1 step=-3 time=5000",
     "path": "start=30 count=5",
     "frames": "start=30 stride=3 frames=4",
+    f"{_COMPARED}": "",
+    f"{_COMPARED}/functions": "",
+    f"{_COMPARED}/blocks": "",
+    f"{_COMPARED}/comparison": "",
+    f"{_COMPARED}/functions/{{function:index}}": "",
+    f"{_COMPARED}/order": "partings=3",
 }
 _BORDERS: Final = [0, 1, 100, 1 << 14, 1 << 31, 1 << 53, 1 << 62, 1 << 63, 1 << 64, 10**400]
 NUMBERS: Final = st.sampled_from(_BORDERS).flatmap(lambda n: st.sampled_from([n, n - 1, n + 1, -n, -n - 1])).map(str)
@@ -90,7 +99,7 @@ def route_of(what: str) -> str:
 
 def path_of(app: Starlette, trace: int, what: str) -> str:
     route = f"/api/traces/{trace}{route_of(what)}"
-    return fill(route, process=0, function=0, call=0, entity=0, tid=tid_of(app, trace))
+    return fill(route, process=0, function=0, call=0, entity=0, tid=tid_of(app, trace), other=0, other_process=0)
 
 
 def check(answer: Answer, asked: str) -> None:
@@ -154,7 +163,8 @@ PLACES: Final = st.integers(0, 3).map(str) | NUMBERS | LONG | ODD
 @settings(max_examples=200)
 @given(route=st.sampled_from(ROUTES), data=st.data())
 def test_any_places_are_answered_or_refused(every_mode: Starlette, route: str, data: st.DataObject) -> None:
-    places = {name: data.draw(PLACES) for name in ("trace", "process", "function", "tid", "call", "entity")}
+    names = ("trace", "process", "function", "tid", "call", "entity", "other", "other_process")
+    places = {name: data.draw(PLACES) for name in names}
     path = fill(route, **places)
     check(ask_well(every_mode, f"{path.replace('?', '').replace('#', '')}?start=0&count=1&block=0"), path)
 

@@ -28,6 +28,7 @@ ASKED: Final = {
     "call_chart": "calls/chart?bins=20&series=3",
     "path": "threads/{tid}/path?start=3&count=50",
     "frames": "threads/{tid}/frames?start=10&stride=20&frames=4",
+    "comparison": "compared/0/0/comparison",
 }
 """What gives a container of each kind."""
 

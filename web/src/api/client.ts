@@ -1,7 +1,7 @@
-// Asks the server. The token comes from the address' fragment and goes with every request.
+// Asks for answers about traces: of the server, or of the file that the page is in.
 import { Container } from "../protocol/container.ts";
 
-/** The server's answer was an error; `message` is what it said. */
+/** The answer was an error; `message` is what was said. */
 export class ApiError extends Error {
   readonly status: number;
 
@@ -13,47 +13,49 @@ export class ApiError extends Error {
 
 export type Parameters = Record<string, string | number | boolean | null | undefined>;
 
+/** An answer, to be read in one way. */
+export interface Answer {
+  json(): Promise<unknown>;
+  arrayBuffer(): Promise<ArrayBuffer>;
+}
+
+/** Where answers come from. */
+export interface AnswerSource {
+  /** Whether there are only those answers that were recorded, and not any. */
+  readonly isFile: boolean;
+  /** Rejects with an ApiError. */
+  ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer>;
+}
+
 export class ApiClient {
-  private readonly token: string;
+  constructor(private readonly source: AnswerSource) {}
 
-  constructor(token: string) {
-    this.token = token;
+  get isFile(): boolean {
+    return this.source.isFile;
   }
 
-  /** A JSON object. Throws ApiError. */
+  /** A JSON object. Rejects with an ApiError. */
   async json<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
-    return (await (await this.request(path, parameters, signal)).json()) as T;
+    return (await (await this.source.ask(path, wordsOf(parameters), signal)).json()) as T;
   }
 
-  /** Typed arrays. Throws ApiError. */
+  /** Typed arrays. Rejects with an ApiError. */
   async arrays(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<Container> {
-    return new Container(await (await this.request(path, parameters, signal)).arrayBuffer());
+    return new Container(await this.bytes(path, parameters, signal));
   }
 
-  private async request(path: string, parameters: Parameters, signal?: AbortSignal): Promise<Response> {
-    const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(parameters)) {
-      if (value !== null && value !== undefined && value !== false) {
-        query.set(name, value === true ? "1" : String(value));
-      }
-    }
-    const text = query.toString();
-    let response: Response;
-    try {
-      response = await fetch(`api/${path}${text ? `?${text}` : ""}`, {
-        headers: { Authorization: `Bearer ${this.token}` },
-        ...(signal ? { signal } : {}),
-      });
-    } catch (error) {
-      if (signal?.aborted) {
-        throw error;
-      }
-      throw new ApiError(0, "the server does not answer: is `clew view` still running?");
-    }
-    if (!response.ok) {
-      const said = (await response.json().catch(() => ({}))) as { error?: unknown };
-      throw new ApiError(response.status, typeof said.error === "string" ? said.error : `status ${response.status}`);
-    }
-    return response;
+  /** A file. Rejects with an ApiError. */
+  async bytes(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<ArrayBuffer> {
+    return await (await this.source.ask(path, wordsOf(parameters), signal)).arrayBuffer();
   }
+}
+
+function wordsOf(parameters: Parameters): URLSearchParams {
+  const words = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== null && value !== undefined && value !== false) {
+      words.set(name, value === true ? "1" : String(value));
+    }
+  }
+  return words;
 }

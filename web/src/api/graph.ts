@@ -63,6 +63,8 @@ export interface Blocks {
   /** When it was first come to: nanoseconds since the recording began. */
   first: Float64Array;
   isRecorded: Uint8Array;
+  /** How far from the start of its function, in bytes; null where addresses tell that. */
+  distance: Float64Array | null;
   /** Of each edge its index among all of the process, where from and where to (-1: none), and one of EDGE_KIND. */
   edgeIndex: Uint32Array;
   edgeSource: Int32Array;
@@ -95,8 +97,12 @@ function processPath(trace: number, process: number): string {
 }
 
 export async function fetchFunctions(client: ApiClient, trace: number, process: number): Promise<Functions> {
-  const found = await client.arrays(`${processPath(trace, process)}/functions`);
+  return readFunctions(await client.arrays(`${processPath(trace, process)}/functions`));
+}
+
+export function readFunctions(found: Container): Functions {
   const meta = found.meta as {
+    process_id: number;
     n_blocks: number;
     n_edges: number;
     main_image: number;
@@ -105,7 +111,7 @@ export async function fetchFunctions(client: ApiClient, trace: number, process: 
   };
   const names = found.texts("name");
   return {
-    processId: process,
+    processId: meta.process_id,
     count: names.length,
     nBlocks: meta.n_blocks,
     nEdges: meta.n_edges,
@@ -146,7 +152,7 @@ export async function fetchBlocks(
   return readBlocks(found);
 }
 
-function readBlocks(found: Container): Blocks {
+export function readBlocks(found: Container): Blocks {
   const address = found.get("address", "u64");
   return {
     firstBlock: found.meta.first_block as number,
@@ -160,6 +166,7 @@ function readBlocks(found: Container): Blocks {
     codeVersion: found.get("code_version", "u32"),
     first: found.get("first", "f64"),
     isRecorded: found.get("is_recorded", "u8"),
+    distance: null,
     edgeIndex: found.get("edge_index", "u32"),
     edgeSource: found.get("edge_source", "i32"),
     edgeTarget: found.get("edge_target", "i32"),

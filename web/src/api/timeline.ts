@@ -216,11 +216,26 @@ export async function fetchFrames(
   thread: number,
   wanted: { start: number; stride: number; frames: number },
 ): Promise<Frames> {
-  const found = await client.arrays(`${pathOf(trace, process)}/threads/${thread}/frames`, wanted);
+  const path = `${pathOf(trace, process)}/threads/${thread}/frames`;
+  if (client.isFile) {
+    return joinFrames((await client.json<{ frames: ReplayState[] }>(path, wanted)).frames);
+  }
+  const found = await client.arrays(path, wanted);
   return {
     position: found.get("position", "f64"),
     block: found.get("block", "u32"),
     blockEnd: found.get("block_end", "u32"),
+  };
+}
+
+/** Frames out of the states at their positions, which is what a file has. */
+function joinFrames(states: readonly ReplayState[]): Frames {
+  const recent = states.map((state) => state.recent.filter((block) => block >= 0));
+  let end = 0;
+  return {
+    position: Float64Array.from(states, (state) => state.position),
+    block: Uint32Array.from(recent.flat()),
+    blockEnd: Uint32Array.from(recent, (blocks) => (end += blocks.length)),
   };
 }
 

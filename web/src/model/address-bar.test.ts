@@ -1,12 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { formatFragment, parseFragment } from "./address-bar.ts";
-import { INITIAL_STATE, LAYOUTS, MODES, VIEWS, type ViewState } from "./view-state.ts";
+import { COMPARE_PARTS, COMPARE_SHOWN, INITIAL_STATE, LAYOUTS, MODES, VIEWS, type ViewState } from "./view-state.ts";
 
 const index = fc.nat(999_999_999);
 const indices = fc.array(index, { maxLength: 5 });
 // Cameras are told with six digits.
 const digits = fc.integer({ min: -99999, max: 99999 }).map((n) => n / 1000);
+
+const cursors = fc.option(fc.record({ thread: index, position: fc.nat(2 ** 31 - 1) }));
+const selections = fc.option(fc.record({ kind: fc.constantFrom("function" as const, "block" as const), index }));
 
 const states: fc.Arbitrary<ViewState> = fc.record({
   trace: fc.nat(100),
@@ -15,8 +18,8 @@ const states: fc.Arbitrary<ViewState> = fc.record({
   range: fc.option(
     fc.tuple(fc.nat(10 ** 9), fc.nat(10 ** 6)).map(([start, size]) => [start, start + size + 1] as const),
   ),
-  cursor: fc.option(fc.record({ thread: index, position: fc.nat(2 ** 31 - 1) })),
-  selection: fc.option(fc.record({ kind: fc.constantFrom("function" as const, "block" as const), index })),
+  cursor: cursors,
+  selection: selections,
   filter: fc.record({
     text: fc.string(),
     hideStubs: fc.boolean(),
@@ -29,6 +32,14 @@ const states: fc.Arbitrary<ViewState> = fc.record({
   layout: fc.constantFrom(...LAYOUTS),
   dimensions: fc.constantFrom(2 as const, 3 as const),
   mode: fc.constantFrom(...MODES),
+  compare: fc.record({
+    trace: fc.integer({ min: -1, max: 100 }),
+    process: fc.integer({ min: -1, max: 10000 }),
+    part: fc.constantFrom(...COMPARE_PARTS),
+    shown: fc.constantFrom(...COMPARE_SHOWN),
+    selection: selections,
+    cursor: cursors,
+  }),
   camera: fc.option(
     fc.record({
       yaw: digits,

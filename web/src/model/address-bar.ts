@@ -2,9 +2,15 @@
 import {
   type Camera,
   type ColorMode,
+  type Compare,
+  COMPARE_PARTS,
+  COMPARE_SHOWN,
+  type ComparePart,
+  type CompareShown,
   type Cursor,
   EMPTY_FILTER,
   type Filter,
+  INITIAL_COMPARE,
   INITIAL_STATE,
   LAYOUTS,
   type Layout,
@@ -17,7 +23,8 @@ import {
 
 /** The fragment that `parseFragment` reads the same state from, without the #. */
 export function formatFragment(token: string, state: ViewState): string {
-  const words: [string, string][] = [["token", token]];
+  // A page that is a file has no token.
+  const words: [string, string][] = token === "" ? [] : [["token", token]];
   const add = (name: string, value: string | null | undefined) => {
     if (value != null) {
       words.push([name, value]);
@@ -29,8 +36,8 @@ export function formatFragment(token: string, state: ViewState): string {
   add("process", changed("process"));
   add("threads", state.threads?.join(","));
   add("range", state.range?.map(Math.round).join("-"));
-  add("at", state.cursor === null ? null : `${state.cursor.thread}:${state.cursor.position}`);
-  add("select", state.selection && `${state.selection.kind[0]}${state.selection.index}`);
+  add("at", formatCursor(state.cursor));
+  add("select", formatSelection(state.selection));
   add("view", changed("view"));
   add("layout", changed("layout"));
   add("dimensions", changed("dimensions"));
@@ -43,6 +50,13 @@ export function formatFragment(token: string, state: ViewState): string {
   add("hide-images", filter.hiddenImages.join(",") || null);
   add("fold-images", filter.foldedImages.join(",") || null);
   add("fold-functions", filter.foldedFunctions.join(",") || null);
+  const compared = state.compare;
+  add("with", compared.trace < 0 ? null : String(compared.trace));
+  add("with-process", compared.process < 0 ? null : String(compared.process));
+  add("compare", compared.part === INITIAL_COMPARE.part ? null : compared.part);
+  add("compare-shown", compared.shown === INITIAL_COMPARE.shown ? null : compared.shown);
+  add("compare-select", formatSelection(compared.selection));
+  add("compare-at", formatCursor(compared.cursor));
   return words
     .map(([name, value]) => `${name}=${encodeURIComponent(value).replace(/%2C/g, ",").replace(/%3A/g, ":")}`)
     .join("&");
@@ -74,8 +88,29 @@ export function parseFragment(fragment: string): { token: string; state: ViewSta
     dimensions: words.get("dimensions") === "2" ? 2 : 3,
     mode: oneOf<ColorMode>(MODES, words.get("mode"), INITIAL_STATE.mode),
     camera: parseCamera(words.get("camera")),
+    compare: parseCompare(words),
   };
   return { token: words.get("token") ?? "", state };
+}
+
+function formatCursor(cursor: Cursor | null): string | null {
+  return cursor && `${cursor.thread}:${cursor.position}`;
+}
+
+function formatSelection(selection: Selection | null): string | null {
+  return selection && `${selection.kind[0]}${selection.index}`;
+}
+
+function parseCompare(words: URLSearchParams): Compare {
+  const index = (name: string) => Math.max(parseInteger(words.get(name)) ?? -1, -1);
+  return {
+    trace: index("with"),
+    process: index("with-process"),
+    part: oneOf<ComparePart>(COMPARE_PARTS, words.get("compare"), INITIAL_COMPARE.part),
+    shown: oneOf<CompareShown>(COMPARE_SHOWN, words.get("compare-shown"), INITIAL_COMPARE.shown),
+    selection: parseSelection(words.get("compare-select")),
+    cursor: parseCursor(words.get("compare-at")),
+  };
 }
 
 function formatCamera(camera: Camera): string {

@@ -3,7 +3,7 @@ import { computed, effect, signal } from "@preact/signals";
 import { fetchFrames, fetchReplay, fetchSeek, type ReplayState, type Seek } from "../api/timeline.ts";
 import { recentBlocks, weighRecent } from "./recent.ts";
 import { FRAME_RATE, type Frame, nextFrames, orderFrames, pace, positionAt, stepFrom } from "./replay-steps.ts";
-import { chosenThreads, client, failure, processId } from "./session.ts";
+import { chosenThreads, client, failure, isFile, processId } from "./session.ts";
 import { threadOf, shownTimeline, wholeTimeline } from "./timeline.ts";
 import { cursor, update, viewState } from "./view-state.ts";
 
@@ -69,6 +69,11 @@ export function goToTime(tid: number, time: number): void {
 
 /** One block forth or back. */
 export function step(by: 1 | -1): void {
+  if (isFile.peek()) {
+    // There only some places are known: a step leads to the next of them.
+    seek({ step: by }, by > 0 ? "place behind" : "place before");
+    return;
+  }
   const state = replayState.peek();
   const position = currentPosition.peek();
   goTo(stepFrom(position, by, currentThread.peek()?.length ?? 0, state?.position === position ? state.gap : null));

@@ -1,10 +1,14 @@
 // What was loaded of the traces, as signals, and what loads it: views read these and never ask the server for graphs.
 import { batch, computed, effect, signal } from "@preact/signals";
 import { ApiClient, ApiError } from "../api/client.ts";
+import { FileSource } from "../api/file-source.ts";
 import { type Blocks, type Counts, type Functions, fetchBlocks, fetchCounts, fetchFunctions } from "../api/graph.ts";
+import { ServerSource } from "../api/server-source.ts";
 import { fetchSummary, fetchTraces, type TraceName, type TraceSummary } from "../api/traces.ts";
+import { readElement } from "../base/embedded.ts";
 import { formatFragment, parseFragment } from "./address-bar.ts";
-import { threads, update, type ViewState, viewState } from "./view-state.ts";
+import { tell } from "./shell-state.ts";
+import { type Compare, threads, update, type ViewState, viewState } from "./view-state.ts";
 
 /** With more blocks than so many the graph stays at the level of functions; a function's own view has its blocks. */
 export const MOST_BLOCKS = 300_000;
@@ -22,6 +26,10 @@ export const counts = signal<Counts | null>(null);
 export const failure = signal<string | null>(null);
 /** The status of the answer that told of it: 403 without the token, 422 for a damaged trace, 0 for no answer. */
 export const failureStatus = signal<number | null>(null);
+/** Whether the answers are in the file that the page is in, and nobody can be asked for others. */
+export const isFile = signal(false);
+/** What of the trace is then not in the file, in words. */
+export const leftOut = signal<readonly string[]>([]);
 
 /** The process that is looked at; -1 until the trace is known. */
 export const processId = computed(() => {
@@ -62,8 +70,12 @@ export function client(): ApiClient {
 export function openSession(): void {
   const first = parseFragment(location.hash);
   token = first.token;
-  theClient = new ApiClient(token);
   viewState.value = first.state;
+  if (readElement("clew-index") === null) {
+    theClient = new ApiClient(new ServerSource(token));
+  } else {
+    openFile();
+  }
   keepAddress();
   const traceIndex = computed(() => viewState.value.trace);
   run(async () => {
@@ -91,6 +103,22 @@ export function openSession(): void {
       graph = loadGraph(traceIndex.peek(), id);
     }
     loadCounts(graph, chosen);
+  });
+}
+
+/** Have the answers that the file has. */
+function openFile(): void {
+  const source = new FileSource(readElement);
+  theClient = new ApiClient(source);
+  isFile.value = true;
+  run(async () => {
+    leftOut.value = await source.leftOut();
+  });
+  effect(() => {
+    if (threads.value !== null) {
+      update({ threads: null });
+      tell("This file tells of all threads together; clew view shows single ones");
+    }
   });
 }
 
@@ -192,14 +220,15 @@ function keepAddress(): void {
 
 /** Whether going from one to the other is a step that the way back should undo: another thing looked at, not another angle. */
 function isOtherPlace(from: ViewState, to: ViewState): boolean {
+  const whatOf = ({ trace, process, part, selection }: Compare) => [trace, process, part, selection];
   const place = (state: ViewState) =>
-    JSON.stringify([state.trace, state.process, state.view, state.layout, state.selection]);
+    JSON.stringify([state.trace, state.process, state.view, state.layout, state.selection, whatOf(state.compare)]);
   return place(from) !== place(to);
 }
 
 /** The address of what is looked at now, to be copied. */
 export function currentLink(): string {
-  return `${location.origin}${location.pathname}#${formatFragment(token, viewState.value)}`;
+  return `${location.href.split("#")[0]}#${formatFragment(token, viewState.value)}`;
 }
 
 /** Look at a process of the trace. What was selected in another one means nothing in it. */

@@ -1,9 +1,12 @@
 // What is looked at, and how: the one state of the page. It is in the address, so that a copied link shows the same.
 import { computed, signal } from "@preact/signals";
 
-export const VIEWS = ["graph", "function", "listing", "processes"] as const;
+export const VIEWS = ["graph", "function", "listing", "processes", "compare"] as const;
 export const LAYOUTS = ["cylinder", "force", "blocks", "circle"] as const;
 export const MODES = ["structure", "heat", "conditionals", "recency", "degree", "thread"] as const;
+
+export const COMPARE_PARTS = ["summary", "graph", "function", "listing", "order"] as const;
+export const COMPARE_SHOWN = ["all", "only-a", "only-b", "changed"] as const;
 
 export type View = (typeof VIEWS)[number];
 export type Layout = (typeof LAYOUTS)[number];
@@ -19,6 +22,23 @@ export interface Selection {
 export interface Cursor {
   thread: number;
   position: number;
+}
+
+export type ComparePart = (typeof COMPARE_PARTS)[number];
+export type CompareShown = (typeof COMPARE_SHOWN)[number];
+
+/** What the trace and process that are looked at, A, are compared with, and what of that is looked at. */
+export interface Compare {
+  /** The trace and the process B; -1 for one that the page chooses. */
+  trace: number;
+  process: number;
+  part: ComparePart;
+  /** Which functions are in the table. */
+  shown: CompareShown;
+  /** A function or a node of the graph of both. */
+  selection: Selection | null;
+  /** Where the replay of B is; that of A is the state's cursor. */
+  cursor: Cursor | null;
 }
 
 /** What is left out of the pictures. Images and functions by their indices. */
@@ -56,6 +76,7 @@ export interface ViewState {
   mode: ColorMode;
   /** null: everything is in the picture. */
   camera: Camera | null;
+  compare: Compare;
 }
 
 export const EMPTY_FILTER: Filter = {
@@ -65,6 +86,15 @@ export const EMPTY_FILTER: Filter = {
   foldedImages: [],
   foldedFunctions: [],
   foldLoops: false,
+};
+
+export const INITIAL_COMPARE: Compare = {
+  trace: -1,
+  process: -1,
+  part: "summary",
+  shown: "all",
+  selection: null,
+  cursor: null,
 };
 
 export const INITIAL_STATE: ViewState = {
@@ -80,6 +110,7 @@ export const INITIAL_STATE: ViewState = {
   dimensions: 3,
   mode: "heat",
   camera: null,
+  compare: INITIAL_COMPARE,
 };
 
 /** Read it with `viewState.value`, or one part by the signals below; write it with `update` only. */
@@ -94,6 +125,10 @@ export function updateFilter(change: Partial<Filter>): void {
   update({ filter: { ...viewState.value.filter, ...change } });
 }
 
+export function updateCompare(change: Partial<Compare>): void {
+  update({ compare: { ...viewState.value.compare, ...change } });
+}
+
 // Parts of the state as signals of their own: whoever depends on one of them is not told of changes of others.
 export const selection = computed(() => viewState.value.selection);
 export const cursor = computed(() => viewState.value.cursor);
@@ -104,3 +139,4 @@ export const view = computed(() => viewState.value.view);
 export const layout = computed(() => viewState.value.layout);
 export const dimensions = computed(() => viewState.value.dimensions);
 export const mode = computed(() => viewState.value.mode);
+export const compare = computed(() => viewState.value.compare);

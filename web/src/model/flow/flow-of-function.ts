@@ -1,6 +1,8 @@
 // The flow of the selected function as signals: its code, its source lines, and the layout of its boxes.
 import { batch, computed, effect, signal } from "@preact/signals";
 import { type CodeLines, fetchFunctionCode, fetchFunctionLines, type FunctionCode } from "../../api/code.ts";
+import type { Rgb } from "../../base/color.ts";
+import { startEmbeddedWorker } from "../../base/embedded.ts";
 import { selectedFunction } from "../selected.ts";
 import { client, counts, failure, functions, processId } from "../session.ts";
 import { threads, viewState } from "../view-state.ts";
@@ -18,6 +20,8 @@ export interface LaidOutFlow {
   model: FlowModel;
   layout: FlowLayout;
   layoutMs: number;
+  /** In place of the heat of boxes colours of their own, null for none. */
+  colorOf?: (box: number) => Rgb | null;
 }
 
 /** Whether source lines are shown beside instructions. */
@@ -84,17 +88,11 @@ export function followFunction(): () => void {
       flow.value = { ...before, model: made };
       return;
     }
-    const start = performance.now();
-    const show = (layout: FlowLayout) => {
+    layOutModel(made, (found) => {
       if (current === number) {
-        flow.value = { model: made, layout, layoutMs: performance.now() - start };
+        flow.value = found;
       }
-    };
-    if (made.boxes.length <= MOST_AT_ONCE) {
-      show(layOutFlow(made.input));
-    } else {
-      askWorker(made.input, show);
-    }
+    });
   });
   return () => {
     asking.abort();
@@ -103,6 +101,17 @@ export function followFunction(): () => void {
     stopLayout();
     batch(() => (code.value = lines.value = flow.value = null));
   };
+}
+
+/** Lay out boxes, at once or, where they are many, by a worker. */
+export function layOutModel(made: FlowModel, show: (flow: LaidOutFlow) => void): void {
+  const start = performance.now();
+  const finish = (layout: FlowLayout) => show({ model: made, layout, layoutMs: performance.now() - start });
+  if (made.boxes.length <= MOST_AT_ONCE) {
+    finish(layOutFlow(made.input));
+  } else {
+    askWorker(made.input, finish);
+  }
 }
 
 async function load(
@@ -149,7 +158,8 @@ let asked = 0;
 
 function askWorker(input: FlowInput, show: (layout: FlowLayout) => void): void {
   if (!worker) {
-    worker = new Worker(new URL("./flow.worker.ts", import.meta.url), { type: "module" });
+    worker =
+      startEmbeddedWorker("flow") ?? new Worker(new URL("./flow.worker.ts", import.meta.url), { type: "module" });
     worker.onmessage = (event: MessageEvent<{ number: number; layout: FlowLayout }>) => {
       waiting.get(event.data.number)?.(event.data.layout);
       waiting.delete(event.data.number);

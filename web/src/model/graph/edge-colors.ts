@@ -50,7 +50,7 @@ export const BRANCH_LEGEND: readonly { color: Rgb; label: string }[] = [
 
 /**
  * Colours of edges between blocks (`areLinks` false), whose labels are kinds, or between functions, whose labels are 1 for
- * calls. `nodeColors` are those of the ends, by index.
+ * calls. `nodeColors` are those of the ends, by index. With `colorOf` edges have colours of their own, whatever the mode.
  */
 export function colorEdges(
   edges: DrawnEdges,
@@ -58,6 +58,7 @@ export function colorEdges(
   mode: ColorMode,
   areLinks: boolean,
   nodeColors: Uint8Array,
+  colorOf?: (edge: number) => Rgb,
 ): EdgeColors {
   const { source, target, label } = edges;
   const most = executions.reduce((a, b) => Math.max(a, b), 0);
@@ -74,12 +75,12 @@ export function colorEdges(
     sizes[bucket[edge] + 1]++;
     const at = 4 * edge;
     const end = 4 * target[edge];
-    if (mode === "recency" || mode === "degree" || mode === "thread") {
+    if (!colorOf && (mode === "recency" || mode === "degree" || mode === "thread")) {
       colors[at] = nodeColors[end];
       colors[at + 1] = nodeColors[end + 1];
       colors[at + 2] = nodeColors[end + 2];
     } else {
-      const color = edgeColor(mode, areLinks, label[edge], heat);
+      const color = colorOf?.(edge) ?? edgeColor(mode, areLinks, label[edge], heat);
       colors[at] = Math.round(color[0] * 255);
       colors[at + 1] = Math.round(color[1] * 255);
       colors[at + 2] = Math.round(color[2] * 255);

@@ -30,8 +30,14 @@ export const OUTCOME_COLORS: Record<BranchOutcome, Rgb> = {
 };
 
 export function colorNodes(input: ColoringInput): NodeColors {
-  const { legend, paintBlock, paintFunction } = PAINTERS[input.mode](input);
-  const { graph, counts, text } = input;
+  return paintNodes(PAINTERS[input.mode](input), input);
+}
+
+/** The colours of everything drawn, as `painter` has them. */
+export function paintNodes(
+  { legend, paintBlock, paintFunction }: Painter,
+  { graph, counts, text, highlights }: Pick<ColoringInput, "graph" | "counts" | "text" | "highlights">,
+): NodeColors {
   const nBlocks = graph.blocks && counts.blocks ? graph.nBlocks : 0;
   const found: NodeColors = {
     blocks: new Uint8Array(4 * nBlocks),
@@ -39,7 +45,7 @@ export function colorNodes(input: ColoringInput): NodeColors {
     legend,
   };
   const isFound = findText(graph, text);
-  const own = findHighlights(graph, input.highlights);
+  const own = findHighlights(graph, highlights);
   legend.swatches.push(...own.swatches);
   const write = (to: Uint8Array, i: number, { color, strength }: Paint, isDimmed: boolean) => {
     to[4 * i] = Math.round(color[0] * 255);

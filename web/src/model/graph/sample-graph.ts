@@ -73,6 +73,7 @@ export function sampleGraph(): { functions: Functions; blocks: Blocks; counts: C
     codeVersion: new Uint32Array(8),
     first: Float64Array.from([0, 1, 2, 3, 10, 20, 21, 30]),
     isRecorded: new Uint8Array(8).fill(1),
+    distance: null,
     edgeIndex: Uint32Array.from(SAMPLE_EDGES, (_, i) => i),
     edgeSource: Int32Array.from(SAMPLE_EDGES, (edge) => edge[0]),
     edgeTarget: Int32Array.from(SAMPLE_EDGES, (edge) => edge[1]),

@@ -1,16 +1,27 @@
 // What the graph view shows, as signals: the graph as the filter has it, its layout, its colours.
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import type { LayoutResult } from "../layout/layout.ts";
 import { KeptLayouts } from "../layout/kept-layouts.ts";
 import { prepareLayouts, requestLayout } from "../layout/layout-client.ts";
 import { highlights } from "../highlights.ts";
-import { recentBlocks } from "../recent.ts";
+import { type RecentBlock, recentBlocks } from "../recent.ts";
 import { blocks, counts, failure, functions, MOST_BLOCKS } from "../session.ts";
-import { dimensions, filter, layout, mode } from "../view-state.ts";
+import {
+  type Camera,
+  dimensions,
+  filter,
+  layout,
+  mode,
+  type Selection,
+  selection,
+  update,
+  viewState,
+} from "../view-state.ts";
 import { type NodePlaces, nodePlaces } from "./detail.ts";
-import { colorEdges } from "./edge-colors.ts";
-import { type DrawnGraph, foldCounts, foldGraph, type Folding, layoutInput } from "./folding.ts";
+import { colorEdges, type EdgeColors } from "./edge-colors.ts";
+import { type DrawnCounts, type DrawnGraph, foldCounts, foldGraph, type Folding, layoutInput } from "./folding.ts";
 import { colorNodes } from "./node-colors.ts";
+import type { NodeColors } from "./paint.ts";
 
 /** A layout of a graph that is drawn. */
 export interface PlacedGraph {
@@ -19,6 +30,33 @@ export interface PlacedGraph {
   places: NodePlaces;
   /** Else a better one of the same comes. */
   isFinal: boolean;
+}
+
+/** All that a picture of a graph shows, and what it does: of the process that is looked at, or of two that are compared. */
+export interface GraphScene {
+  /** What it is of, for who can't see it. */
+  label: string;
+  drawnGraph: ReadonlySignal<DrawnGraph | null>;
+  drawnCounts: ReadonlySignal<DrawnCounts | null>;
+  nodeColors: ReadonlySignal<NodeColors | null>;
+  edgeColors: ReadonlySignal<{ edges: EdgeColors; links: EdgeColors } | null>;
+  /** The latest layout, which may be of the graph or the layout before while the next is made. */
+  placedGraph: ReadonlySignal<PlacedGraph | null>;
+  /** Ask for a layout whenever what it is made of changes. Returns what ends that. */
+  followLayout: () => () => void;
+  selection: ReadonlySignal<Selection | null>;
+  select: (chosen: Selection | null) => void;
+  /** Look at what is selected by itself. */
+  open: () => void;
+  /** null: everything is in the picture. */
+  camera: ReadonlySignal<Camera | null>;
+  setCamera: (camera: Camera | null) => void;
+  /** Functions whose names hold it have labels. */
+  text: ReadonlySignal<string>;
+  /** What was executed just before the cursor. */
+  recent: ReadonlySignal<RecentBlock[] | null>;
+  /** In place of how often a node was executed, in words. */
+  describe?: (chosen: Selection) => string;
 }
 
 /** The filter without its text, which only dims; as text, so that equal ones are one. */
@@ -37,9 +75,6 @@ export const drawnGraph = computed<DrawnGraph | null>(() => {
   }
   return foldGraph(of, blocks.value, JSON.parse(foldingWords.value) as Folding);
 });
-
-/** The latest layout, which may be of the graph or the layout before while the next is made. */
-export const placedGraph = signal<PlacedGraph | null>(null);
 
 export const drawnCounts = computed(() => {
   const graph = drawnGraph.value;
@@ -84,42 +119,69 @@ export const edgeColors = computed(() => {
   };
 });
 
-const keptLayouts = new KeptLayouts();
-
-/** Ask for a layout whenever what it is made of changes. Returns what ends that. */
-export function followLayout(): () => void {
-  prepareLayouts();
-  return effect(() => {
-    const graph = drawnGraph.value;
-    const [asked, inDimensions] = [layout.value, dimensions.value];
-    const before = placedGraph.peek();
-    if (!graph) {
-      placedGraph.value = null;
-      return undefined;
-    }
-    const isThere = before?.graph === graph && before.isFinal;
-    if (isThere && before.result.layout === asked && before.result.dimensions === inDimensions) {
-      return undefined;
-    }
-    const place = (result: LayoutResult, isFinal: boolean) => {
-      placedGraph.value = { graph, result, places: nodePlaces(graph, result), isFinal };
-    };
-    const kept = keptLayouts.find(graph, asked, inDimensions);
-    if (kept) {
-      place(kept, true);
-      return undefined;
-    }
-    return requestLayout(
-      layoutInput(graph, asked, inDimensions),
-      (result, isFinal) => {
-        if (isFinal) {
-          keptLayouts.keep(graph, result);
-        }
-        place(result, isFinal);
-      },
-      (message) => {
-        failure.value = message;
-      },
-    );
-  });
+/** Layouts of a graph: the latest, and what asks for it. */
+export function layOutGraph(
+  drawn: ReadonlySignal<DrawnGraph | null>,
+): Pick<GraphScene, "placedGraph" | "followLayout"> {
+  const placedGraph = signal<PlacedGraph | null>(null);
+  const keptLayouts = new KeptLayouts();
+  const followLayout = () => {
+    prepareLayouts();
+    return effect(() => askForLayout(drawn.value, placedGraph, keptLayouts));
+  };
+  return { placedGraph, followLayout };
 }
+
+function askForLayout(
+  graph: DrawnGraph | null,
+  placedGraph: Signal<PlacedGraph | null>,
+  keptLayouts: KeptLayouts,
+): (() => void) | undefined {
+  const [asked, inDimensions] = [layout.value, dimensions.value];
+  const before = placedGraph.peek();
+  if (!graph) {
+    placedGraph.value = null;
+    return undefined;
+  }
+  const isThere = before?.graph === graph && before.isFinal;
+  if (isThere && before.result.layout === asked && before.result.dimensions === inDimensions) {
+    return undefined;
+  }
+  const place = (result: LayoutResult, isFinal: boolean) => {
+    placedGraph.value = { graph, result, places: nodePlaces(graph, result), isFinal };
+  };
+  const kept = keptLayouts.find(graph, asked, inDimensions);
+  if (kept) {
+    place(kept, true);
+    return undefined;
+  }
+  return requestLayout(
+    layoutInput(graph, asked, inDimensions),
+    (result, isFinal) => {
+      if (isFinal) {
+        keptLayouts.keep(graph, result);
+      }
+      place(result, isFinal);
+    },
+    (message) => {
+      failure.value = message;
+    },
+  );
+}
+
+/** The graph of the process that is looked at. */
+export const processScene: GraphScene = {
+  label: "Graph of the process",
+  drawnGraph,
+  drawnCounts,
+  nodeColors,
+  edgeColors,
+  ...layOutGraph(drawnGraph),
+  selection,
+  select: (chosen) => update({ selection: chosen }),
+  open: () => update({ view: "function" }),
+  camera: computed(() => viewState.value.camera),
+  setCamera: (camera) => update({ camera }),
+  text: filterText,
+  recent: recentBlocks,
+};

@@ -1,4 +1,5 @@
 // Asks a worker for layouts, so that the page stays quick.
+import { startEmbeddedWorker } from "../../base/embedded.ts";
 import type { LayoutInput, LayoutResult } from "./layout.ts";
 import type { LayoutAnswer } from "./layout.worker.ts";
 
@@ -6,7 +7,9 @@ import type { LayoutAnswer } from "./layout.worker.ts";
 let idle: Worker | null = null;
 
 function makeWorker(): Worker {
-  return new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" });
+  return (
+    startEmbeddedWorker("layout") ?? new Worker(new URL("./layout.worker.ts", import.meta.url), { type: "module" })
+  );
 }
 
 /** Start a worker before there is a graph: it is ready when one comes. */

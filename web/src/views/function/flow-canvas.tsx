@@ -1,5 +1,5 @@
 // The picture of a function's control flow: moved, enlarged and clicked; with a minimap.
-import { effect, useSignal } from "@preact/signals";
+import { effect, type ReadonlySignal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { formatInteger, formatShare } from "../../base/format.ts";
 import { newestBlock } from "../../model/flow/flow-follow.ts";
@@ -9,7 +9,8 @@ import { prefersReducedMotion, settings } from "../../model/settings.ts";
 import { update } from "../../model/view-state.ts";
 import { centre, fitAll, type FlowCamera, keepInSight, type Size, startAt, zoomAt } from "./flow-camera.ts";
 import { boxAt, type Direction, edgeAt, nearestBox, nextBox } from "./flow-hits.ts";
-import { paintFlow } from "./flow-painter.ts";
+import { type Marks, NO_MARKS, paintFlow } from "./flow-painter.ts";
+import { showFlowPicture } from "./flow-pictures.ts";
 import { followPointers } from "./flow-pointers.ts";
 import { readTheme } from "./flow-theme.tsx";
 import { Minimap } from "./minimap.tsx";
@@ -19,7 +20,23 @@ const PAN_STEP = 80;
 const EDGE_REACH = 5;
 const MOVE_MS = 180;
 
-export function FlowCanvas({ of }: { of: LaidOutFlow }) {
+/** What the picture stands for: which block is selected, which ran last, and what a click does. */
+export interface FlowSubject {
+  selectedBlock: ReadonlySignal<number>;
+  newestBlock: ReadonlySignal<number>;
+  select: (block: number) => void;
+  openFunction: (index: number) => void;
+}
+
+const OF_PROCESS: FlowSubject = {
+  selectedBlock,
+  newestBlock,
+  select: (index) => update({ selection: { kind: "block", index } }),
+  openFunction: (index) => update({ selection: { kind: "function", index } }),
+};
+
+export function FlowCanvas({ of, subject = OF_PROCESS }: { of: LaidOutFlow; subject?: FlowSubject }) {
+  const { selectedBlock, newestBlock } = subject;
   const canvas = useRef<HTMLCanvasElement>(null);
   const camera = useSignal<FlowCamera>({ x: 0, y: 0, scale: 1 });
   const view = useSignal<Size>({ width: 0, height: 0 });
@@ -95,9 +112,15 @@ export function FlowCanvas({ of }: { of: LaidOutFlow }) {
 
   useEffect(() => {
     let frame = 0;
+    let marks: Marks = NO_MARKS;
+    const pictures = showFlowPicture(of, canvas.current!, {
+      camera: () => camera.peek(),
+      view: () => view.peek(),
+      marks: () => marks,
+    });
     const stop = effect(() => {
       settings.value.theme;
-      const marks = {
+      marks = {
         selected: boxOf.get(selectedBlock.value) ?? -1,
         recent: boxOf.get(newestBlock.value) ?? -1,
         hoveredEdge: hovered.value?.edge ?? -1,
@@ -117,16 +140,18 @@ export function FlowCanvas({ of }: { of: LaidOutFlow }) {
           element.dataset.y = String(at.y);
           element.dataset.selected = String(marks.selected);
           element.dataset.newest = String(marks.recent);
+          pictures.afterFrame();
         }
       });
     });
     return () => {
       stop();
+      pictures.end();
       cancelAnimationFrame(frame);
     };
   }, [of]);
 
-  const select = (box: number) => update({ selection: { kind: "block", index: of.model.boxes[box].block.block } });
+  const select = (box: number) => subject.select(of.model.boxes[box].block.block);
   const point = (event: MouseEvent) => {
     const at = camera.peek();
     return { x: at.x + event.offsetX / at.scale, y: at.y + event.offsetY / at.scale };
@@ -139,7 +164,7 @@ export function FlowCanvas({ of }: { of: LaidOutFlow }) {
   const openCall = (box: number) => {
     const to = of.model.boxes[box].lines.at(-1)?.leadsTo ?? -1;
     if (to >= 0) {
-      update({ selection: { kind: "function", index: to } });
+      subject.openFunction(to);
     }
   };
   const zoom = (factor: number, at = { x: view.peek().width / 2, y: view.peek().height / 2 }) =>

@@ -13,14 +13,19 @@ export interface Marks {
   hoveredEdge: number;
 }
 
+export const NO_MARKS: Marks = { selected: -1, recent: -1, hoveredEdge: -1 };
+
 /** Below this zoom boxes are patches of their heat, without text. */
 const TEXT_FROM = 0.38;
 const LABELS_FROM = 0.55;
 const CORNER = 5;
 const QUIET_EDGES = 0.5;
 
-/** The heat of a box, as a colour; null where it was not executed. */
+/** The colour of a box: its heat, or its own; null where it was not executed. */
 export function heatOfBox(flow: LaidOutFlow, index: number): Rgb | null {
+  if (flow.colorOf) {
+    return flow.colorOf(index);
+  }
   const heat = heatOf(flow.model.boxes[index].block.executions, flow.model.mostExecuted);
   return heat < 0 ? null : heatColor(heat);
 }

@@ -6,13 +6,13 @@ import type { Rgb } from "../../base/color.ts";
 import type { Rectangle } from "../../base/label-placement.ts";
 import { type DrawnCounts, type DrawnGraph, FOLDED_IMAGE, nameOfDrawn } from "../../model/graph/folding.ts";
 import { functionHeat } from "../../model/graph/node-colors.ts";
-import { drawnCounts, drawnGraph, edgeColors, followLayout, nodeColors, placedGraph } from "../../model/graph/scene.ts";
-import { recentBlocks } from "../../model/recent.ts";
+import type { GraphScene } from "../../model/graph/scene.ts";
 import { prefersReducedMotion, settings } from "../../model/settings.ts";
-import { dimensions, filter, layout, type Selection, selection, update, viewState } from "../../model/view-state.ts";
+import { dimensions, layout, type Selection } from "../../model/view-state.ts";
 import { controlCamera } from "./camera-controls.ts";
 import { type LabelColors, type LabelledFunction, LabelsLayer } from "./labels-layer.ts";
-import { factsOf } from "./node-facts.ts";
+import { GraphPictures } from "./graph-pictures.ts";
+import { countWords, factsOf } from "./node-facts.ts";
 import { type FrameReport, GraphPicture } from "./picture.ts";
 import { type Hovered, Tooltip } from "./tooltip.tsx";
 
@@ -25,9 +25,11 @@ const MOST_LABELLED = 400;
 const hovered = signal<Hovered | null>(null);
 
 export function GraphCanvas({
+  scene,
   onFailure,
   fit,
 }: {
+  scene: GraphScene;
   onFailure: (message: string) => void;
   /** Set to what fits the picture into the frame. */
   fit: { current: () => void };
@@ -39,7 +41,7 @@ export function GraphCanvas({
   useEffect(() => {
     const parts = { box: box.current!, canvas: canvas.current!, overlay: overlay.current!, place: place.current! };
     try {
-      return connect(parts, fit, onFailure);
+      return connect(scene, parts, fit, onFailure);
     } catch (error) {
       onFailure(error instanceof Error ? error.message : String(error));
       return undefined;
@@ -52,7 +54,7 @@ export function GraphCanvas({
         ref={canvas}
         tabIndex={0}
         role="application"
-        aria-label="Graph of the process"
+        aria-label={scene.label}
         aria-roledescription="graph"
         aria-describedby="graph-keys"
         data-layout-state="waiting"
@@ -78,8 +80,14 @@ interface Parts {
 }
 
 /** Make the picture, and have it follow the state. Returns what ends that. Throws an Error where there is no WebGL2. */
-function connect(parts: Parts, fit: { current: () => void }, onFailure: (message: string) => void): () => void {
+function connect(
+  scene: GraphScene,
+  parts: Parts,
+  fit: { current: () => void },
+  onFailure: (message: string) => void,
+): () => void {
   const { box, canvas, overlay, place } = parts;
+  const { drawnGraph, drawnCounts, nodeColors, edgeColors, placedGraph, selection } = scene;
   const labels = new LabelsLayer(overlay);
   let ranked: LabelledFunction[] = [];
   let byDrawn = new Map<number, LabelledFunction>();
@@ -97,7 +105,7 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
     dataset.drawnNodes = String(report.nodes);
     dataset.drawnEdges = String(report.edges);
     dataset.frameMs = report.frameMs.toFixed(1);
-    dataset.layoutState = layoutState(report.isMoving);
+    dataset.layoutState = layoutState(scene, report.isMoving);
     dataset.quality = report.isMoving ? "moving" : report.isWhole ? "whole" : "part";
     if (report.isWhole) {
       dataset.inFrame = picture.inFrame().toFixed(4);
@@ -105,15 +113,16 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
     dataset.lastNode = String(picture.trail()[0]?.node ?? -1);
     writePlace(place, picture);
     place.dataset.captions = captions.join("\n");
+    pictures.afterFrame(report);
   };
-  const picture = new GraphPicture(canvas, onFrame, (camera) => update({ camera }), prefersReducedMotion);
+  const picture = new GraphPicture(canvas, onFrame, scene.setCamera, prefersReducedMotion);
   picture.corner = () => {
     const legend = box.parentElement?.querySelector<HTMLElement>(".graph-legend");
     return legend ? { width: legend.offsetWidth + 24, height: legend.offsetHeight + 24 } : null;
   };
   fit.current = () => {
     picture.fit();
-    update({ camera: null });
+    scene.setCamera(null);
   };
   const factsAt = (node: number) => {
     const [graph, counts, placed] = [drawnGraph.peek(), drawnCounts.peek(), placedGraph.peek()];
@@ -124,11 +133,11 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
   const select = (chosen: Selection | null) => {
     const now = selection.peek();
     if (now?.kind !== chosen?.kind || now?.index !== chosen?.index) {
-      update({ selection: chosen });
+      scene.select(chosen);
     }
   };
   const endControls = controlCamera(canvas, {
-    isFlat: () => viewState.peek().dimensions === 2,
+    isFlat: () => dimensions.peek() === 2,
     move: (change) => {
       hovered.value = null;
       picture.move(change);
@@ -138,7 +147,8 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
       const node = picture.pick(x, y);
       const facts = factsAt(node);
       picture.setHovered(facts ? node : -1);
-      hovered.value = facts && { x, y, facts, width: box.clientWidth, height: box.clientHeight };
+      const words = facts && (scene.describe?.(facts) ?? countWords(facts));
+      hovered.value = facts && { x, y, facts, words: words!, width: box.clientWidth, height: box.clientHeight };
       canvas.style.cursor = facts ? "pointer" : "";
     },
     leave: () => {
@@ -152,22 +162,33 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
     open: (x, y) => {
       const facts = factsAt(picture.pick(x, y));
       if (facts) {
-        update({ selection: { kind: facts.kind, index: facts.index }, view: "function" });
+        select({ kind: facts.kind, index: facts.index });
+        scene.open();
       }
     },
     clear: () => select(null),
     enter: () => {
       if (selection.peek()) {
-        update({ view: "function" });
+        scene.open();
       }
     },
   });
-  const resized = new ResizeObserver(() => {
-    const ratio = Math.min(window.devicePixelRatio || 1, MOST_RATIO);
+  const setRatio = (wanted: number | null) => {
+    const ratio = wanted ?? Math.min(window.devicePixelRatio || 1, MOST_RATIO);
     const [width, height] = [box.clientWidth, box.clientHeight];
     labels.setSize(width, height, ratio);
     picture.setSize({ width, height }, ratio, fitPadding(box));
+  };
+  const pictures = new GraphPictures({
+    canvas,
+    overlay,
+    picture,
+    labels,
+    ground: () => getComputedStyle(box).getPropertyValue("--ground").trim(),
+    colors: () => colors,
+    setRatio,
   });
+  const resized = new ResizeObserver(() => setRatio(null));
   resized.observe(box);
   // What lies over the picture may have grown or shrunk: labels keep off it.
   const onToggle = () => picture.redraw();
@@ -179,14 +200,14 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
   };
   canvas.addEventListener("webglcontextlost", onLost);
   const ends = [
-    followLayout(),
+    scene.followLayout(),
     effect(() => {
-      if (!isLayoutWanted()) {
+      if (!isLayoutWanted(scene)) {
         canvas.dataset.layoutState = "waiting";
       }
       const placed = placedGraph.value;
       if (placed) {
-        picture.setPlaced(placed, viewState.peek().camera);
+        picture.setPlaced(placed, scene.camera.peek());
       }
     }),
     effect(() => {
@@ -201,17 +222,17 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
           ({ drawn }) =>
             graph.isFolded[drawn] === FOLDED_IMAGE || !(graph.functions.flags[graph.functionOf[drawn]] & FLAG_STUB),
         );
-        const text = filter.value.text.toLowerCase();
+        const text = scene.text.value.toLowerCase();
         ranked = ranked.filter((one) => one.name.toLowerCase().includes(text)).slice(0, MOST_LABELLED);
         picture.setColors({ blocks: ofNodes.blocks, functions: ofNodes.functions, ...ofEdges }, hottest);
       }
     }),
     effect(() => picture.setSelection(selection.value)),
-    effect(() => picture.setRecent(recentBlocks.value)),
+    effect(() => picture.setRecent(scene.recent.value)),
     effect(() => {
-      const camera = viewState.value.camera;
+      const camera = scene.camera.value;
       // A change of the layout brings its camera with it.
-      if (placedGraph.peek()?.result.layout === layout.peek() && isLayoutWanted()) {
+      if (placedGraph.peek()?.result.layout === layout.peek() && isLayoutWanted(scene)) {
         picture.setCamera(camera);
       }
     }),
@@ -231,12 +252,13 @@ function connect(parts: Parts, fit: { current: () => void }, onFailure: (message
     box.parentElement?.removeEventListener("toggle", onToggle, true);
     canvas.removeEventListener("webglcontextlost", onLost);
     hovered.value = null;
+    pictures.dispose();
     picture.dispose();
   };
 }
 
 /** Whether the layout that is shown is the one that the state asks for. */
-function isLayoutWanted(): boolean {
+function isLayoutWanted({ placedGraph, drawnGraph }: GraphScene): boolean {
   const placed = placedGraph.value;
   return (
     placed !== null &&
@@ -247,8 +269,8 @@ function isLayoutWanted(): boolean {
 }
 
 /** "waiting" for the layout that is asked for, "moving" to it or on the way, "final" when it is there. */
-function layoutState(isMoving: boolean): string {
-  return !isLayoutWanted() ? "waiting" : isMoving || !placedGraph.peek()?.isFinal ? "moving" : "final";
+function layoutState(scene: GraphScene, isMoving: boolean): string {
+  return !isLayoutWanted(scene) ? "waiting" : isMoving || !scene.placedGraph.peek()?.isFinal ? "moving" : "final";
 }
 
 /** Functions that were executed, the hottest first. */

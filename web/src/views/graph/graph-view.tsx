@@ -1,13 +1,16 @@
 // The view "Graph": the bar, the picture, its legend, and its facts as a table.
 import { useRef, useState } from "preact/hooks";
 import { functions, MOST_BLOCKS, summary } from "../../model/session.ts";
-import { selection, update } from "../../model/view-state.ts";
-import { placedGraph } from "../../model/graph/scene.ts";
+import { type ColorMode, mode, selection, update } from "../../model/view-state.ts";
+import { nodeColors, processScene } from "../../model/graph/scene.ts";
+import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
 import { formatInteger } from "../../base/format.ts";
 import { GraphCanvas } from "./graph-canvas.tsx";
 import { LegendPanel } from "./legend.tsx";
 import { NodeTable } from "./node-table.tsx";
 import { Toolbar } from "./toolbar.tsx";
+
+const EDGES: Partial<Record<ColorMode, typeof EDGE_LEGEND>> = { structure: EDGE_LEGEND, conditionals: BRANCH_LEGEND };
 
 export function GraphView() {
   const [failure, setFailure] = useState<string | null>(null);
@@ -24,7 +27,7 @@ export function GraphView() {
       }}
     >
       {failure === null ? (
-        <GraphCanvas key={attempt} onFailure={setFailure} fit={fit} />
+        <GraphCanvas key={attempt} scene={processScene} onFailure={setFailure} fit={fit} />
       ) : (
         <div class="graph-message" role="alert">
           <h2>The graph cannot be drawn</h2>
@@ -44,7 +47,7 @@ export function GraphView() {
         </div>
       )}
       <Toolbar onFit={() => fit.current()} />
-      {failure === null && !placedGraph.value && (
+      {failure === null && !processScene.placedGraph.value && (
         <p class="graph-waiting waiting">{summary.value ? "Laying out the graph …" : "Opening the trace …"}</p>
       )}
       {of && of.nBlocks > MOST_BLOCKS && (
@@ -52,7 +55,11 @@ export function GraphView() {
           {formatInteger(of.nBlocks)} blocks: functions only
         </p>
       )}
-      <LegendPanel />
+      <LegendPanel
+        legend={nodeColors.value?.legend ?? null}
+        edges={EDGES[mode.value] ?? []}
+        hasSelection={selection.value !== null}
+      />
       <NodeTable isOpen={failure !== null} />
     </div>
   );

@@ -41,7 +41,24 @@ export interface LabelColors {
   glow: string;
 }
 
+/** A label as it is drawn, in CSS pixels. */
+export interface ShownLabel {
+  text: string;
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+  isMarked: boolean;
+  /** The colour of the end of an edge that it is a caption of. */
+  end: Rgb | null;
+  /** A line from what it is of, where that is away. */
+  leader: { x: number; y: number; toX: number; toY: number } | null;
+}
+
 export class LabelsLayer {
+  /** What was drawn last. */
+  shown: readonly ShownLabel[] = [];
+
   private readonly widths = new Map<string, number>();
   private readonly context: CanvasRenderingContext2D | null;
 
@@ -71,6 +88,7 @@ export class LabelsLayer {
       return [];
     }
     context.clearRect(0, 0, frame.width, frame.height);
+    this.shown = [];
     const { nBlocks } = placed.places;
     const project = picture.projector();
     const nodeOf = (one: LabelledFunction) => (picture.isOpen[one.drawn] ? one.hottestBlock : nBlocks + one.drawn);
@@ -136,8 +154,13 @@ export class LabelsLayer {
     const most = captions.length > 0 ? before + (picture.isMoving ? 0 : MOST_BESIDE_CAPTIONS) : room;
     const shown: string[] = [];
     const places = placeLabels(wishes, frame, most, taken, 3);
-    for (const place of places) {
-      this.drawLeader(wishes[place.id], place, wishes[place.id].end);
+    this.shown = places.map((place) => {
+      const { text, isMarked, end } = wishes[place.id];
+      const { left, top, width, height } = place;
+      return { text, left, top, width, height, isMarked, end, leader: leaderOf(wishes[place.id], place, end) };
+    });
+    for (const { leader, end } of this.shown) {
+      this.drawLeader(leader, end);
     }
     for (const place of places) {
       const { text, isMarked, isBehind, end } = wishes[place.id];
@@ -225,18 +248,15 @@ export class LabelsLayer {
     }
   }
 
-  /** A line from the point that a caption is of to its side, if it is away from there. */
-  private drawLeader({ x, y, gap }: LabelWish, place: LabelPlace, end: Rgb | null): void {
+  private drawLeader(leader: ShownLabel["leader"], end: Rgb | null): void {
     const { context } = this;
-    const toX = Math.min(Math.max(x, place.left), place.left + place.width);
-    const toY = Math.min(Math.max(y, place.top), place.top + place.height);
-    if (context && end && Math.hypot(toX - x, toY - y) > gap + 2) {
+    if (context && leader && end) {
       context.globalAlpha = 1;
       context.strokeStyle = toHex(end);
       context.lineWidth = 1;
       context.beginPath();
-      context.moveTo(x, y);
-      context.lineTo(toX, toY);
+      context.moveTo(leader.x, leader.y);
+      context.lineTo(leader.toX, leader.toY);
       context.stroke();
     }
   }
@@ -249,6 +269,13 @@ export class LabelsLayer {
     }
     return width;
   }
+}
+
+/** A line from the point that a caption is of to its side, if it is away from there. */
+function leaderOf({ x, y, gap }: LabelWish, place: LabelPlace, end: Rgb | null): ShownLabel["leader"] {
+  const toX = Math.min(Math.max(x, place.left), place.left + place.width);
+  const toY = Math.min(Math.max(y, place.top), place.top + place.height);
+  return end && Math.hypot(toX - x, toY - y) > gap + 2 ? { x, y, toX, toY } : null;
 }
 
 /** Long names lose their middle: of C++ and Rust the end tells most, of others the beginning. */

@@ -1,18 +1,28 @@
 // What the colours of the picture mean, with numbers.
 import { type Rgb, toHex } from "../../base/color.ts";
 import { formatInteger } from "../../base/format.ts";
-import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
 import type { Legend } from "../../model/graph/paint.ts";
-import { nodeColors } from "../../model/graph/scene.ts";
-import { mode, selection } from "../../model/view-state.ts";
 import { IN_COLOR, OUT_COLOR } from "./marked-edges.ts";
 
-export function LegendPanel() {
-  const legend = nodeColors.value?.legend;
+/** What the colours of the edges at what is selected mean. */
+export const SELECTED_LEGEND: readonly { color: Rgb; label: string }[] = [
+  { color: OUT_COLOR, label: "leads away, bright at its end" },
+  { color: IN_COLOR, label: "leads here" },
+];
+
+export function LegendPanel({
+  legend,
+  edges,
+  hasSelection,
+}: {
+  legend: Legend | null;
+  /** What the colours of edges mean, where it is not what those of nodes do. */
+  edges: readonly { color: Rgb; label: string }[];
+  hasSelection: boolean;
+}) {
   if (!legend) {
     return null;
   }
-  const edges = mode.value === "structure" ? EDGE_LEGEND : mode.value === "conditionals" ? BRANCH_LEGEND : [];
   return (
     <section class="graph-legend" aria-label="Legend" data-overlay>
       <h2>{legend.title}</h2>
@@ -31,15 +41,7 @@ export function LegendPanel() {
         </ul>
       )}
       {edges.length > 0 && <Lines title="Edges" lines={edges} />}
-      {selection.value && (
-        <Lines
-          title="At what is selected"
-          lines={[
-            { color: OUT_COLOR, label: "leads away, bright at its end" },
-            { color: IN_COLOR, label: "leads here" },
-          ]}
-        />
-      )}
+      {hasSelection && <Lines title="At what is selected" lines={SELECTED_LEGEND} />}
     </section>
   );
 }

@@ -28,7 +28,7 @@ export function factsOf(graph: DrawnGraph, nBlocks: number, counts: DrawnCounts,
   if (isBlock && blocks && !graph.isFolded[drawn]) {
     const block = graph.blockOf[node];
     const address = blocks.address[block];
-    const away = address - functions.address[function_];
+    const away = blocks.distance ? BigInt(blocks.distance[block]) : address - functions.address[function_];
     const sign = away < 0n ? "-" : "+";
     return {
       ...common,

@@ -51,6 +51,7 @@ export class GraphPicture {
   /** Which drawn functions are drawn by their blocks. */
   isOpen: Uint8Array = new Uint8Array(0);
   nodes: Uint32Array = new Uint32Array(0);
+  colors: PictureColors | null = null;
   selectedNode = -1;
   hoveredNode = -1;
   /** Where the edges at what is selected lead and come from. */
@@ -65,7 +66,6 @@ export class GraphPicture {
   private look: Look = { ground: [0, 0, 0], isDark: true };
   private opacity = 1;
   private padding: Padding = { top: 0, right: 0, bottom: 0, left: 0 };
-  private colors: PictureColors | null = null;
   private selection: Selection | null = null;
   private recent: readonly RecentBlock[] | null = null;
   private hottest = -1;
@@ -226,6 +226,10 @@ export class GraphPicture {
     }, REST_MS);
     this.mustDrawEdges = true;
     this.loop.want();
+  }
+
+  get selected(): Selection | null {
+    return this.selection;
   }
 
   /** The node at a place of the canvas, in CSS pixels; -1 for none. */

@@ -34,28 +34,7 @@ const MODE_NAMES: Record<ColorMode, [string, string]> = {
 export function Toolbar({ onFit }: { onFit: () => void }) {
   return (
     <div class="graph-toolbar" role="toolbar" aria-label="Graph">
-      <div class="choices" role="group" aria-label="Layout">
-        {LAYOUTS.map((name) => (
-          <ToggleButton
-            key={name}
-            text={LAYOUT_NAMES[name][0]}
-            title={LAYOUT_NAMES[name][1]}
-            isOn={layout.value === name}
-            onToggle={() => showLayout(name, dimensions.value)}
-          />
-        ))}
-      </div>
-      <div class="choices" role="group" aria-label="Dimensions">
-        {([3, 2] as const).map((number) => (
-          <ToggleButton
-            key={number}
-            text={`${number}D`}
-            title={number === 3 ? "In space" : "On a plane"}
-            isOn={dimensions.value === number}
-            onToggle={() => showLayout(layout.value, number)}
-          />
-        ))}
-      </div>
+      <LayoutChoices />
       <div class="choices" role="group" aria-label="Colours">
         {MODES.map((name) => (
           <ToggleButton
@@ -102,5 +81,35 @@ export function Toolbar({ onFit }: { onFit: () => void }) {
         />
       </label>
     </div>
+  );
+}
+
+/** Which layout, in how many dimensions. */
+export function LayoutChoices() {
+  return (
+    <>
+      <div class="choices" role="group" aria-label="Layout">
+        {LAYOUTS.map((name) => (
+          <ToggleButton
+            key={name}
+            text={LAYOUT_NAMES[name][0]}
+            title={LAYOUT_NAMES[name][1]}
+            isOn={layout.value === name}
+            onToggle={() => showLayout(name, dimensions.value)}
+          />
+        ))}
+      </div>
+      <div class="choices" role="group" aria-label="Dimensions">
+        {([3, 2] as const).map((number) => (
+          <ToggleButton
+            key={number}
+            text={`${number}D`}
+            title={number === 3 ? "In space" : "On a plane"}
+            isOn={dimensions.value === number}
+            onToggle={() => showLayout(layout.value, number)}
+          />
+        ))}
+      </div>
+    </>
   );
 }

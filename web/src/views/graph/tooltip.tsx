@@ -1,5 +1,5 @@
 // What is under the pointer, in words.
-import { countWords, type NodeFacts } from "./node-facts.ts";
+import type { NodeFacts } from "./node-facts.ts";
 
 export interface Hovered {
   x: number;
@@ -8,6 +8,8 @@ export interface Hovered {
   width: number;
   height: number;
   facts: NodeFacts;
+  /** How often it was executed. */
+  words: string;
 }
 
 const WIDTH = 330;
@@ -18,14 +20,14 @@ export function Tooltip({ hovered }: { hovered: Hovered | null }) {
   if (!hovered) {
     return null;
   }
-  const { x, y, width, height, facts } = hovered;
+  const { x, y, width, height, facts, words } = hovered;
   const left = x + AWAY + WIDTH > width ? Math.max(x - AWAY - WIDTH, 0) : x + AWAY;
   const top = Math.max(Math.min(y + AWAY, height - HEIGHT - AWAY), 0);
   return (
     <div class="graph-tooltip" role="tooltip" style={{ left: `${left}px`, top: `${top}px`, maxWidth: `${WIDTH}px` }}>
       <strong>{facts.symbol}</strong>
       <code>{facts.address}</code>
-      <span>{countWords(facts)}</span>
+      <span>{words}</span>
       <span class="quiet">{facts.image}</span>
     </div>
   );

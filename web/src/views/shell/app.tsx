@@ -4,6 +4,9 @@ import { failure, failureStatus, summary } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
 import { notice, openDialog, openPopover } from "../../model/shell-state.ts";
 import { view } from "../../model/view-state.ts";
+import { CompareFunctionsPanel } from "../compare/compare-functions-panel.tsx";
+import { CompareView } from "../compare/compare-view.tsx";
+import { ExportDialog } from "../export/export-dialog.tsx";
 import { FilterChips } from "../filters/filter-chips.tsx";
 import { FilterPanel } from "../filters/filter-panel.tsx";
 import { HighlightsPanel } from "../filters/highlights-panel.tsx";
@@ -27,9 +30,16 @@ const MAIN = {
   function: FunctionView,
   listing: ListingView,
   processes: ProcessesView,
+  compare: CompareView,
 };
 
-const DIALOGS = { help: HelpDialog, search: SearchDialog, settings: SettingsDialog, losses: LossesDialog };
+const DIALOGS = {
+  help: HelpDialog,
+  search: SearchDialog,
+  settings: SettingsDialog,
+  losses: LossesDialog,
+  export: ExportDialog,
+};
 const POPOVERS = { filter: FilterPanel, highlights: HighlightsPanel };
 
 export function App() {
@@ -38,6 +48,8 @@ export function App() {
   const Over = openPopover.value && POPOVERS[openPopover.value];
   const { showsFunctions, showsDetails, showsTimeline, functionsWidth, detailsWidth, timelineHeight } = settings.value;
   const trace = summary.value;
+  // Two need the room; and their functions are others than those of one.
+  const isComparing = view.value === "compare";
   // The graph makes ready what it draws with while the trace is opened.
   const isOpening = view.value === "graph" && failure.value === null;
   useEffect(() => {
@@ -60,7 +72,7 @@ export function App() {
           {showsFunctions && (
             <>
               <div class="side" style={{ width: `${functionsWidth}px` }}>
-                <FunctionsPanel />
+                {isComparing ? <CompareFunctionsPanel /> : <FunctionsPanel />}
               </div>
               <Separator size="functionsWidth" label="Width of the table of functions" side={1} />
             </>
@@ -75,7 +87,7 @@ export function App() {
             )}
             {Over && <Over key={openPopover.value} />}
           </section>
-          {showsDetails && (
+          {showsDetails && !isComparing && (
             <>
               <Separator size="detailsWidth" label="Width of the details" side={-1} />
               <div class="side details-side" style={{ width: `${detailsWidth}px` }}>

@@ -1,7 +1,7 @@
 // The bar on top: which trace, what of it, which view, and what else there is.
 import { formatBytes, formatInteger, formatShort } from "../../base/format.ts";
 import { highlights } from "../../model/highlights.ts";
-import { currentLink, process, showProcess, summary, traceNames } from "../../model/session.ts";
+import { currentLink, isFile, process, showProcess, summary, traceNames } from "../../model/session.ts";
 import { openDialog, openPopover, tell, togglePopover } from "../../model/shell-state.ts";
 import { threads, update, VIEWS, view, viewState } from "../../model/view-state.ts";
 import { toggleTheme, VIEW_NAMES } from "./shell-keys.ts";
@@ -49,6 +49,9 @@ export function Header() {
         </button>
         <button type="button" title="Copy a link to what is shown" onClick={() => void copyLink()}>
           Link
+        </button>
+        <button type="button" title="Pictures, videos, tables (e)" onClick={() => (openDialog.value = "export")}>
+          Export
         </button>
         <button type="button" class="icon" title="Dark or light (t)" aria-label="Dark or light" onClick={toggleTheme}>
           ◐
@@ -138,7 +141,7 @@ function TraceChooser() {
 function ThreadChooser() {
   const own = process.value?.threads ?? [];
   const chosen = threads.value;
-  if (own.length < 2) {
+  if (own.length < 2 || isFile.value) {
     return null;
   }
   const one = chosen?.length === 1 ? String(chosen[0]) : chosen ? "several" : "all";
@@ -184,6 +187,16 @@ function Totals() {
       >
         {lost > 0 ? `${formatInteger(lost)} lost` : hasWarnings ? "warnings" : "nothing lost"}
       </button>
+      {isFile.value && (
+        <button
+          type="button"
+          class="chip"
+          title="The page and the trace are one file; what is not in it"
+          onClick={() => (openDialog.value = "losses")}
+        >
+          file
+        </button>
+      )}
       <span class="chip" title="What the recorder recorded">
         {mode}
       </span>

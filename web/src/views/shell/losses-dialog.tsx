@@ -1,7 +1,7 @@
 // What the trace does not have: losses and warnings of the recorder, in words.
 import { lossName } from "../../base/ends.ts";
 import { formatInteger } from "../../base/format.ts";
-import { summary } from "../../model/session.ts";
+import { isFile, leftOut, summary } from "../../model/session.ts";
 import { Dialog, DialogHead } from "./dialog.tsx";
 
 export function LossesDialog() {
@@ -29,6 +29,22 @@ export function LossesDialog() {
             </li>
           ))}
         </ul>
+      )}
+      {isFile.value && (
+        <>
+          <h3>This page is a file</h3>
+          <p>
+            It has what `clew export --to html` put into it, and asks nobody for more. Searches in code and single
+            threads need `clew view`; a replay goes from one recorded place to the next.
+          </p>
+          {leftOut.value.length > 0 && (
+            <ul data-left-out>
+              {leftOut.value.map((what) => (
+                <li key={what}>not in the file: {what}</li>
+              ))}
+            </ul>
+          )}
+        </>
       )}
       {known.warnings.length > 0 && (
         <>

@@ -10,6 +10,7 @@ export const VIEW_NAMES: Record<View, string> = {
   function: "Function",
   listing: "Listing",
   processes: "Processes",
+  compare: "Compare",
 };
 
 export function registerShellKeys(): void {
@@ -25,6 +26,7 @@ export function registerShellKeys(): void {
     { key: "m", what: "To the main view", run: () => focusOn(".main") },
     { key: "i", what: "Filter and fold", run: () => togglePopover("filter") },
     { key: "u", what: "Highlight sets", run: () => togglePopover("highlights") },
+    { key: "e", what: "Export: pictures, videos, tables", run: () => (openDialog.value = "export") },
     { key: "t", what: "Dark or light", run: toggleTheme },
     { key: "?", what: "This help", run: () => (openDialog.value = "help") },
     { key: "Escape", what: "Close what is open, select nothing, or no range of time", run: close },

@@ -46,6 +46,14 @@ export function describeViewKeys(): void {
     { key: "Enter", what: "Look at the process or thread" },
     { key: "Shift+Enter", what: "Add a thread to those looked at, or take it away" },
   ]);
+  describeKeys("Compare", [
+    { key: "v", what: "The next part of the comparison" },
+    { key: "x", what: "Swap A and B" },
+    { key: "n", what: "Both replays to the next parting, or the one before" },
+    { key: "p", what: "Both replays to the next parting, or the one before" },
+    { key: "(", what: "Both replays a block back or on" },
+    { key: ")", what: "Both replays a block back or on" },
+  ]);
   describeKeys("Lanes of the timeline", [
     { key: "ArrowLeft", what: "Earlier or later" },
     { key: "ArrowRight", what: "Earlier or later" },

@@ -18,7 +18,7 @@ import {
 } from "../../model/replay.ts";
 import { shareOf, speedAt } from "../../model/replay-steps.ts";
 import { selectedBlock } from "../../model/selected.ts";
-import { processId } from "../../model/session.ts";
+import { isFile, processId } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
 import { showSpan, timeOf, wholeTimeline } from "../../model/timeline.ts";
 import { cursor, range, update } from "../../model/view-state.ts";
@@ -47,7 +47,7 @@ export function Transport() {
           label="Previous call"
           hint="<"
           glyph="«"
-          isOff={isOff}
+          isOff={isOff || isFile.value}
           onPress={() => seek({ what: "call", back: true }, "call before")}
         />
         <Button label="Step back" hint="," glyph="‹" isOff={isOff} onPress={() => step(-1)} />
@@ -63,7 +63,7 @@ export function Transport() {
           label="Next call"
           hint=">"
           glyph="»"
-          isOff={isOff}
+          isOff={isOff || isFile.value}
           onPress={() => seek({ what: "call", back: false }, "call behind")}
         />
         <Button label="To the end" hint="End" glyph="▸|" isOff={isOff} onPress={goToEnd} />
@@ -101,8 +101,9 @@ export function Transport() {
               <span class="speed-text">{formatShort(speed.value)}/s</span>
             </label>
             <Place unit={unit} length={thread.length} tid={thread.tid} />
-            <SelectedBlock />
-            <Jumps />
+            {/* A file has places in the order, and no searches in it. */}
+            {!isFile.value && <SelectedBlock />}
+            {!isFile.value && <Jumps />}
           </>
         )
       )}

@@ -1,0 +1,188 @@
+"""The viewer as one file (`clew export --to html`): opened from a disk, by a browser that is watched for requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, expect
+
+from clew.analysis.graph import ProcessGraph
+from clew.analysis.selected_tables import find_edges_at, tabulate
+from clew.analysis.trace import Trace
+from clew.server.table_files import write_csv
+from tests.e2e.runs import clew_command, run
+from tests.web.graph_page import GraphPage
+from tests.web.serving import Server
+from tests.web.test_export import content_of, open_dialog, take
+from tests.web.traces import HOSTILE_NAMES, HOSTILE_TITLE, find_trace
+from tests.web.viewer import Viewer
+
+EVIL = (1, 2, 3, 4)
+
+
+@dataclass
+class PageFile:
+    """A file that stands for a server: it has an address, and names of traces."""
+
+    path: Path
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def origin(self) -> str:
+        return f"file://{self.path.parent}"
+
+    @property
+    def url(self) -> str:
+        return f"file://{self.path}#"
+
+
+OpenFile = Callable[..., Viewer]
+
+
+@pytest.fixture(scope="session")
+def make_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., PageFile]:
+    """The file of a trace, made once by the command."""
+    folder = tmp_path_factory.mktemp("files")
+    made: dict[tuple[str, ...], PageFile] = {}
+
+    def make(name: str, *options: str) -> PageFile:
+        if (name, *options) not in made:
+            path = folder / f"{name}-{len(made)}.html"
+            done = run(clew_command("export", "--to", "html", "-o", path, *options, find_trace(name)))
+            assert done.status == 0, done.stderr
+            made[name, *options] = PageFile(path, [name])
+        return made[name, *options]
+
+    return make
+
+
+@pytest.fixture
+def open_file(browser: Browser, make_file: Callable[..., PageFile]) -> Iterator[OpenFile]:
+    """Opens the file of a trace with a state.
+
+    At the end nothing was asked for but that file, and nothing complained.
+    """
+    opened: list[tuple[Viewer, list[str]]] = []
+
+    def make(name: str, *options: str, **words: object) -> Viewer:
+        file = make_file(name, *options)
+        viewer = Viewer(browser, cast(Server, file), offline=True)
+        asked: list[str] = []
+        viewer.page.on("request", lambda request: asked.append(request.url.partition("#")[0]))
+        opened.append((viewer, asked))
+        viewer.open(name, **words)
+        return viewer
+
+    yield make
+    for viewer, asked in opened:
+        page = f"file://{viewer.server.url[7:].partition('#')[0]}"
+        assert asked[0] == page
+        assert not [url for url in asked if url != page and not url.startswith("blob:")]
+        viewer.close()
+
+
+def test_it_shows_the_graph_and_asks_nobody(open_file: OpenFile) -> None:
+    viewer = open_file("hostile", select="f2")
+    graph = GraphPage(viewer)
+    for layout, dimensions in (("cylinder", 3), ("circle", 2), ("force", 2)):
+        viewer.go("hostile", layout=layout, dimensions=dimensions, select="f2")
+        graph.wait_for_whole()
+        assert graph.number("drawnNodes") == ProcessGraph(Trace(find_trace("hostile")), 0).n_blocks
+    expect(viewer.page.get_by_role("heading", name=HOSTILE_NAMES[2])).to_be_visible()
+    # What a policy of the document's allows to nobody else.
+    viewer.expected.append(r"violates the following Content Security Policy|Fetch API cannot load|Refused to connect")
+    assert viewer.page.evaluate("() => fetch('file:///etc/hostname').then(() => 'read', () => 'refused')") == "refused"
+
+
+def test_hostile_names_are_text_in_it(open_file: OpenFile) -> None:
+    viewer = open_file("hostile")
+    page = viewer.page
+    for view in ("function", "listing", "processes"):
+        for function in EVIL:
+            viewer.go("hostile", view=view, select=f"f{function}")
+            name = HOSTILE_NAMES[function]
+            page.wait_for_function(
+                "(name) => document.querySelector('[aria-label=Details] h2')?.textContent === name", arg=name
+            )
+            main = viewer.main(view)
+            match view:
+                case "function":
+                    expect(main.get_by_text(name, exact=True).first).to_be_visible()
+                case "listing":
+                    expect(main.locator(".code-row.function .name").filter(has_text=name).first).to_be_visible()
+                case _:
+                    expect(main.locator(".tree-row").get_by_text(HOSTILE_TITLE).first).to_be_visible()
+    assert page.locator("img, svg[onload], #app script, iframe, object, embed").count() == 0
+
+
+def test_no_name_of_the_trace_stands_in_it(make_file: Callable[..., PageFile]) -> None:
+    text = make_file("hostile").path.read_text()
+    for name in (*HOSTILE_NAMES[1:5], HOSTILE_TITLE):
+        assert name not in text
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", text, re.DOTALL)
+    assert [attributes for attributes, _ in scripts if "octet-stream" not in attributes] == [' type="module"']
+    for attributes, content in scripts:
+        assert "module" in attributes or re.fullmatch(r"[A-Za-z0-9+/=]+", content)
+    assert "unsafe" not in text.partition("</head>")[0].partition("<style>")[0]
+
+
+def test_code_and_places_in_time_are_in_it(open_file: OpenFile) -> None:
+    viewer = open_file("gzip", view="listing")
+    page = viewer.page
+    expect(viewer.main("listing").locator(".code-row").nth(5)).to_be_visible()
+    viewer.go("gzip", view="function")
+    page.locator("[data-flow-canvas][data-scale]").wait_for()
+    lanes = page.locator("[data-timeline]")
+    page.get_by_role("button", name="Step on").click()
+    viewer.wait_for_data("[data-timeline]", "block", [str(n) for n in range(10_000)])
+    first = int(lanes.get_attribute("data-position") or -1)
+    assert first > 0
+    page.get_by_role("button", name="Step on").click()
+    page.wait_for_function(
+        "(first) => Number(document.querySelector('[data-timeline]').dataset.position) > first", arg=first
+    )
+    page.get_by_role("button", name="Step back").click()
+    viewer.wait_for_data("[data-timeline]", "position", [str(first)])
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function(
+        "(first) => Number(document.querySelector('[data-timeline]').dataset.position) > 2 * first", arg=first
+    )
+
+
+def test_its_tables_are_those_of_the_server(open_file: OpenFile) -> None:
+    trace = Trace(find_trace("hostile"))
+    graph = ProcessGraph(trace, 0)
+    viewer = open_file("hostile", select="f3")
+    dialog = open_dialog(viewer.page)
+    expect(dialog.get_by_role("button", name="Arrow")).to_be_disabled()
+    own = np.arange(graph.first_block[3], graph.first_block[4])
+    wanted = {
+        ("functions", "All of the process"): np.arange(graph.n_functions),
+        ("blocks", "All of the process"): np.arange(graph.n_blocks),
+        ("edges", "All of the process"): np.arange(graph.n_edges),
+        ("blocks", "What is selected"): own,
+        ("edges", "What is selected"): find_edges_at(graph, own),
+    }
+    for (of, scope), rows in wanted.items():
+        dialog.get_by_label(re.compile(scope)).check()
+        dialog.get_by_label("Rows").select_option(of)
+        written = write_csv(tabulate(graph, graph.count(), of, rows, trace.manifest.start_ns))
+        assert content_of(take(viewer.page, dialog, "CSV")) == written
+
+
+def test_what_there_was_no_room_for_is_said(open_file: OpenFile) -> None:
+    viewer = open_file("small", "--limit", "1")
+    page = viewer.page
+    assert Path(viewer.server.url[7:].partition("#")[0]).stat().st_size < 1.5 * (1 << 20)
+    page.get_by_role("button", name="file", exact=True).click()
+    left_out = page.locator("[data-left-out] li")
+    expect(left_out.first).to_have_text(re.compile(r"^not in the file: .*(functions' code|listing)"))
+    page.keyboard.press("Escape")
+    viewer.go("small", view="listing")
+    expect(page.get_by_role("alert")).to_have_text(re.compile("the listing of this process is not in this file"))

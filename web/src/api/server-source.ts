@@ -1,0 +1,29 @@
+// The server's answers. The token comes from the address' fragment and goes with every request.
+import { type Answer, type AnswerSource, ApiError } from "./client.ts";
+
+export class ServerSource implements AnswerSource {
+  readonly isFile = false;
+
+  constructor(private readonly token: string) {}
+
+  async ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer> {
+    const text = words.toString();
+    let response: Response;
+    try {
+      response = await fetch(`api/${path}${text ? `?${text}` : ""}`, {
+        headers: { Authorization: `Bearer ${this.token}` },
+        ...(signal ? { signal } : {}),
+      });
+    } catch (error) {
+      if (signal?.aborted) {
+        throw error;
+      }
+      throw new ApiError(0, "the server does not answer: is `clew view` still running?");
+    }
+    if (!response.ok) {
+      const said = (await response.json().catch(() => ({}))) as { error?: unknown };
+      throw new ApiError(response.status, typeof said.error === "string" ? said.error : `status ${response.status}`);
+    }
+    return response;
+  }
+}
