@@ -76,7 +76,10 @@ def make_call_tables(
         )
         if entity is not None:
             at = {"call_id": number, "entity_id": entity, "role": role, "argument": 0, "bytes": n_bytes}
-            references.append({name: calls[-1][name] for name in ("process_id", "pid")} | at)
+            at |= {name: calls[-1][name] for name in ("process_id", "pid")}
+            references.append(at)
+            if number % 5 == 0:
+                references.append(at | {"role": "changed", "argument": 1, "bytes": None})
     by_thread = sorted(calls, key=lambda row: (row["process_id"], row["tid"], row["call_id"]))
     return {
         "entities": pa.Table.from_pylist(entities, SCHEMAS["entities"]),
@@ -94,9 +97,7 @@ def _make_entities(
         whose | {"parent_entity_id": None, "kind": "process", "name": "made-up", "details": json.dumps(whose)} | life
     ]
     rows += [
-        whose
-        | {"parent_entity_id": 0, "kind": "thread", "name": f"thread {tid}", "details": json.dumps({"tid": tid})}
-        | life
+        whose | {"parent_entity_id": 0, "kind": "thread", "name": f"thread {tid}", "tid": tid, "details": "{}"} | life
         for tid in tids
     ]
     rows += [nobody | {"kind": "file", "name": name, "details": json.dumps({"path": name})} | life for name in FILES]

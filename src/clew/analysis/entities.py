@@ -72,6 +72,10 @@ class EntityTable:
         return to_numpy(self._trace.read("entities", ["process_id"])["process_id"])
 
     @cached_property
+    def _tid(self) -> Array:
+        return to_numpy(self._trace.read("entities", ["tid"])["tid"])
+
+    @cached_property
     def _first_ns(self) -> Array:
         return to_numpy(self._trace.read("entities", ["first_ns"])["first_ns"])
 
@@ -127,13 +131,50 @@ class EntityTable:
                 moved[words[column[2]]] += total
         return found
 
+    def find_maker(self, row: int) -> tuple[int, int | None] | None:
+        """The process_id and the tid of an entity that makes calls; of a process no tid. None for others."""
+        process, kind, tid = int(self._process[row]), self.kinds[row], int(self._tid[row])
+        if process < 0 or kind not in ("process", "thread") or (kind == "thread" and tid < 0):
+            return None
+        return process, tid if kind == "thread" else None
+
+    @cached_property
+    def _made(self) -> Array:
+        """By row how many calls (i64) a process or thread made that do not refer to itself, which count already."""
+        makers = {row: maker for row in range(len(self)) if (maker := self.find_maker(row)) is not None}
+        total = np.zeros(len(self), np.int64)
+        if not makers:
+            return total
+        pairs = [np.zeros((2, 0), np.int64)]
+        for piece in self._trace.iter_pieces("references", ["call_id", "entity_id"]):
+            rows = find_rows(self.entity_id, to_numpy(piece["entity_id"]))
+            named = np.isin(rows, list(makers))
+            pairs.append(np.stack([to_numpy(piece["call_id"])[named], rows[named]]).astype(np.int64))
+        call_id, named_row = np.unique(np.concatenate(pairs, axis=1), axis=1)
+        by_maker: Counter[tuple[int, int | None]] = Counter()
+        for piece in self._trace.iter_pieces("calls", ["call_id", "process_id", "tid"]):
+            call, process, tid = (to_numpy(piece[name]) for name in piece.column_names)
+            keys, counts = np.unique(np.stack([process, tid]), axis=1, return_counts=True)
+            for (one_process, one_tid), n in zip(keys.T.tolist(), counts.tolist(), strict=True):
+                by_maker[one_process, one_tid] += n
+                by_maker[one_process, None] += n
+            at = find_rows(call, call_id)
+            for place, row in zip(at[at >= 0].tolist(), named_row[at >= 0].tolist(), strict=True):
+                process_id, thread = makers[row]
+                is_own = int(process[place]) == process_id and thread in (None, int(tid[place]))
+                total[row] -= is_own
+        for row, maker in makers.items():
+            total[row] += by_maker[maker]
+        return total
+
     def count_calls(self, process_id: int | None = None) -> Array:
-        """By row in how many calls (i64) of a process, or of all, it has to do with."""
+        """By row how many calls (i64) of a process, or of all, have to do with it, or were made by it."""
         process, row, calls = self._touches
         total = np.zeros(len(self), np.int64)
         own = slice(None) if process_id is None else process == process_id
         np.add.at(total, row[own], calls[own])
-        return total
+        made: Array = self._made if process_id is None else np.where(self._process == process_id, self._made, 0)
+        return total + made
 
     def count_bytes(self, process_id: int | None = None) -> Array:
         """By row how many bytes (i64) a process, or all, read and wrote of it."""

@@ -125,13 +125,11 @@ class RecordedCalls:
         """By call, in the order of `indices`, what it did with which entities; at most so many of each."""
         call_ids = self._call_id[self.rows.source[np.array(indices, np.int64)]].tolist()
         found: dict[int, list[dict[str, Any]]] = {call_id: [] for call_id in call_ids}
-        wanted = np.array(sorted(found), np.int64)
         for piece in self._excerpt.iter_pieces("references", ["call_id", "entity_id", "role", "argument", "bytes"]):
-            at = np.flatnonzero(np.isin(to_numpy(piece["call_id"]), wanted))
-            for row in at[: limit * len(wanted)].tolist():
-                told = {name: piece[name][row].as_py() for name in piece.column_names}
-                if len(found[told["call_id"]]) < limit:
-                    found[told["call_id"]].append(told)
+            named = to_numpy(piece["call_id"])
+            for call_id, told in found.items():
+                rows = np.flatnonzero(named == call_id)[: limit - len(told)].tolist()
+                told += [{name: piece[name][row].as_py() for name in piece.column_names} for row in rows]
         return [found[call_id] for call_id in call_ids]
 
 

@@ -93,7 +93,9 @@ class TagReplay(Replay):
         return self.settle(int(self.times.mark[at]) if at >= 0 else 0)
 
     def find_system_call(self, number: int) -> int | None:
-        return self.settle(number)
+        before = self._tags.read(self._tid, number - 1, 1) if number > 0 else self._tags.read(self._tid, 0, 0)
+        # In front of the execution that made it, if that has a tag of its own.
+        return self.settle(number - int(self._is_run(before).any()))
 
     def find(self, what: Sought, position: int, *, back: bool) -> int | None:
         if what == Sought.CALL:

@@ -54,7 +54,13 @@ class _Gathered:
         self.n_omitted += len(ns) - taken
         # A damaged trace may say anything.
         numbers = np.where((number >= 0) & (number < _HIGHEST), number, -1).astype(np.int32)
-        columns = (ns, numbers, np.full(len(ns), thread, np.uint32), block.astype(np.int32), source.astype(np.int64))
+        columns: tuple[Array, ...] = (
+            ns,
+            numbers,
+            np.full(len(ns), thread, np.uint32),
+            block.astype(np.int32),
+            source.astype(np.int64),
+        )
         for name, column in zip(self.columns, columns, strict=True):
             self.columns[name].append(column[:taken])
 

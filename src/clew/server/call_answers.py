@@ -28,10 +28,10 @@ MAX_PLACES: Final = 2000
 MAX_REFERENCES: Final = 8
 _MAX_TEXT: Final = 400
 _NO_TIMES: Final = (
-    "this trace has no API calls, and of system calls mode {} knows only which blocks made them: those of modes full "
+    "This trace has no API calls, and of system calls mode {} knows only which blocks made them: those of modes full "
     "and region have times"
 )
-_NO_ARGUMENTS: Final = "this trace has no API calls: these are the system calls that mode {} notes, without arguments"
+_NO_ARGUMENTS: Final = "This trace has no API calls: these are the system calls that mode {} notes, without arguments"
 
 
 def answer_call_summary(query: Query) -> dict[str, Any]:

@@ -12,9 +12,8 @@ import numpy as np
 
 from clew.analysis.entities import EntityFilter, EntityTable
 from clew.errors import UsageError
-from clew.server.process_calls import hold_calls
+from clew.server.process_calls import hold_calls, open_entities
 from clew.server.query import Query
-from clew.server.served_trace import ServedTrace
 
 __all__ = ["answer_entities", "answer_entity", "answer_touches"]
 
@@ -23,16 +22,12 @@ MAX_TOUCHES: Final = 1000
 _MAX_TEXT: Final = 400
 
 
-def _table(served: ServedTrace) -> EntityTable:
-    return served.once("entities", lambda: EntityTable(served.trace))
-
-
 def answer_entities(query: Query) -> dict[str, Any]:
     """Some of the entities asked for, sorted, with how many calls of the process have to do with each."""
     offset, count = query.number("offset", 0), query.number("count", 100)
     if offset < 0 or not 0 <= count <= MAX_PAGE:
         raise UsageError(f"count: at most {MAX_PAGE}, and an offset of 0 at least")
-    process_id, table = query.process_id, _table(query.served)
+    process_id, table = query.process_id, open_entities(query.served)
     # Also where nothing is read of it: a process that there is not is told of.
     query.served.graph(process_id)
     if not len(table):
@@ -115,7 +110,7 @@ def _tell_known(query: Query) -> dict[str, Any]:
 def answer_entity(query: Query) -> dict[str, Any]:
     """One entity, and what each process did with it."""
     query.served.graph(query.process_id)
-    table = _table(query.served)
+    table = open_entities(query.served)
     row = table.find(int(query.path["entity"]))
     (told,) = _tell_entities(query, table, [row])
     return told | {"touches": _tell_touches(table, None, int(query.path["entity"]))[0]}
@@ -127,7 +122,9 @@ def answer_touches(query: Query) -> dict[str, Any]:
     limit = query.number("limit", 100)
     if not 1 <= limit <= MAX_TOUCHES:
         raise UsageError(f"limit: from 1 to {MAX_TOUCHES}")
-    rows, total = _tell_touches(_table(query.served), query.process_id if query.flag("own") else None, None, limit)
+    rows, total = _tell_touches(
+        open_entities(query.served), query.process_id if query.flag("own") else None, None, limit
+    )
     return {"total": total, "rows": rows}
 
 

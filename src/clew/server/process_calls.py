@@ -17,13 +17,14 @@ import numpy as np
 
 from clew.analysis.arrays import Array
 from clew.analysis.call_rows import CallFilter, CallRows
+from clew.analysis.entities import EntityTable
 from clew.analysis.path_code import load_process_code
 from clew.analysis.recorded_calls import RecordedCalls
 from clew.analysis.system_calls import read_path_calls, read_tag_calls
 from clew.server.query import Query
 from clew.server.served_trace import ServedTrace
 
-__all__ = ["ProcessCalls", "hold_calls", "parse_filter"]
+__all__ = ["ProcessCalls", "hold_calls", "open_entities", "parse_filter"]
 
 _KEPT_SEARCHES: Final = 8
 
@@ -32,6 +33,7 @@ class ProcessCalls:
     """The calls of a process. `recorded` is None where the trace has none of it. Raises TraceDamagedError."""
 
     def __init__(self, served: ServedTrace, process_id: int) -> None:
+        self._served = served
         self._trace = served.trace
         self.graph = served.graph(process_id)
         recorded = RecordedCalls(self.graph)
@@ -80,12 +82,28 @@ class ProcessCalls:
         assert self.recorded is not None
         if key not in self._searches:
             what, value = key
-            find = self.recorded.find_text(str(value)) if what == "text" else self.recorded.find_entity(int(str(value)))
-            self._searches[key] = find.astype(np.uint32)
+            found = self.recorded.find_text(str(value)) if what == "text" else self._find_entity(int(str(value)))
+            self._searches[key] = found.astype(np.uint32)
             while len(self._searches) > _KEPT_SEARCHES:
                 self._searches.popitem(last=False)
         self._searches.move_to_end(key)
         return self._searches[key]
+
+    def _find_entity(self, entity_id: int) -> Array:
+        """Calls that refer to an entity, and those that it made. Raises UsageError if there is none."""
+        assert self.recorded is not None
+        entities = open_entities(self._served)
+        maker = entities.find_maker(entities.find(entity_id))
+        found = self.recorded.find_entity(entity_id)
+        if maker is None or maker[0] != self.graph.process_id:
+            return found
+        tids = None if maker[1] is None else (maker[1],)
+        return np.union1d(found, np.flatnonzero(self.recorded.rows.choose(CallFilter(threads=tids))))
+
+
+def open_entities(served: ServedTrace) -> EntityTable:
+    """The entities of a trace, read once."""
+    return served.once("entities", lambda: EntityTable(served.trace))
 
 
 @contextmanager

@@ -156,12 +156,13 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     # What is executed from start_pc up to end_pc once a path's event says that of fragment_id.
     "path_code": _schema(process_id=_I32, pid=_I32, fragment_id=_I64, start_pc=_U64, end_pc=_U64, code_version=_U32),
     # The three tables from here on are of recorded calls; a trace may lack them. What calls are about: processes,
-    # threads, files, sockets. process_id and pid: whose it is; null where it may be several processes'.
-    # parent_entity_id: the process of a thread, the listening socket of a connection. details: a JSON object.
+    # threads, files, sockets. process_id and pid: whose it is; null where it may be several processes'. tid: of a
+    # thread. parent_entity_id: the process of a thread, the listening socket of a connection. details: a JSON object.
     "entities": _schema(
         entity_id=_I64,
         process_id=(_I32, "null"),
         pid=(_I32, "null"),
+        tid=(_I32, "null"),
         parent_entity_id=(_I64, "null"),
         kind=_WORD,
         name=_TEXT,
