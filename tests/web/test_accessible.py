@@ -15,7 +15,7 @@ AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 GZIP = EVERYDAY.index("gzip")
 PARTS = ("summary", "graph", "function", "listing", "order")
 VIEWS: list[tuple[str, dict[str, Any]]] = [
-    *((view, {}) for view in ("graph", "function", "listing", "processes")),
+    *((view, {}) for view in ("graph", "function", "listing", "processes", "calls")),
     *(("compare", {"compare": part, "with": GZIP}) for part in PARTS),
 ]
 

@@ -173,7 +173,7 @@ class Replay(ABC):
 
     @abstractmethod
     def find_system_call(self, number: int) -> int | None:
-        """The position of a system call: the `number`-th of the thread, from 0 (full), or that of a tag (region)."""
+        """The position of a system call: the `number`-th of the thread, from 0 (full), or that at a row (region)."""
 
     def frames(self, start: int, stride: int, n_frames: int, count: int) -> tuple[list[int], list[Array]]:
         """At most `n_frames` positions, `stride` apart from `start` on, and the last blocks in front of each, at most

@@ -138,18 +138,19 @@ class _CallersByEnd:
 
 
 def read_tag_calls(graph: ProcessGraph) -> CallRows:
-    """What the tags of a process tell. `source` is the number of the tag. Raises TraceDamagedError.
+    """What the tags of a process tell. `source` counts the rows of each thread, from 0. Raises TraceDamagedError.
 
     The block is known of calls whose block has a tag of its own just in front of theirs: not of busy threads.
     """
     tids = graph.threads.tolist()
     caller = _follow_to_callers(graph)
     gathered = _Gathered()
-    columns = ["tid", "kind", "block_id", "value", "time_ns", "tag"]
+    columns = ["tid", "kind", "block_id", "value", "time_ns"]
+    n_rows = dict.fromkeys(tids, 0)
     before: tuple[int, int, int] | None = None
     for piece in excerpt_of_process(graph.trace, graph.process_id).iter_pieces("tags", columns):
         kind = to_words(piece["kind"], TAG_KINDS)
-        tid, block_id, value, ns, tag = (to_numpy(piece[name]) for name in columns if name != "kind")
+        tid, block_id, value, ns = (to_numpy(piece[name]) for name in columns if name != "kind")
         calls = np.flatnonzero(kind == _SYSTEM_CALL)
         # With the last row of the piece before in front.
         last = before or (-1, -1, -1)
@@ -159,11 +160,13 @@ def read_tag_calls(graph: ProcessGraph) -> CallRows:
         is_told = (tid_before == tid) & (kind_before == _EXECUTED)
         row = find_rows(graph.block_id, block_before[calls])
         block = np.where(is_told[calls] & (row >= 0), caller[row], -1)
-        for thread in np.unique(tid[calls]).tolist():
-            own = tid[calls] == thread
-            if thread in tids:
-                at = calls[own]
-                gathered.add(tids.index(thread), ns[at], value[at], block[own], tag[at])
+        for thread in np.unique(tid).tolist():
+            if thread in n_rows:
+                own, at = tid[calls] == thread, np.flatnonzero(tid == thread)
+                mine = calls[own]
+                source = n_rows[thread] + np.searchsorted(at, mine)
+                n_rows[thread] += len(at)
+                gathered.add(tids.index(thread), ns[mine], value[mine], block[own], source)
         if len(tid):
             before = int(tid[-1]), int(kind[-1]), int(block_id[-1])
     return gathered.finish(tids)

@@ -240,8 +240,10 @@ def answer_seek(served: ServedTrace, process_id: int, tid: int, words: dict[str,
 def find_call_position(
     served: ServedTrace, process_id: int, tid: int, *, number: int | None, position: int | None, time_ns: int
 ) -> int | None:
-    """Where a thread made a call, which is its system call `number` (region: the tag), or was at `position`; as near as
-    `time_ns` tells where neither is known. None for a thread without order."""
+    """Where a thread made a call: its system call `number` (region: the row of its tag), or one at `position`.
+
+    As near as `time_ns` tells where neither is known. None for a thread without order.
+    """
     with _hold(served, process_id) as replays:
         if not any(thread.tid == tid and thread.is_ordered for thread in replays.timeline.threads):
             return None
