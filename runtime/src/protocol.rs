@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xc4, 0xd3, 0x4c, 0x59, 0x7b, 0xdd, 0x0f, 0x14, 0x91, 0x7e, 0x32, 0x4b, 0xb6, 0x2a, 0x74, 0x75, 0x1f, 0xae, 0x51,
-    0x62, 0xd1, 0xcb, 0xc2, 0x7b, 0x44, 0xc7, 0xb7, 0x9c, 0xd6, 0xae, 0x46, 0x52,
+    0xf0, 0x96, 0xa4, 0x92, 0xa2, 0xcf, 0xa2, 0x29, 0x3d, 0x41, 0xd4, 0x74, 0x01, 0x66, 0xfa, 0xef, 0x3c, 0xe3, 0x36,
+    0x0e, 0xd7, 0x6c, 0x7a, 0x80, 0xbe, 0x09, 0x4c, 0x6f, 0xda, 0x6b, 0x22, 0x1c,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -48,8 +48,13 @@ pub const PATH_SURPRISES_LEFT_CELL: u64 = 0x3;
 pub const PATH_SYMBOLS_LEFT_CELL: u64 = 0x4;
 /// mode full: stands for the address in front of a path's first instruction
 pub const PATH_START: u64 = 0xffffffffffffffff;
-/// mode full: 1 while what was dropped is not told yet: what is in the buffers belongs to nothing
+/// mode full: 1 while what was dropped is not told yet, 2 while the path is left out: what is in the buffers belongs to
+/// nothing
 pub const PATH_LOST_CELL: u64 = 0x5;
+/// mode full: 1 if the thread came to new code, or to other code than before, since the last checkpoint
+pub const PATH_NEWS_CELL: u64 = 0x7;
+/// mode full: StatusPage.budget that leaves out nothing
+pub const PATH_UNLIMITED: u64 = 0xffffffffffffffff;
 /// mode full: where the buffer of surprises starts in a thread's counters window
 pub const PATH_SURPRISES_OFFSET: u64 = 0x1000;
 /// mode full: where the buffer of symbols starts
@@ -156,7 +161,9 @@ pub mod event_kind {
 /// the code of fragment value is what runs. end: the path ends in front of pc, unless more of it follows: the call that
 /// was to end the thread was refused. checkpoint: where the thread is in front of pc, and what it did since the last
 /// one: streams counters and calls go with it; of the open calls the outermost `value` are as at the last one. lost:
-/// records of the path were dropped since the position before; the checkpoint behind it is where it goes on.
+/// records of the path were dropped since the position before; the checkpoint behind it is where it goes on. thinned:
+/// as lost, but left out on purpose, to stay within StatusPage.budget; what the path told of code and branches holds
+/// on.
 pub mod path_event_kind {
     pub const NOTE: u16 = 0;
     pub const RESUME: u16 = 1;
@@ -166,6 +173,7 @@ pub mod path_event_kind {
     pub const END: u16 = 5;
     pub const CHECKPOINT: u16 = 6;
     pub const LOST: u16 = 7;
+    pub const THINNED: u16 = 8;
 }
 
 /// The streams of a thread's path (mode full). surprises, symbols: see docs/format/paths.md. counters: pairs of a
@@ -496,8 +504,13 @@ pub struct StatusPage {
     pub reserved_controller: [u8; 4],
     /// addresses of instructions in front of which threads stand still (RequestKind.hold) (written by: controller:live)
     pub breakpoints: [u64; 32],
+    /// mode full: bytes of paths a second that the process may record; 2^64 - 1: all of them (written by:
+    /// controller:live)
+    pub budget: u64,
+    /// mode full: times that a thread's path was left out from then on, to stay within the budget (written by: runtime)
+    pub thinned: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3536],
+    pub reserved: [u8; 3520],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -541,7 +554,9 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, wishes) == 292);
 const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoint_count) == 296);
 const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_controller) == 300);
 const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoints) == 304);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 560);
+const _: () = assert!(core::mem::offset_of!(StatusPage, budget) == 560);
+const _: () = assert!(core::mem::offset_of!(StatusPage, thinned) == 568);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 576);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -31,6 +31,7 @@ def record(
     *,
     mode: str = "counts",
     busy_limit: int | None = None,
+    budget: float | None = None,
     output: Text | None = None,
     include: str | Iterable[str] = (),
     exclude: str | Iterable[str] = (),
@@ -41,23 +42,26 @@ def record(
     """Run `command`, a program and its arguments, record it until it ends, and open its trace.
 
     Words of the command, and what is in `environment`, may be bytes and paths as well, as `subprocess` has them.
-    `mode` is `counts`, `coverage`, `full` or `region`, in which threads are busy from the level `busy_limit` on, 10
-    unless given. `output` is the directory to make; by default PROGRAM.clew in the working directory, with a number if
-    that is taken. `include` and `exclude` take one or several of: image globs (`libc.so*`), symbols
-    (`libc.so.6!malloc`), address ranges (`0x1000-0x2000`). `environment` replaces the command's environment. With
-    `follow` child processes are recorded, too, and the programs that processes go on with. How the command ended is in
-    the trace, not raised. What went wrong short of failure becomes a warning, unless `quiet`.
+    `mode` is `counts`, `coverage`, `full`, `auto`, which records up to `budget` MB of the order in a second, 4 unless
+    given, or `region`, in which threads are busy from the level `busy_limit` on, 10 unless given. `output` is the
+    directory to make; by default PROGRAM.clew in the working directory, with a number if that is taken. `include` and
+    `exclude` take one or several of: image globs (`libc.so*`), symbols (`libc.so.6!malloc`), address ranges
+    (`0x1000-0x2000`). `environment` replaces the command's environment. With `follow` child processes are recorded,
+    too, and the programs that processes go on with. How the command ended is in the trace, not raised. What went wrong
+    short of failure becomes a warning, unless `quiet`.
     Raises ClewError.
     """
     import warnings
 
     from clew.analysis.trace import Trace
     from clew.errors import UsageError
-    from clew.protocol._constants import Mode
     from clew.recording.arguments import (
+        MODES,
+        parse_budget,
         parse_busy_limit,
         parse_command,
         parse_environment,
+        parse_mode,
         parse_output,
         parse_patterns,
     )
@@ -66,13 +70,14 @@ def record(
     from clew.recording.session import RecordingSession, RecordOptions
 
     words = parse_command(command)
-    if mode.upper() not in Mode.__members__:
-        raise UsageError(f"mode {mode!r}: no such mode; choose counts, coverage, region or full")
+    if mode not in MODES:
+        raise UsageError(f"mode {mode!r}: no such mode; choose {', '.join(MODES)}")
     options = RecordOptions(
         command=words,
         output=default_output(words[0]) if output is None else parse_output(output),
-        mode=Mode[mode.upper()],
-        busy_limit=parse_busy_limit(busy_limit, Mode[mode.upper()]),
+        mode=parse_mode(mode),
+        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
+        budget=parse_budget(budget, mode),
         include=parse_patterns(include),
         exclude=parse_patterns(exclude),
         follow=follow,
@@ -97,6 +102,7 @@ def attach(
     duration: float | None = None,
     mode: str = "counts",
     busy_limit: int | None = None,
+    budget: float | None = None,
     output: Text | None = None,
     include: str | Iterable[str] = (),
     exclude: str | Iterable[str] = (),
@@ -114,20 +120,27 @@ def attach(
     from clew.address import Pid
     from clew.analysis.trace import Trace
     from clew.errors import UsageError
-    from clew.protocol._constants import Mode
-    from clew.recording.arguments import parse_busy_limit, parse_output, parse_patterns
+    from clew.recording.arguments import (
+        MODES,
+        parse_budget,
+        parse_busy_limit,
+        parse_mode,
+        parse_output,
+        parse_patterns,
+    )
     from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
     from clew.recording.output import default_output
     from clew.recording.session import RecordOptions
 
-    if mode.upper() not in Mode.__members__:
-        raise UsageError(f"mode {mode!r}: no such mode; choose counts, coverage, region or full")
+    if mode not in MODES:
+        raise UsageError(f"mode {mode!r}: no such mode; choose {', '.join(MODES)}")
     target = Pid(pid)
     options = RecordOptions(
         command=command_of(target),
         output=default_output(name_of(target).replace("/", "_")) if output is None else parse_output(output),
-        mode=Mode[mode.upper()],
-        busy_limit=parse_busy_limit(busy_limit, Mode[mode.upper()]),
+        mode=parse_mode(mode),
+        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
+        budget=parse_budget(budget, mode),
         include=parse_patterns(include),
         exclude=parse_patterns(exclude),
         follow=follow,

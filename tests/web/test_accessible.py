@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.e2e.runs import ROOT
+from tests.web.accessibility import find_serious, load_axe
 from tests.web.conftest import EVERYDAY, OpenViewer
 from tests.web.viewer import Viewer
 
-AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 GZIP = EVERYDAY.index("gzip")
 PARTS = ("summary", "graph", "function", "listing", "order")
 VIEWS: list[tuple[str, dict[str, Any]]] = [
@@ -20,14 +18,11 @@ VIEWS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_axe_finds_nothing_serious(open_viewer: OpenViewer) -> None:
+def test_axe_finds_nothingfind_serious(open_viewer: OpenViewer) -> None:
     """In every view; contrasts in both themes, and the rest once, since no theme changes it."""
-    if not AXE.exists():
-        pytest.skip("axe is not installed: `make build` does it")
     viewer = open_viewer(color_scheme="dark")
     page = viewer.open("shapes-full", select="b12")
-    # Not as an element of the page, which its policy forbids.
-    page.evaluate(AXE.read_text())
+    load_axe(page)
     found = []
     for view, words in VIEWS:
         viewer.go("shapes-full", view=view, select="b12", **words)
@@ -37,34 +32,18 @@ def test_axe_finds_nothing_serious(open_viewer: OpenViewer) -> None:
                 page.get_by_role("button", name="Dark or light").click()
             expect(page.locator("html")).to_have_attribute("data-theme", theme)
             viewer.wait_for_quiet()
-            found += [(view, words, theme, *one) for one in _serious(page, rules)]
+            found += [(view, words, theme, *one) for one in find_serious(page, rules)]
     assert not found
 
 
 def test_axe_finds_nothing_serious_in_the_dialog_of_exports(open_viewer: OpenViewer) -> None:
-    if not AXE.exists():
-        pytest.skip("axe is not installed: `make build` does it")
     for theme in ("dark", "light"):
         viewer = open_viewer(color_scheme=theme)
         page = viewer.open("shapes-counts", view="listing", select="b12")
-        page.evaluate(AXE.read_text())
+        load_axe(page)
         page.get_by_role("button", name="Export").click()
         expect(page.get_by_role("dialog", name="Export")).to_be_visible()
-        assert not _serious(page, None)
-
-
-def _serious(page: Page, rules: list[str] | None) -> list[tuple[str, str, list[str]]]:
-    """What axe holds against the page by these rules, by all if None: rule, what it wants, elements."""
-    found: list[dict[str, Any]] = page.evaluate(
-        "async (rules) => (await axe.run({ resultTypes: ['violations'], preload: false,"
-        " ...(rules && { runOnly: rules }) })).violations",
-        rules,
-    )
-    return [
-        (one["id"], one["help"], [node["html"][:200] for node in one["nodes"]][:3])
-        for one in found
-        if one["impact"] in ("serious", "critical")
-    ]
+        assert not find_serious(page, None)
 
 
 def test_keys_alone_reach_everything_and_what_has_the_focus_is_seen(viewer: Viewer) -> None:

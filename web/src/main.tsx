@@ -2,6 +2,7 @@
 import { render } from "preact";
 import { keepHighlights } from "./model/highlights.ts";
 import { listenForKeys } from "./model/keys.ts";
+import { openLive } from "./model/live/live-session.ts";
 import { keepPreviews } from "./model/previews.ts";
 import { openSession } from "./model/session.ts";
 import { keepSettings } from "./model/settings.ts";
@@ -11,6 +12,7 @@ import { registerShellKeys } from "./views/shell/shell-keys.ts";
 
 keepSettings();
 openSession();
+openLive();
 keepHighlights();
 keepPreviews();
 keepNotices();

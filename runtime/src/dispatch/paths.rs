@@ -5,8 +5,9 @@ use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
 use crate::cache::NONE;
 use crate::instrument::{Engine, ENGINE};
+use crate::thread::path::Gap;
 use crate::thread::registry::writer_of;
-use crate::thread::{path, region, THREADS};
+use crate::thread::{path, region, thinning, THREADS};
 
 /// Modes full and region: tells what waits of the thread's path, which left a block by exit `link` if that is one, or of its tags.
 pub fn tend(context: &mut ThreadContext, link: u32) {
@@ -19,7 +20,13 @@ pub fn tend(context: &mut ThreadContext, link: u32) {
         let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState);
         let is_between = link != NONE && !divides_block(engine.cache.exit(link).kind);
         let writer = writer_of(context, engine.shared);
-        if path::tend(context, &writer, is_between) {
+        let tells_anew = if engine.shared.has_budget() {
+            let is_known = |pc| engine.cache.by_pc.find(pc).or(engine.cache.versions.find(pc)).is_some();
+            thinning::tend(context, &writer, is_between, !is_known(context.rip))
+        } else {
+            path::tend(context, &writer, is_between)
+        };
+        if tells_anew {
             path::tell_state(context, &writer, context.rip, &engine.path_log);
         }
     }
@@ -30,7 +37,8 @@ pub fn tend(context: &mut ThreadContext, link: u32) {
 
 /// Tells in the thread's path what changed since it last did, in front of the context's rip.
 pub fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
-    while let Some((kind, value)) = engine.path_log.change(context.changes_told) {
+    let is_left_out = path::gap(context) == Gap::LeftOut;
+    while let Some((kind, value)) = engine.path_log.change(context.changes_told).filter(|_| !is_left_out) {
         path::write_event(context, writer, kind, context.rip, value);
         context.changes_told += 1;
     }

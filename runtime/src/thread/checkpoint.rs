@@ -35,6 +35,16 @@ pub fn is_due(context: &ThreadContext) -> bool {
     rdtsc() >= context.checkpoint_due
 }
 
+/// No checkpoint is due for some milliseconds.
+pub fn postpone(context: &mut ThreadContext) {
+    context.checkpoint_due = rdtsc() + INTERVAL_CYCLES;
+}
+
+/// One is due sooner than ever.
+pub fn hasten(context: &mut ThreadContext) {
+    context.checkpoint_due = rdtsc() + INTERVAL_CYCLES / 16;
+}
+
 /// Writes a checkpoint that shows all open calls.
 pub fn write_whole(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     context.calls_kept = 0;

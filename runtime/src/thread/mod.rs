@@ -2,12 +2,15 @@
 //!
 //! Knows nothing of signals' delivery or of the dispatcher.
 
+pub mod activity;
 pub mod block;
+pub mod budget;
 pub mod checkpoint;
 pub mod create;
 pub mod path;
 pub mod region;
 pub mod registry;
+pub mod thinning;
 pub mod trust;
 
 pub use registry::THREADS;

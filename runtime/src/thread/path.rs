@@ -11,8 +11,8 @@ use crate::buffer::{RingWriter, Shared};
 use crate::instrument::path_log::PathLog;
 use crate::protocol::{
     self, path_event_kind, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
-    PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL,
-    PATH_SYMBOLS_LEFT_CELL,
+    PATH_LOST_CELL, PATH_NEWS_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL,
+    PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
 };
 use crate::sys::calls::rdtsc;
 use clew_pathcodec::shadow::depth_after;
@@ -29,7 +29,7 @@ const BUFFERS: [(u64, u64, u64); 2] = [
 /// Makes the path begin here: nothing is written, no call is open.
 pub fn begin(context: &mut ThreadContext, shared: Shared) {
     set_decisions(context, 0);
-    for number in [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL, PATH_LOST_CELL] {
+    for number in [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL, PATH_LOST_CELL, PATH_NEWS_CELL] {
         set_cell(context, number, 0);
     }
     for number in [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL] {
@@ -47,10 +47,11 @@ pub fn write_event(context: &mut ThreadContext, writer: &RingWriter, kind: u16, 
 }
 
 fn write_record(context: &mut ThreadContext, writer: &RingWriter, event: &PathEventRecord) {
-    if is_lost(context) {
-        writer.count_lost();
-    } else if !writer.write(event, &[]) {
-        lose(context);
+    match gap(context) {
+        Gap::Lost => writer.count_lost(),
+        Gap::LeftOut => {}
+        Gap::None if writer.write(event, &[]) => writer.shared.spend(protocol::RECORD_BYTES),
+        Gap::None => lose(context),
     }
 }
 
@@ -78,34 +79,65 @@ fn position(context: &ThreadContext) -> [u64; 4] {
     ]
 }
 
-/// Whether something was dropped, and not told yet.
-fn is_lost(context: &ThreadContext) -> bool {
-    cell(context, PATH_LOST_CELL) != 0
+/// What of a thread's path is missing where it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Gap {
+    None,
+    /// Something was dropped, and not told yet.
+    Lost,
+    /// It is left out (thread/thinning.rs).
+    LeftOut,
+}
+
+const LOST: u64 = 1;
+const LEFT_OUT: u64 = 2;
+
+pub fn gap(context: &ThreadContext) -> Gap {
+    match cell(context, PATH_LOST_CELL) {
+        0 => Gap::None,
+        LEFT_OUT => Gap::LeftOut,
+        _ => Gap::Lost,
+    }
 }
 
 /// Something was dropped here: nothing more of the path can be told until a checkpoint finds room.
-fn lose(context: &mut ThreadContext) {
-    if !is_lost(context) {
+pub fn lose(context: &mut ThreadContext) {
+    if gap(context) == Gap::None {
         context.lost_at = position(context);
-        set_cell(context, PATH_LOST_CELL, 1);
+        set_cell(context, PATH_LOST_CELL, LOST);
     }
 }
 
-/// Goes on behind what was dropped, if there is room again: in front of the context's rip. Whether it does from here on.
+/// From here on nothing of the path is told, nor what is in the buffers.
+pub fn leave_out(context: &mut ThreadContext, writer: &RingWriter) {
+    context.lost_at = position(context);
+    set_cell(context, PATH_LOST_CELL, LEFT_OUT);
+    discard_all(context);
+    checkpoint::postpone(context);
+    writer.shared.add(crate::status_field!(thinned), 1);
+}
+
+/// Goes on behind what is missing, if there is room again: in front of the context's rip. Whether it does from here on, and
+/// has to tell anew what it told before.
 pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) -> bool {
-    if !is_lost(context) {
-        return false;
-    }
-    // What is in the buffers follows what was dropped.
-    for (offset_cell, left_cell, _) in BUFFERS {
-        discard(context, offset_cell, left_cell);
-    }
+    let gap = gap(context);
+    let kind = match gap {
+        Gap::None => return false,
+        Gap::Lost => path_event_kind::LOST,
+        Gap::LeftOut => path_event_kind::THINNED,
+    };
+    // What is in the buffers follows what is missing.
+    discard_all(context);
     let [surprise_bytes, decisions, symbol_bytes, depth] = context.lost_at;
-    let here = event_here(context, writer, path_event_kind::LOST, context.rip, 0);
+    let here = event_here(context, writer, kind, context.rip, 0);
     let event = PathEventRecord { surprise_bytes, decisions, symbol_bytes, depth, ..here };
-    let is_told = writer.write(&event, &[]) && checkpoint::write_whole(context, writer);
-    set_cell(context, PATH_LOST_CELL, u64::from(!is_told));
-    is_told
+    let is_told = writer.write(&event, &[])
+        && match gap {
+            Gap::LeftOut => checkpoint::write(context, writer),
+            _ => checkpoint::write_whole(context, writer),
+        };
+    set_cell(context, PATH_LOST_CELL, if is_told { 0 } else { LOST });
+    is_told && gap == Gap::Lost
 }
 
 /// Tells, in front of `pc`, all that a path has to that begins or goes on there.
@@ -128,14 +160,15 @@ pub fn note_that_it_told(context: &mut ThreadContext) {
     unsafe { AtomicU32::from_ptr(&raw mut context.tells_first) }.store(0, Ordering::Release);
 }
 
-/// How many of `length` changes a thread has told, or tells before it executes anything. The engine's lock is held.
+/// How many of `length` changes a thread has told, or tells before it executes anything that is recorded. The engine's lock is held.
 ///
 /// # Safety
 /// `context` is that of a slot that was in use.
 pub unsafe fn changes_told(context: *mut ThreadContext, length: u32) -> u32 {
     // SAFETY: as the caller promises: mapped, the fields aligned.
     unsafe {
-        if AtomicU32::from_ptr(&raw mut (*context).tells_first).load(Ordering::Acquire) != 0 {
+        let is_telling = AtomicU32::from_ptr(&raw mut (*context).tells_first).load(Ordering::Acquire) != 0;
+        if is_telling || gap(&*context) == Gap::LeftOut {
             return length;
         }
         (&raw const (*context).changes_told).read_volatile()
@@ -209,11 +242,10 @@ pub fn unwrite_symbol(context: &ThreadContext, symbol: u16) {
 /// was long ago. Whether it goes on behind something that was dropped.
 pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) -> bool {
     let goes_on = is_between && go_on(context, writer);
-    let is_full = |number: u64| cell(context, number) as i64 >= 0;
-    if is_full(PATH_SURPRISES_CELL) || is_full(PATH_SYMBOLS_CELL) {
+    if is_full(context) {
         flush(context, writer);
     }
-    if is_between && !is_lost(context) && checkpoint::is_due(context) {
+    if is_between && gap(context) == Gap::None && checkpoint::is_due(context) {
         flush(context, writer);
         if !checkpoint::write(context, writer) {
             lose(context);
@@ -222,11 +254,16 @@ pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) 
     goes_on
 }
 
+/// Whether a buffer has no room.
+pub fn is_full(context: &ThreadContext) -> bool {
+    [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL].into_iter().any(|number| cell(context, number) as i64 >= 0)
+}
+
 /// Writes what is in the buffers into the ring.
 pub fn flush(context: &mut ThreadContext, writer: &RingWriter) {
     for (stream, (offset_cell, left_cell, end_offset)) in BUFFERS.into_iter().enumerate() {
         let size = written(context, offset_cell);
-        if size == 0 || is_lost(context) {
+        if size == 0 || gap(context) != Gap::None {
             continue;
         }
         let address = context.self_address + end_offset - PATH_BUFFER_BYTES;
@@ -253,7 +290,18 @@ pub fn write_chunk(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) -
         stream,
         reserved: [0; 34],
     };
-    writer.write_rows(&record, bytes)
+    let is_written = writer.write_rows(&record, bytes);
+    if is_written {
+        writer.shared.spend(protocol::RECORD_BYTES + bytes.len() as u64);
+    }
+    is_written
+}
+
+/// Empties both buffers.
+pub fn discard_all(context: &ThreadContext) {
+    for (offset_cell, left_cell, _) in BUFFERS {
+        discard(context, offset_cell, left_cell);
+    }
 }
 
 /// Empties a buffer.

@@ -19,7 +19,8 @@ FIRST_PIECE_BLOCKS = 256
 class DumpedBlock:
     """An execution of a block or an instruction (`what`): its number, its address, where that is, and its text.
 
-    Blocks have none. `is_after_loss`: what was executed in front of it was not recorded.
+    Blocks have none. `is_after_loss`: what was executed in front of it was not recorded: lost, or left out on purpose
+    (`is_thinned`).
     """
 
     index: int
@@ -28,6 +29,7 @@ class DumpedBlock:
     place: str
     text: str
     is_after_loss: bool
+    is_thinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Dump:
             for number, block_id in enumerate(ids, piece.place.execution):
                 code = self._code(block_id)
                 is_first = piece.is_after_loss and number == piece.place.execution
-                yield DumpedBlock(number, "block", code.addresses[0], code.place, "", is_first)
+                yield DumpedBlock(number, "block", code.addresses[0], code.place, "", is_first, piece.is_thinned)
             left -= len(ids)
             if left <= 0:
                 return
@@ -73,7 +75,9 @@ class Dump:
                 code = self._code(block_id)
                 for address, text in zip(code.addresses, code.texts, strict=True):
                     if number >= start:
-                        yield DumpedBlock(number, "instruction", address, code.place, text, is_after_loss)
+                        yield DumpedBlock(
+                            number, "instruction", address, code.place, text, is_after_loss, piece.is_thinned
+                        )
                         is_after_loss = False
                         left -= 1
                         if left <= 0:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from clew.analysis.arrays import Array, TraceArrays, find_rows, pack_threads
+from clew.analysis.callers import find_callers
 from clew.analysis.function_links import find_entering, link_functions
 from clew.analysis.functions import NO_OFFSET, FunctionTable, name_function
 from clew.binary.demangle import demangle
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from clew.store.trace import Trace
 
-__all__ = ["CALLS", "ENTRIES", "GraphCounts", "ProcessGraph"]
+__all__ = ["CALLS", "ENTRIES", "JUMPS", "GraphCounts", "ProcessGraph"]
 
 CALLS: Final = ("call", "indirect_call", "signal", "fault")
 ENTRIES: Final = (*CALLS, "jump", "indirect_jump", "taken", "start")
@@ -168,22 +169,15 @@ class ProcessGraph:
         """By function who was the first to call it, -1 where nobody is known, and how many calls deep that was."""
         across = (self.source >= 0) & (self.target >= 0) & self.arrays.is_kind(*CALLS, *JUMPS)
         edge = np.flatnonzero(across)
-        from_function, to_function = self.function[self.source[edge]], self.function[self.target[edge]]
-        # What was discovered with the function, from what was known by then.
-        is_first = self.first_ns[self.target[edge]] == self.discovered_ns[to_function]
-        keep = is_first & (from_function < to_function)
-        keep &= self.first_ns[self.source[edge]] <= self.first_ns[self.target[edge]]
-        edge, from_function, to_function = edge[keep], from_function[keep], to_function[keep]
-        # Of several the call made by the code that was discovered last.
-        order = np.lexsort((edge, self.first_ns[self.source[edge]]))
-        caller, is_call = np.full(self.n_functions, -1), np.zeros(self.n_functions, bool)
-        caller[to_function[order]] = from_function[order]
-        is_call[to_function[order]] = self.arrays.is_kind(*CALLS)[edge[order]]
-        depth = np.zeros(self.n_functions, np.int64)
-        for function, (called_by, adds) in enumerate(zip(caller.tolist(), is_call.tolist(), strict=True)):
-            if called_by >= 0:
-                depth[function] = depth[called_by] + adds
-        return caller, depth
+        source, target = self.source[edge], self.target[edge]
+        return find_callers(
+            self.function[source],
+            self.function[target],
+            self.arrays.is_kind(*CALLS)[edge],
+            self.first_ns[source],
+            self.first_ns[target],
+            self.discovered_ns,
+        )
 
     @property
     def caller(self) -> Array:

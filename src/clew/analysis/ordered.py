@@ -35,7 +35,7 @@ from clew.store.path_frames import FrameKind
 from clew.store.path_index import PathFacts
 from clew.store.path_segments import StoredSegment, sum_streams
 
-__all__ = ["Entry", "PathSpan", "Stretch", "Stretches"]
+__all__ = ["Entry", "PathSpan", "Stretch", "Stretches", "find_gaps"]
 
 Array = npt.NDArray[Any]
 
@@ -43,6 +43,10 @@ KEPT_PARTS: Final = 16
 """Parts of segments that are kept decoded: what is in them is read one after the other."""
 KEPT_CODES: Final = 16
 """Tables of the code as it is at different places."""
+
+_GAPS: Final = np.array([PathEventKind.LOST, PathEventKind.THINNED])
+_LEFT_OUT: Final = 2
+"""What a checkpoint's `is_after_loss` says of what was left out, not lost."""
 
 _POSITION: Final = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
 
@@ -52,7 +56,7 @@ class Stretch:
     """A part of a path that can be read by itself: from one checkpoint up to the next, or to the path's end.
 
     `instructions` and `executions` (of blocks) lie before it, by the thread's counters. `is_after_loss`: something is
-    missing in front of it.
+    missing in front of it, lost or left out on purpose (`is_thinned`).
     """
 
     number: int
@@ -60,6 +64,7 @@ class Stretch:
     executions: int
     tsc: int
     is_after_loss: bool
+    is_thinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,8 @@ class Stretches:
             return Stretch(0, 0, 0, 0, False)
         place = self.file.places[number - 1]
         instructions, executions, tsc = (int(place[name]) for name in ("instructions", "block_executions", "tsc"))
-        return Stretch(number, instructions, executions, tsc, bool(place["is_after_loss"]))
+        loss = int(place["is_after_loss"])
+        return Stretch(number, instructions, executions, tsc, bool(loss), loss == _LEFT_OUT)
 
     def __iter__(self) -> Iterator[Stretch]:
         return (self[number] for number in range(len(self)))
@@ -242,13 +248,16 @@ class Stretches:
         if span.end_head is not None and not end.is_lost:
             events = np.append(events, self._end_at(span.end_head))
         surprises, symbols = streams
+        n_surprises = max(end.surprise_bytes - span.position.surprise_bytes, 0)
+        # Of what is missing it is not known how much was done behind the last surprise that is there.
+        is_whole = len(surprises) >= n_surprises
         return PathWalk(
             span.code,
             PathStreams(
-                surprises=surprises[: max(end.surprise_bytes - span.position.surprise_bytes, 0)],
+                surprises=surprises[:n_surprises],
                 symbols=symbols[: max(end.symbol_bytes - span.position.symbol_bytes, 0)],
                 events=events,
-                decisions=end.decisions,
+                decisions=end.decisions if is_whole else 0,
                 surprise_bytes_before=span.position.surprise_bytes,
                 symbol_bytes_before=span.position.symbol_bytes,
                 decisions_before=span.position.decisions,
@@ -276,7 +285,7 @@ class Stretches:
         if is_end.any():
             # A call that was to end the thread may have been refused: then it goes on.
             is_end[-1] &= not (span.end_head is None and _is_at_end(records[-1], facts))
-        lost = np.flatnonzero(records["event_kind"] == PathEventKind.LOST)
+        lost = find_gaps(records)
         n = int(lost[0]) if len(lost) else len(records)
         if len(lost):
             at = records[n]
@@ -358,3 +367,9 @@ def _is_at_end(record: np.void, facts: PathFacts) -> bool:
 def _cut(data: bytes, first: int, start: int, end: int) -> bytes:
     """From byte `start` up to `end` of a stream that `data` has from byte `first` on."""
     return data[max(start - first, 0) : max(end - first, 0)]
+
+
+def find_gaps(records: Array) -> Array:
+    """Which of a path's events (indices) say that what follows is missing: lost, or left out."""
+    found: Array = np.flatnonzero(np.isin(records["event_kind"], _GAPS))
+    return found

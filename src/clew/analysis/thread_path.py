@@ -45,12 +45,13 @@ class PathPlace:
 @dataclass(frozen=True)
 class PathPiece:
     """Blocks executed one after the other, from `place` on; `block_ids` are theirs (i64). `is_after_loss`: what lies
-    between the piece before and this one was not recorded."""
+    between the piece before and this one was not recorded: lost, or left out on purpose (`is_thinned`)."""
 
     place: PathPlace
     block_ids: Array
     indices: Array
     is_after_loss: bool
+    is_thinned: bool = False
 
 
 class ThreadPath:
@@ -117,12 +118,12 @@ class ThreadPath:
     def _iter_from(self, entry: Entry, walk: StretchWalk, place: PathPlace, at_once: int) -> Iterator[PathPiece]:
         """The path from `place` on, which `walk` along what is behind `entry` has come to."""
         entries = self.stretches.entries(entry.number)[entry.part + 1 :]
-        is_after_loss = False
+        is_after_loss = is_thinned = False
         while True:
             indices = walk.read(at_once)
             if len(indices):
-                yield PathPiece(place, self.code.block_id[indices], indices, is_after_loss)
-                is_after_loss = False
+                yield PathPiece(place, self.code.block_id[indices], indices, is_after_loss, is_thinned)
+                is_after_loss = is_thinned = False
                 sizes = int(self.code.n_instructions[indices].sum())
                 place = PathPlace(place.execution + len(indices), place.instruction + sizes)
             if walk.stop == Stop.ASKED:
@@ -134,6 +135,7 @@ class ThreadPath:
                     return
                 entries = self.stretches.entries(number)
                 is_after_loss |= self.stretches[number].is_after_loss
+                is_thinned |= self.stretches[number].is_thinned
             entry = entries.pop(0)
             walk, place = self.stretches.open_entry(entry), PathPlace(entry.executions, entry.instructions)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from clew.analysis.ordered import Stretches
+from clew.analysis.ordered import Stretches, find_gaps
 from clew.analysis.stretch_walk import StretchWalk
 from clew.analysis.thread_path import ThreadPath
 from clew.binary.path_codec import MOST
@@ -26,11 +26,14 @@ __all__ = ["GAP", "TICK", "GapReason", "ThreadTimes", "TickKind", "convert_tsc",
 
 
 class GapReason(IntEnum):
-    """Why the order is not known: counted while the thread was busy, lost, or not recorded in this mode."""
+    """Why the order is not known: counted while the thread was busy, lost, not recorded in this mode, or left out to
+    stay within a budget.
+    """
 
     BUSY = 0
     LOST = 1
     MODE = 2
+    THINNED = 3
 
 
 class TickKind(IntEnum):
@@ -140,14 +143,17 @@ def read_path_times(path: ThreadPath, start_ns: int, end_ns: int) -> ThreadTimes
         found["ns"], found["kind"] = to_ns(records["tsc"][notes]), TickKind.SYSTEM_CALL
         found["value"], found["place"] = records["value"][notes].astype(np.int64), first + notes
         ticks.append(found)
-        lost = np.flatnonzero(records["event_kind"] == PathEventKind.LOST)
+        lost = find_gaps(records)
         is_last = number + 1 == len(stretches)
-        if len(lost) and (not is_last or facts.is_lost_at_end):
+        if (len(lost) and not is_last) or (is_last and facts.is_lost_at_end):
             reached = stretches[number].executions + _count_known(stretches, number)
             behind = path.block_executions if is_last else stretches[number + 1].executions
             until = end_ns if is_last else int(to_ns(places["tsc"][number : number + 1])[0])
-            since = _find_begin(known, reached, to_ns(records["tsc"][: lost[0] + 1]))
-            gaps.append((since, max(until, since), reached, behind, behind - reached, GapReason.LOST))
+            told_ns = to_ns(records["tsc"][: lost[0] + 1]) if len(lost) else np.append(to_ns(records["tsc"]), end_ns)
+            since = _find_begin(known, reached, told_ns)
+            is_thinned = facts.is_thinned_at_end if is_last else stretches[number + 1].is_thinned
+            reason = GapReason.THINNED if is_thinned else GapReason.LOST
+            gaps.append((since, max(until, since), reached, behind, behind - reached, reason))
     return make_times(
         path.block_executions, start_ns, end_ns, np.concatenate(marks), np.array(gaps, GAP), np.concatenate(ticks)
     )
@@ -179,7 +185,7 @@ def _walk_marks(path: ThreadPath, to_ns: Callable[[Array], Array]) -> Array:
     found: list[tuple[int, int]] = []
     for number in sorted(walked.tolist()):
         own, records = samples[sampled_in == number], stretches.events(number)
-        lost = np.flatnonzero(records["event_kind"] == PathEventKind.LOST)
+        lost = find_gaps(records)
         if len(lost):
             # It has the place where the loss began, and the time when it ended; samples behind that place have none.
             at, records = records[lost[0]], records[: lost[0]]

@@ -5,23 +5,28 @@ Runs in the controller. What clew says goes to stderr.
 
 from __future__ import annotations
 
+import contextlib
 import time
+from dataclasses import replace
 from os import environ
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from clew.address import Pid
 from clew.cli.console import is_quiet, say
-from clew.cli.options import what_is_said, what_to_record
+from clew.cli.options import make_viewer, what_is_said, what_to_record, where_to_serve
 from clew.cli.record import print_result
 from clew.errors import UsageError
 from clew.process.attachable import check_attachable
-from clew.protocol._constants import Mode
-from clew.recording.arguments import parse_busy_limit
+from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
 from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
 from clew.recording.output import default_output
-from clew.recording.session import RecordOptions
+from clew.recording.session import RecordOptions, RecordResult
+
+if TYPE_CHECKING:
+    from clew.cli.live import LiveViewer
 
 __all__ = ["command"]
 
@@ -36,18 +41,25 @@ _MAX_PID = 1 << 22
     metavar="SECONDS",
     help="Detach after so long; otherwise at Ctrl-C or SIGTERM, or when the process ends.",
 )
+@click.option("--view", is_flag=True, help="Watch it in the browser meanwhile; the trace is shown until Ctrl-C.")
+@where_to_serve
 @what_is_said
 @click.argument("pid", metavar="PID")
 def command(
     pid: str,
     output: Path | None,
     mode: str,
+    budget: float | None,
     busy_limit: int | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
     no_follow: bool,
     on_full: str,
     duration: float | None,
+    view: bool,
+    port: int,
+    host: str,
+    no_browser: bool,
     stats: bool,
     quiet: bool,
 ) -> int:
@@ -64,38 +76,59 @@ def command(
     options = RecordOptions(
         command=command_of(target),
         output=output if output is not None else default_output(name_of(target).replace("/", "_")),
-        mode=Mode[mode.upper()],
-        busy_limit=parse_busy_limit(busy_limit, Mode[mode.upper()]),
+        mode=parse_mode(mode),
+        budget=parse_budget(budget, mode),
+        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
         include=include,
         exclude=exclude,
         drop_on_full=on_full == "drop",
         follow=not no_follow,
         tell=None if quiet else say,
     )
+    viewer = make_viewer(view, host, port, opens_browser=not no_browser)
+    with contextlib.ExitStack() as parts:
+        if viewer is not None:
+            options = replace(options, feed=parts.enter_context(viewer).feed)
+        result = _attach(target, options, viewer, duration, is_quiet=quiet, with_statistics=stats)
+        if viewer is not None:
+            viewer.finish(result, is_quiet=quiet)
+    return 0 if result.failure is None else result.failure.exit_status
+
+
+def _attach(
+    target: Pid,
+    options: RecordOptions,
+    viewer: LiveViewer | None,
+    duration: float | None,
+    *,
+    is_quiet: bool,
+    with_statistics: bool,
+) -> RecordResult:
     guard = LeaveGuard()
     with guard.held():
         session = AttachSession(target, options, guard, duration)
         session.start()
-        if not quiet:
+        if viewer is not None:
+            viewer.start(options.output)
+        if not is_quiet:
             until = f"until {' or '.join(guard.ways_out) or 'it ends'}" if duration is None else f"for {duration:g} s"
-            say(f"attached to process {pid} ({options.command[0]}); recording {until}")
+            say(f"attached to process {target} ({options.command[0]}); recording {until}")
         started = time.monotonic()
         session.wait()
-        if not quiet:
+        if not is_quiet:
             what = "ended" if session.has_ended else "left as it is" if session.detach_seconds is None else "detached"
             n_others = len(session.left.seconds.keys() - {target})
             others = f"; {n_others} of its children detached" if n_others else ""
-            say(f"process {pid} {what} after {time.monotonic() - started:.1f} s{others}")
-        result = print_result(
+            say(f"process {target} {what} after {time.monotonic() - started:.1f} s{others}")
+        return print_result(
             session.finish,
-            is_quiet=quiet,
-            with_statistics=stats,
+            is_quiet=is_quiet,
+            with_statistics=with_statistics,
             more={
                 "attach_microseconds": round(session.attach_seconds * 1e6),
                 "detach_microseconds": round((session.detach_seconds or 0.0) * 1e6),
             },
         )
-    return 0 if result.failure is None else result.failure.exit_status
 
 
 def _parse_pid(text: str) -> Pid:

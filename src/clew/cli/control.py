@@ -11,12 +11,15 @@ import click
 
 from clew.address import Pid
 from clew.errors import UsageError
+from clew.recording.arguments import parse_budget
 
 __all__ = ["command"]
 
 _PLACES = ("break", "delete")
 _FILTERS = ("include", "exclude", "only")
+_NUMBERS = ("budget",)
 _PLAIN = ("status", "pause", "continue", "step", "next", "detach", "kill")
+_ARGUMENTS = {_PLACES: "a WHERE", _FILTERS: "a WHAT", _NUMBERS: "a number of MB, or all"}
 _MAX_PID = 1 << 22
 
 
@@ -26,8 +29,8 @@ _MAX_PID = 1 << 22
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.argument("pid", metavar="PID", type=click.IntRange(1, _MAX_PID))
-@click.argument("name", metavar="COMMAND", type=click.Choice([*_PLAIN, *_PLACES, *_FILTERS]))
-@click.argument("argument", required=False, metavar="[WHERE|WHAT]")
+@click.argument("name", metavar="COMMAND", type=click.Choice([*_PLAIN, *_PLACES, *_FILTERS, *_NUMBERS]))
+@click.argument("argument", required=False, metavar="[WHERE|WHAT|MB]")
 def command(pid: int, name: str, argument: str | None, tid: int | None, as_json: bool) -> None:
     """Tell the recording of process PID what to do.
 
@@ -40,6 +43,7 @@ def command(pid: int, name: str, argument: str | None, tid: int | None, as_json:
     include WHAT      record that from now on, too: as --include of `clew record`
     exclude WHAT      record that no longer
     only WHAT         record nothing but that from now on
+    budget MB         modes auto and full: so much of the order a second from now on; `all`, or 0 to count only
     detach            leave the process: it goes on natively
     kill              end it
 
@@ -48,21 +52,34 @@ def command(pid: int, name: str, argument: str | None, tid: int | None, as_json:
     from clew.cli.control_text import iter_lines
     from clew.recording.control_client import ControlClient
 
-    takes = name in _PLACES or name in _FILTERS
-    if takes != (argument is not None):
-        raise UsageError(f"{name} takes {'a WHERE' if name in _PLACES else 'a WHAT' if takes else 'no argument'}")
+    wanted = next((word for names, word in _ARGUMENTS.items() if name in names), None)
+    if (wanted is None) != (argument is None):
+        raise UsageError(f"{name} takes {wanted or 'no argument'}")
     client = ControlClient.find(Pid(pid))
     answer = client.do(
         name,
         tid=tid or 0,
         place=argument or "" if name in _PLACES else "",
         what=argument or "" if name in _FILTERS else "",
+        budget=_parse_budget(argument or "") if name in _NUMBERS else None,
     )
     if as_json:
         click.echo(json.dumps(_with_hexadecimal(answer)))
         return
     for line in iter_lines(name, answer):
         click.echo(line)
+
+
+def _parse_budget(text: str) -> int:
+    """Bytes a second; -1 for all. Raises UsageError."""
+    if text == "all":
+        return -1
+    try:
+        budget = float(text)
+    except ValueError as error:
+        raise UsageError(f"budget {text!r}: not a number of MB, nor all") from error
+    parsed = parse_budget(budget, "auto")
+    return -1 if parsed is None else parsed
 
 
 def _with_hexadecimal(value: object) -> object:

@@ -31,7 +31,8 @@ def iter_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:
 
 
 def _iter_status(answer: dict[str, Any]) -> Iterator[str]:
-    yield f"recording {escape_control(answer['output'])}, mode {answer['mode']}"
+    budget = "" if answer["budget"] is None else f", at most {answer['budget'] / 1e6:g} MB/s of order"
+    yield f"recording {escape_control(answer['output'])}, mode {answer['mode']}{budget}"
     for process in answer["processes"]:
         if answer["is_paused"]:
             state = "waits in front of its first instruction"

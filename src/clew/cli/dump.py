@@ -71,7 +71,7 @@ def command(
 def _to_json(lines: Iterator[DumpedBlock]) -> Iterator[str]:
     for line in lines:
         if line.is_after_loss:
-            yield json.dumps({"index": line.index, "lost": True})
+            yield json.dumps({"index": line.index, "left_out" if line.is_thinned else "lost": True})
         row: dict[str, Any] = {"index": line.index, line.what: hex(line.address)}
         if line.place:
             row["place"] = line.place
@@ -83,5 +83,6 @@ def _to_json(lines: Iterator[DumpedBlock]) -> Iterator[str]:
 def _to_text(lines: Iterator[DumpedBlock]) -> Iterator[str]:
     for line in lines:
         if line.is_after_loss:
-            yield "              ... what was executed here was not recorded"
+            why = "left out, to stay within the budget" if line.is_thinned else "not recorded"
+            yield f"              ... what was executed here was {why}"
         yield escape_control(f"{line.index:>14,}  {line.address:#18x}  {line.text or line.place}".rstrip())

@@ -15,7 +15,6 @@ from click.core import ParameterSource
 from clew.cli.console import say
 from clew.errors import ClewError, OutputError, UsageError
 from clew.export.este.config import read_config
-from clew.protocol._constants import Mode
 
 if TYPE_CHECKING:
     from clew.export.este.config import EsteConfig
@@ -29,7 +28,7 @@ def prepare_config(path: Path, context: click.Context) -> EsteConfig:
     config = read_config(path)
     if context.get_parameter_source("mode") != ParameterSource.DEFAULT:
         mode = context.params["mode"]
-        if Mode[mode.upper()] != Mode.FULL:
+        if mode != "full":
             raise UsageError(f"--config needs the order of blocks: leave out --mode {mode}, or say --mode full")
     if context.params["include"] or context.params["exclude"]:
         raise UsageError(f"{path}: its binary-whitelist says what is told of; leave out --include and --exclude")

@@ -37,6 +37,9 @@ SUBCOMMANDS: Final = {
 }
 """Names of the modules in clew.cli, each with a click command named `command`, and their one-line help."""
 
+HIDDEN: Final = {"live-viewer": "live_viewer"}
+"""Names of subcommands that clew itself starts, and their modules."""
+
 EXIT_STATUS_INTERRUPTED: Final = 130
 EXIT_STATUS_BROKEN_PIPE: Final = 141
 
@@ -50,9 +53,9 @@ class SubcommandGroup(click.Group):
         return list(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SUBCOMMANDS:
+        if cmd_name not in SUBCOMMANDS and cmd_name not in HIDDEN:
             return None
-        command = importlib.import_module(f"clew.cli.{cmd_name}").command
+        command = importlib.import_module(f"clew.cli.{HIDDEN.get(cmd_name, cmd_name)}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from clew.errors import UsageError
 from clew.protocol._constants import MAX_BUSY_LIMIT
-from clew.recording.arguments import DEFAULT_BUSY_LIMIT, parse_output
+from clew.recording.arguments import DEFAULT_BUDGET, DEFAULT_BUSY_LIMIT, MODES, parse_output
 
-__all__ = ["output_option", "what_is_said", "what_to_record"]
+if TYPE_CHECKING:
+    from clew.cli.live import LiveViewer
+
+__all__ = ["make_viewer", "output_option", "what_is_said", "what_to_record", "where_to_serve"]
+
+DEFAULT_PORT: Final = 7777
+DEFAULT_HOST: Final = "127.0.0.1"
 
 Command = Callable[..., Any]
 
@@ -41,11 +48,18 @@ what_to_record = _together(
     output_option("The trace to write; default PROGRAM.clew."),
     click.option(
         "--mode",
-        type=click.Choice(["coverage", "counts", "region", "full"]),
+        type=click.Choice(MODES),
         default="counts",
         show_default=True,
-        help="coverage: which blocks and edges ran. counts: how often each did. region: also in "
-        "which order, but for what is busy.",
+        help="coverage: which blocks and edges ran. counts: how often each did. region: also in which order, but for "
+        "what is busy. full: in which order, all of it. auto: as full, but what repeats itself is only counted where "
+        "the order would take more than --budget.",
+    ),
+    click.option(
+        "--budget",
+        type=click.FloatRange(0),
+        metavar="MB",
+        help=f"Mode auto: how much of the order may be recorded, in MB a second; default {DEFAULT_BUDGET:g}.",
     ),
     click.option(
         "--busy-limit",
@@ -79,3 +93,27 @@ what_is_said = _together(
     ),
     click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
 )
+
+where_to_serve = _together(
+    click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=DEFAULT_PORT,
+        show_default=True,
+        help="The viewer's port; 0 for any.",
+    ),
+    click.option("--host", default=DEFAULT_HOST, show_default=True, help="The address that the viewer listens at."),
+    click.option("--no-browser", is_flag=True, help="Open no browser; the address is printed all the same."),
+)
+
+
+def make_viewer(is_wanted: bool, host: str, port: int, *, opens_browser: bool) -> LiveViewer | None:
+    """The viewer beside a recording that the command line asks for. Raises UsageError."""
+    if not is_wanted:
+        if (host, port, opens_browser) != (DEFAULT_HOST, DEFAULT_PORT, True):
+            raise UsageError("--port, --host and --no-browser are of the live view: add --view")
+        return None
+    # Late: a recording that nobody watches starts without it.
+    from clew.cli.live import LiveViewer
+
+    return LiveViewer(host, port, opens_browser=opens_browser)

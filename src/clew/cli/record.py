@@ -10,6 +10,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from os import environ
 from pathlib import Path
 from types import MappingProxyType
@@ -18,18 +19,17 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from clew.cli.console import is_quiet, say
-from clew.cli.options import what_is_said, what_to_record
+from clew.cli.options import make_viewer, what_is_said, what_to_record, where_to_serve
 from clew.cli.statistics_text import iter_statistics
 from clew.errors import ClewError
 from clew.process.launch import original_environment
-from clew.protocol._constants import Mode
-from clew.recording.arguments import parse_busy_limit
+from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.output import default_output
-from clew.recording.session import RecordingSession, RecordOptions
+from clew.recording.session import RecordingSession, RecordOptions, RecordResult
 
 if TYPE_CHECKING:
-    from clew.recording.session import RecordResult
+    from clew.cli.live import LiveViewer
 
 __all__ = ["command", "print_result"]
 
@@ -44,6 +44,8 @@ SLOW_SECONDS: Final = 1.0
     metavar="SECONDS",
     help="Wait before the first instruction, for a debugger to attach.",
 )
+@click.option("--view", is_flag=True, help="Watch it in the browser while it runs; the trace is shown until Ctrl-C.")
+@where_to_serve
 @click.option(
     "--config",
     "config_path",
@@ -58,12 +60,17 @@ def command(
     context: click.Context,
     output: Path | None,
     mode: str,
+    budget: float | None,
     busy_limit: int | None,
     include: tuple[str, ...],
     exclude: tuple[str, ...],
     no_follow: bool,
     on_full: str,
     pause: float | None,
+    view: bool,
+    port: int,
+    host: str,
+    no_browser: bool,
     config_path: Path | None,
     stats: bool,
     quiet: bool,
@@ -82,11 +89,17 @@ def command(
         from clew.cli.este import prepare_config, write_este_files
 
         config, mode = prepare_config(config_path, context), "full"
+
+    def write_more(result: RecordResult) -> None:
+        if config is not None and result.failure is None:
+            write_este_files(config, result.output, is_quiet=quiet)
+
     options = RecordOptions(
         command=words,
         output=output if output is not None else default_output(words[0]),
-        mode=Mode[mode.upper()],
-        busy_limit=parse_busy_limit(busy_limit, Mode[mode.upper()]),
+        mode=parse_mode(mode),
+        budget=parse_budget(budget, mode),
+        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
         include=include,
         exclude=exclude,
         drop_on_full=on_full == "drop",
@@ -96,18 +109,38 @@ def command(
         tell=None if quiet else say,
         environment=original_environment(),
     )
+    viewer = make_viewer(view, host, port, opens_browser=not no_browser)
+    with contextlib.ExitStack() as parts:
+        if viewer is not None:
+            options = replace(options, feed=parts.enter_context(viewer).feed)
+        result = _record(options, viewer, write_more, is_quiet=quiet, with_statistics=stats)
+        if viewer is not None:
+            viewer.finish(result, is_quiet=quiet)
+    return result.exit_status
+
+
+def _record(
+    options: RecordOptions,
+    viewer: LiveViewer | None,
+    write_more: Callable[[RecordResult], None],
+    *,
+    is_quiet: bool,
+    with_statistics: bool,
+) -> RecordResult:
+    """Record, write the trace, and then `write_more`."""
     with InterruptGuard().held() as guard:
         session = RecordingSession(options, guard)
         pid = session.start()
-        if pause and not quiet:
-            say(f"process {pid} waits {pause:g} s before its first instruction")
+        if viewer is not None:
+            viewer.start(options.output)
+        if options.pause_seconds and not is_quiet:
+            say(f"process {pid} waits {options.pause_seconds:g} s before its first instruction")
         # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
         environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         session.wait()
-        result = print_result(session.finish, is_quiet=quiet, with_statistics=stats)
-        if config is not None and result.failure is None:
-            write_este_files(config, result.output, is_quiet=quiet)
-    return result.exit_status
+        result = print_result(session.finish, is_quiet=is_quiet, with_statistics=with_statistics)
+        write_more(result)
+        return result
 
 
 def print_result(

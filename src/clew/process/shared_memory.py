@@ -23,6 +23,7 @@ from clew.protocol._constants import (
     FILTER_RANGE_BYTES,
     MAGIC,
     MAX_FILTER_RANGES,
+    PATH_UNLIMITED,
     SCHEMA_HASH,
     SESSION_HEADER_BYTES,
     STATUS_PAGE_BYTES,
@@ -115,6 +116,8 @@ class HeaderSettings:
     """Mode region: from this level on a thread is busy."""
     reaper_pid: int = 0
     """Who adopts orphans where the controller does not; 0: the controller does not, or that is not known."""
+    budget: int = PATH_UNLIMITED
+    """Mode full: bytes of paths a second that may be recorded."""
     is_own_child: bool = False
     """The process is a child of the controller, not one that it adopted."""
 
@@ -228,6 +231,7 @@ class SharedMemory:
         self._breakpoints: list[int] = []
         self._n_wishes = 0
         self.set_status_ticket("pause_ticket", int(is_paused))
+        self.set_budget(settings.budget)
 
     @property
     def fd(self) -> int:
@@ -256,6 +260,11 @@ class SharedMemory:
         offset = self.layout.status_offset + field_offset("StatusPage", name)
         self.map[offset : offset + 4] = value.to_bytes(4, "little")
         return offset
+
+    def set_budget(self, budget: int) -> None:
+        """Mode full: say how many bytes of paths a second may be recorded from now on."""
+        offset = self.layout.status_offset + field_offset("StatusPage", "budget")
+        self.map[offset : offset + 8] = budget.to_bytes(8, "little")
 
     def end_pause(self) -> None:
         """Let a process that waits before its first instruction go on."""

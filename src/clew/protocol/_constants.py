@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("c4d34c597bdd0f14917e324bb62a74751fae5162d1cbc27b44c7b79cd6ae4652")
+SCHEMA_HASH: Final = bytes.fromhex("f096a492a2cfa2293d41d4740166faef3ce3360ed76c7a80be094c6fda6b221c")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -58,7 +58,13 @@ PATH_SYMBOLS_LEFT_CELL: Final = 4
 PATH_START: Final = 18446744073709551615
 """mode full: stands for the address in front of a path's first instruction"""
 PATH_LOST_CELL: Final = 5
-"""mode full: 1 while what was dropped is not told yet: what is in the buffers belongs to nothing"""
+"""mode full: 1 while what was dropped is not told yet, 2 while the path is left out: what is in the buffers belongs to
+nothing
+"""
+PATH_NEWS_CELL: Final = 7
+"""mode full: 1 if the thread came to new code, or to other code than before, since the last checkpoint"""
+PATH_UNLIMITED: Final = 18446744073709551615
+"""mode full: StatusPage.budget that leaves out nothing"""
 PATH_SURPRISES_OFFSET: Final = 4096
 """mode full: where the buffer of surprises starts in a thread's counters window"""
 PATH_SYMBOLS_OFFSET: Final = 73728
@@ -175,7 +181,8 @@ class PathEventKind(IntEnum):
     follows: the call that was to end the thread was refused. checkpoint: where the thread is in front of pc, and
     what it did since the last one: streams counters and calls go with it; of the open calls the outermost `value`
     are as at the last one. lost: records of the path were dropped since the position before; the checkpoint behind
-    it is where it goes on.
+    it is where it goes on. thinned: as lost, but left out on purpose, to stay within StatusPage.budget; what the
+    path told of code and branches holds on.
     """
 
     NOTE = 0
@@ -186,6 +193,7 @@ class PathEventKind(IntEnum):
     END = 5
     CHECKPOINT = 6
     LOST = 7
+    THINNED = 8
 
 
 class PathStream(IntEnum):
@@ -444,7 +452,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "breakpoint_count": (296, "<I"),
             "reserved_controller": (300, "<4s"),
             "breakpoints": (304, "<32Q"),
-            "reserved": (560, "<3536s"),
+            "budget": (560, "<Q"),
+            "thinned": (568, "<Q"),
+            "reserved": (576, "<3520s"),
         },
     ),
     "ThreadSlot": (

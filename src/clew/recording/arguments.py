@@ -16,10 +16,13 @@ from clew.protocol._constants import MAX_BUSY_LIMIT, Mode
 
 __all__ = [
     "DEFAULT_BUSY_LIMIT",
+    "MODES",
     "Text",
+    "parse_budget",
     "parse_busy_limit",
     "parse_command",
     "parse_environment",
+    "parse_mode",
     "parse_output",
     "parse_patterns",
 ]
@@ -28,6 +31,9 @@ Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 """What `subprocess` takes for a word of a command, too."""
 
 DEFAULT_BUSY_LIMIT: Final = 10
+DEFAULT_BUDGET: Final = 4.0
+MAX_BUDGET: Final = 1e6
+MODES: Final = ("coverage", "counts", "region", "full", "auto")
 
 
 def parse_command(command: Sequence[Text]) -> list[str]:
@@ -55,6 +61,23 @@ def parse_environment(environment: Mapping[str, Text] | Mapping[bytes, Text]) ->
 def parse_patterns(given: str | Iterable[str]) -> tuple[str, ...]:
     """What to include or exclude: one string is one pattern. What patterns mean is not known here."""
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def parse_mode(name: str) -> Mode:
+    """The recorder of a mode: `auto` is `full` with a budget."""
+    return Mode.FULL if name == "auto" else Mode[name.upper()]
+
+
+def parse_budget(given: float | None, name: str) -> int | None:
+    """How many bytes of order a second mode `name` may record, given in MB; None: all. Raises UsageError."""
+    if name != "auto":
+        if given is not None:
+            raise UsageError(f"--budget is for --mode auto, not for {name}")
+        return None
+    budget = DEFAULT_BUDGET if given is None else given
+    if not 0 <= budget <= MAX_BUDGET:
+        raise UsageError(f"budget {budget:g}: not a number of MB a second from 0 to {MAX_BUDGET:g}")
+    return round(budget * 1e6)
 
 
 def parse_busy_limit(given: int | None, mode: Mode) -> int:

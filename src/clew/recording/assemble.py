@@ -7,7 +7,6 @@ and counts are worked out, code gets images and names, tables are written.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,12 @@ from typing import Any
 import numpy as np
 
 from clew.protocol._generated import EventKind, Mode
-from clew.recording.assemble_edges import build_edges
+from clew.recording.assemble_code import count_counters, parse_code, work_out
 from clew.recording.assemble_ends import end_at_execution
-from clew.recording.assemble_flow import compute_flow, compute_seen_flow
 from clew.recording.assemble_images import ImageFiles, build_image_map
 from clew.recording.assemble_paths import build_path_tables
-from clew.recording.assemble_records import ParsedRecords, parse_records
-from clew.recording.assemble_regions import iter_tag_tables, without_window
+from clew.recording.assemble_regions import iter_tag_tables
 from clew.recording.assemble_tables import Clock, FirstIds, build_tables, clean_text, number_blocks
-from clew.recording.assemble_versions import assign_versions, find_ends
-from clew.recording.blocks import build_blocks
-from clew.recording.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.finish_paths import finish_paths
 from clew.recording.path_weights import weigh_counters
 from clew.recording.raw import RawProcess, SessionInfo
@@ -99,20 +93,11 @@ def _assemble_process(
     *,
     follow: bool,
 ) -> dict[str, Any]:
-    # One more than the last that counted: a fragment may have two of which the first is that one.
-    n_counters = max((thread.counters.last for thread in process.threads), default=-1) + 2
-    parsed = parse_records(process.records, n_counters)
+    n_counters = count_counters(process.threads)
+    code = parse_code(process.records, n_counters)
+    parsed = code.parsed
     process = end_at_execution(process, parsed.events)
-    ends = find_ends(parsed.fragments, parsed.invalidates)
-    space = KeySpace(_find_highest_pc(parsed))
-    versions = assign_versions(parsed.fragments, ends, space.max_versions)
-    parsed = dataclasses.replace(parsed, fragments=dataclasses.replace(parsed.fragments, code_version=versions))
-    is_counted = process.mode != Mode.COVERAGE
-    is_region = process.mode == Mode.REGION
-    threads = [without_window(thread) for thread in process.threads] if is_region else process.threads
-    flow = compute_flow(parsed, threads) if is_counted else compute_seen_flow(parsed)
-    blocks = build_blocks(parsed.fragments, flow, space, ends)
-    edges = build_edges(flow, blocks)
+    flow, blocks, edges = work_out(code, process.threads, process.mode)
     images = build_image_map(process.initial_images, parsed.mappings, parsed.unmaps, files)
     if process.mode == Mode.FULL:
         clock = Clock(process)
@@ -121,7 +106,7 @@ def _assemble_process(
         starts_ns = [clock.one_to_ns(path.thread.start_tsc) for path in paths]
         for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
             writer.write(name, table)
-    if is_region:
+    if process.mode == Mode.REGION:
         block_id, _ = number_blocks(blocks, edges, first.block)
         for table in iter_tag_tables(process, parsed.fragments, flow, blocks, block_id, first.process):
             writer.write("tags", table)
@@ -152,11 +137,3 @@ def _assemble_process(
     if process.went_on_unfollowed:
         end["went_on_unfollowed"] = True
     return end
-
-
-def _find_highest_pc(parsed: ParsedRecords) -> int:
-    """The highest address of code and of everything that edges lead to."""
-    fragments, edges = parsed.fragments, parsed.dynamic_edges
-    columns = (fragments.end_pc, fragments.target_pc, edges["target_pc"], edges["source_pc"], parsed.links["target_pc"])
-    low = [column[column < VSYSCALL_START] for column in columns]
-    return max((int(column.max()) for column in low if len(column)), default=0)

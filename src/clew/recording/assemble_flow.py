@@ -91,7 +91,7 @@ def compute_flow(parsed: ParsedRecords, threads: Sequence[RawThread]) -> Process
     paths = paths.take(np.flatnonzero(has_counted.holds(paths.counter)))
 
     accounting = _Accounting(fragments, edges, paths)
-    flows = [accounting.follow(values) for values in counters]
+    flows = [accounting.follow(values, thread.n_members) for values, thread in zip(counters, threads, strict=True)]
     edge_total, path_total = np.zeros(len(edges), np.int64), np.zeros(len(paths), np.int64)
     missing = np.zeros(len(accounting.places), np.int64)
     for flow in flows:
@@ -208,8 +208,8 @@ class _Accounting:
         if fragments.is_excluded.any():
             self.is_recorded_place[np.isin(self.places, fragments.app_pc[fragments.is_excluded])] = False
 
-    def follow(self, counters: Counters) -> ThreadFlow:
-        """Flow of one thread that left `counters`."""
+    def follow(self, counters: Counters, n_members: int = 1) -> ThreadFlow:
+        """Flow of one thread that left `counters`, or of `n_members` that left them together."""
         edge, at = self.edges_by_counter.find(counters.index)
         edge_count = counters.value[at].astype(np.int64)
         resumes = self.resumed_syscall[edge] >= 0
@@ -232,27 +232,28 @@ class _Accounting:
             np.concatenate([path_count, edge_count[waits], -edge_count, -path_count[stops]]),
         )
         target = find_places(place, self.edge_place[edge])
-        last = self._find_last_syscall(edge, edge_count, missing[target])
-        if last is not None:
-            edge_count[last] -= 1
-            missing[target[last]] += 1
+        left = n_members
+        for last in self._find_last_syscalls(edge, edge_count, missing[target]):
+            n_unreturned = min(left, int(edge_count[last]), -int(missing[target[last]]))
+            if n_unreturned > 0:
+                edge_count[last] -= n_unreturned
+                missing[target[last]] += n_unreturned
+                left -= n_unreturned
         taken = edge_count > 0
         returned = (missing > 0) & self.is_recorded_place[place]
         return ThreadFlow(path, path_count, edge[taken], edge_count[taken], place[returned], missing[returned])
 
-    def _find_last_syscall(self, edge: Array, count: Array, missing: Array) -> int | None:
-        """The system call that did not come back: the address after it ran once less than edges led to it.
+    def _find_last_syscalls(self, edge: Array, count: Array, missing: Array) -> list[int]:
+        """System calls that did not come back: the address after one ran less often than edges led to it.
 
-        For each of the edges `edge`, how often it was taken and what its target misses; an index into these.
+        For each of the edges `edge`, how often it was taken and what its target misses; indices into these. A thread
+        does one last thing; were there several, one after which nothing ever ran is likelier, and comes first.
         """
         place = self.edge_place[edge]
         waiting = (count > 0) & self.is_syscall[edge] & (missing < 0) & self.is_recorded_place[place]
         candidates = np.flatnonzero(waiting)
-        if not len(candidates):
-            return None
-        # A thread does one last thing; were there several, one after which nothing ever ran is likelier.
-        beyond = place[candidates] >= self.n_starts
-        return int(candidates[np.argmax(beyond)])
+        ranked: list[int] = candidates[np.argsort(place[candidates] < self.n_starts, kind="stable")].tolist()
+        return ranked
 
 
 def _extend_places(starts: Array, *addresses: Array) -> tuple[Array, list[Array]]:

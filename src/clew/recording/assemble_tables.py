@@ -25,7 +25,7 @@ from clew.recording.rows import add_up
 from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 from clew.store.schema import SCHEMAS
 
-__all__ = ["Clock", "FirstIds", "build_tables", "number_blocks"]
+__all__ = ["Clock", "FirstIds", "build_tables", "name_blocks", "number_blocks"]
 
 Array = npt.NDArray[Any]
 
@@ -217,7 +217,7 @@ def _blocks(
     base = np.array([row.base for row in images.images] + [0], np.uint64)
     offset = app_pc - base[image]
     has_image = (image >= 0) & (app_pc >= base[image])
-    symbol, names, symbol_offset, function_offset = _name_blocks(image, offset, images)
+    symbol, names, symbol_offset, function_offset = name_blocks(image, offset, images)
     return _table(
         "blocks",
         block_id=numbers(first.block + np.arange(n), pa.int64()),
@@ -239,7 +239,7 @@ def _blocks(
     )
 
 
-def _name_blocks(image: Array, offset: Array, images: ImageMap) -> tuple[Array, list[str], Array, Array]:
+def name_blocks(image: Array, offset: Array, images: ImageMap) -> tuple[Array, list[str], Array, Array]:
     """For each block: its symbol (index into the names, or -1), how far into it, and where its function starts."""
     symbol = np.full(len(image), -1)
     symbol_offset = np.zeros(len(image), np.int64)

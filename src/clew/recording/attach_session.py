@@ -83,7 +83,7 @@ class AttachSession(RecordingSession):
                 raise AttachError(self.pid, f"process {self.pid}: no such process") from error
             undo.callback(os.close, pidfd)
             self._snapshots = Snapshots(options.output)
-            self._processes = Processes(self._journal, image, settings, self._filters)
+            self._processes = Processes(self._journal, image, settings, self._filters, options.feed)
             undo.callback(self._processes.leave)
             self._start_ns = time.time_ns()
             self._write_session()

@@ -15,7 +15,7 @@ from typing import Any, Final
 from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import ControlError, TargetError
 from clew.process.maps import read_maps
-from clew.protocol._constants import Mode
+from clew.protocol._constants import PATH_UNLIMITED, Mode
 from clew.recording.filters import EVERYTHING, Filter, parse_filter
 from clew.recording.followed import FollowedProcess
 from clew.recording.holding import REGISTERS, Holding
@@ -120,6 +120,19 @@ class Control:
     def only(self, question: dict[str, Any]) -> Steps:
         """Record nothing from now on but what a filter holds."""
         yield from self._change_filters([(EVERYTHING, False), (_what(question), True)])
+
+    def set_budget(self, question: dict[str, Any]) -> Steps:
+        """Record so much of the order from now on: bytes a second, -1 all of it."""
+        budget = question.get("bytes")
+        if self._mode != Mode.FULL:
+            name = self._mode.name.lower()
+            raise ControlError(
+                f"mode {name} has no order; start with --mode auto, and --budget 0 to have none at first"
+            )
+        if not isinstance(budget, int) or not -1 <= budget < PATH_UNLIMITED:
+            raise ControlError(f"budget {budget!r}: not a number of bytes a second")
+        self._processes.set_budget(PATH_UNLIMITED if budget < 0 else budget)
+        yield from self.status(question)
 
     def _find(self, question: dict[str, Any]) -> FollowedProcess:
         pid = question.get("pid", 0)
@@ -256,6 +269,7 @@ COMMANDS: Final[dict[str, Callable[[Control, dict[str, Any]], Steps]]] = {
     "include": Control.include,
     "exclude": Control.exclude,
     "only": Control.only,
+    "budget": Control.set_budget,
     "detach": Control.detach,
     "kill": Control.kill,
 }

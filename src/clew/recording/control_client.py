@@ -38,8 +38,13 @@ class ControlClient:
                 return cls(path, Pid(pids[0]))
         raise ControlError(f"process {pid}: no recording of yours has it; start one with `clew attach {pid}`")
 
-    def do(self, command: str, *, tid: int = 0, place: str = "", what: str = "") -> dict[str, Any]:
-        """What the recording answers to `command`, which takes `tid`, `place` or `what`. Raises ControlError."""
+    def do(
+        self, command: str, *, tid: int = 0, place: str = "", what: str = "", budget: int | None = None
+    ) -> dict[str, Any]:
+        """What the recording answers to `command`, which takes `tid`, `place`, `what` or `budget`.
+
+        Raises ControlError.
+        """
         question: dict[str, Any] = {"command": command, "pid": self.pid}
         if tid:
             question["tid"] = tid
@@ -47,6 +52,8 @@ class ControlClient:
             question["address"] = find_address(self.pid, self._executable(), place)
         if what:
             question["what"] = what
+        if budget is not None:
+            question["bytes"] = budget
         answer = ask(self.path, question)
         if answer is None:
             raise ControlError(f"process {self.pid}: its recording has ended")

@@ -43,7 +43,7 @@ from clew.recording.journal import FrameKind, ProcessJournal
 from clew.recording.path_drain import PathDrain
 from clew.recording.path_tail import CELLS_BYTES, cut_tail
 
-__all__ = ["Drain", "Request"]
+__all__ = ["Drain", "Request", "iter_data_extents"]
 
 MAX_NAME_CHARACTERS: Final = 64
 SAMPLE_SECONDS: Final = 0.1
@@ -327,7 +327,7 @@ class Drain:
         if self._has_paths and has_ended:
             tail = cut_tail(os.pread(self._shared.fd, PATH_WINDOW_BYTES, counters_offset))
             journal.write(FrameKind.PATH_TAIL, tail, stream=stream.number, slot=stream.slot)
-        for start, end in _data_extents(self._shared.fd, first_offset, end_offset):
+        for start, end in iter_data_extents(self._shared.fd, first_offset, end_offset):
             data = os.pread(self._shared.fd, end - start, start)
             _write_counters(journal, stream, data, (start - counters_offset) // 8)
         name = bytes(row["name"]).split(b"\0", 1)[0].decode("utf-8", "replace") or stream.fallback_name
@@ -386,7 +386,7 @@ def _write_counters(journal: ProcessJournal, stream: _Stream, data: bytes, first
     journal.write(kind, content, second=second, stream=stream.number, slot=stream.slot, first=first)
 
 
-def _data_extents(fd: int, offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
+def iter_data_extents(fd: int, offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
     """The parts of a sparse file between two offsets that hold data."""
     while offset < end_offset:
         try:

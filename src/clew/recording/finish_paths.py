@@ -72,7 +72,12 @@ def _finish(
         size_bytes = frames[-1].end_offset if frames else 0
         ends = {kind: max((frame.end for frame in frames if frame.kind == kind), default=0) for kind in FrameKind}
         places = _weigh_checkpoints(file, frames, weights)
-        is_lost = _ends_in_loss(file, frames)
+        # What is missing in front of such a checkpoint never comes.
+        behind = places[places["is_after_loss"] != 0]
+        for kind, name in ((FrameKind.SURPRISES, "surprise_bytes"), (FrameKind.SYMBOLS, "symbol_bytes")):
+            ends[kind] = max([ends[kind], *behind[name].tolist()])
+        last_gap = _find_gap_at_end(file, frames)
+        is_lost = last_gap is not None
         tail = _fitting_tail(thread.path_tail, ends, is_lost=is_lost)
         surprise_bytes = ends[FrameKind.SURPRISES] + len(tail.surprises)
         symbol_bytes = ends[FrameKind.SYMBOLS] + len(tail.symbols)
@@ -101,6 +106,7 @@ def _finish(
         events=n_events,
         decisions=tail.decisions,
         is_lost_at_end=is_lost or tail.is_lost,
+        is_thinned_at_end=tail.is_thinned or last_gap == PathEventKind.THINNED,
         tsc=clock.start_tsc,
         ns=clock.start_ns,
         ns_per_tick=clock.ns_per_tick,
@@ -144,13 +150,13 @@ def _count_reached(rows: Array, surprise_bytes: int, symbol_bytes: int) -> int:
     return int(beyond[0]) if len(beyond) else len(rows)
 
 
-def _ends_in_loss(file: Any, frames: list[Frame]) -> bool:
-    """Whether the last event is one that tells of something dropped, and no checkpoint came after it."""
+def _find_gap_at_end(file: Any, frames: list[Frame]) -> int | None:
+    """The kind of the last event if it tells of something that is missing, and no checkpoint came after it."""
     events = [frame for frame in frames if frame.kind == FrameKind.EVENTS]
     if not events:
-        return False
-    last = unshuffle(read_payload(file, events[-1]), PATH_EVENT_RECORD)[-1]
-    return int(last["event_kind"]) == PathEventKind.LOST
+        return None
+    kind = int(unshuffle(read_payload(file, events[-1]), PATH_EVENT_RECORD)[-1]["event_kind"])
+    return kind if kind in (PathEventKind.LOST, PathEventKind.THINNED) else None
 
 
 def _fitting_tail(data: bytes, ends: dict[FrameKind, int], *, is_lost: bool) -> PathTail:
@@ -162,4 +168,4 @@ def _fitting_tail(data: bytes, ends: dict[FrameKind, int], *, is_lost: bool) -> 
     fits = (tail.surprises_left, tail.symbols_left) == (ends[FrameKind.SURPRISES], ends[FrameKind.SYMBOLS])
     if fits and not tail.is_lost and not is_lost:
         return tail
-    return PathTail(0, b"", 0, b"", 0, tail.is_lost)
+    return PathTail(0, b"", 0, b"", 0, tail.is_lost, tail.is_thinned)

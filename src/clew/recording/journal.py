@@ -29,7 +29,17 @@ from typing import Any, Final
 from clew.errors import OutputError
 from clew.protocol._constants import RECORD_BYTES
 
-__all__ = ["CUT_OFF", "JOURNAL_NAME", "Frame", "FrameKind", "JournalWriter", "ProcessJournal", "iter_frames"]
+__all__ = [
+    "CUT_OFF",
+    "JOURNAL_NAME",
+    "UNIT_BYTES",
+    "Frame",
+    "FrameKind",
+    "JournalWriter",
+    "ProcessJournal",
+    "iter_frames",
+    "read_frame_bytes",
+]
 
 JOURNAL_NAME: Final = "recording.journal"
 CUT_OFF: Final = "the recording was cut off; what was recorded until then is here"
@@ -273,6 +283,14 @@ def iter_frames(source: Path | memoryview) -> Iterator[Frame]:
         if offset - kept_offset >= _READ_BYTES:
             _let_go(view, kept_offset, offset)
             kept_offset = offset
+
+
+def read_frame_bytes(header: bytes) -> int:
+    """How much of a journal the frame takes whose first `UNIT_BYTES` are `header`; 0 for what is no header."""
+    magic, _, version, _, _, payload_bytes, *_ = _HEADER.unpack(header)
+    if magic != _MAGIC or version != _VERSION:
+        return 0
+    return int(UNIT_BYTES + payload_bytes + -payload_bytes % UNIT_BYTES)
 
 
 def _let_go(view: memoryview, start: int, end: int) -> None:

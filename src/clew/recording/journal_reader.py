@@ -25,7 +25,7 @@ from clew.recording.journal import CUT_OFF, Frame, FrameKind, iter_frames
 from clew.recording.raw import Counters, RawImage, RawProcess, RawThread
 from clew.recording.tag_chunks import TagChunks, iter_records, without_chunks
 
-__all__ = ["JournalReader", "read_counters", "read_session"]
+__all__ = ["JournalReader", "join_counters", "read_counters", "read_session"]
 
 
 @dataclass
@@ -251,18 +251,21 @@ def read_counters(frame: Frame) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
     return first + np.arange(len(values)), values
 
 
-def _read_thread(stream: int, found: _Found, mode: Mode) -> RawThread:
-    row = found.threads.get(stream, {})
-    parts = [read_counters(frame) for frame in found.counters[stream]]
+def join_counters(parts: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]]) -> Counters:
+    """The counters of a thread out of pieces of them, indices and values; of what is told twice the later is true."""
     index = np.concatenate([np.zeros(0, np.int64), *(index for index, _ in parts)])
     value = np.concatenate([np.zeros(0, np.uint64), *(value for _, value in parts)])
     inside = index < MAX_COUNTER_BYTES // 8
     index, value = index[inside], value[inside]
-    # Of what was written twice the later is true.
     order = np.argsort(index, kind="stable")
     last = np.append(index[order][1:] != index[order][:-1], True)[: len(index)]
     chosen = order[last & (value[order] > 0)]
-    counters = Counters(index[chosen], value[chosen])
+    return Counters(index[chosen], value[chosen])
+
+
+def _read_thread(stream: int, found: _Found, mode: Mode) -> RawThread:
+    row = found.threads.get(stream, {})
+    counters = join_counters([read_counters(frame) for frame in found.counters[stream]])
     has_ended = bool(row.get("has_ended", False))
     return RawThread(
         slot=found.slots[stream],

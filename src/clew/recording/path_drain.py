@@ -39,7 +39,9 @@ MAX_SAMPLE_NS: Final = 1_000_000
 _CHUNK: Final = int(RecordKind.PATH_CHUNK)
 _EVENT: Final = int(RecordKind.PATH_EVENT)
 _CHECKPOINT: Final = int(PathEventKind.CHECKPOINT)
-_LOST: Final = int(PathEventKind.LOST)
+_GAPS: Final = {int(PathEventKind.LOST): 1, int(PathEventKind.THINNED): 2}
+"""What a checkpoint behind such an event says of it (`is_after_loss`)."""
+_IS_GAP: Final = np.array(list(_GAPS))
 _COUNTERS: Final = int(PathStream.COUNTERS)
 _CALLS: Final = int(PathStream.CALLS)
 _STREAMS: Final = {int(PathStream.SURPRISES): FrameKind.SURPRISES, int(PathStream.SYMBOLS): FrameKind.SYMBOLS}
@@ -55,7 +57,7 @@ class PathDrain:
         self._calls_start = 0
         self._is_told = True
         self._sampled = (0, 0)
-        self._is_after_loss = False
+        self._is_after_loss = 0
 
     def take(self, data: Array) -> Array:
         """The records in `data`, shape (n, RECORD_BYTES), that are not of a path; those that are are written."""
@@ -83,11 +85,11 @@ class PathDrain:
         events = records.view(PATH_EVENT_RECORD)[:, 0]
         kinds = events["event_kind"]
         first = 0
-        for index in np.flatnonzero((kinds == _CHECKPOINT) | (kinds == _LOST)).tolist():
+        for index in np.flatnonzero((kinds == _CHECKPOINT) | np.isin(kinds, _IS_GAP)).tolist():
             self._add_events(events[first:index])
             first = index + 1
-            if kinds[index] == _LOST:
-                self._is_after_loss = True
+            if kinds[index] != _CHECKPOINT:
+                self._is_after_loss = _GAPS[int(kinds[index])]
                 self._add_events(events[index : index + 1])
             else:
                 self._add_checkpoint(events[index])
@@ -96,7 +98,7 @@ class PathDrain:
     def _add_checkpoint(self, record: np.void) -> None:
         counters, calls = self._waiting[_COUNTERS], self._waiting[_CALLS]
         self.writer.add_checkpoint(record, bytes(counters), bytes(calls), is_after_loss=self._is_after_loss)
-        self._is_after_loss = False
+        self._is_after_loss = 0
         self._calls_start += len(calls)
         counters.clear()
         calls.clear()

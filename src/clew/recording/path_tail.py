@@ -26,6 +26,7 @@ from clew.protocol._generated import (
 __all__ = ["CELLS_BYTES", "PathTail", "cut_tail", "find_position", "read_tail"]
 
 _N_CELLS: Final = 8
+_LEFT_OUT: Final = 2
 CELLS_BYTES: Final = 8 * _N_CELLS
 """The window's first bytes, its cells."""
 _SLACK_BYTES: Final = 16
@@ -36,8 +37,8 @@ _SLACK_BYTES: Final = 16
 class PathTail:
     """What was left in a thread's buffers: bytes of surprises and symbols, after so many that had left.
 
-    `decisions` were made behind the last surprise. `is_lost`: it follows something that was dropped, and belongs to
-    nothing.
+    `decisions` were made behind the last surprise. `is_lost`: it follows something that was dropped, or was left out
+    (`is_thinned`), and belongs to nothing.
     """
 
     surprises_left: int
@@ -46,6 +47,7 @@ class PathTail:
     symbols: bytes
     decisions: int
     is_lost: bool
+    is_thinned: bool = False
 
 
 def cut_tail(window: bytes) -> bytes:
@@ -73,6 +75,7 @@ def read_tail(tail: bytes) -> PathTail:
         symbols=content[surprises : surprises + symbols],
         decisions=_decisions(cells),
         is_lost=cells[PATH_LOST_CELL] != 0,
+        is_thinned=cells[PATH_LOST_CELL] == _LEFT_OUT,
     )
 
 

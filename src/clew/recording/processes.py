@@ -28,7 +28,7 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import RequestKind
+from clew.protocol._constants import PATH_UNLIMITED, RequestKind
 from clew.recording.executions import Executions
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
@@ -42,6 +42,7 @@ from clew.recording.unborn import Unborn
 
 if TYPE_CHECKING:
     from clew.recording.drain import Request
+    from clew.recording.live_feed import LiveFeed
 
 __all__ = ["Processes"]
 
@@ -54,17 +55,24 @@ class Processes:
     """Those that are followed now. The first one is added by `add`; the others come by themselves."""
 
     def __init__(
-        self, journal: JournalWriter, image: RuntimeImage, settings: HeaderSettings, filters: FilterSet
+        self,
+        journal: JournalWriter,
+        image: RuntimeImage,
+        settings: HeaderSettings,
+        filters: FilterSet,
+        feed: LiveFeed | None = None,
     ) -> None:
         self._image = image
         self._settings = settings
         self._filters = LiveFilters(filters)
         self._is_leaving = False
         self._being_left: FollowedProcess | None = None
-        self._roster = Roster(journal, int(settings.mode), self._answer)
+        self._roster = Roster(journal, int(settings.mode), self._answer, feed)
         self._exits = self._roster.exits
         self._executions = Executions(self._warn)
         self._holdings: dict[FollowedProcess, Holding] = {}
+        self._budget = settings.budget
+        self._n_sharing = 0
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn)
         self.warnings: list[str] = []
 
@@ -147,6 +155,8 @@ class Processes:
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
         ended = self._roster.wait(delay_seconds)
         live = self._roster.live
+        if len(live) != self._n_sharing:
+            self._share_budget()
         moved_bytes = 0
         for followed in [*live, *self._unborn]:
             # What one asks may end another: a region that is not used after all.
@@ -210,6 +220,24 @@ class Processes:
         else:
             self._roster.finish(followed)
         return departure.seconds
+
+    @property
+    def budget(self) -> int | None:
+        """Mode full: how many bytes of paths a second they may record; None: all of them."""
+        return None if self._budget == PATH_UNLIMITED else self._budget
+
+    def set_budget(self, budget: int) -> None:
+        """Mode full: how many bytes of paths a second they may record from now on, all together."""
+        self._budget = budget
+        self._share_budget()
+
+    def _share_budget(self) -> None:
+        """Give each its part of the budget."""
+        live = self._roster.live
+        self._n_sharing = len(live)
+        share = self._budget if self._budget == PATH_UNLIMITED else self._budget // max(len(live), 1)
+        for followed in live:
+            followed.shared.set_budget(share)
 
     def _bring_in(self, followed: FollowedProcess) -> None:
         """Have all threads come to the dispatcher. Raises TargetError."""

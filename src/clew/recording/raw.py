@@ -87,6 +87,8 @@ class RawThread:
     counters: Counters
     stream: int = 0
     """Its number in the journal."""
+    n_members: int = 1
+    """So many threads left these counters together: a live view adds up those that ended long ago."""
     path_tail: bytes = b""
     """Mode full: what of its path had not left the target (see `path_tail`)."""
     path_bytes: int | None = None

@@ -24,6 +24,7 @@ from clew.recording.statistics import Statistics
 
 if TYPE_CHECKING:
     from clew.recording.drain import Request
+    from clew.recording.live_feed import LiveFeed
 
 __all__ = ["Roster"]
 
@@ -31,13 +32,18 @@ __all__ = ["Roster"]
 class Roster:
     """Those that are followed, what wakes the controller for them, and what is known of those that ended.
 
-    `answer` is asked for what a process requests; None: later.
+    `answer` is asked for what a process requests; None: later. `feed` is told of each, for a live view.
     """
 
     def __init__(
-        self, journal: JournalWriter, mode: int, answer: Callable[[FollowedProcess, Request], int | None]
+        self,
+        journal: JournalWriter,
+        mode: int,
+        answer: Callable[[FollowedProcess, Request], int | None],
+        feed: LiveFeed | None = None,
     ) -> None:
         self._journal = journal
+        self._feed = feed
         self._mode = mode
         self._answer = answer
         self._n_met = 0
@@ -93,6 +99,8 @@ class Roster:
         # Not before there is a process to follow: one that is started here has the limit as it was.
         self._descriptors.lift()
         followed.write_start(start_ns, mappings, fork)
+        if self._feed is not None:
+            self._feed.follow(followed.number, followed.shared)
         self.live.append(followed)
         self._watch(followed, followed.pidfd)
 

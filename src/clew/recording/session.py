@@ -26,7 +26,7 @@ from clew.process.program import find_program
 from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedLayout, read_relayout_executions
-from clew.protocol._constants import Mode
+from clew.protocol._constants import PATH_UNLIMITED, Mode
 from clew.recording.control import Control
 from clew.recording.control_server import ControlServer
 from clew.recording.filters import FilterSet
@@ -40,6 +40,7 @@ from clew.recording.processes import Processes
 from clew.recording.snapshot import Snapshots
 
 if TYPE_CHECKING:
+    from clew.recording.live_feed import LiveFeed
     from clew.recording.raw import RawProcess
 
 __all__ = [
@@ -53,6 +54,8 @@ MAX_DELAY_SECONDS: Final = 0.1
 """Nothing waits that long: who finds no room rings, and where nobody can ring `Processes.poll` waits less."""
 MAX_DELAY_DROPPING_SECONDS: Final = 0.02
 MAX_DELAY_WITH_REQUESTS_SECONDS: Final = 0.002
+MAX_DELAY_WATCHED_SECONDS: Final = 0.02
+"""New code is to be seen soon where somebody looks."""
 NAMES_INTERVAL_SECONDS: Final = 1.0
 TELL_AFTER_SECONDS: Final = 1.0
 
@@ -64,7 +67,8 @@ class RecordOptions:
     `environment` holds `NAME=value` strings; None means this process's own, as Python has it. `pause_seconds` is how
     long the target waits before its first instruction. With `follow` child processes are recorded, too, and the
     programs that processes go on with. With `drop_on_full` what finds no room is counted and left out, otherwise the
-    target waits. `busy_limit` is the level from which on a thread is busy, in mode region. With
+    target waits. `budget` is how many bytes of the order may be recorded in a second, in mode full; None: all of them.
+    `busy_limit` is the level from which on a thread is busy, in mode region. With
     `adopts_orphans` descendants whose parents end become children of this process, which has none of its own then: so
     they may be traced where only descendants may. `tell` gets lines for people while it goes on.
     """
@@ -73,6 +77,7 @@ class RecordOptions:
     output: Path
     mode: Mode = Mode.COUNTS
     busy_limit: int = 0
+    budget: int | None = None
     include: Sequence[str] = ()
     exclude: Sequence[str] = ()
     drop_on_full: bool = False
@@ -81,6 +86,7 @@ class RecordOptions:
     adopts_orphans: bool = False
     environment: Sequence[bytes] | None = None
     tell: Callable[[str], None] | None = None
+    feed: LiveFeed | None = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,7 @@ class RecordingSession:
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
             undo.callback(self._journal.close)
             self._snapshots = Snapshots(options.output)
-            self._processes = Processes(self._journal, image, settings, self._filters)
+            self._processes = Processes(self._journal, image, settings, self._filters, options.feed)
             self._start_ns = time.time_ns()
             self._write_session()
             arguments = [os.fsencode(word) for word in options.command]
@@ -168,6 +174,8 @@ class RecordingSession:
             self._guard.leave()
             self._server.close()
             self._processes.leave()
+            if self.options.feed is not None:
+                self.options.feed.tell_end("ended")
         self._look_after_journal()
         self._note_losses()
 
@@ -240,6 +248,8 @@ class RecordingSession:
     def _max_delay_seconds(self) -> float:
         if self._filters.is_active or self._server.is_busy:
             return MAX_DELAY_WITH_REQUESTS_SECONDS
+        if self.options.feed is not None:
+            return MAX_DELAY_WATCHED_SECONDS
         return MAX_DELAY_DROPPING_SECONDS if self.options.drop_on_full else MAX_DELAY_SECONDS
 
     def _look_after_journal(self) -> None:
@@ -308,6 +318,7 @@ class RecordingSession:
             "controller_pid": os.getpid(),
             "output": str(self.options.output),
             "mode": self.options.mode.name.lower(),
+            "budget": self._processes.budget,
             "is_paused": self._is_paused,
             "include": include,
             "exclude": exclude,
@@ -342,6 +353,7 @@ class RecordingSession:
             mode=options.mode,
             relayout_executions=read_relayout_executions(),
             busy_limit=options.busy_limit,
+            budget=PATH_UNLIMITED if options.budget is None else options.budget,
             drop_on_full=options.drop_on_full,
             filters_active=self._filters.is_active,
             default_included=self._filters.is_included_by_default,

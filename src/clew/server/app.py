@@ -17,12 +17,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 
 from clew.errors import ClewError, UsageError
 from clew.server.answers import ANSWERS, Answer
 from clew.server.container import MEDIA_TYPE
+from clew.server.live_socket import LiveBroadcast
 from clew.server.query import Query
 from clew.server.security import Guard, HostNames
 from clew.server.served_trace import ServedTrace
@@ -49,8 +50,14 @@ class _Index(Convertor[int]):
 register_url_convertor("index", _Index())
 
 
-def make_app(served: Sequence[ServedTrace], token: str, hosts: HostNames, page: Path = PAGE_DIRECTORY) -> Starlette:
-    """The application that serves `served`, to requests for `hosts` that know `token`."""
+def make_app(
+    served: Sequence[ServedTrace],
+    token: str,
+    hosts: HostNames,
+    page: Path = PAGE_DIRECTORY,
+    live: LiveBroadcast | None = None,
+) -> Starlette:
+    """The application that serves `served`, to requests for `hosts` that know `token`; and the recording `live`."""
 
     async def answer(make: Answer, request: Request) -> Response:
         def work() -> Response:
@@ -69,6 +76,7 @@ def make_app(served: Sequence[ServedTrace], token: str, hosts: HostNames, page: 
     routes = [
         Route("/api/traces", answer_traces),
         *(Route(f"/api/traces/{{trace:index}}{path}", partial(answer, make)) for path, make in ANSWERS.items()),
+        *([] if live is None else [WebSocketRoute("/api/live", live.serve)]),
         # Behind all others: the page, and for whatever else there is not a 404.
         Mount("/", StaticFiles(directory=page, html=True, check_dir=False)),
     ]

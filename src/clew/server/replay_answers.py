@@ -293,7 +293,7 @@ def _describe(served: ServedTrace, replay: Replay, tid: int, position: int) -> d
             "from": int(state.gap["start_ns"]) - served.start_ns,
             "to": int(state.gap["end_ns"]) - served.start_ns,
             "executions": int(state.gap["executions"]),
-            "reason": ["busy", "lost", "mode"][int(state.gap["reason"])],
+            "reason": ["busy", "lost", "mode", "thinned"][int(state.gap["reason"])],
             "counts": [{"block": block, "executions": executions} for block, executions in counted],
         }
     return {

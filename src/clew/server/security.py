@@ -3,7 +3,8 @@
 Runs in the controller. The page itself holds no data and is given to whoever names the right host; everything under
 /api/ needs the token, which the page has from its address' fragment: browsers send that to nobody. A page of another
 site can neither read it nor make the browser send it (fetch standard, "CORS protocol"), and a name that was bound to
-this address by someone else (DNS rebinding) does not pass as host. Ports are not looked at: a tunnel has its own.
+this address by someone else (DNS rebinding) does not pass as host. Ports are not looked at: a tunnel has its own. The
+same is asked of whoever opens a WebSocket, with the token among the subprotocols that it offers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,12 @@ from starlette.responses import JSONResponse
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Guard", "HostNames"]
+__all__ = ["SUBPROTOCOL", "Guard", "HostNames"]
+
+SUBPROTOCOL: Final = "clew.live"
+"""What a page asks for when it opens a WebSocket, and beside it `TOKEN_PREFIX` and the token: browsers let pages add
+nothing else."""
+TOKEN_PREFIX: Final = "clew.token."
 
 _POLICY: Final = "; ".join(
     (
@@ -77,10 +83,12 @@ class Guard:
         self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            if scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1008})
+        if scope["type"] == "websocket":
+            refusal = self._find_refusal(scope, self._find_offered_token(scope))
+            if refusal is not None:
+                await send({"type": "websocket.close", "code": 1008, "reason": refusal})
                 return
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
@@ -91,13 +99,19 @@ class Guard:
                     headers[name] = value
             await send(message)
 
-        refusal = self._find_refusal(scope)
+        refusal = self._find_refusal(scope, Headers(scope=scope).get("authorization", ""))
         if refusal is not None:
             await JSONResponse({"error": refusal}, status_code=403)(scope, receive, send_guarded)
             return
         await self._app(scope, receive, send_guarded)
 
-    def _find_refusal(self, scope: Scope) -> str | None:
+    @staticmethod
+    def _find_offered_token(scope: Scope) -> str:
+        """The token that the opening of a WebSocket offers, as a header of HTTP would have it."""
+        offered = [word for word in scope.get("subprotocols", ()) if word.startswith(TOKEN_PREFIX)]
+        return f"Bearer {offered[0].removeprefix(TOKEN_PREFIX)}" if len(offered) == 1 else ""
+
+    def _find_refusal(self, scope: Scope, authorization: str) -> str | None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._hosts.accepts(hosts[0]):
@@ -105,8 +119,8 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{hosts[0].lower()}":
             return "pages of other origins may not ask"
-        if scope["path"].startswith("/api/"):
-            scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scope["path"].startswith("/api/") or scope["type"] == "websocket":
+            scheme, _, given = authorization.partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.encode("utf-8", "replace"), self._token):
                 return "the token is missing or wrong; open the address that `clew view` printed"
         return None

@@ -1,30 +1,32 @@
-"""Starts the server: finds a port, makes the token, says the address, serves until it is told to stop.
+"""Starts the server: makes the token, says the address, serves until it is told to stop.
 
 Runs in the controller.
 """
 
 from __future__ import annotations
 
-import errno
-import secrets
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from clew.errors import UsageError, ViewerError
+from clew.errors import ViewerError
 from clew.server.app import PAGE_DIRECTORY, make_app
+from clew.server.listening import ALL_ADDRESSES, make_token, make_url
+from clew.server.live_session import LiveSession
+from clew.server.live_socket import LiveBroadcast
 from clew.server.security import HostNames
 from clew.server.served_trace import ServedTrace
 
-__all__ = ["DEFAULT_PORT", "Address", "open_socket", "serve"]
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
 
-DEFAULT_PORT: Final = 7777
-_PORTS_TRIED: Final = 100
-_TOKEN_BYTES: Final = 16
+__all__ = ["Address", "serve", "serve_recording"]
+
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
-_ALL_ADDRESSES: Final = ("0.0.0.0", "::")
+_MOST_SAID_BYTES: Final = 1 << 16
+"""A page says little over a WebSocket."""
 
 
 @dataclass(frozen=True)
@@ -37,29 +39,14 @@ class Address:
     @property
     def hosts(self) -> HostNames:
         """What requests may call it."""
-        if self.host in _ALL_ADDRESSES:
+        if self.host in ALL_ADDRESSES:
             return HostNames(frozenset({"localhost", socket.gethostname().lower()}), any_address=True)
         names = {f"[{self.host}]" if ":" in self.host else self.host.lower()}
         return HostNames(frozenset(names | _LOOPBACK if names & _LOOPBACK else names))
 
     def url(self, token: str) -> str:
         """The address to open; what is behind # stays in the browser."""
-        name = socket.gethostname() if self.host in _ALL_ADDRESSES else self.host
-        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/#token={token}"
-
-
-def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises UsageError where the port is in use, with the next free one, or no address."""
-    try:
-        return _bind(host, port)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            free = next((other for other in range(port + 1, port + _PORTS_TRIED) if _is_free(host, other)), None)
-            way_out = "" if free is None else f"; {free} is free: --port {free}"
-            raise UsageError(f"port {port} is in use{way_out}") from error
-        if error.errno == errno.EACCES:
-            raise UsageError(f"port {port} needs privileges; choose one from 1024 on") from error
-        raise UsageError(f"{host}: can't listen there: {error.strerror or error}") from error
+        return make_url(self.host, self.port, token)
 
 
 def serve(
@@ -73,44 +60,68 @@ def serve(
 
     Raises TraceError where one can't be opened, ViewerError where the page was not built into this package.
     """
-    import uvicorn
-
-    if not (PAGE_DIRECTORY / "index.html").is_file():
-        raise ViewerError(PAGE_DIRECTORY, "the viewer's page is not built; `make build` in the repository does it")
+    _check_page()
     served = [ServedTrace(directory, index) for index, directory in enumerate(directories)]
     address = Address(host, listening.getsockname()[1])
-    token = token or secrets.token_urlsafe(_TOKEN_BYTES)
+    token = token or make_token()
+    on_ready(address.url(token))
+    _run(make_app(served, token, address.hosts), listening)
+
+
+def serve_recording(
+    directory: Path,
+    listening: socket.socket,
+    host: str,
+    token: str,
+    recorder: socket.socket,
+    journal: int,
+    on_ready: Callable[[], None],
+) -> None:
+    """Serve the recording into `directory` while it goes on, and then its trace.
+
+    Until SIGINT, SIGTERM, or the recorder, which is at the other end of `recorder`, is gone. `journal` is a descriptor
+    of its journal.
+    """
+    served: list[ServedTrace] = []
+    session = LiveSession(directory, recorder, journal, served)
+    broadcast = LiveBroadcast(session)
+    app = make_app(served, token, Address(host, listening.getsockname()[1]).hosts, live=broadcast)
+    _run(app, listening, session, on_ready)
+
+
+def _check_page() -> None:
+    """Raises ViewerError where the page was not built into this package."""
+    if not (PAGE_DIRECTORY / "index.html").is_file():
+        raise ViewerError(PAGE_DIRECTORY, "the viewer's page is not built; `make build` in the repository does it")
+
+
+def _run(
+    app: Starlette,
+    listening: socket.socket,
+    session: LiveSession | None = None,
+    on_ready: Callable[[], None] = lambda: None,
+) -> None:
+    import uvicorn
+
     config = uvicorn.Config(
-        make_app(served, token, address.hosts),
+        app,
         log_level="warning",
         access_log=False,
         lifespan="off",
         server_header=False,
         timeout_graceful_shutdown=1,
-        ws="none",
+        # In Python alone, by those of h11, which serves HTTP here: what is large goes out, where nothing is masked.
+        ws="none" if session is None else "wsproto",
+        ws_max_size=_MOST_SAID_BYTES,
+        ws_per_message_deflate=False,
     )
     server = uvicorn.Server(config)
-    on_ready(address.url(token))
+    if session is not None:
+
+        def end() -> None:
+            server.should_exit = True
+
+        session.on_recorder_gone = end
+        session.start()
+    on_ready()
     server.run(sockets=[listening])
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    listening = socket.socket(family, kind, protocol)
-    try:
-        # A port whose last connections are only just over is not in use.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(128)
-    except OSError:
-        listening.close()
-        raise
-    return listening
-
-
-def _is_free(host: str, port: int) -> bool:
-    try:
-        _bind(host, port).close()
-    except (OSError, OverflowError):
-        return False
-    return True

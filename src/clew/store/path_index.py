@@ -58,7 +58,8 @@ _MAGIC: Final = 0x5845444E4957454C
 class PathFacts:
     """A path as a whole: the thread's, how much of what it executed, what is in the file.
 
-    `decisions` were made behind the last surprise. `is_lost_at_end`: what came after the last event was dropped.
+    `decisions` were made behind the last surprise. `is_lost_at_end`: what came after the last event was dropped,
+    or left out (`is_thinned_at_end`).
     `tsc` was at `ns` (CLOCK_REALTIME), and another tick came every `ns_per_tick`. `is_compact`: `clew compact` wrote
     it.
     """
@@ -77,6 +78,7 @@ class PathFacts:
     ns: int
     ns_per_tick: float
     is_compact: bool = False
+    is_thinned_at_end: bool = False
 
 
 @dataclass(frozen=True)

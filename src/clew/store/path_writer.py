@@ -88,7 +88,7 @@ class PathWriter:
         if self._n_waiting >= MAX_EVENTS:
             self._finish_events()
 
-    def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: bool) -> None:
+    def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: int) -> None:
         """Append a checkpoint: its event, of dtype PATH_EVENT_RECORD, and what came with it."""
         self._rises.append(np.frombuffer(counters[: len(counters) // _RISE.itemsize * _RISE.itemsize], _RISE))
         new_calls = np.frombuffer(calls[: len(calls) // 8 * 8], np.uint64)

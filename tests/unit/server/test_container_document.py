@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.unit.server.asking import ask_well
+from tests.unit.server.live_frames import encode_some_frame
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -96,7 +97,22 @@ def ask_all(app: Starlette, trace: int) -> dict[str, dict[str, Any]]:
 
 
 def test_each_kind_has_its_section() -> None:
-    assert list(read_document()) == list(ASKED)
+    assert list(read_document()) == [*ASKED, "live"]
+
+
+def test_a_frame_of_a_recording_that_goes_on_is_what_the_document_says() -> None:
+    header = read_header(encode_some_frame())
+    meta, described = read_document()["live"]
+    expected = expand(described)
+    assert {one["name"]: one["type"] for one in header["arrays"]} == {
+        name: word for name, (word, _) in expected.items()
+    }
+    assert set(header["meta"]) == meta
+    lengths: dict[str, int] = {}
+    for one in header["arrays"]:
+        unit = expected[one["name"]][1]
+        assert not unit or lengths.setdefault(unit, one["length"]) == one["length"], one["name"]
+    assert min(lengths.values()) > 0
 
 
 @pytest.mark.parametrize("trace", range(4))

@@ -74,9 +74,9 @@ const states: fc.Arbitrary<ViewState> = fc.record({
 
 test("what a fragment tells is the state it was made of", () => {
   fc.assert(
-    fc.property(states, fc.stringMatching(/^[\w-]{1,30}$/), (state, token) => {
-      const found = parseFragment(`#${formatFragment(token, state)}`);
-      expect(found).toEqual({ token, state });
+    fc.property(states, fc.stringMatching(/^[\w-]{1,30}$/), fc.boolean(), (state, token, isLive) => {
+      const found = parseFragment(`#${formatFragment(token, state, isLive)}`);
+      expect(found).toEqual({ token, state, isLive });
     }),
   );
 });

@@ -22,8 +22,8 @@ import {
   type ViewState,
 } from "./view-state.ts";
 
-/** The fragment that `parseFragment` reads the same state from, without the #. */
-export function formatFragment(token: string, state: ViewState): string {
+/** The fragment that `parseFragment` reads the same state from, without the #. `isLive`: of a recording that goes on. */
+export function formatFragment(token: string, state: ViewState, isLive = false): string {
   // A page that is a file has no token.
   const words: [string, string][] = token === "" ? [] : [["token", token]];
   const add = (name: string, value: string | null | undefined) => {
@@ -33,6 +33,7 @@ export function formatFragment(token: string, state: ViewState): string {
   };
   const changed = <K extends keyof ViewState>(name: K) =>
     state[name] === INITIAL_STATE[name] ? null : String(state[name]);
+  add("live", isLive ? "1" : null);
   add("trace", changed("trace"));
   add("process", changed("process"));
   add("threads", state.threads?.join(","));
@@ -65,7 +66,7 @@ export function formatFragment(token: string, state: ViewState): string {
 }
 
 /** The token and the state that a fragment tells of; what makes no sense is as at first. */
-export function parseFragment(fragment: string): { token: string; state: ViewState } {
+export function parseFragment(fragment: string): { token: string; state: ViewState; isLive: boolean } {
   const words = new URLSearchParams(fragment.replace(/^#/, "").replace(/\+/g, "%2B"));
   const number = (name: string, otherwise: number) => parseInteger(words.get(name)) ?? otherwise;
   const filter: Filter = {
@@ -93,7 +94,7 @@ export function parseFragment(fragment: string): { token: string; state: ViewSta
     compare: parseCompare(words),
     calls: parseCalls(words),
   };
-  return { token: words.get("token") ?? "", state };
+  return { token: words.get("token") ?? "", state, isLive: words.get("live") === "1" };
 }
 
 function formatCursor(cursor: Cursor | null): string | null {

@@ -10,6 +10,9 @@ export interface RecentBlock {
 /** The blocks executed last where there is a cursor in an ordered thread; null where there is none. */
 export const recentBlocks = signal<RecentBlock[] | null>(null);
 
+/** Functions in which a program that runs found new code just now: their labels come before others. */
+export const freshFunctions = signal<ReadonlySet<number>>(new Set());
+
 /** Blocks in the order of their execution as weights; what ran several times counts as it did last. */
 export function weighRecent(recent: ArrayLike<number>): RecentBlock[] {
   const found: RecentBlock[] = [];

@@ -31,6 +31,9 @@ export const isFile = signal(false);
 /** What of the trace is then not in the file, in words. */
 export const leftOut = signal<readonly string[]>([]);
 
+/** Whether a recording is looked at that goes on; what is loaded then comes from live-session.ts. */
+export const isLive = signal(false);
+
 /** The process that is looked at; -1 until the trace is known. */
 export const processId = computed(() => {
   const known = summary.value;
@@ -40,6 +43,10 @@ export const processId = computed(() => {
   }
   if (known.processes.some((process) => process.process_id === asked)) {
     return asked;
+  }
+  if (isLive.value) {
+    // The server chose one.
+    return functions.value?.processId ?? -1;
   }
   const work = known.processes.map((process) => process.threads.reduce((sum, thread) => sum + thread.instructions, 0));
   return known.processes[work.indexOf(Math.max(...work))].process_id;
@@ -66,11 +73,17 @@ export function client(): ApiClient {
   return theClient;
 }
 
+/** What lets the page ask. Not before `openSession`. */
+export function sessionToken(): string {
+  return token;
+}
+
 /** Read the address, load what it tells of, and keep the address as the state is. */
 export function openSession(): void {
   const first = parseFragment(location.hash);
   token = first.token;
   viewState.value = first.state;
+  isLive.value = first.isLive;
   if (readElement("clew-index") === null) {
     theClient = new ApiClient(new ServerSource(token));
   } else {
@@ -78,11 +91,18 @@ export function openSession(): void {
   }
   keepAddress();
   const traceIndex = computed(() => viewState.value.trace);
-  run(async () => {
-    traceNames.value = (await fetchTraces(client())).traces;
+  effect(() => {
+    if (!isLive.value) {
+      run(async () => {
+        traceNames.value = (await fetchTraces(client())).traces;
+      });
+    }
   });
   effect(() => {
     const trace = traceIndex.value;
+    if (isLive.value) {
+      return;
+    }
     reset();
     run(async () => {
       const found = await fetchSummary(client(), trace);
@@ -95,7 +115,7 @@ export function openSession(): void {
   effect(() => {
     const id = processId.value;
     const chosen = threads.value;
-    if (id < 0) {
+    if (id < 0 || isLive.value) {
       graph = null;
       return;
     }
@@ -196,7 +216,7 @@ function run(work: () => Promise<void>): void {
 function keepAddress(): void {
   let timer = 0;
   const write = () => {
-    const fragment = `#${formatFragment(token, viewState.peek())}`;
+    const fragment = `#${formatFragment(token, viewState.peek(), isLive.peek())}`;
     if (fragment === location.hash) {
       return;
     }
@@ -209,6 +229,7 @@ function keepAddress(): void {
   };
   effect(() => {
     viewState.value;
+    isLive.value;
     clearTimeout(timer);
     timer = window.setTimeout(write, ADDRESS_DELAY_MS);
   });
@@ -233,7 +254,7 @@ function isOtherPlace(from: ViewState, to: ViewState): boolean {
 
 /** The address of what is looked at now, to be copied. */
 export function currentLink(): string {
-  return `${location.href.split("#")[0]}#${formatFragment(token, viewState.value)}`;
+  return `${location.href.split("#")[0]}#${formatFragment(token, viewState.value, isLive.value)}`;
 }
 
 /** Look at a process of the trace. What was selected in another one means nothing in it. */

@@ -43,7 +43,10 @@ pub const SHADOW_OFFSET: u64 = 0x50_1000;
 pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;
 /// Behind the counters window (mode `full`): what counters and shadow stack were at the last checkpoint.
 pub const KEPT_COUNTERS_OFFSET: u64 = protocol::THREAD_COUNTERS_OFFSET + 0x200_0000;
-pub const KEPT_COUNTERS_BYTES: u64 = KEPT_CALLS_OFFSET - KEPT_COUNTERS_OFFSET;
+pub const KEPT_COUNTERS_BYTES: u64 = ACTIVITY_OFFSET - KEPT_COUNTERS_OFFSET;
+/// Which groups of counters rose of late (thread/activity.rs).
+pub const ACTIVITY_OFFSET: u64 = KEPT_CALLS_OFFSET - ACTIVITY_BYTES;
+pub const ACTIVITY_BYTES: u64 = 0x20_0000;
 pub const KEPT_CALLS_OFFSET: u64 = protocol::THREAD_STRIDE_BYTES - SHADOW_BYTES;
 
 /// `pending`: a signal waits to be delivered (see signal/).

@@ -5,7 +5,7 @@ import { KeptLayouts } from "../layout/kept-layouts.ts";
 import { prepareLayouts, requestLayout } from "../layout/layout-client.ts";
 import { highlights } from "../highlights.ts";
 import { type RecentBlock, recentBlocks } from "../recent.ts";
-import { blocks, counts, failure, functions, MOST_BLOCKS } from "../session.ts";
+import { blocks, counts, failure, functions, isLive, MOST_BLOCKS } from "../session.ts";
 import {
   type Camera,
   dimensions,
@@ -30,6 +30,8 @@ export interface PlacedGraph {
   places: NodePlaces;
   /** Else a better one of the same comes. */
   isFinal: boolean;
+  /** The graph is the one before, grown: what was there is where it was. */
+  isGrown?: boolean;
 }
 
 /** All that a picture of a graph shows, and what it does: of the process that is looked at, or of two that are compared. */
@@ -97,7 +99,7 @@ export const nodeColors = computed(() => {
       mode: mode.value,
       text: filterText.value,
       // While the cursor moves only the mode that shows it makes new colours: of the others a ring tells where it is.
-      recent: mode.value === "recency" ? recentBlocks.value : null,
+      recent: mode.value === "recency" && !isLive.value ? recentBlocks.value : null,
       highlights: highlights.value,
     })
   );
@@ -122,12 +124,13 @@ export const edgeColors = computed(() => {
 /** Layouts of a graph: the latest, and what asks for it. */
 export function layOutGraph(
   drawn: ReadonlySignal<DrawnGraph | null>,
-): Pick<GraphScene, "placedGraph" | "followLayout"> {
+): Pick<GraphScene, "followLayout"> & { placedGraph: Signal<PlacedGraph | null> } {
   const placedGraph = signal<PlacedGraph | null>(null);
   const keptLayouts = new KeptLayouts();
   const followLayout = () => {
     prepareLayouts();
-    return effect(() => askForLayout(drawn.value, placedGraph, keptLayouts));
+    // A picture that grows has layouts of its own: live-layout.ts.
+    return effect(() => (isLive.value ? undefined : askForLayout(drawn.value, placedGraph, keptLayouts)));
   };
   return { placedGraph, followLayout };
 }
@@ -169,6 +172,11 @@ function askForLayout(
   );
 }
 
+const layouts = layOutGraph(drawnGraph);
+
+/** The latest layout of the process' graph, which may be of the graph or the layout before while the next is made. */
+export const { placedGraph } = layouts;
+
 /** The graph of the process that is looked at. */
 export const processScene: GraphScene = {
   label: "Graph of the process",
@@ -176,7 +184,7 @@ export const processScene: GraphScene = {
   drawnCounts,
   nodeColors,
   edgeColors,
-  ...layOutGraph(drawnGraph),
+  ...layouts,
   selection,
   select: (chosen) => update({ selection: chosen }),
   open: () => update({ view: "function" }),

@@ -6,6 +6,7 @@ import type { Rgb } from "../../base/color.ts";
 import type { Rectangle } from "../../base/label-placement.ts";
 import { type DrawnCounts, type DrawnGraph, FOLDED_IMAGE, nameOfDrawn } from "../../model/graph/folding.ts";
 import { functionHeat } from "../../model/graph/node-colors.ts";
+import { freshFunctions } from "../../model/recent.ts";
 import type { GraphScene } from "../../model/graph/scene.ts";
 import { prefersReducedMotion, settings } from "../../model/settings.ts";
 import { dimensions, layout, type Selection } from "../../model/view-state.ts";
@@ -223,7 +224,9 @@ function connect(
             graph.isFolded[drawn] === FOLDED_IMAGE || !(graph.functions.flags[graph.functionOf[drawn]] & FLAG_STUB),
         );
         const text = scene.text.value.toLowerCase();
-        ranked = ranked.filter((one) => one.name.toLowerCase().includes(text)).slice(0, MOST_LABELLED);
+        ranked = ranked.filter((one) => one.name.toLowerCase().includes(text));
+        const isFresh = (one: LabelledFunction) => freshFunctions.value.has(graph.functionOf[one.drawn]);
+        ranked = [...ranked.filter(isFresh), ...ranked.filter((one) => !isFresh(one))].slice(0, MOST_LABELLED);
         picture.setColors({ blocks: ofNodes.blocks, functions: ofNodes.functions, ...ofEdges }, hottest);
       }
     }),
@@ -313,12 +316,14 @@ function within(element: Element, box: Element): Rectangle {
   return { left: a.left - b.left, top: a.top - b.top, width: a.width, height: a.height };
 }
 
-/** What "fit" leaves free: the bar over the picture, and a little for labels. */
+/** What "fit" leaves free: the bar over the picture, what lies at its right, and a little for labels. */
 function fitPadding(box: HTMLElement): typeof FIT_PADDING {
   const bar = box.parentElement?.querySelector(".graph-toolbar");
+  const beside = box.parentElement?.querySelector<HTMLElement>(".live-panel");
   return {
     ...FIT_PADDING,
     top: FIT_PADDING.top + (bar ? Math.max(within(bar, box).top + within(bar, box).height, 0) : 0),
+    right: FIT_PADDING.right + (beside?.offsetWidth ?? 0),
   };
 }
 

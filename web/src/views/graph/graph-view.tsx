@@ -1,10 +1,11 @@
 // The view "Graph": the bar, the picture, its legend, and its facts as a table.
 import { useRef, useState } from "preact/hooks";
-import { functions, MOST_BLOCKS, summary } from "../../model/session.ts";
+import { functions, isLive, MOST_BLOCKS, summary } from "../../model/session.ts";
 import { type ColorMode, mode, selection, update } from "../../model/view-state.ts";
 import { nodeColors, processScene } from "../../model/graph/scene.ts";
 import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
 import { formatInteger } from "../../base/format.ts";
+import { LivePanel } from "../live/live-panel.tsx";
 import { GraphCanvas } from "./graph-canvas.tsx";
 import { LegendPanel } from "./legend.tsx";
 import { NodeTable } from "./node-table.tsx";
@@ -60,6 +61,7 @@ export function GraphView() {
         edges={EDGES[mode.value] ?? []}
         hasSelection={selection.value !== null}
       />
+      {isLive.value && <LivePanel />}
       <NodeTable isOpen={failure !== null} />
     </div>
   );

@@ -25,6 +25,9 @@ import { GraphRenderer, LEAST_FRONT_PX, type Look, type Sight } from "./renderer
 
 /** After so long without a movement the picture is at rest. */
 const REST_MS = 160;
+/** A picture that grows is fitted into the frame anew when the eye has to go so much farther away for it. */
+const LEAST_WIDENING = 1.2;
+
 /** Colours of everything drawn: four bytes by node, blocks first. */
 export interface PictureColors {
   blocks: Uint8Array;
@@ -136,6 +139,7 @@ export class GraphPicture {
     this.renderer.nBlocks = nBlocks;
     const moves = isSameGraph && !isOnTheWay && !this.isStill();
     this.renderer.setPlaces({ cells: this.sizes.cells, cylinderRadius: placed.result.cylinderRadius }, moves);
+    const isGrown = before !== null && placed.isGrown === true;
     if (!isSameGraph) {
       this.isOpen = new Uint8Array(placed.graph.nFunctions);
       this.colors = null;
@@ -143,7 +147,13 @@ export class GraphPicture {
       this.hoveredNode = -1;
     }
     this.isFitted = camera === null;
-    if (!isOnTheWay || camera === null) {
+    if (isGrown) {
+      // What was looked at stays where it is; only when much more is there than fits is all shown again.
+      const fitted = this.fitted();
+      if (this.isFitted && fitted.distance > LEAST_WIDENING * (this.change?.to ?? this.eye).distance) {
+        this.goTo(fitted, !this.isStill(), false);
+      }
+    } else if (!isOnTheWay || camera === null) {
       this.goTo(camera ?? this.fitted(), moves, moves);
     }
     this.listsAre = "none";

@@ -1,6 +1,6 @@
 // The frame of the page: header, what is looked at, and the panels around it.
 import { useEffect } from "preact/hooks";
-import { failure, failureStatus, summary } from "../../model/session.ts";
+import { failure, failureStatus, isLive, summary } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
 import { notice, openDialog, openPopover } from "../../model/shell-state.ts";
 import { view } from "../../model/view-state.ts";
@@ -98,7 +98,7 @@ export function App() {
             </>
           )}
         </div>
-        {showsTimeline && (
+        {showsTimeline && !isLive.value && (
           <>
             <Separator size="timelineHeight" label="Height of the timeline" side={-1} />
             <div class="below" style={timelineHeight > 0 ? { height: `${timelineHeight}px` } : {}}>

@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { formatAddress, formatDuration, formatInteger, formatShare } from "../../base/format.ts";
 import { currentPreview } from "../../model/previews.ts";
 import { selectedBlock, selectedFunction } from "../../model/selected.ts";
-import { blocks, counts, functions, process, summary } from "../../model/session.ts";
+import { blocks, counts, functions, isLive, process, summary } from "../../model/session.ts";
 import { update } from "../../model/view-state.ts";
 import { EDGE_KIND, EXIT_KIND } from "../../protocol/generated.ts";
 
@@ -75,10 +75,10 @@ function FunctionDetails({ index }: { index: number }) {
     <>
       <h2 title={of.names[index]}>{of.names[index]}</h2>
       <div class="actions">
-        <button type="button" onClick={() => update({ view: "function" })}>
+        <button type="button" disabled={isLive.value} onClick={() => update({ view: "function" })}>
           Open function
         </button>
-        <button type="button" onClick={() => update({ view: "listing" })}>
+        <button type="button" disabled={isLive.value} onClick={() => update({ view: "listing" })}>
           Show in listing
         </button>
       </div>

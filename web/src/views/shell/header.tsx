@@ -1,7 +1,7 @@
 // The bar on top: which trace, what of it, which view, and what else there is.
 import { formatBytes, formatInteger, formatShort } from "../../base/format.ts";
 import { highlights } from "../../model/highlights.ts";
-import { currentLink, isFile, process, showProcess, summary, traceNames } from "../../model/session.ts";
+import { currentLink, isFile, isLive, process, showProcess, summary, traceNames } from "../../model/session.ts";
 import { openDialog, openPopover, tell, togglePopover } from "../../model/shell-state.ts";
 import { INITIAL_CALLS, threads, update, VIEWS, view, viewState } from "../../model/view-state.ts";
 import { toggleTheme, VIEW_NAMES } from "./shell-keys.ts";
@@ -20,7 +20,10 @@ export function Header() {
             type="button"
             class="tab"
             aria-pressed={view.value === name}
-            title={`${VIEW_NAMES[name]} (${index + 1})`}
+            disabled={isLive.value && name !== "graph"}
+            title={
+              isLive.value && name !== "graph" ? "Comes with the finished trace" : `${VIEW_NAMES[name]} (${index + 1})`
+            }
             onClick={() => update({ view: name })}
           >
             {VIEW_NAMES[name]}
@@ -28,7 +31,12 @@ export function Header() {
         ))}
       </nav>
       <div class="tools" role="group" aria-label="Tools">
-        <button type="button" title="Search (Ctrl+K or /)" onClick={() => (openDialog.value = "search")}>
+        <button
+          type="button"
+          title={isLive.value ? "Comes with the finished trace" : "Search (Ctrl+K or /)"}
+          disabled={isLive.value}
+          onClick={() => (openDialog.value = "search")}
+        >
           Search
         </button>
         <button
@@ -50,7 +58,12 @@ export function Header() {
         <button type="button" title="Copy a link to what is shown" onClick={() => void copyLink()}>
           Link
         </button>
-        <button type="button" title="Pictures, videos, tables (e)" onClick={() => (openDialog.value = "export")}>
+        <button
+          type="button"
+          title={isLive.value ? "Comes with the finished trace" : "Pictures, videos, tables (e)"}
+          disabled={isLive.value}
+          onClick={() => (openDialog.value = "export")}
+        >
           Export
         </button>
         <button type="button" class="icon" title="Dark or light (t)" aria-label="Dark or light" onClick={toggleTheme}>
@@ -117,7 +130,7 @@ function TraceChooser() {
           ))}
         </select>
       ) : (
-        <span class="trace-name">{names[0]?.name}</span>
+        <span class="trace-name">{names[0]?.name ?? summary.value?.name}</span>
       )}
       {processes.length > 1 ? (
         <select
@@ -142,7 +155,8 @@ function TraceChooser() {
 function ThreadChooser() {
   const own = process.value?.threads ?? [];
   const chosen = threads.value;
-  if (own.length < 2 || isFile.value) {
+  // Of a recording that goes on counts are told of all threads together.
+  if (own.length < 2 || isFile.value || isLive.value) {
     return null;
   }
   const one = chosen?.length === 1 ? String(chosen[0]) : chosen ? "several" : "all";
@@ -180,14 +194,18 @@ function Totals() {
   const hasWarnings = known.warnings.length > 0;
   return (
     <div class="totals">
-      <button
-        type="button"
-        class={lost > 0 || hasWarnings ? "chip warning" : "chip"}
-        title="What is not in the trace"
-        onClick={() => (openDialog.value = "losses")}
-      >
-        {lost > 0 ? `${formatInteger(lost)} lost` : hasWarnings ? "warnings" : "nothing lost"}
-      </button>
+      {isLive.value ? (
+        <span class="chip warning">live</span>
+      ) : (
+        <button
+          type="button"
+          class={lost > 0 || hasWarnings ? "chip warning" : "chip"}
+          title="What is not in the trace"
+          onClick={() => (openDialog.value = "losses")}
+        >
+          {lost > 0 ? `${formatInteger(lost)} lost` : hasWarnings ? "warnings" : "nothing lost"}
+        </button>
+      )}
       {isFile.value && (
         <button
           type="button"
@@ -208,7 +226,7 @@ function Totals() {
       )}
       <span class="chip">{formatInteger(totals.blocks)} blocks</span>
       <span class="chip">{formatInteger(totals.edges)} edges</span>
-      <span class="chip">{formatBytes(known.stored_bytes)}</span>
+      {!isLive.value && <span class="chip">{formatBytes(known.stored_bytes)}</span>}
     </div>
   );
 }

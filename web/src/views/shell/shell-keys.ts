@@ -1,5 +1,6 @@
 // The keys of the shell: views, search, panels.
 import { describeKeys, registerKeys } from "../../model/keys.ts";
+import { isLive } from "../../model/session.ts";
 import { settings, updateSettings } from "../../model/settings.ts";
 import { openDialog, openPopover, togglePopover } from "../../model/shell-state.ts";
 import { selection, update, VIEWS, type View } from "../../model/view-state.ts";
@@ -21,13 +22,13 @@ export function registerShellKeys(): void {
       what: `View: ${VIEW_NAMES[view]}`,
       run: () => update({ view }),
     })),
-    { key: "/", what: "Search", run: () => (openDialog.value = "search") },
-    { key: "Ctrl+K", what: "Search", run: () => (openDialog.value = "search") },
+    { key: "/", what: "Search", run: () => open("search") },
+    { key: "Ctrl+K", what: "Search", run: () => open("search") },
     { key: "h", what: "To the table of functions", run: () => focusOn(".functions .list") },
     { key: "m", what: "To the main view", run: () => focusOn(".main") },
     { key: "i", what: "Filter and fold", run: () => togglePopover("filter") },
     { key: "u", what: "Highlight sets", run: () => togglePopover("highlights") },
-    { key: "e", what: "Export: pictures, videos, tables", run: () => (openDialog.value = "export") },
+    { key: "e", what: "Export: pictures, videos, tables", run: () => open("export") },
     { key: "t", what: "Dark or light", run: toggleTheme },
     { key: "?", what: "This help", run: () => (openDialog.value = "help") },
     { key: "Escape", what: "Close what is open, select nothing, or no range of time", run: close },
@@ -46,6 +47,13 @@ export function registerShellKeys(): void {
 
 export function toggleTheme(): void {
   updateSettings({ theme: settings.value.theme === "dark" ? "light" : "dark" });
+}
+
+/** What is searched and exported is a finished trace. */
+function open(dialog: "search" | "export"): void {
+  if (!isLive.peek()) {
+    openDialog.value = dialog;
+  }
 }
 
 function focusOn(selector: string): void {

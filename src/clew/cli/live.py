@@ -1,0 +1,104 @@
+"""The viewer beside a recording: `--view` of `clew record` and `clew attach`.
+
+Runs in the controller. The viewer is a process of its own, so that the recorder interprets nothing while the target
+runs; it is started when the target runs already. It is in a session of its own: what a terminal sends to who is in
+front of it, such as Ctrl-C, ends the target, and the recorder writes the trace, which the viewer then shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from clew.cli.console import say
+from clew.recording.journal import JOURNAL_NAME
+from clew.recording.live_feed import LiveFeed
+from clew.recording.session import RecordResult
+from clew.server.listening import make_token, make_url, open_socket
+
+__all__ = ["LiveViewer"]
+
+
+class LiveViewer:
+    """A viewer that is to be started, and `feed`, by which the recorder tells it.
+
+    Nothing is left of it at the end of the context. Raises UsageError where it can't listen.
+    """
+
+    def __init__(self, host: str, port: int, *, opens_browser: bool) -> None:
+        self._listening = open_socket(host, port)
+        self._host, self._token = host, make_token()
+        self._opens_browser = opens_browser
+        own, self._other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.feed = LiveFeed(own)
+        self.url = make_url(host, self._listening.getsockname()[1], self._token, is_live=True)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pidfd = -1
+
+    def __enter__(self) -> LiveViewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.feed.close()
+        self._other.close()
+        self._listening.close()
+        if self._pidfd >= 0:
+            # It ends by itself when nobody feeds it any more; one that is stuck is not waited for.
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
+            select.select([self._pidfd], [], [], 5)
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+    def start(self, directory: Path) -> None:
+        """Start it, for the recording into `directory`, which has begun, and say where to look."""
+        # Opened here: a short recording is over, and its journal gone, before the viewer is there.
+        journal = os.open(directory / JOURNAL_NAME, os.O_RDONLY | os.O_CLOEXEC)
+        words = [
+            *("--recorder", str(self._other.fileno())),
+            *("--journal", str(journal)),
+            *("--listening", str(self._listening.fileno())),
+            *("--host", self._host),
+            *(["--browser"] if self._opens_browser else []),
+            str(directory.absolute()),
+        ]
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "clew", "live-viewer", *words],
+                env={**os.environ, "CLEW_TOKEN": self._token, "OPENBLAS_NUM_THREADS": "1"},
+                pass_fds=(self._other.fileno(), journal, self._listening.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            # Whoever waits for orphans may wait for it: the number alone would not be enough to end it.
+            self._pidfd = os.pidfd_open(self._process.pid)
+        except OSError as error:
+            say(f"the live view did not start: {error.strerror or error}; the recording goes on without it")
+        else:
+            say(f"live at {self.url}")
+        os.close(journal)
+        self._other.close()
+        self._listening.close()
+
+    def finish(self, result: RecordResult, *, is_quiet: bool) -> None:
+        """Have the viewer show the trace, and wait until somebody ends that, or the viewer has ended."""
+        if result.failure is None:
+            self.feed.tell_end("published")
+        else:
+            self.feed.tell_end("failed", result.failure.message)
+        for line in self.feed.warnings:
+            say(line)
+        if self._pidfd < 0:
+            return
+        if not is_quiet:
+            say(f"{self.url} shows it until Ctrl-C")
+        with contextlib.suppress(KeyboardInterrupt):
+            select.select([self._pidfd], [], [])
+            say("the live view has ended")

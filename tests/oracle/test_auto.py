@@ -1,0 +1,127 @@
+"""Mode auto: what is in the order is the sequence of single-stepping, and what is left out is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clew
+from clew.analysis.invariants import check_invariants
+from clew.analysis.thread_times import GapReason, read_path_times
+from clew.protocol._generated import PathEventKind
+from clew.store.columns import Array, to_numpy
+from clew.store.trace import Trace
+from tests.e2e import runs
+from tests.oracle.steps import single_step
+from tests.oracle.test_paths import stepped_instructions
+from tests.oracle.truth import Decoder, Truth
+from tests.programs.build import BIN, build_one, find
+
+PROGRAM = BIN / "branches_random.static"
+LONG = "60000"
+"""So many turns in each phase make more order than is kept for a second."""
+
+
+def ordered_pieces(trace: clew.Trace) -> list[tuple[int, list[tuple[int, bytes]]]]:
+    """Each piece of the order: the number of its first instruction, and address and bytes of what ran."""
+    decoder = Decoder()
+    blocks: dict[int, list[tuple[int, bytes]]] = {}
+    for row in trace.blocks.select(["block_id", "app_pc", "bytes"]).to_pylist():
+        listed = blocks[row["block_id"]] = []
+        at = 0
+        while at < len(row["bytes"]):
+            code = decoder.decode(row["app_pc"] + at, row["bytes"][at:]).code
+            listed.append((row["app_pc"] + at, code))
+            at += max(len(code), 1)
+    return [
+        (piece.place.instruction, [entry for block in piece.block_ids.tolist() for entry in blocks[block]])
+        for piece in trace.path().iter_pieces()
+    ]
+
+
+def executed_blocks(trace: clew.Trace) -> Array:
+    """By id of a block: address and size. Ids of two recordings may differ."""
+    rows = trace.blocks
+    ids = to_numpy(rows["block_id"])
+    table: Array = np.zeros((int(ids.max()) + 1, 2), np.uint64)
+    table[ids, 0], table[ids, 1] = to_numpy(rows["app_pc"]), to_numpy(rows["size_bytes"])
+    return table
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("budget", ["0", "1000000"])
+def test_what_is_told_is_what_was_stepped(tmp_path: Path, budget: str) -> None:
+    build_one(find(PROGRAM.name))
+    printed, steps = single_step([PROGRAM, "200"], tmp_path)
+    expected = list(stepped_instructions(Truth(steps)))
+    path = tmp_path / "out.clew"
+    assert runs.record([PROGRAM, "200"], path, "--mode", "auto", "--budget", budget, fixed_layout=True) == printed
+    assert runs.read(path).totals["instructions"] == len(expected), "totals are exact, whatever is left out"
+    n_told = 0
+    for first, instructions in ordered_pieces(clew.Trace(path)):
+        n_told += len(instructions)
+        assert instructions == expected[first : first + len(instructions)], f"from instruction {first:,} on"
+    assert n_told == len(expected) if budget != "0" else n_told < len(expected)
+
+
+def test_what_is_told_lies_in_its_place(tmp_path: Path) -> None:
+    """Against mode full, which is single-stepping's: each piece is what was executed there."""
+    build_one(find(PROGRAM.name))
+    full, auto = tmp_path / "full.clew", tmp_path / "auto.clew"
+    assert runs.record([PROGRAM, LONG], full, "--mode", "full", fixed_layout=True).status == 0
+    assert runs.record([PROGRAM, LONG], auto, "--mode", "auto", "--budget", "0.02", fixed_layout=True).status == 0
+    runs.read(auto)
+    all_of_it, trace = clew.Trace(full), clew.Trace(auto)
+    expected = executed_blocks(all_of_it)[np.concatenate([piece.block_ids for piece in all_of_it.path().iter_pieces()])]
+    blocks, known = executed_blocks(trace), 0
+    for piece in trace.path().iter_pieces():
+        found, first = blocks[piece.block_ids], piece.place.execution
+        assert np.array_equal(found, expected[first : first + len(found)]), f"from execution {first:,} on"
+        known += len(found)
+    assert known < len(expected) / 2
+    gaps = read_path_times(trace.path(), 0, 1 << 62).gaps
+    assert set(gaps["reason"].tolist()) == {GapReason.THINNED}
+    assert int(gaps["executions"].sum()) == len(expected) - known == trace.path().block_executions - known
+    told = set(np.concatenate([np.unique(piece.block_ids) for piece in trace.path().iter_pieces()]).tolist())
+    names = {row["symbol"] for row in trace.blocks.to_pylist() if row["block_id"] in told}
+    assert {"new_0", "new_1", "new_2", "new_3"} <= names, "what is new is told first"
+
+
+def test_counts_are_those_of_counts(tmp_path: Path) -> None:
+    build_one(find(PROGRAM.name))
+    totals: list[list[tuple[int, int, int]]] = []
+    for options in (["--mode", "counts"], ["--mode", "auto", "--budget", "0.02"]):
+        path = tmp_path / f"{len(totals)}.clew"
+        assert runs.record([PROGRAM, LONG], path, *options, fixed_layout=True).status == 0
+        rows = {row["block_id"]: row for row in Trace(path).blocks.to_pylist()}
+        totals.append(
+            sorted(
+                (rows[row["block_id"]]["app_pc"], rows[row["block_id"]]["size_bytes"], row["executions"])
+                for row in Trace(path).counts.to_pylist()
+                if row["block_id"] is not None
+            )
+        )
+    assert totals[0] == totals[1]
+
+
+def test_no_more_is_recorded_than_the_budget_allows(tmp_path: Path) -> None:
+    """Over the whole run, but for what may be kept for a second, and what one stretch may owe."""
+    path = tmp_path / "out.clew"
+    script = "import json\nfor i in range(100000): json.loads(json.dumps({'a': [i, str(i)], 'b': {'c': i % 7}}))"
+    budget = 200_000
+    run = runs.record(["/usr/bin/python3", "-c", script], path, "--mode", "auto", "--budget", str(budget / 1e6))
+    assert run.status == 0
+    trace = clew.Trace(path)
+    assert not check_invariants(trace)
+    stretches = trace.path().stretches
+    facts = stretches.file.facts
+    n_events = sum(len(stretches.events(one.number)) for one in stretches)
+    told = sum(sum(map(len, stretches.read_streams(one.number))) for one in stretches) + 64 * n_events
+    seconds = (trace.manifest.end_ns - trace.manifest.start_ns) / 1e9
+    assert facts.block_executions > sum(len(piece.block_ids) for piece in trace.path().iter_pieces())
+    assert told <= budget * seconds + (1 << 20) + (1 << 18)
+    kinds = {int(kind) for one in stretches for kind in stretches.events(one.number)["event_kind"]}
+    assert PathEventKind.THINNED in kinds
+    assert not any(trace.manifest.losses.values())

@@ -1,0 +1,100 @@
+"""What a recorder writes into its journal of a made-up program, in pieces, for those who read it as it grows."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from typing import Any
+
+import numpy as np
+
+from clew.protocol._generated import RecordKind
+from clew.recording.journal import Frame, FrameKind
+from clew.recording.live_counters import RunningThread
+from clew.recording.raw import Counters, RawProcess, RawThread
+
+__all__ = ["StandInCounters", "make_frames"]
+
+
+class StandInCounters:
+    """Counters of threads that run, as far as they are told by `rise`; what shared memory says otherwise."""
+
+    def __init__(self, process: RawProcess) -> None:
+        self.status = process.status
+        self._all = process.threads
+        self.threads: list[RunningThread] = []
+
+    def rise(self, share: float) -> None:
+        """Threads that run have counted a share of all that they will, at least once where they will at all."""
+        known = {one.slot for one in self.threads} or {one.slot for one in self._all}
+        self.threads = [
+            RunningThread(
+                one.slot,
+                one.tid,
+                one.parent_tid,
+                one.start_tsc,
+                Counters(one.counters.index, np.ceil(one.counters.value * share).astype(np.uint64)),
+            )
+            for one in self._all
+            if one.slot in known
+        ]
+
+    def read(self, _mode: Any) -> None:
+        """What is there was told by `rise`."""
+
+    def settle(self, slot: int, _tid: int, _start_tsc: int) -> None:
+        self.threads = [one for one in self.threads if one.slot != slot]
+
+    def close(self) -> None:
+        self.threads = []
+
+
+def make_frames(process: RawProcess, rng: random.Random) -> list[Frame]:
+    """The frames of a process: its records in pieces cut anywhere, then its threads one after another, then its end."""
+    start = {
+        "pid": process.pid,
+        "parent_pid": process.parent_pid,
+        "executable": process.executable,
+        "command": process.command,
+        "start_ns": process.start_ns,
+        "mode": int(process.mode),
+        "initial_images": [dataclasses.asdict(image) for image in process.initial_images],
+    }
+    frames = [_json(FrameKind.PROCESS, start)]
+    heads = process.records[:, :2].copy().view("<u2")[:, 0]
+    # The runtime hands over whole records.
+    cuts = [at for at in range(1, len(heads)) if heads[at] != RecordKind.CONTINUATION and rng.random() < 0.2]
+    for first, last in zip([0, *cuts], [*cuts, len(heads)], strict=True):
+        frames.append(_frame(FrameKind.RECORDS, process.records[first:last].tobytes()))
+    for stream, thread in enumerate(process.threads, 1):
+        frames += _thread_frames(stream, thread)
+    frames.append(_frame(FrameKind.STATUS, process.status.tobytes()))
+    end: dict[str, Any] = {"end_ns": process.end_ns, "exit_code": 0, "signal": None, "is_lost": False, "warnings": []}
+    return [*frames, _json(FrameKind.PROCESS_END, end)]
+
+
+def _thread_frames(stream: int, thread: RawThread) -> list[Frame]:
+    values = np.zeros(thread.counters.last + 1, np.uint64)
+    values[thread.counters.index] = thread.counters.value
+    row = {
+        "tid": thread.tid,
+        "parent_tid": thread.parent_tid,
+        "name": thread.name,
+        "start_tsc": thread.start_tsc,
+        "end_tsc": thread.end_tsc,
+        "end_kind": thread.end_kind,
+        "lost_records": 0,
+        "records": 0,
+        "has_ended": True,
+    }
+    counted = _frame(FrameKind.COUNTERS, values.tobytes(), stream, thread.slot)
+    return [counted, _json(FrameKind.THREAD, row, stream, thread.slot)]
+
+
+def _frame(kind: FrameKind, payload: bytes, stream: int = 0, slot: int = 0) -> Frame:
+    return Frame(kind, 0, stream, slot, 0, 0, memoryview(payload))
+
+
+def _json(kind: FrameKind, content: dict[str, Any], stream: int = 0, slot: int = 0) -> Frame:
+    return _frame(kind, json.dumps(content).encode(), stream, slot)

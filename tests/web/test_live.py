@@ -1,0 +1,290 @@
+"""The page beside a program that runs: what it runs appears, what breaks comes back, in the end its trace is there."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import cast
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.live_recording import LiveRecording, build_new_code
+from tests.web.accessibility import find_serious, load_axe
+from tests.web.serving import Server
+from tests.web.viewer import Viewer
+
+MOST_SECONDS = 0.5
+LONG_SECONDS = float(os.environ.get("CLEW_LIVE_SECONDS", "180"))
+
+_KEEP_SOCKETS = """
+    window.sockets = [];
+    window.told = [];
+    window.WebSocket = class extends WebSocket {
+        constructor(...words) {
+            super(...words);
+            window.sockets.push(this);
+            this.addEventListener("message", ({ data }) => {
+                const size = new DataView(data).getUint32(12, true);
+                const header = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 16, size)));
+                window.told.push([header.meta.since, header.meta.sequence]);
+            });
+        }
+    };
+"""
+
+
+@dataclass(frozen=True)
+class LiveServer:
+    """Where a recording is shown, as `Viewer` asks of a server."""
+
+    url: str
+
+    @property
+    def origin(self) -> str:
+        return self.url.partition("/#")[0]
+
+
+@dataclass(frozen=True)
+class LivePage:
+    """A page that is open on a recording."""
+
+    recording: LiveRecording
+    viewer: Viewer
+
+    @property
+    def page(self) -> Page:
+        return self.viewer.page
+
+    def run(self, line: str) -> None:
+        """Have the program do something, and wait until it has."""
+        self.recording.say(line)
+        assert self.recording.hear() == line
+
+    def wait_for_newest(self, name: str) -> None:
+        """Until a block or call of that name is among the newest."""
+        self.page.wait_for_function(
+            "(name) => document.querySelector('.live-newest').textContent.includes(name)", arg=name
+        )
+
+    def wait_for_function(self, name: str) -> None:
+        """Until the table of functions has it."""
+        self.page.get_by_role("searchbox", name="Filter functions").fill(name)
+        expect(self.viewer.rows).to_have_count(1)
+
+    def wait_for_drawn(self) -> None:
+        """Until the picture is there."""
+        self.viewer.wait_for_data(".graph-canvas", "quality", ["whole"])
+
+
+Open = Callable[..., LivePage]
+
+
+@pytest.fixture
+def open_live(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens pages on recordings of the program that runs new code when told to; none of them may complain."""
+    opened: list[LivePage] = []
+
+    def make(**options: object) -> LivePage:
+        recording = LiveRecording(["--", build_new_code()], tmp_path / f"{len(opened)}.clew")
+        viewer = Viewer(browser, cast("Server", LiveServer(recording.url)), **options)
+        opened.append(LivePage(recording, viewer))
+        viewer.context.add_init_script(_KEEP_SOCKETS)
+        viewer.page.goto(recording.url)
+        viewer.rows.first.wait_for()
+        opened[-1].wait_for_drawn()
+        return opened[-1]
+
+    yield make
+    complaints = [complaint for one in opened for complaint in one.viewer.complaints]
+    for one in opened:
+        one.viewer.context.close()
+        one.recording.kill()
+    assert not complaints, complaints
+
+
+def test_what_runs_anew_is_named_drawn_and_counted(open_live: Open) -> None:
+    live = open_live()
+    page = live.page
+    nodes = int(live.viewer.dataset(".graph-canvas")["drawnNodes"])
+    live.run("12")
+    live.wait_for_newest("found_12")
+    live.wait_for_newest("main calls")
+    live.wait_for_function("found_12")
+    page.wait_for_function(
+        "(before) => Number(document.querySelector('.graph-canvas').dataset.drawnNodes) > before", arg=nodes
+    )
+    # What is selected stays selected while indices change around it.
+    live.viewer.rows.first.click()
+    expect(page.get_by_role("heading", name="found_12")).to_be_visible()
+    entered = live.viewer.fact("entries")
+    expect(entered).to_have_text("1")
+    live.run("12")
+    expect(entered).to_have_text("2")
+    page.get_by_role("searchbox", name="Filter functions").fill("")
+    live.run("t25")
+    live.wait_for_newest("found_25")
+    expect(page.get_by_role("heading", name="found_12")).to_be_visible()
+    expect(page.locator(".live-threads li")).to_have_count(2)
+
+
+def test_what_is_busy_pulses(open_live: Open) -> None:
+    live = open_live()
+    live.recording.say("s100000000")
+    live.page.wait_for_function("() => Number(document.querySelector('.graph-canvas').dataset.lastNode) >= 0")
+    # It is the loop that runs, which has run by now.
+    live.wait_for_function("spin")
+    expect(live.page.locator(".live-threads .count").first).to_contain_text(re.compile(r"[1-9][\d.]*[kMG]/s"))
+
+
+@pytest.mark.timing
+def test_a_new_block_is_seen_soon_after_it_ran(open_live: Open) -> None:
+    live = open_live()
+    # The first line brings all that reads and writes lines with it.
+    live.run("10")
+    live.wait_for_newest("found_10")
+    needed = []
+    for number in range(11, 20):
+        live.run(str(number))
+        ran = time.monotonic()
+        live.wait_for_newest(f"found_{number}")
+        needed.append(time.monotonic() - ran)
+    assert median(needed) < MOST_SECONDS, needed
+
+
+def test_a_connection_that_breaks_comes_back_without_loss_or_doubles(open_live: Open) -> None:
+    live = open_live()
+    page = live.page
+    for number in (12, 13, 14):
+        page.evaluate("() => window.sockets.at(-1).close()")
+        live.run(str(number))
+        live.wait_for_newest(f"found_{number}")
+    told = page.evaluate("() => window.told")
+    assert [since for since, _ in told if since < 0] == [-1] * sum(1 for since, _ in told if since < 0)
+    known = -1
+    for since, sequence in told:
+        # Each frame follows what was there: nothing is missing, and nothing is told anew but what had no answer.
+        assert since == known or since == -1 == known or (since < 0 and known <= 0), told
+        known = sequence
+    assert page.evaluate("() => window.sockets.length") >= 4
+    live.wait_for_function("found_13")
+    live.viewer.rows.first.click()
+    expect(live.viewer.fact("entries")).to_have_text("1")
+
+
+def test_a_paused_picture_says_that_the_program_runs_on(open_live: Open) -> None:
+    live = open_live()
+    page = live.page
+    page.get_by_role("button", name="Pause picture").click()
+    note = page.locator(".live-paused")
+    expect(note).to_contain_text("Picture paused; the program runs on")
+    live.run("21")
+    live.wait_for_newest("found_21")
+    page.wait_for_function(
+        "() => /; [1-9]\\d* frames? behind/.test(document.querySelector('.live-paused').textContent)"
+    )
+    page.get_by_role("searchbox", name="Filter functions").fill("found_21")
+    expect(live.viewer.rows).to_have_count(0)
+    page.get_by_role("button", name="Go on").click()
+    expect(live.viewer.rows).to_have_count(1)
+    expect(note).to_be_empty()
+
+
+def test_when_the_program_has_ended_its_trace_is_there(open_live: Open) -> None:
+    live = open_live()
+    page = live.page
+    live.run("12")
+    live.wait_for_function("found_12")
+    live.viewer.rows.first.click()
+    page.get_by_role("searchbox", name="Filter functions").fill("")
+    views = page.get_by_role("navigation", name="Views")
+    for name in ("Function", "Listing", "Processes"):
+        expect(views.get_by_role("button", name=name)).to_be_disabled()
+    expect(page.get_by_role("button", name="Search", exact=True)).to_be_disabled()
+    page.locator(".graph-canvas").focus()
+    page.keyboard.press("2")
+    expect(page.locator(".notice")).to_contain_text("finished trace")
+    live.recording.close_input()
+    expect(page.get_by_role("button", name="nothing lost")).to_be_visible()
+    expect(page.locator(".live-panel")).to_have_count(0)
+    expect(page.get_by_role("heading", name="found_12")).to_be_visible()
+    live.viewer.wait_for_state(process=0)
+    assert "live" not in live.viewer.state()
+    views.get_by_role("button", name="Function").click()
+    expect(live.viewer.main("function").get_by_text("found_12", exact=True).first).to_be_visible()
+    # The address of the recording goes to the trace as well.
+    page.goto("about:blank")
+    page.goto(live.recording.url)
+    live.viewer.wait_for_counts()
+    expect(page.get_by_role("button", name="nothing lost")).to_be_visible()
+    assert live.recording.stop() == 3
+
+
+def test_another_process_can_be_watched(open_live: Open) -> None:
+    live = open_live()
+    page = live.page
+    live.run("f14")
+    choice = page.get_by_role("combobox", name="Process")
+    expect(choice.locator("option")).to_have_count(2)
+    choice.select_option("1")
+    live.wait_for_function("found_14")
+    choice.select_option("0")
+    expect(live.viewer.rows).to_have_count(0)
+    page.get_by_role("searchbox", name="Filter functions").fill("main")
+    live.viewer.rows.first.wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_the_live_panel_is_accessible(open_live: Open, scheme: str) -> None:
+    live = open_live(color_scheme=scheme, reduced_motion="reduce")
+    live.run("12")
+    live.wait_for_newest("found_12")
+    load_axe(live.page)
+    assert find_serious(live.page, None) == []
+    button = live.page.get_by_role("button", name="Pause picture")
+    button.focus()
+    live.page.keyboard.press("Enter")
+    expect(live.page.locator(".live-paused")).to_contain_text("the program runs on")
+    # What is new can be reached and chosen by keys.
+    first = live.page.locator(".live-newest button").first
+    first.focus()
+    live.page.keyboard.press("Enter")
+    expect(live.page.get_by_role("region", name="Details").get_by_role("heading").first).to_be_visible()
+
+
+@pytest.mark.stress
+@pytest.mark.timeout(0)
+def test_a_long_run_takes_no_more_memory_in_the_page_and_in_the_server(open_live: Open) -> None:
+    live = open_live()
+    viewer = _find_viewer(live.recording)
+    used = []
+    until = time.monotonic() + LONG_SECONDS
+    number = 0
+    while time.monotonic() < until:
+        # Busy for some time, in threads that come and go, with code that is known soon.
+        live.run("s20000")
+        live.run(f"t{10 + number % 20}")
+        number += 1
+        if number % 20 == 0:
+            live.page.evaluate("() => window.told.length = 0")
+            heap = live.page.evaluate("() => { window.gc?.(); return performance.memory.usedJSHeapSize; }")
+            used.append((heap, _resident_bytes(viewer)))
+    assert len(used) >= 6, used
+    half = len(used) // 2
+    for early, late in zip(zip(*used[1:half], strict=True), zip(*used[half:], strict=True), strict=True):
+        assert min(late) < 1.3 * max(early) + (8 << 20), used
+
+
+def _find_viewer(recording: LiveRecording) -> int:
+    text = Path(f"/proc/{recording.process.pid}/task/{recording.process.pid}/children").read_text()
+    children = [int(word) for word in text.split()]
+    return next(one for one in children if b"live-viewer" in Path(f"/proc/{one}/cmdline").read_bytes())
+
+
+def _resident_bytes(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
