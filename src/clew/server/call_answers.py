@@ -12,7 +12,7 @@ import numpy as np
 
 from clew.analysis.call_rows import CALL_KINDS, CallRows
 from clew.analysis.recorded_calls import tell_arguments
-from clew.analysis.system_calls import count_system_calls
+from clew.analysis.system_calls import count_system_calls, sum_system_calls
 from clew.analysis.timeline import find_edges
 from clew.errors import UsageError
 from clew.server.container import encode_container, pack_texts
@@ -43,6 +43,7 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             "reason": _tell_reason(calls),
             "total": 0 if rows is None else len(rows),
             "omitted": 0 if rows is None else rows.n_omitted,
+            "untimed": _count_untimed(calls, rows),
             "from": None,
             "to": None,
             "calls": 0,
@@ -66,6 +67,13 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             "names_omitted": max(len(names) - MAX_NAMES, 0),
             "threads": [{"tid": tid, "calls": n} for tid, n in rows.count_threads(chosen)],
         }
+
+
+def _count_untimed(calls: ProcessCalls, rows: CallRows | None) -> int:
+    """How many system calls were counted that have neither order nor time, where those that have are listed."""
+    if rows is None or calls.recorded is not None:
+        return 0
+    return max(sum_system_calls(calls.graph) - len(rows) - rows.n_omitted, 0)
 
 
 def _tell_reason(calls: ProcessCalls) -> str | None:

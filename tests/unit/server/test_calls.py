@@ -50,6 +50,7 @@ def test_pages_are_all_calls_by_time(every_mode: Starlette, trace: int) -> None:
     assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
     summary = ask(every_mode, trace, "calls/summary")
     assert (summary["total"], summary["calls"], summary["omitted"]) == (len(rows), len(rows), 0)
+    assert summary["untimed"] == 0
     assert (summary["from"], summary["to"]) == (rows[0]["time"], rows[-1]["time"])
     assert {one["name"]: one["calls"] for one in summary["names"]} == Counter(row["name"] for row in rows)
     assert {one["tid"]: one["calls"] for one in summary["threads"]} == Counter(row["tid"] for row in rows)

@@ -12,6 +12,8 @@ export interface CallSummary {
   /** Calls of the process that are listed, and those that are not. */
   total: number;
   omitted: number;
+  /** System calls that were counted where the order is not known; they are not listed either. */
+  untimed: number;
   /** When the first and the last were made; null where there are none. */
   from: number | null;
   to: number | null;

@@ -1,9 +1,10 @@
 // The view "Calls": what a program asked of libraries and of the system, when, and of what. On the left what the calls are
 // about, on top how many there were over time, below the calls, the blocks that made them, or who did what with what.
 import { useEffect } from "preact/hooks";
+import type { CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
 import { callChart, callSummary, chosenEntity, openCall, readCall, watchCalls } from "../../model/calls/calls.ts";
-import { isFile, processId } from "../../model/session.ts";
+import { isFile, isLive, processId } from "../../model/session.ts";
 import { type CallPart, calls, range, update, updateCalls } from "../../model/view-state.ts";
 import { CallDetailsBox } from "./call-details.tsx";
 import { CallsChart } from "./calls-chart.tsx";
@@ -19,10 +20,14 @@ const PARTS: Record<CallPart, [string, string]> = {
 };
 
 export function CallsView() {
-  if (isFile.value) {
+  if (isFile.value || isLive.value) {
     return (
       <div class="view calls-view">
-        <p class="waiting">Calls are not in this file; clew view of the trace shows them.</p>
+        <p class="waiting">
+          {isFile.value
+            ? "Calls are not in this file; clew view of the trace shows them."
+            : "Calls are read from the finished trace: clew view shows them when the recording has ended."}
+        </p>
       </div>
     );
   }
@@ -76,7 +81,7 @@ function Calls() {
               </button>
             ))}
           <span class="quiet" role="status">
-            {known.source === "counts" ? "" : tellNumber(known.calls, known.total, known.omitted)}
+            {known.source === "counts" ? "" : tellNumber(known)}
           </span>
         </div>
         {part === "calls" ? <CallsTable /> : part === "places" ? <PlacesTable /> : <TouchesPanel />}
@@ -86,10 +91,16 @@ function Calls() {
   );
 }
 
-function tellNumber(chosen: number, total: number, omitted: number): string {
+function tellNumber({ calls: chosen, total, omitted, untimed }: CallSummary): string {
   const all = formatInteger(total);
-  const told = chosen === total ? `${all} calls` : `${formatInteger(chosen)} of ${all} calls`;
-  return omitted > 0 ? `${told}; ${formatInteger(omitted)} more are not listed` : told;
+  const told = [chosen === total ? `${all} calls` : `${formatInteger(chosen)} of ${all} calls`];
+  if (omitted > 0) {
+    told.push(`${formatInteger(omitted)} more are not listed`);
+  }
+  if (untimed > 0) {
+    told.push(`${formatInteger(untimed)} more were made where the order is not known`);
+  }
+  return told.join("; ");
 }
 
 /** What is chosen of the calls, and what takes that back. */
