@@ -44,6 +44,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "records": {
         "waits": "times that a thread waited for clew to make room in its ring",
+        "thinned": "times that mode auto left the order out from then on",
         "lost_records": "records dropped",
         "lost_threads": "threads refused, because there are too many",
         "uncounted_fragments": "fragments that no counter was left for",

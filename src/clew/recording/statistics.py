@@ -11,7 +11,7 @@ __all__ = ["Statistics"]
 
 ADDED: Final = (
     *("lost_records", "lost_threads", "uncounted_fragments", "untagged_fragments"),
-    *("waits", "unanswered", "counters_used"),
+    *("waits", "unanswered", "counters_used", "thinned"),
     *("fragments", "instructions_translated", "cache_bytes", "slabs", "heap_bytes"),
     *("links", "unlinks", "invalidated", "relaid", "trusted_pages", "trust_ends", "dynamic_edges"),
     *("table_misses", "entries_exit", "entries_indirect", "entries_syscall", "entries_signal"),

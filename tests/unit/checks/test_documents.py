@@ -20,6 +20,7 @@ DOCUMENTS = (
     "docs/format/trace.md",
     "docs/format/paths.md",
     "docs/statistics.md",
+    "docs/control.md",
     "docs/diff.md",
     "docs/este.md",
     "bench/README.md",

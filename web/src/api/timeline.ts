@@ -9,12 +9,21 @@ export const TICK_SYSTEM_CALL = 2;
 
 export const GAP_BUSY = 0;
 export const GAP_LOST = 1;
+export const GAP_THINNED = 3;
 export const GAP_MODE = 2;
 
 /** Positions by times, both rising: between two of them positions are taken to go by evenly. */
 export interface Marks {
   time: Float64Array;
   position: Float64Array;
+}
+
+/** Why the order of a stretch is not there, by a gap's reason. */
+export function wordsOfGap(reason: number): string {
+  if (reason === GAP_LOST) {
+    return "lost: order not recorded";
+  }
+  return reason === GAP_THINNED ? "left out: order beyond the budget" : "order not recorded";
 }
 
 /** A stretch of time without order. `covers` ns of it are so, if it stands for several. */
@@ -72,7 +81,7 @@ export interface ReplayGap {
   from: number;
   to: number;
   executions: number;
-  reason: "busy" | "lost" | "mode";
+  reason: "busy" | "lost" | "mode" | "thinned";
   counts: { block: number; executions: number }[];
 }
 

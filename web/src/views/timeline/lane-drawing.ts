@@ -1,5 +1,12 @@
 // Draws the lanes of threads: how much they did, new code, what happened, and where no order was recorded.
-import { GAP_LOST, TICK_FAULT, TICK_SIGNAL, type Timeline, type TimelineThread } from "../../api/timeline.ts";
+import {
+  GAP_LOST,
+  TICK_FAULT,
+  TICK_SIGNAL,
+  type Timeline,
+  type TimelineThread,
+  wordsOfGap,
+} from "../../api/timeline.ts";
 import { heatColor, toHex } from "../../base/color.ts";
 import { axisTimes, formatAxisTime, niceStep } from "../../base/time-axis.ts";
 
@@ -209,7 +216,7 @@ function drawGap(
     context.lineTo(x + height, y);
   }
   context.stroke();
-  const words = gap.reason === GAP_LOST ? "lost: order not recorded" : "order not recorded";
+  const words = wordsOfGap(gap.reason);
   const needed = context.measureText(words).width + 12;
   if (right - left > needed + 16 && height >= 13) {
     const middle = (left + right) / 2;

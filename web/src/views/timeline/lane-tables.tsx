@@ -1,5 +1,5 @@
 // What the lanes show, as a table for each thread, for those who can't see them.
-import { GAP_BUSY, GAP_LOST, TICK_SYSTEM_CALL, type TimelineThread } from "../../api/timeline.ts";
+import { GAP_BUSY, GAP_LOST, GAP_THINNED, TICK_SYSTEM_CALL, type TimelineThread } from "../../api/timeline.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { shownTimeline } from "../../model/timeline.ts";
 
@@ -38,6 +38,9 @@ export function LaneTables() {
                         {gap.covers < gap.to - gap.from && <>, for {formatDuration(gap.covers)} of it</>}
                         {gap.reason === GAP_BUSY && <>: {formatInteger(gap.executions)} executions counted</>}
                         {gap.reason === GAP_LOST && <>: {formatInteger(gap.executions)} executions lost</>}
+                        {gap.reason === GAP_THINNED && (
+                          <>: {formatInteger(gap.executions)} executions counted, left out to stay within the budget</>
+                        )}
                       </li>
                     ))}
                     {thread.gaps.length > MOST_GAPS && <li>and {thread.gaps.length - MOST_GAPS} more</li>}

@@ -1,7 +1,7 @@
 // The lanes of threads in one canvas, of which only those in sight are drawn; pointer and wheel on them.
 import { computed, effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { GAP_LOST } from "../../api/timeline.ts";
+import { wordsOfGap } from "../../api/timeline.ts";
 import { Fingers, type Pinch } from "../../base/fingers.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { zoomSpan } from "../../base/time-axis.ts";
@@ -175,7 +175,7 @@ function describe(lane: number, time: number, x: number, width: number): { x: nu
       words.push(`${formatInteger(Math.round(thread.density[bin]))} ${timeline.unit}s`);
     }
     if (gap) {
-      words.push(gap.reason === GAP_LOST ? "lost: order not recorded" : "order not recorded");
+      words.push(wordsOfGap(gap.reason));
     }
     if (calls > 0) {
       words.push(`${calls} system calls or signals`);
