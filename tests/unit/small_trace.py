@@ -129,9 +129,11 @@ def put_together(processes: list[Rows], sizes: dict[str, int]) -> Rows:
         for table, content in process.items():
             for row in content:
                 for name in row:
+                    if row[name] is None:
+                        continue
                     if name in ("pid", "tid"):
                         row[name] += number
-                    elif name.endswith("_id") and name != "build_id" and row[name] is not None:
+                    elif name.endswith("_id") and name != "build_id":
                         kind = name.removesuffix("_id").rpartition("_")[2]
                         row[name] += number * sizes.get(kind, 1)
             rows[table] += content

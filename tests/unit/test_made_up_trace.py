@@ -19,6 +19,14 @@ def test_made_up_traces_are_well_formed(tmp_path: Path, n_blocks: int, n_threads
     assert check_invariants(Trace(made.directory)) == []
 
 
+def test_made_up_calls_are_well_formed(tmp_path: Path) -> None:
+    made = write_made_up_trace(tmp_path / "t.clew", 600, n_threads=3, n_children=2, n_calls=500)
+    trace = Trace(made.directory)
+    assert (trace.n_rows("calls"), trace.n_rows("entities")) == (502, 1 + 3 + 5 + 3 + 2)
+    for piece_rows in (1, None):
+        assert check_invariants(trace, piece_rows=piece_rows) == []
+
+
 def test_the_same_arguments_make_the_same_trace(tmp_path: Path) -> None:
     made = [write_made_up_trace(tmp_path / name, 800, n_threads=2, seed=5) for name in ("a", "b")]
     assert (made[0].executions == made[1].executions).all()

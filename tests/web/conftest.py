@@ -16,7 +16,7 @@ from tests.web.viewer import CHROMIUM, Viewer, launch
 OpenViewer = Callable[..., Viewer]
 Serve = Callable[..., Server]
 
-EVERYDAY = ("shapes-full", "shapes-counts", "shapes-region", "shapes-coverage", "gzip", "small", "hostile")
+EVERYDAY = ("shapes-full", "shapes-counts", "shapes-region", "shapes-coverage", "gzip", "small", "hostile", "calls")
 """Traces that are served together. Larger ones have servers of their own."""
 
 _TO_BE_SAID = re.compile(r"^(clew: stopped|WARNING: +Invalid HTTP request received\.)\n", re.MULTILINE)

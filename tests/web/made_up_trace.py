@@ -19,6 +19,7 @@ from clew.store.columns import Array
 from clew.store.schema import SCHEMAS
 from clew.store.writer import TraceWriter
 from tests.unit.small_trace import make_manifest
+from tests.web.made_up_calls import make_call_tables
 from tests.web.made_up_program import BLOCK_BYTES, EXITS, IMAGES, START_NS, Program
 
 __all__ = ["START_NS", "MadeUpTrace", "write_made_up_trace"]
@@ -57,13 +58,15 @@ def write_made_up_trace(
     *,
     n_threads: int = 1,
     n_children: int = 0,
+    n_calls: int = 0,
     names: Sequence[str] = (),
     title: str = "made-up",
     seed: int = 1,
 ) -> MadeUpTrace:
     """Write a trace, of mode counts, of a process with `n_blocks` blocks into `directory`, which is made.
 
-    It has `n_children` processes below it, of one thread each, which executed nothing that was counted.
+    It has `n_children` processes below it, of one thread each, which executed nothing that was counted. With `n_calls`
+    it has recorded calls, so many and one of each child (see `made_up_calls`).
 
     `names` are symbols of the first functions, `title` is in the command and in the names of threads. Everything
     follows from the arguments. Raises ValueError where `n_blocks` are too few for the names and threads.
@@ -73,8 +76,22 @@ def write_made_up_trace(
     writer = TraceWriter(directory)
     for table, content in _make_tables(program, names, title, n_children).items():
         writer.write(table, content)
+    if n_calls:
+        own = make_call_tables(
+            n_calls,
+            whose={"process_id": 0, "pid": PID},
+            tids=[PID + number for number in range(n_threads)],
+            children=_list_children(n_children),
+            blocks=np.flatnonzero(np.isin(program.exit, [EXITS.index("call"), EXITS.index("syscall")])).tolist(),
+            life=(START_NS, program.end_ns),
+            seed=seed,
+        )
+        for table, content in own.items():
+            writer.write(table, content)
     end_ns = program.end_ns
-    writer.finish(make_manifest([{"pid": PID, "code": 0}], start_ns=START_NS, end_ns=end_ns, command=[title]))
+    pids = [PID, *(child["pid"] for child in _list_children(n_children))]
+    ends = [{"pid": pid, "code": 0} for pid in pids]
+    writer.finish(make_manifest(ends, start_ns=START_NS, end_ns=end_ns, command=[title]))
     return MadeUpTrace(
         directory,
         program.n_functions,
@@ -98,7 +115,7 @@ def _make_tables(program: Program, names: Sequence[str], title: str, n_children:
         for number in range(program.n_threads)
     ]
     process = {"parent_pid": 1, "executable": IMAGES[0][0], "command": [title, title], "exit_code": 0, "signal": None}
-    children = [{"process_id": number, "pid": PID + CHILD_STEP * number} | life for number in range(1, n_children + 1)]
+    children = [child | life for child in _list_children(n_children)]
     threads += [
         child
         | {"tid": child["pid"], "parent_tid": PID, "name": f"{title} child", "end": "exit"}
@@ -122,6 +139,10 @@ def _make_tables(program: Program, names: Sequence[str], title: str, n_children:
         "edges": _make_edges(program),
         "counts": _make_counts(program),
     }
+
+
+def _list_children(n: int) -> list[dict[str, int]]:
+    return [{"process_id": number, "pid": PID + CHILD_STEP * number} for number in range(1, n + 1)]
 
 
 def _make_blocks(program: Program, names: Sequence[str], n_instructions: Array) -> pa.Table:

@@ -13,7 +13,7 @@ from tests.web.viewer import Viewer
 GZIP = EVERYDAY.index("gzip")
 PARTS = ("summary", "graph", "function", "listing", "order")
 VIEWS: list[tuple[str, dict[str, Any]]] = [
-    *((view, {}) for view in ("graph", "function", "listing", "processes")),
+    *((view, {}) for view in ("graph", "function", "listing", "processes", "calls")),
     *(("compare", {"compare": part, "with": GZIP}) for part in PARTS),
 ]
 

@@ -27,7 +27,10 @@ _SHAPES: Final = _HERE / "programs/shapes.c"
 _COMPARED: Final = _HERE / "programs/compared.c"
 _LOSSES: Final = _HERE / "programs/losses.c"
 _RECORDER: Final = tuple(ROOT / "src/clew" / part for part in ("process", "protocol", "recording", "store", "_runtime"))
-_MAKER: Final = (_HERE / "made_up_program.py", _HERE / "made_up_trace.py", ROOT / "src/clew/store")
+_MAKER: Final = (
+    *(_HERE / f"made_up_{name}.py" for name in ("program", "trace", "calls")),
+    ROOT / "src/clew/store",
+)
 
 HOSTILE_NAMES: Final = (
     "main",
@@ -154,6 +157,7 @@ _MAKERS: Final[dict[str, tuple[Callable[[Path], None], tuple[Path, ...]]]] = {
     "large": (_make_up(100_000, 4), _MAKER),
     "huge": (_make_up(1_000_000), _MAKER),
     "hostile": (_make_up(600, names=HOSTILE_NAMES, title=HOSTILE_TITLE), _MAKER),
+    "calls": (_make_up(3_000, 3, n_children=2, n_calls=2_000), _MAKER),
     "many": (_make_up(4_000, 80, n_children=1_000, title="name longer than room is"), _MAKER),
     "damaged": (_damage, _MAKER),
 }

@@ -2,9 +2,9 @@
 
 Runs in the controller. Proves structure (ids lead somewhere, edges start and end where blocks do), flow (what comes
 into a block goes out of it, by thread), that ordered paths lead through the blocks as often as was counted, that tags
-tell of each execution once, and that totals agree between tables. Not whether the program really ran so: that takes
-another tracer. A trace is checked process by process, so memory is bounded by the largest of them; paths are walked
-stretch by stretch, and tags are looked through some at a time.
+tell of each execution once, that recorded calls are of what there is, and that totals agree between tables. Not whether
+the program really ran so: that takes another tracer. A trace is checked process by process, so memory is bounded by the
+largest of them; paths are walked stretch by stretch, and tags are looked through some at a time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 
 from clew.analysis.arrays import TraceArrays
 from clew.analysis.broken_places import Places, PlacesSoFar
+from clew.analysis.invariants_calls import CALL_INVARIANTS, check_entities
 from clew.analysis.invariants_flow import FLOW_INVARIANTS
 from clew.analysis.invariants_paths import PATH_INVARIANTS
 from clew.analysis.invariants_structure import STRUCTURE_INVARIANTS, check_coverage, check_manifest
@@ -50,12 +51,13 @@ class Finding:
 _OF_WHOLE: Final[dict[str, Callable[[Trace], list[str]]]] = {
     "every row belongs to a process of the trace": check_manifest,
     "counts are of blocks, edges and threads of the trace, each once": check_coverage,
+    "references are of calls and entities of the trace, each once": check_entities,
 }
 
 
 def list_invariants() -> list[Invariant]:
     """Every invariant, in the order in which they are checked."""
-    every = [*STRUCTURE_INVARIANTS, *FLOW_INVARIANTS, *PATH_INVARIANTS, *TAG_INVARIANTS]
+    every = [*STRUCTURE_INVARIANTS, *FLOW_INVARIANTS, *PATH_INVARIANTS, *TAG_INVARIANTS, *CALL_INVARIANTS]
     return [Invariant(name, check, _OF_WHOLE.get(name)) for name, check in every]
 
 

@@ -71,7 +71,7 @@ def _find_ids(arrays: TraceArrays, table: str, column: str, ids: Array) -> Place
 
 def check_processes(arrays: TraceArrays) -> Iterator[Places]:
     known = arrays.numbers("processes", "process_id")
-    for table in ("threads", "images", "blocks", "edges", "counts", "events"):
+    for table in ("threads", "images", "blocks", "edges", "counts", "events", "calls", "references"):
         process = arrays.numbers(table, "process_id")
         used = distinct(process[np.append([True], process[1:] != process[:-1])[: len(process)]])
         unknown = used[~np.isin(used, known)].tolist()

@@ -18,7 +18,7 @@ from clew.store.trace import Trace
 
 __all__ = ["Runs", "find_linked", "find_runs"]
 
-_IDS: Final = {"images": "image_id", "blocks": "block_id", "edges": "edge_id"}
+_IDS: Final = {"images": "image_id", "blocks": "block_id", "edges": "edge_id", "calls": "call_id"}
 _REFERENCES: Final[dict[str, Mapping[str, str]]] = {
     "blocks": {"image_id": "images"},
     "edges": {"source_block_id": "blocks", "target_block_id": "blocks", "callee_block_id": "blocks"},
@@ -27,8 +27,11 @@ _REFERENCES: Final[dict[str, Mapping[str, str]]] = {
     "path_blocks": {"block_id": "blocks"},
     "path_targets": {"block_id": "blocks"},
     "path_counters": {"block_id": "blocks"},
+    "calls": {"block_id": "blocks"},
+    "references": {"call_id": "calls"},
 }
-"""By table: columns that name rows of other tables, and which."""
+"""By table: columns that name rows of other tables, and which. Entities are left out: what several processes did with
+one does not make them one piece."""
 
 _NONE: Final = np.zeros(0, np.int64)
 

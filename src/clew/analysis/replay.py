@@ -171,6 +171,10 @@ class Replay(ABC):
     def find(self, what: Sought, position: int, *, back: bool) -> int | None:
         """The position of the next call, system call or signal behind a position, or of the last one before it."""
 
+    @abstractmethod
+    def find_system_call(self, number: int) -> int | None:
+        """The position of a system call: the `number`-th of the thread, from 0 (full), or that at a row (region)."""
+
     def frames(self, start: int, stride: int, n_frames: int, count: int) -> tuple[list[int], list[Array]]:
         """At most `n_frames` positions, `stride` apart from `start` on, and the last blocks in front of each, at most
         `count` of them."""
@@ -327,6 +331,14 @@ class PathReplay(Replay):
             if 0 <= chosen < len(wanted):
                 return self._event_position(what, number, int(wanted[chosen]))
         return None
+
+    def find_system_call(self, number: int) -> int | None:
+        before = np.cumsum(self._n_sought(Sought.SYSTEM_CALL))
+        stretch = int(np.searchsorted(before, number, "right"))
+        if number < 0 or stretch >= len(before):
+            return None
+        calls = np.flatnonzero(self._is_sought(self.path.stretches.events(stretch), Sought.SYSTEM_CALL))
+        return self._event_position(Sought.SYSTEM_CALL, stretch, int(calls[number - int(before[stretch])]))
 
     def _n_sought(self, what: Sought) -> Array:
         """How many events (i64) that are looked for each stretch has; counted once."""

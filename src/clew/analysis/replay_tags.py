@@ -92,6 +92,11 @@ class TagReplay(Replay):
         at = int(np.searchsorted(self.times.mark_ns, time_ns, "right")) - 1
         return self.settle(int(self.times.mark[at]) if at >= 0 else 0)
 
+    def find_system_call(self, number: int) -> int | None:
+        before = self._tags.read(self._tid, number - 1, 1) if number > 0 else self._tags.read(self._tid, 0, 0)
+        # In front of the execution that made it, if that has a tag of its own.
+        return self.settle(number - int(self._is_run(before).any()))
+
     def find(self, what: Sought, position: int, *, back: bool) -> int | None:
         if what == Sought.CALL:
             is_call = self.graph.arrays.ends_with("call", "indirect_call")[self.graph.block_row]

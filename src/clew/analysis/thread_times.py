@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,8 +20,9 @@ from clew.analysis.thread_path import ThreadPath
 from clew.binary.path_codec import MOST
 from clew.protocol._generated import PathEventKind
 from clew.store.columns import Array
+from clew.store.path_index import PathFacts
 
-__all__ = ["GAP", "TICK", "GapReason", "ThreadTimes", "TickKind", "make_times", "read_path_times"]
+__all__ = ["GAP", "TICK", "GapReason", "ThreadTimes", "TickKind", "convert_tsc", "make_times", "read_path_times"]
 
 
 class GapReason(IntEnum):
@@ -116,15 +118,18 @@ def _iter_events(stretches: Stretches) -> Iterator[tuple[int, int, Array]]:
         first += len(records)
 
 
+def convert_tsc(facts: PathFacts, tsc: Array) -> Array:
+    """Times (i64, nanoseconds since 1970) of a path's events."""
+    ticks = tsc.astype(np.int64) - facts.tsc
+    found: Array = facts.ns + (ticks * facts.ns_per_tick).astype(np.int64)
+    return found
+
+
 def read_path_times(path: ThreadPath, start_ns: int, end_ns: int) -> ThreadTimes:
     """What the path of a thread tells, which lived between two times. Raises TraceDamagedError."""
     stretches, facts = path.stretches, path.stretches.file.facts
 
-    def to_ns(tsc: Array) -> Array:
-        ticks = tsc.astype(np.int64) - facts.tsc
-        found: Array = facts.ns + (ticks * facts.ns_per_tick).astype(np.int64)
-        return found
-
+    to_ns = partial(convert_tsc, facts)
     places = stretches.file.places
     marks = [np.stack([to_ns(places["tsc"]), places["block_executions"].astype(np.int64)], axis=1)]
     ticks = [np.zeros(0, TICK)]

@@ -65,7 +65,7 @@ def find_sessions() -> Iterator[Path]:
 def ask(path: Path, question: dict[str, Any], timeout_seconds: float = ANSWER_SECONDS) -> dict[str, Any] | None:
     """What the recording that listens at `path` answers; None if there is none any more.
 
-    Raises ControlError if it refuses, or does not answer in time.
+    Raises ControlError if it refuses, or does not answer in time. One that ends meanwhile is none.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_seconds)
@@ -82,12 +82,14 @@ def ask(path: Path, question: dict[str, Any], timeout_seconds: float = ANSWER_SE
             line = _read_line(connection)
         except TimeoutError as error:
             raise ControlError(f"the recording did not answer within {timeout_seconds:g} s") from error
-        except OSError as error:
-            raise ControlError(f"the recording ended before it answered ({error.strerror or error})") from error
+        except OSError:
+            return None
+    if not line:
+        return None
     try:
         answer = json.loads(line)
     except ValueError as error:
-        raise ControlError("the recording ended before it answered") from error
+        raise ControlError("the recording answered what it should not") from error
     if not isinstance(answer, dict):
         raise ControlError("the recording answered what it should not")
     if "error" in answer:

@@ -93,6 +93,8 @@ class Holding:
         registers = drain.read_held_registers(request.slot)
         thread = StandingThread(tid, reason, registers)
         if reason == HoldReason.ASKED and not self.is_held:
+            # It is as it was told, unless the program wrote over it.
+            self.followed.shared.set_status_ticket("hold_ticket", 0)
             return HoldReply.GO_ON
         if reason == HoldReason.BREAKPOINT and thread.pc not in self.breakpoints:
             over = self._over

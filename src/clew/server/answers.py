@@ -8,6 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from clew.server.call_answers import (
+    answer_call,
+    answer_call_places,
+    answer_call_summary,
+    answer_calls,
+    encode_call_chart,
+)
 from clew.server.code import (
     answer_function_code,
     answer_function_lines,
@@ -18,6 +25,7 @@ from clew.server.code import (
 )
 from clew.server.comparison import Comparison
 from clew.server.comparison_arrays import encode_compared_blocks, encode_compared_functions, encode_comparison
+from clew.server.entity_answers import answer_entities, answer_entity, answer_touches
 from clew.server.graph_arrays import encode_blocks, encode_counts, encode_functions, encode_thread_functions
 from clew.server.query import Query
 from clew.server.replay_answers import (
@@ -90,6 +98,14 @@ ANSWERS: Final[dict[str, Answer]] = {
     f"{_PROCESS}/events": lambda query: answer_events(
         query.served, query.process_id, query.number("from"), query.number("to"), query.threads()
     ),
+    f"{_PROCESS}/calls": answer_calls,
+    f"{_PROCESS}/calls/summary": answer_call_summary,
+    f"{_PROCESS}/calls/chart": encode_call_chart,
+    f"{_PROCESS}/calls/places": answer_call_places,
+    f"{_PROCESS}/calls/{{call:index}}": answer_call,
+    f"{_PROCESS}/entities": answer_entities,
+    f"{_PROCESS}/entities/{{entity:index}}": answer_entity,
+    f"{_PROCESS}/touches": answer_touches,
     _OTHER: lambda query: _compare(query).summarize(),
     f"{_OTHER}/functions": lambda query: encode_compared_functions(_compare(query).union),
     f"{_OTHER}/blocks": lambda query: encode_compared_blocks(_compare(query).union),

@@ -27,7 +27,15 @@ from clew.server.container import encode_container, pack_texts
 from clew.server.query import parse_number
 from clew.server.served_trace import ServedTrace
 
-__all__ = ["answer_events", "answer_replay", "answer_seek", "encode_frames", "encode_path", "encode_timeline"]
+__all__ = [
+    "answer_events",
+    "answer_replay",
+    "answer_seek",
+    "encode_frames",
+    "encode_path",
+    "encode_timeline",
+    "find_call_position",
+]
 
 MAX_EVENTS: Final = 2000
 MAX_FRAMES: Final = 256
@@ -227,6 +235,22 @@ def answer_seek(served: ServedTrace, process_id: int, tid: int, words: dict[str,
             found = replay.find(Sought(what), position, back=back)
         state = _describe(served, replay, tid, position if found is None else found)
         return {**state, "found": found is not None}
+
+
+def find_call_position(
+    served: ServedTrace, process_id: int, tid: int, *, number: int | None, position: int | None, time_ns: int
+) -> int | None:
+    """Where a thread made a call: its system call `number` (region: the row of its tag), or one at `position`.
+
+    As near as `time_ns` tells where neither is known. None for a thread without order.
+    """
+    with _hold(served, process_id) as replays:
+        if not any(thread.tid == tid and thread.is_ordered for thread in replays.timeline.threads):
+            return None
+        replay = replays.prepare(tid)
+        if number is not None:
+            return replay.find_system_call(number)
+        return replay.find_time(time_ns) if position is None else replay.settle(position)
 
 
 def encode_path(served: ServedTrace, process_id: int, tid: int, start: int, count: int) -> bytes:

@@ -155,7 +155,59 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     "path_counters": _schema(process_id=_I32, pid=_I32, counter=_U32, block_id=_I64, weight=_I32),
     # What is executed from start_pc up to end_pc once a path's event says that of fragment_id.
     "path_code": _schema(process_id=_I32, pid=_I32, fragment_id=_I64, start_pc=_U64, end_pc=_U64, code_version=_U32),
+    # The three tables from here on are of recorded calls; a trace may lack them. What calls are about: processes,
+    # threads, files, sockets. process_id and pid: whose it is; null where it may be several processes'. tid: of a
+    # thread. parent_entity_id: the process of a thread, the listening socket of a connection. details: a JSON object.
+    "entities": _schema(
+        entity_id=_I64,
+        process_id=(_I32, "null"),
+        pid=(_I32, "null"),
+        tid=(_I32, "null"),
+        parent_entity_id=(_I64, "null"),
+        kind=_WORD,
+        name=_TEXT,
+        details=_TEXT,
+        first_ns=_I64,
+        last_ns=_I64,
+    ),
+    # Calls of functions of libraries and of the system, those of a thread in the order in which they were made. number:
+    # of a system call; library: the image that has the function. block_id: the block that made the call. position:
+    # where that is in the thread's order, as paths (mode full) or tags (region) count. parent_call_id: the call of the
+    # same thread that was open. duration_ns is null where a call did not return. arguments: a JSON array. result: as
+    # the register had it.
+    "calls": _schema(
+        call_id=_I64,
+        process_id=_I32,
+        pid=_I32,
+        tid=_I32,
+        parent_call_id=(_I64, "null"),
+        time_ns=_I64,
+        duration_ns=(_I64, "null"),
+        kind=_WORD,
+        name=_WORD,
+        number=(_I32, "null"),
+        library=(_WORD, "null"),
+        block_id=(_I64, "null"),
+        position=(_I64, "null"),
+        arguments=_TEXT,
+        result=(_I64, "null"),
+        result_text=(_TEXT, "null"),
+        error=(_WORD, "null"),
+    ),
+    # What a call did with an entity; the rows of a call follow one another. process_id and pid are those of the call.
+    # argument: which one named the entity, from 0; null for the result. bytes: how many were read, written or mapped.
+    "references": _schema(
+        process_id=_I32,
+        pid=_I32,
+        call_id=_I64,
+        entity_id=_I64,
+        role=_WORD,
+        argument=(_I32, "null"),
+        bytes=(_I64, "null"),
+    ),
 }
 
-OPTIONAL_TABLES: Final = frozenset({"tags", "paths", "path_blocks", "path_targets", "path_counters", "path_code"})
+OPTIONAL_TABLES: Final = frozenset(
+    {"tags", "paths", "path_blocks", "path_targets", "path_counters", "path_code", "entities", "calls", "references"}
+)
 """Those that a trace may lack: they are empty then."""

@@ -93,6 +93,21 @@ class Trace:
         """One row per thread whose order of execution was recorded; empty but in mode full."""
         return self.read("paths")
 
+    @cached_property
+    def entities(self) -> pa.Table:
+        """Processes, threads, files and sockets that recorded calls are about; may be empty."""
+        return self.read("entities")
+
+    @cached_property
+    def calls(self) -> pa.Table:
+        """Recorded calls of libraries and of the system; may be empty."""
+        return self.read("calls")
+
+    @cached_property
+    def references(self) -> pa.Table:
+        """What each recorded call did with which entity; may be empty."""
+        return self.read("references")
+
     def parts(self, table: str) -> TableParts:
         """The files of a table."""
         return self._parts[table]

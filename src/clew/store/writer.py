@@ -25,15 +25,19 @@ PART_ROWS: Final = 1 << 18
 
 _DICTIONARY_COLUMNS: Final = (
     *("process_id", "pid", "tid", "image_id", "code_version"),
-    *("symbol", "exit_kind", "kind", "end", "name", "path"),
+    *("symbol", "exit_kind", "kind", "end", "name", "path", "library", "error", "role"),
 )
 _DELTA_COLUMNS: Final = {
     "blocks": ("block_id", "offset", "app_pc", "first_ns", "function_offset", "symbol_offset"),
     "edges": ("edge_id", "source_block_id", "target_block_id", "callee_block_id"),
     "counts": ("block_id", "edge_id", "executions"),
     "tags": ("tag", "block_id", "target_block_id", "executions", "value", "time_ns"),
+    "calls": ("call_id", "time_ns", "block_id", "position"),
+    "references": ("call_id", "entity_id"),
 }
-_STATISTICS_COLUMNS: Final = ("process_id", "pid", "tid", "image_id", "block_id", "edge_id", "time_ns")
+_STATISTICS_COLUMNS: Final = (
+    *("process_id", "pid", "tid", "image_id", "block_id", "edge_id", "time_ns", "call_id", "entity_id"),
+)
 """Columns whose least and greatest value each row group tells, so that queries pass over those of other processes."""
 
 

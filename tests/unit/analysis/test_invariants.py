@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from clew.analysis.invariants import check_invariants, list_invariants
+from tests.unit.calls import add_calls
 from tests.unit.small_trace import MakeTrace, Rows, put_together, repeated_trace, small_trace
 
 
@@ -229,3 +230,50 @@ def test_more_processes_than_a_byte_counts(make_trace: MakeTrace) -> None:
     found = check_invariants(make_trace(rows, "bad"), piece_rows=1 << 40)
     (overlap,) = (finding for finding in found if finding.invariant == "an instruction lies in one block")
     assert "blocks 1160 and 1200" in overlap.examples[0]
+
+
+CALLS = "calls are of threads and blocks of the trace"
+REFERENCES = "references are of calls and entities of the trace"
+CALL_DAMAGES = [
+    (repeat("calls", 4), CALLS),
+    (change("calls", 4, kind="leap"), CALLS),
+    (change("calls", 4, block_id=77), CALLS),
+    (change("calls", 4, tid=9), CALLS),
+    (change("calls", 0, time_ns=999, duration_ns=5000), CALLS),
+    (change("calls", 4, time_ns=8001), CALLS),
+    (change("calls", 4, duration_ns=-1), CALLS),
+    (change("calls", 4, duration_ns=3001), CALLS),
+    (change("calls", 4, time_ns=3999), CALLS),
+    (change("calls", 4, parent_call_id=77), CALLS),
+    (change("calls", 4, parent_call_id=0), CALLS),
+    (change("calls", 0, process_id=8), "every row belongs to a process of the trace"),
+    (change("references", 0, process_id=8), "every row belongs to a process of the trace"),
+    (change("references", 0, call_id=77), REFERENCES),
+    (change("references", 0, entity_id=77), REFERENCES),
+    (change("references", 3, bytes=-2), REFERENCES),
+    (repeat("references", 0), REFERENCES),
+    (repeat("entities", 0), REFERENCES),
+    (change("entities", 0, process_id=8), REFERENCES),
+    (change("entities", 0, first_ns=8001), REFERENCES),
+    (change("entities", 1, parent_entity_id=77), REFERENCES),
+]
+
+
+def test_good_calls(make_trace: MakeTrace, rows: Rows) -> None:
+    assert broken(make_trace, add_calls(rows)) == set()
+
+
+@pytest.mark.parametrize(("damage", "invariant"), CALL_DAMAGES)
+def test_damaged_calls(damage: Callable[[Rows], None], invariant: str, make_trace: MakeTrace, rows: Rows) -> None:
+    """Whether the trace is looked at as a whole or process by process."""
+    tables = add_calls(rows)
+    damage(tables)
+    found = {finding.invariant: finding.n_places for finding in check_invariants(make_trace(tables, "alone"))}
+    assert any(name.startswith(invariant) for name in found)
+    processes = [add_calls(small_trace()) for _ in range(4)]
+    damage(processes[2])
+    sizes = dict.fromkeys(("process", "image", "block", "edge", "call", "entity"), 1000)
+    many = make_trace(put_together(processes, sizes), "many")
+    whole = check_invariants(many)
+    assert check_invariants(many, piece_rows=1) == whole
+    assert {finding.invariant: finding.n_places for finding in whole} == found

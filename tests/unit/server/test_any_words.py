@@ -42,6 +42,15 @@ KNOWN: Final = {
     "search": "by=text query=mov limit=10",
     "timeline": "from=0 to=1000000 bins=100 threads=all",
     "events": "from=0 to=1000000",
+    "calls": "offset=3 count=5 sort=name descending=1 name=read text=a threads=all kind=system_call failed=1 from=0"
+    " to=900000000 entity=5 call=1",
+    "calls/summary": "text=o threads=all kind=library failed=0 from=0 to=900000000 entity=5 name=read",
+    "calls/chart": "by=thread bins=7 series=3 text=o threads=all from=0 to=900000000",
+    "calls/places": "name=read text=a threads=all",
+    "calls/{call:index}": "",
+    "entities": "offset=0 count=5 sort=bytes kind=file text=a own=1",
+    "entities/{entity:index}": "",
+    "touches": "limit=5 own=1",
     "table": "of=edges as=csv function=1 text=m hide_stubs=1 hide_images=0 threads=all",
     "replay": "position=30",
     "seek": "position=30 what=syscall back=1 block=1 step=-3 time=5000",
@@ -90,7 +99,7 @@ def route_of(what: str) -> str:
 
 def path_of(app: Starlette, trace: int, what: str) -> str:
     route = f"/api/traces/{trace}{route_of(what)}"
-    return fill(route, process=0, function=0, tid=tid_of(app, trace), other=0, other_process=0)
+    return fill(route, process=0, function=0, call=0, entity=0, tid=tid_of(app, trace), other=0, other_process=0)
 
 
 def check(answer: Answer, asked: str) -> None:
@@ -113,7 +122,8 @@ def said() -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("what", KNOWN)
 def test_good_words_are_answered(every_mode: Starlette, what: str) -> None:
-    for trace in (1, 2):
+    is_of_entity = what.startswith("entities/")
+    for trace in (3,) if is_of_entity else (1, 2, 3) if "call" in what else (1, 2):
         answer = ask_well(every_mode, f"{path_of(every_mode, trace, what)}?{KNOWN[what].replace(' ', '&')}")
         assert answer.status == 200, answer.content
 
@@ -122,7 +132,7 @@ def test_good_words_are_answered(every_mode: Starlette, what: str) -> None:
 def test_any_words_are_answered_or_refused(every_mode: Starlette, said: list[str], what: str) -> None:
     good = [(name, value.encode()) for name, value in (word.split("=") for word in KNOWN[what].split())]
     names = st.sampled_from([name for name, _ in good])
-    paths = [path_of(every_mode, trace, what) for trace in range(3)]
+    paths = [path_of(every_mode, trace, what) for trace in range(4)]
 
     # Few words are not what they should be: of several only the first would be looked at.
     @settings(max_examples=40)
@@ -153,7 +163,8 @@ PLACES: Final = st.integers(0, 3).map(str) | NUMBERS | LONG | ODD
 @settings(max_examples=200)
 @given(route=st.sampled_from(ROUTES), data=st.data())
 def test_any_places_are_answered_or_refused(every_mode: Starlette, route: str, data: st.DataObject) -> None:
-    places = {name: data.draw(PLACES) for name in ("trace", "process", "function", "tid", "other", "other_process")}
+    names = ("trace", "process", "function", "tid", "call", "entity", "other", "other_process")
+    places = {name: data.draw(PLACES) for name in names}
     path = fill(route, **places)
     check(ask_well(every_mode, f"{path.replace('?', '').replace('#', '')}?start=0&count=1&block=0"), path)
 

@@ -26,6 +26,7 @@ ASKED: Final = {
     "thread_functions": "thread-functions",
     "listing": "listing-index",
     "timeline": "timeline?bins=100",
+    "call_chart": "calls/chart?bins=20&series=3",
     "path": "threads/{tid}/path?start=3&count=50",
     "frames": "threads/{tid}/frames?start=10&stride=20&frames=4",
     "comparison": "compared/0/0/comparison",
@@ -80,9 +81,15 @@ def expand(described: Described) -> Described:
 
 
 def ask_all(app: Starlette, trace: int) -> dict[str, dict[str, Any]]:
-    """The header of each container of a trace, by its kind. Those of replay only of traces that have an order."""
+    """The header of each container of a trace, by its kind. Those of replay and of calls only of traces that have an
+    order or calls."""
     tid = ask_well(app, f"/api/traces/{trace}").json()["processes"][0]["threads"][0]["tid"]
-    kinds = [kind for kind, path in ASKED.items() if trace or "{tid}" not in path]
+    has_order, has_calls = trace in (1, 2), trace > 0
+    kinds = [
+        kind
+        for kind, path in ASKED.items()
+        if (has_order or "{tid}" not in path) and (has_calls or kind != "call_chart")
+    ]
     paths = [f"/api/traces/{trace}/processes/0/{ASKED[kind].format(tid=tid)}" for kind in kinds]
     found = [read_header(ask_well(app, path).content) for path in paths]
     assert [header["kind"] for header in found] == kinds
@@ -108,7 +115,7 @@ def test_a_frame_of_a_recording_that_goes_on_is_what_the_document_says() -> None
     assert min(lengths.values()) > 0
 
 
-@pytest.mark.parametrize("trace", range(3))
+@pytest.mark.parametrize("trace", range(4))
 def test_what_is_sent_is_what_the_document_says(every_mode: Starlette, trace: int) -> None:
     headers = ask_all(every_mode, trace)
     for kind, header in headers.items():
@@ -118,7 +125,7 @@ def test_what_is_sent_is_what_the_document_says(every_mode: Starlette, trace: in
         assert set(header["meta"]) == meta, kind
 
 
-@pytest.mark.parametrize("trace", range(3))
+@pytest.mark.parametrize("trace", range(4))
 def test_arrays_are_as_long_as_there_are_of_what_they_tell(every_mode: Starlette, trace: int) -> None:
     """`of each`: of a function, of a block... All arrays of one unit are of one length, in whatever container."""
     headers = ask_all(every_mode, trace)
@@ -129,8 +136,11 @@ def test_arrays_are_as_long_as_there_are_of_what_they_tell(every_mode: Starlette
     for kind, header in headers.items():
         described = expand(read_document()[kind][1])
         # What is counted in one container only has its own length there.
-        own = {"element", "gap", "tick", "mark", "frame"}
+        own = {"element", "gap", "tick", "mark", "frame", "series", "series and bin"}
         known: dict[str, int] = {}
+        if kind == "call_chart":
+            (names,) = (one["length"] for one in header["arrays"] if one["name"] == "name.ends")
+            known["series and bin"] = names * header["meta"]["bins"]
         for one in header["arrays"]:
             unit = described[one["name"]][1]
             if not unit:

@@ -1,7 +1,18 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { formatFragment, parseFragment } from "./address-bar.ts";
-import { COMPARE_PARTS, COMPARE_SHOWN, INITIAL_STATE, LAYOUTS, MODES, VIEWS, type ViewState } from "./view-state.ts";
+import {
+  CALL_PARTS,
+  CALL_SORTS,
+  CHART_GROUPS,
+  COMPARE_PARTS,
+  COMPARE_SHOWN,
+  INITIAL_STATE,
+  LAYOUTS,
+  MODES,
+  VIEWS,
+  type ViewState,
+} from "./view-state.ts";
 
 const index = fc.nat(999_999_999);
 const indices = fc.array(index, { maxLength: 5 });
@@ -39,6 +50,17 @@ const states: fc.Arbitrary<ViewState> = fc.record({
     shown: fc.constantFrom(...COMPARE_SHOWN),
     selection: selections,
     cursor: cursors,
+  }),
+  calls: fc.record({
+    part: fc.constantFrom(...CALL_PARTS),
+    by: fc.constantFrom(...CHART_GROUPS),
+    sort: fc.constantFrom(...CALL_SORTS),
+    isDescending: fc.boolean(),
+    text: fc.string(),
+    name: fc.option(fc.string()),
+    isFailed: fc.boolean(),
+    entity: fc.option(index),
+    call: fc.option(index),
   }),
   camera: fc.option(
     fc.record({

@@ -1,4 +1,5 @@
 // The state in the address' fragment, as readable words: #token=...&view=graph&select=f12. What is as at first is left out.
+import { formatCalls, parseCalls } from "./calls/calls-address.ts";
 import {
   type Camera,
   type ColorMode,
@@ -58,6 +59,7 @@ export function formatFragment(token: string, state: ViewState, isLive = false):
   add("compare-shown", compared.shown === INITIAL_COMPARE.shown ? null : compared.shown);
   add("compare-select", formatSelection(compared.selection));
   add("compare-at", formatCursor(compared.cursor));
+  words.push(...formatCalls(state.calls));
   return words
     .map(([name, value]) => `${name}=${encodeURIComponent(value).replace(/%2C/g, ",").replace(/%3A/g, ":")}`)
     .join("&");
@@ -90,6 +92,7 @@ export function parseFragment(fragment: string): { token: string; state: ViewSta
     mode: oneOf<ColorMode>(MODES, words.get("mode"), INITIAL_STATE.mode),
     camera: parseCamera(words.get("camera")),
     compare: parseCompare(words),
+    calls: parseCalls(words),
   };
   return { token: words.get("token") ?? "", state, isLive: words.get("live") === "1" };
 }

@@ -141,6 +141,6 @@ async function ask(kinds: Exclude<SearchKind, "symbol">[], text: string): Promis
 export function show(row: FoundRow): void {
   update({
     selection: row.block >= 0 ? { kind: "block", index: row.block } : { kind: "function", index: row.function },
-    ...(viewState.peek().view === "processes" ? { view: "graph" as const } : {}),
+    ...(["processes", "calls"].includes(viewState.peek().view) ? { view: "graph" as const } : {}),
   });
 }

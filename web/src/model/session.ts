@@ -8,7 +8,7 @@ import { fetchSummary, fetchTraces, type TraceName, type TraceSummary } from "..
 import { readElement } from "../base/embedded.ts";
 import { formatFragment, parseFragment } from "./address-bar.ts";
 import { tell } from "./shell-state.ts";
-import { type Compare, threads, update, type ViewState, viewState } from "./view-state.ts";
+import { type Calls, type Compare, threads, update, type ViewState, viewState } from "./view-state.ts";
 
 /** With more blocks than so many the graph stays at the level of functions; a function's own view has its blocks. */
 export const MOST_BLOCKS = 300_000;
@@ -242,8 +242,13 @@ function keepAddress(): void {
 /** Whether going from one to the other is a step that the way back should undo: another thing looked at, not another angle. */
 function isOtherPlace(from: ViewState, to: ViewState): boolean {
   const whatOf = ({ trace, process, part, selection }: Compare) => [trace, process, part, selection];
+  const callsOf = ({ part, name, entity, call }: Calls) => [part, name, entity, call];
   const place = (state: ViewState) =>
-    JSON.stringify([state.trace, state.process, state.view, state.layout, state.selection, whatOf(state.compare)]);
+    JSON.stringify([
+      [state.trace, state.process, state.view, state.layout, state.selection],
+      whatOf(state.compare),
+      callsOf(state.calls),
+    ]);
   return place(from) !== place(to);
 }
 
@@ -263,5 +268,6 @@ export function currentLink(): string {
 
 /** Look at a process of the trace. What was selected in another one means nothing in it. */
 export function showProcess(id: number): void {
-  update({ process: id, threads: null, selection: null, cursor: null, camera: null, range: null });
+  const calls = { ...viewState.peek().calls, call: null };
+  update({ process: id, threads: null, selection: null, cursor: null, camera: null, range: null, calls });
 }

@@ -1,12 +1,16 @@
 // What is looked at, and how: the one state of the page. It is in the address, so that a copied link shows the same.
 import { computed, signal } from "@preact/signals";
 
-export const VIEWS = ["graph", "function", "listing", "processes", "compare"] as const;
+export const VIEWS = ["graph", "function", "listing", "processes", "calls", "compare"] as const;
 export const LAYOUTS = ["cylinder", "force", "blocks", "circle"] as const;
 export const MODES = ["structure", "heat", "conditionals", "recency", "degree", "thread"] as const;
 
 export const COMPARE_PARTS = ["summary", "graph", "function", "listing", "order"] as const;
 export const COMPARE_SHOWN = ["all", "only-a", "only-b", "changed"] as const;
+
+export const CALL_PARTS = ["calls", "places", "touches"] as const;
+export const CALL_SORTS = ["time", "thread", "name", "duration", "block"] as const;
+export const CHART_GROUPS = ["name", "kind", "thread"] as const;
 
 export type View = (typeof VIEWS)[number];
 export type Layout = (typeof LAYOUTS)[number];
@@ -39,6 +43,28 @@ export interface Compare {
   selection: Selection | null;
   /** Where the replay of B is; that of A is the state's cursor. */
   cursor: Cursor | null;
+}
+
+export type CallPart = (typeof CALL_PARTS)[number];
+export type CallSort = (typeof CALL_SORTS)[number];
+export type ChartGroup = (typeof CHART_GROUPS)[number];
+
+/** Which calls are looked at, and how. Threads and the stretch of time are those of all views. */
+export interface Calls {
+  part: CallPart;
+  /** What the chart tells apart. */
+  by: ChartGroup;
+  sort: CallSort;
+  isDescending: boolean;
+  /** A part of a name or of an argument. */
+  text: string;
+  /** A whole name; null for all. */
+  name: string | null;
+  isFailed: boolean;
+  /** The entity that they have to do with; null for any. */
+  entity: number | null;
+  /** The one that was opened, by its index. */
+  call: number | null;
 }
 
 /** What is left out of the pictures. Images and functions by their indices. */
@@ -77,6 +103,7 @@ export interface ViewState {
   /** null: everything is in the picture. */
   camera: Camera | null;
   compare: Compare;
+  calls: Calls;
 }
 
 export const EMPTY_FILTER: Filter = {
@@ -97,6 +124,18 @@ export const INITIAL_COMPARE: Compare = {
   cursor: null,
 };
 
+export const INITIAL_CALLS: Calls = {
+  part: "calls",
+  by: "name",
+  sort: "time",
+  isDescending: false,
+  text: "",
+  name: null,
+  isFailed: false,
+  entity: null,
+  call: null,
+};
+
 export const INITIAL_STATE: ViewState = {
   trace: 0,
   process: -1,
@@ -111,6 +150,7 @@ export const INITIAL_STATE: ViewState = {
   mode: "heat",
   camera: null,
   compare: INITIAL_COMPARE,
+  calls: INITIAL_CALLS,
 };
 
 /** Read it with `viewState.value`, or one part by the signals below; write it with `update` only. */
@@ -129,6 +169,10 @@ export function updateCompare(change: Partial<Compare>): void {
   update({ compare: { ...viewState.value.compare, ...change } });
 }
 
+export function updateCalls(change: Partial<Calls>): void {
+  update({ calls: { ...viewState.value.calls, ...change } });
+}
+
 // Parts of the state as signals of their own: whoever depends on one of them is not told of changes of others.
 export const selection = computed(() => viewState.value.selection);
 export const cursor = computed(() => viewState.value.cursor);
@@ -140,3 +184,4 @@ export const layout = computed(() => viewState.value.layout);
 export const dimensions = computed(() => viewState.value.dimensions);
 export const mode = computed(() => viewState.value.mode);
 export const compare = computed(() => viewState.value.compare);
+export const calls = computed(() => viewState.value.calls);

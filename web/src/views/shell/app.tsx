@@ -4,6 +4,7 @@ import { failure, failureStatus, isLive, isStopped, summary } from "../../model/
 import { settings } from "../../model/settings.ts";
 import { notice, openDialog, openPopover } from "../../model/shell-state.ts";
 import { view } from "../../model/view-state.ts";
+import { CallsView } from "../calls/calls-view.tsx";
 import { CompareFunctionsPanel } from "../compare/compare-functions-panel.tsx";
 import { CompareView } from "../compare/compare-view.tsx";
 import { ExportDialog } from "../export/export-dialog.tsx";
@@ -32,6 +33,7 @@ const MAIN = {
   function: FunctionView,
   listing: ListingView,
   processes: ProcessesView,
+  calls: CallsView,
   compare: CompareView,
 };
 

@@ -3,7 +3,7 @@ import { formatBytes, formatInteger, formatShort } from "../../base/format.ts";
 import { highlights } from "../../model/highlights.ts";
 import { currentLink, isFile, isLive, process, showProcess, summary, traceNames } from "../../model/session.ts";
 import { openDialog, openPopover, tell, togglePopover } from "../../model/shell-state.ts";
-import { threads, update, VIEWS, view, viewState } from "../../model/view-state.ts";
+import { INITIAL_CALLS, threads, update, VIEWS, view, viewState } from "../../model/view-state.ts";
 import { toggleTheme, VIEW_NAMES } from "./shell-keys.ts";
 
 export function Header() {
@@ -130,6 +130,7 @@ function TraceChooser() {
               cursor: null,
               camera: null,
               range: null,
+              calls: INITIAL_CALLS,
             })
           }
         >

@@ -15,6 +15,7 @@ test("no key of the page is for two things", () => {
     "Function",
     "Listing",
     "Processes",
+    "Calls",
     "Compare",
     "Lanes of the timeline",
     "Timeline",

@@ -11,6 +11,7 @@ export const VIEW_NAMES: Record<View, string> = {
   function: "Function",
   listing: "Listing",
   processes: "Processes",
+  calls: "Calls",
   compare: "Compare",
 };
 

@@ -51,6 +51,18 @@ export function describeViewKeys(): void {
     { key: "Enter", what: "Look at the process or thread" },
     { key: "Shift+Enter", what: "Add a thread to those looked at, or take it away" },
   ]);
+  describeKeys("Calls", [
+    { key: "ArrowUp", what: "Previous or next call" },
+    { key: "ArrowDown", what: "Previous or next call" },
+    { key: "PageUp", what: "A screen back or on" },
+    { key: "PageDown", what: "A screen back or on" },
+    { key: "Home", what: "To the first or last of the page" },
+    { key: "End", what: "To the first or last of the page" },
+    { key: "Enter", what: "Select the block that called, and go to its time; in the chart, choose the stretch" },
+    { key: "ArrowLeft", what: "In the chart: a bar back or on" },
+    { key: "ArrowRight", what: "In the chart: a bar back or on" },
+    { key: "Shift+ArrowRight", what: "In the chart: extend the stretch, either arrow" },
+  ]);
   describeKeys("Compare", [
     { key: "v", what: "The next part of the comparison" },
     { key: "x", what: "Swap A and B" },

@@ -1,0 +1,251 @@
+"""What the page asks of calls: a page of them, how many there are of what, over time, by place, and one of them.
+
+Runs in the controller. docs/format/container.md lists the arrays. Times are nanoseconds since the recording began; a
+call is named by its index, in the order of time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from clew.analysis.call_rows import CALL_KINDS, CallRows
+from clew.analysis.recorded_calls import tell_arguments
+from clew.analysis.system_calls import count_system_calls, sum_system_calls
+from clew.analysis.timeline import find_edges
+from clew.errors import UsageError
+from clew.server.container import encode_container, pack_texts
+from clew.server.process_calls import ProcessCalls, hold_calls, parse_filter
+from clew.server.query import Query
+from clew.server.replay_answers import find_call_position
+
+__all__ = ["answer_call", "answer_call_places", "answer_call_summary", "answer_calls", "encode_call_chart"]
+
+MAX_PAGE: Final = 500
+MAX_NAMES: Final = 2000
+MAX_PLACES: Final = 2000
+MAX_REFERENCES: Final = 8
+_MAX_TEXT: Final = 400
+_NO_TIMES: Final = (
+    "This trace has no API calls, and of system calls mode {} knows only which blocks made them: those of modes full "
+    "and region have times"
+)
+_NO_ARGUMENTS: Final = "This trace has no API calls: these are the system calls that mode {} notes, without arguments"
+
+
+def answer_call_summary(query: Query) -> dict[str, Any]:
+    """What is listed of a process, and of the calls asked for how many there are: of each name and thread."""
+    with hold_calls(query.served, query.process_id) as calls:
+        rows = calls.rows
+        told: dict[str, Any] = {
+            "source": calls.source,
+            "reason": _tell_reason(calls),
+            "total": 0 if rows is None else len(rows),
+            "omitted": 0 if rows is None else rows.n_omitted,
+            "untimed": _count_untimed(calls, rows),
+            "from": None,
+            "to": None,
+            "calls": 0,
+            "names": [],
+            "names_omitted": 0,
+            "threads": [],
+        }
+        if rows is None or not len(rows):
+            return told
+        chosen = calls.choose(rows, parse_filter(query))
+        names = rows.count_names(chosen)
+        start = query.served.start_ns
+        return told | {
+            "from": int(rows.time_ns[0]) - start,
+            "to": int(rows.time_ns[-1]) - start,
+            "calls": int(np.count_nonzero(chosen)),
+            "names": [
+                {"name": name[:_MAX_TEXT], "kind": _name_kind(kind), "calls": n, "failed": failed}
+                for name, kind, n, failed in names[:MAX_NAMES]
+            ],
+            "names_omitted": max(len(names) - MAX_NAMES, 0),
+            "threads": [{"tid": tid, "calls": n} for tid, n in rows.count_threads(chosen)],
+        }
+
+
+def _count_untimed(calls: ProcessCalls, rows: CallRows | None) -> int:
+    """How many system calls were counted that have neither order nor time, where those that have are listed."""
+    if rows is None or calls.recorded is not None:
+        return 0
+    return max(sum_system_calls(calls.graph) - len(rows) - rows.n_omitted, 0)
+
+
+def _tell_reason(calls: ProcessCalls) -> str | None:
+    """Why less is told than of recorded calls."""
+    if calls.source == "recorded":
+        return None
+    return (_NO_ARGUMENTS if calls.source == "system_calls" else _NO_TIMES).format(calls.graph.trace.mode)
+
+
+def answer_calls(query: Query) -> dict[str, Any]:
+    """Some of the calls asked for, sorted. `at` is the place of the call `call` among them, or null."""
+    offset, count = query.number("offset", 0), query.number("count", 100)
+    if offset < 0 or not 0 <= count <= MAX_PAGE:
+        raise UsageError(f"count: at most {MAX_PAGE}, and an offset of 0 at least")
+    sort, descending = query.word("sort", "time"), query.flag("descending")
+    wanted = parse_filter(query)
+    with hold_calls(query.served, query.process_id) as calls:
+        rows = calls.rows
+        if rows is None:
+            return {"total": 0, "at": None, "offset": offset, "rows": []}
+        order = calls.order(rows, wanted, sort, descending=descending)
+        at = None
+        if "call" in query.words():
+            places = np.flatnonzero(order == _check_call(rows, query.number("call")))
+            at = int(places[0]) if len(places) else None
+            if at is not None and "offset" not in query.words():
+                offset = at - at % max(count, 1)
+        page = order[offset : offset + count].tolist()
+        return {"total": len(order), "at": at, "offset": offset, "rows": _tell_calls(query, calls, rows, page)}
+
+
+def _check_call(rows: CallRows, call: int) -> int:
+    if not 0 <= call < len(rows):
+        raise UsageError(f"call: there are {len(rows)}")
+    return call
+
+
+def _tell_calls(query: Query, calls: ProcessCalls, rows: CallRows, page: list[int]) -> list[dict[str, Any]]:
+    graph, start = calls.graph, query.served.start_ns
+    recorded = calls.recorded
+    told = recorded.read(page) if recorded is not None else [{} for _ in page]
+    found = []
+    for call, more in zip(page, told, strict=True):
+        block, thread, name = int(rows.block[call]), int(rows.thread[call]), int(rows.name[call])
+        duration = -1 if rows.duration_ns is None else int(rows.duration_ns[call])
+        row: dict[str, Any] = {
+            "call": call,
+            "time": int(rows.time_ns[call]) - start,
+            "duration": None if duration < 0 else duration,
+            "tid": rows.tids[thread] if thread < len(rows.tids) else None,
+            "kind": _name_kind(int(rows.kind[call])),
+            "name": rows.names[name][:_MAX_TEXT] if name < len(rows.names) else "",
+            "block": block,
+            "function": int(graph.function[block]) if block >= 0 else -1,
+            "library": None,
+            "arguments": [],
+            "result": None,
+            "error": None,
+        }
+        if more:
+            text = more["result_text"] if more["result_text"] is not None else more["result"]
+            row |= {
+                "library": None if more["library"] is None else more["library"][:_MAX_TEXT],
+                "arguments": tell_arguments(more["arguments"]),
+                "result": None if text is None else str(text)[:_MAX_TEXT],
+                "error": None if more["error"] is None else more["error"][:_MAX_TEXT],
+            }
+        found.append(row)
+    return found
+
+
+def answer_call(query: Query) -> dict[str, Any]:
+    """One call, what it did with which entities, and where its thread was; a `position` of null where no order is."""
+    with hold_calls(query.served, query.process_id) as calls:
+        if calls.rows is None:
+            raise UsageError("there are no calls with a time in this trace")
+        rows = calls.rows
+        call = _check_call(rows, int(query.path["call"]))
+        (told,) = _tell_calls(query, calls, rows, [call])
+        references: list[dict[str, Any]] = []
+        position = None
+        if calls.recorded is not None:
+            (more,) = calls.recorded.read([call])
+            position = more["position"]
+            references = calls.recorded.read_references([call], MAX_REFERENCES)[0]
+        source = int(rows.source[call]) if calls.recorded is None else None
+    if told["tid"] is not None:
+        position = find_call_position(
+            query.served,
+            query.process_id,
+            told["tid"],
+            number=source,
+            position=position,
+            time_ns=query.served.start_ns + told["time"],
+        )
+    return told | {
+        "position": position,
+        "references": [
+            {
+                "entity": one["entity_id"],
+                "role": str(one["role"])[:40],
+                "argument": one["argument"],
+                "bytes": one["bytes"],
+            }
+            for one in references
+        ],
+    }
+
+
+def answer_call_places(query: Query) -> dict[str, Any]:
+    """Which blocks made the calls asked for, and how many of which; the most first. Without times by threads alone."""
+    wanted = parse_filter(query)
+    with hold_calls(query.served, query.process_id) as calls:
+        graph, rows = calls.graph, calls.rows
+        places: list[tuple[int, str | None, int | None]]
+        if rows is None:
+            threads = None if wanted.threads is None else list(wanted.threads)
+            places = [
+                (place.block, place.name, place.calls)
+                for place in count_system_calls(graph, threads)
+                if _is_named(place.name, wanted.name, wanted.text)
+            ]
+        else:
+            places = [
+                (block, rows.names[name] if name < len(rows.names) else None, n)
+                for block, name, n in rows.count_places(calls.choose(rows, wanted))
+            ]
+        return {
+            "total": len(places),
+            "calls": None if any(n is None for _, _, n in places) else sum(n or 0 for _, _, n in places),
+            "rows": [
+                {
+                    "block": block,
+                    "function": int(graph.function[block]) if block >= 0 else -1,
+                    "name": None if name is None else name[:_MAX_TEXT],
+                    "calls": n,
+                }
+                for block, name, n in places[:MAX_PLACES]
+            ],
+        }
+
+
+def _is_named(name: str | None, wanted: str | None, text: str) -> bool:
+    return (wanted is None or name == wanted) and text.lower() in (name or "").lower()
+
+
+def encode_call_chart(query: Query) -> bytes:
+    """How many of the calls asked for were made in which part of time, by name, kind or thread."""
+    by, n_bins, n_series = query.word("by", "name"), query.number("bins", 100), query.number("series", 8)
+    wanted = parse_filter(query)
+    zero = query.served.start_ns
+    with hold_calls(query.served, query.process_id) as calls:
+        rows = calls.rows
+        if rows is None:
+            raise UsageError("there are no calls with a time in this trace")
+        first, last = (int(rows.time_ns[0]), int(rows.time_ns[-1])) if len(rows) else (zero, zero)
+        start = first if wanted.start_ns is None else wanted.start_ns
+        end = max(last, start + 1) if wanted.end_ns is None else wanted.end_ns
+        if start >= end or not n_bins >= 1:
+            raise UsageError("a chart ends behind its start, and has bins")
+        series = rows.series(calls.choose(rows, wanted), by, find_edges(start, end, min(n_bins, end - start)), n_series)
+    meta = {
+        "process_id": query.process_id,
+        "from": start - zero,
+        "to": end - zero,
+        "by": by,
+        "bins": series.counts.shape[1],
+        "others": series.n_others,
+    }
+    arrays = pack_texts("name", [name[:_MAX_TEXT] for name in series.names])
+    return encode_container("call_chart", meta, arrays | {"calls": series.counts.reshape(-1).astype(np.uint32)})
+
+
+def _name_kind(kind: int) -> str:
+    return CALL_KINDS[kind] if kind < len(CALL_KINDS) else "unknown"

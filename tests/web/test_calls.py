@@ -1,0 +1,228 @@
+"""The view of calls: rows are those of the trace's tables, and lead to the code, the time and what they are about."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from clew.analysis.graph import ProcessGraph
+from clew.analysis.trace import Trace
+from clew.binary.system_calls import name_system_call
+from clew.protocol._generated import PathEventKind
+from tests.web.conftest import OpenViewer
+from tests.web.made_up_calls import HOSTILE_FILE
+from tests.web.traces import find_trace
+from tests.web.viewer import Viewer
+
+PANEL = "[data-timeline]"
+
+
+@cache
+def _graph(name: str) -> ProcessGraph:
+    return ProcessGraph(Trace(find_trace(name)), 0)
+
+
+@cache
+def _calls() -> list[dict[str, Any]]:
+    """The calls of the process in the order of time, with the index of their block."""
+    index = {block_id: number for number, block_id in enumerate(_graph("calls").block_id.tolist())}
+    rows = [row for row in Trace(find_trace("calls")).calls.to_pylist() if row["process_id"] == 0]
+    return [row | {"block": index[row["block_id"]]} for row in sorted(rows, key=lambda row: row["time_ns"])]
+
+
+def _calls_by_block(name: str) -> Counter[int]:
+    """How often each block was executed that ends with a system call, by the table of counts."""
+    trace = Trace(find_trace(name))
+    ends = {row["block_id"] for row in trace.blocks.to_pylist() if row["exit_kind"] == "syscall"}
+    index = {block_id: number for number, block_id in enumerate(_graph(name).block_id.tolist())}
+    found: Counter[int] = Counter()
+    for row in trace.counts.to_pylist():
+        if row["block_id"] in ends:
+            found[index[row["block_id"]]] += row["executions"]
+    return found
+
+
+def _table(viewer: Viewer) -> Locator:
+    return viewer.page.get_by_role("grid", name="Calls")
+
+
+def test_a_row_selects_the_block_that_called(viewer: Viewer) -> None:
+    page = viewer.open("calls", view="calls")
+    expect(_table(viewer)).to_have_attribute("aria-rowcount", str(len(_calls()) + 1))
+    for number in (0, 17, 100):
+        wanted = _calls()[number]
+        row = page.locator(f"[data-call='{number}']")
+        expect(row).to_contain_text(wanted["name"])
+        row.click()
+        viewer.wait_for_state(select=f"b{wanted['block']}", call=number)
+        expect(row).to_have_attribute("aria-selected", "true")
+        expect(page.locator("[data-open-call]")).to_have_attribute("data-open-call", str(number))
+    address = hex(int(_graph("calls").app_pc[_calls()[100]["block"]]))
+    expect(page.get_by_role("region", name="Details")).to_contain_text(address)
+    # In other views it is what is selected.
+    page.keyboard.press("3")
+    expect(page.locator(f"[data-of-selected=true][data-block='{_calls()[100]['block']}']").first).to_be_visible()
+
+
+def test_keys_go_through_the_rows(viewer: Viewer) -> None:
+    page = viewer.open("calls", view="calls")
+    _table(viewer).focus()
+    for key in ("Home", "ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
+    viewer.wait_for_state(call=1, select=f"b{_calls()[1]['block']}")
+    page.get_by_role("button", name="Next page").click()
+    expect(page.locator("[data-call='200']")).to_be_visible()
+    page.get_by_role("button", name="Last page").click()
+    expect(page.locator(f"[data-call='{len(_calls()) - 1}']")).to_be_attached()
+
+
+def test_an_entity_lists_its_calls(viewer: Viewer) -> None:
+    """Of each kind; one whose name is no markup, whatever it looks like."""
+    trace = Trace(find_trace("calls"))
+    references = trace.references.to_pylist()
+    own = {row["call_id"]: number for number, row in enumerate(_calls())}
+    page = viewer.open("calls", view="calls")
+    for name in (HOSTILE_FILE, "unix:/run/daemon"):
+        (entity,) = (row["entity_id"] for row in trace.entities.to_pylist() if row["name"] == name)
+        wanted = sorted(
+            {own[row["call_id"]] for row in references if row["entity_id"] == entity and row["call_id"] in own}
+        )
+        entry = page.locator(f"[data-entity='{entity}']")
+        expect(entry).to_contain_text(name)
+        entry.click()
+        viewer.wait_for_state(entity=entity)
+        expect(_table(viewer)).to_have_attribute("aria-rowcount", str(len(wanted) + 1))
+        shown = page.locator("[data-call]").evaluate_all("(rows) => rows.map((row) => Number(row.dataset.call))")
+        assert shown == wanted[:200]
+        expect(page.locator("[data-chosen-entity]")).to_contain_text(f"{len(wanted)} of this process")
+    page.get_by_role("button", name="about unix:/run/daemon").click()
+    expect(_table(viewer)).to_have_attribute("aria-rowcount", str(len(_calls()) + 1))
+
+
+def test_who_did_what_leads_to_the_calls(viewer: Viewer) -> None:
+    page = viewer.open("calls", view="calls", calls="touches")
+    rows = page.locator("[data-touch-table] tbody tr")
+    references = Trace(find_trace("calls")).references.to_pylist()
+    pairs = {(row["process_id"], row["entity_id"]) for row in references}
+    expect(rows).to_have_count(len(pairs))
+    expect(page.locator("[data-touch-lines]")).to_have_attribute("data-touch-lines", str(len(pairs)))
+    button = rows.first.get_by_role("button")
+    name = button.inner_text()
+    button.click()
+    expect(_table(viewer)).to_be_visible()
+    expect(page.locator("[data-chosen-entity] h3")).to_have_text(name)
+
+
+def test_system_calls_of_a_path_are_those_that_were_counted(viewer: Viewer) -> None:
+    """And a click leads to where the thread was: in front of the block that made the call."""
+    counted = _calls_by_block("shapes-full")
+    page = viewer.open("shapes-full", view="calls")
+    expect(_table(viewer)).to_have_attribute("aria-rowcount", str(counted.total() + 1))
+    rows = page.locator("[data-call]")
+    shown = rows.evaluate_all("(rows) => rows.map((row) => Number(row.dataset.block))")
+    assert Counter(shown) == counted
+    names = rows.locator(".name").all_inner_texts()
+    assert Counter(names) == _noted_names()
+    assert names.count("exit_group") == 1
+    for number in (3, 40, 80):
+        row = rows.nth(number)
+        block, tid = row.get_attribute("data-block"), row.locator("[role=gridcell]").nth(1).inner_text()
+        row.click()
+        viewer.wait_for_state(select=f"b{block}")
+        expect(page.locator(PANEL)).to_have_attribute("data-thread", tid)
+        expect(page.locator(PANEL)).to_have_attribute("data-block", str(block))
+
+
+def _noted_names() -> Counter[str]:
+    """Names of the system calls that the events of all paths tell of."""
+    trace = Trace(find_trace("shapes-full"))
+    found: Counter[str] = Counter()
+    for row in trace.paths.to_pylist():
+        stretches = trace.path(row["tid"]).stretches
+        for number in range(len(stretches)):
+            events = stretches.events(number)
+            notes = events["value"][events["event_kind"] == PathEventKind.NOTE]
+            found.update(name_system_call(value) for value in notes.tolist())
+    return found
+
+
+@pytest.mark.parametrize("name", ["shapes-counts", "shapes-region"])
+def test_modes_say_what_they_know(viewer: Viewer, name: str) -> None:
+    counted = _calls_by_block(name)
+    page = viewer.open(name, view="calls")
+    reason = page.locator("[data-calls-reason]")
+    expect(reason).to_contain_text("This trace has no API calls")
+    if name == "shapes-counts":
+        expect(reason).to_contain_text("times")
+        expect(page.locator("[data-places-calls]")).to_have_attribute("data-places-calls", str(counted.total()))
+        page.get_by_role("listbox", name="Places of calls").focus()
+        page.keyboard.press("Home")
+        expect(page.get_by_role("option", selected=True).locator("[data-place-block]")).to_have_count(1)
+        block = (
+            page.get_by_role("option", selected=True).locator("[data-place-block]").get_attribute("data-place-block")
+        )
+        assert counted[int(block or -1)] == max(counted.values())
+    else:
+        expect(_table(viewer)).to_have_attribute("aria-rowcount", str(counted.total() + 1))
+
+
+def test_a_stretch_of_time_is_chosen_in_the_chart(viewer: Viewer) -> None:
+    page = viewer.open("calls", view="calls")
+    chart = page.get_by_role("slider", name="Stretch of time of the calls")
+    box = chart.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 4, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20, steps=4)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"[#&]range=\d+-\d+"))
+    start, end = (int(part) for part in viewer.state()["range"].split("-"))
+    zero = Trace(find_trace("calls")).manifest.start_ns
+    wanted = [number for number, row in enumerate(_calls()) if start <= row["time_ns"] - zero < end]
+    assert len(_calls()) / 5 < len(wanted) < len(_calls()) / 3
+    expect(_table(viewer)).to_have_attribute("aria-rowcount", str(len(wanted) + 1))
+    expect(page.locator("[data-call]").first).to_have_attribute("data-call", str(wanted[0]))
+    # The chart goes on showing all of time; its table adds up.
+    expect(page.locator("[data-chart-calls]")).to_have_attribute("data-chart-calls", str(len(_calls())))
+    sums = page.locator("[data-chart-table] tbody tr td:nth-child(2)").all_inner_texts()
+    assert sum(int(text.split(",")[0]) for text in sums) == len(_calls())
+    chart.focus()
+    for key in ("ArrowLeft", "Shift+ArrowRight", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_function("(before) => !location.hash.includes(before)", arg=f"range={start}-{end}")
+    first, last = (int(part) for part in viewer.state()["range"].split("-"))
+    assert last - first < (end - start) / 5
+    page.get_by_role("button", name="a stretch of time").click()
+    expect(_table(viewer)).to_have_attribute("aria-rowcount", str(len(_calls()) + 1))
+
+
+def test_a_link_shows_the_same_calls(viewer: Viewer, open_viewer: OpenViewer) -> None:
+    page = viewer.open("calls", view="calls", calls_name="read", calls_sort="duration", calls_down="1")
+    longest = max(
+        (number for number, row in enumerate(_calls()) if row["name"] == "read"),
+        key=lambda number: (_calls()[number]["duration_ns"] or -1, -number),
+    )
+    expect(page.locator("[data-call]").first).to_have_attribute("data-call", str(longest))
+    page.locator("[data-call]").nth(30).click()
+    page.get_by_label("Search calls").fill("etc")
+    viewer.wait_for_state(calls_text="etc")
+    number = _table(viewer).get_attribute("aria-rowcount")
+    other = open_viewer()
+    other.page.goto(page.url)
+    other.wait_for_counts()
+    expect(_table(other)).to_have_attribute("aria-rowcount", _rows_with(viewer))
+    assert number is not None
+    expect(other.page.get_by_label("Search calls")).to_have_value("etc")
+    assert other.state() == viewer.state()
+
+
+def _rows_with(viewer: Viewer) -> str:
+    """How many rows there are when what was asked for last is there."""
+    wanted = [row for row in _calls() if row["name"] == "read" and "/etc/passwd" in row["arguments"]]
+    expect(_table(viewer)).to_have_attribute("aria-rowcount", str(len(wanted) + 1))
+    return str(len(wanted) + 1)

@@ -1,0 +1,191 @@
+// What the server tells of calls and of what they are about: src/clew/server/call_answers.py and entity_answers.py. Times
+// are nanoseconds since the recording began; a call is named by its index, in the order of time.
+import type { ApiClient, Parameters } from "./client.ts";
+
+/** `counts`: no single calls are known, only which blocks made how many. */
+export type CallSource = "recorded" | "system_calls" | "counts";
+
+export interface CallSummary {
+  source: CallSource;
+  /** Why less is told than of recorded calls; null where they were recorded. */
+  reason: string | null;
+  /** Calls of the process that are listed, and those that are not. */
+  total: number;
+  omitted: number;
+  /** System calls that were counted where the order is not known; they are not listed either. */
+  untimed: number;
+  /** When the first and the last were made; null where there are none. */
+  from: number | null;
+  to: number | null;
+  /** Of the calls asked for: how many, and of what. */
+  calls: number;
+  names: { name: string; kind: string; calls: number; failed: number }[];
+  names_omitted: number;
+  threads: { tid: number; calls: number }[];
+}
+
+export interface CallArgument {
+  name?: string;
+  type?: string;
+  value?: string;
+  text?: string;
+}
+
+export interface CallRow {
+  call: number;
+  time: number;
+  duration: number | null;
+  tid: number | null;
+  kind: string;
+  name: string;
+  /** The block that made it and its function; -1 where they are not known. */
+  block: number;
+  function: number;
+  library: string | null;
+  arguments: CallArgument[];
+  result: string | null;
+  error: string | null;
+}
+
+export interface CallPage {
+  /** How many calls were asked for, and at which of them the rows begin. */
+  total: number;
+  offset: number;
+  /** Where among them the call is that was asked for; null if it is not. */
+  at: number | null;
+  rows: CallRow[];
+}
+
+export interface CallDetails extends CallRow {
+  /** Where its thread was; null where there is no order. */
+  position: number | null;
+  references: { entity: number; role: string; argument: number | null; bytes: number | null }[];
+}
+
+export interface CallPlaces {
+  total: number;
+  calls: number | null;
+  rows: { block: number; function: number; name: string | null; calls: number | null }[];
+}
+
+/** Calls by series and bin: those of series `s` in bin `b` are `counts[s * bins + b]`. */
+export interface CallChart {
+  from: number;
+  to: number;
+  bins: number;
+  names: string[];
+  /** Of how many the last series is the sum; 0 where each has its own. */
+  others: number;
+  counts: Uint32Array;
+}
+
+export interface EntityRow {
+  /** null: a process or thread of the trace, which has no recorded calls. */
+  entity: number | null;
+  kind: string;
+  name: string;
+  process: number | null;
+  tid: number | null;
+  parent: number | null;
+  details: [string, string][];
+  from: number;
+  to: number;
+  /** Calls of the process that have to do with it, and of all; null where that is not known. */
+  calls: number | null;
+  all_calls: number | null;
+  bytes: number;
+}
+
+export interface EntityPage {
+  source: "recorded" | "known";
+  total: number;
+  offset: number;
+  kinds: Record<string, number>;
+  rows: EntityRow[];
+}
+
+/** What a process did with an entity: in how many calls, in which roles. */
+export interface Touch {
+  process: number;
+  entity: number;
+  kind: string;
+  name: string;
+  calls: number;
+  roles: [string, number][];
+  bytes_read: number;
+  bytes_written: number;
+}
+
+const pathOf = (trace: number, process: number) => `traces/${trace}/processes/${process}`;
+
+type Where = { trace: number; process: number };
+
+export function fetchCallSummary(
+  client: ApiClient,
+  { trace, process }: Where,
+  wanted: Parameters,
+  signal?: AbortSignal,
+): Promise<CallSummary> {
+  return client.json(`${pathOf(trace, process)}/calls/summary`, wanted, signal);
+}
+
+export function fetchCalls(
+  client: ApiClient,
+  { trace, process }: Where,
+  wanted: Parameters,
+  signal?: AbortSignal,
+): Promise<CallPage> {
+  return client.json(`${pathOf(trace, process)}/calls`, wanted, signal);
+}
+
+export function fetchCall(client: ApiClient, { trace, process }: Where, call: number): Promise<CallDetails> {
+  return client.json(`${pathOf(trace, process)}/calls/${call}`);
+}
+
+export function fetchCallPlaces(
+  client: ApiClient,
+  { trace, process }: Where,
+  wanted: Parameters,
+  signal?: AbortSignal,
+): Promise<CallPlaces> {
+  return client.json(`${pathOf(trace, process)}/calls/places`, wanted, signal);
+}
+
+export async function fetchCallChart(
+  client: ApiClient,
+  { trace, process }: Where,
+  wanted: Parameters,
+  signal?: AbortSignal,
+): Promise<CallChart> {
+  const found = await client.arrays(`${pathOf(trace, process)}/calls/chart`, wanted, signal);
+  const meta = found.meta as Pick<CallChart, "from" | "to" | "bins" | "others">;
+  const { from, to, bins, others } = meta;
+  return { from, to, bins, others, names: found.texts("name"), counts: found.get("calls", "u32") };
+}
+
+export function fetchEntities(
+  client: ApiClient,
+  { trace, process }: Where,
+  wanted: Parameters,
+  signal?: AbortSignal,
+): Promise<EntityPage> {
+  return client.json(`${pathOf(trace, process)}/entities`, wanted, signal);
+}
+
+export function fetchEntity(
+  client: ApiClient,
+  { trace, process }: Where,
+  entity: number,
+  signal?: AbortSignal,
+): Promise<EntityRow & { touches: Touch[] }> {
+  return client.json(`${pathOf(trace, process)}/entities/${entity}`, {}, signal);
+}
+
+export function fetchTouches(
+  client: ApiClient,
+  { trace, process }: Where,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<{ total: number; rows: Touch[] }> {
+  return client.json(`${pathOf(trace, process)}/touches`, { limit }, signal);
+}

@@ -1,0 +1,20 @@
+// A call in words: its arguments on one line, and what it returned.
+import type { CallArgument, CallRow } from "../../api/calls.ts";
+
+const MOST = 300;
+
+/** `path="/etc/passwd", flags=0x80000`: what an argument means where that is known, else its value. */
+export function formatArguments(given: readonly CallArgument[]): string {
+  const text = given.map(formatArgument).join(", ");
+  return text.length > MOST ? `${text.slice(0, MOST)}…` : text;
+}
+
+function formatArgument({ name, value, text }: CallArgument): string {
+  const told = text === undefined ? (value ?? "?") : text;
+  return name === undefined ? told : `${name}=${told}`;
+}
+
+/** `3`; `-1 ENOENT`; empty where nothing was returned. */
+export function formatResult({ result, error }: Pick<CallRow, "result" | "error">): string {
+  return [result, error].filter((part) => part !== null).join(" ");
+}

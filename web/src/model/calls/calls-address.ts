@@ -1,0 +1,39 @@
+// What of the view of calls is in the address, as words of its fragment. What is as at first is left out.
+import { CALL_PARTS, CALL_SORTS, type Calls, CHART_GROUPS, INITIAL_CALLS } from "../view-state.ts";
+
+/** Pairs of a word and what it says. */
+export function formatCalls(calls: Calls): [string, string][] {
+  const words: [string, string | null][] = [
+    ["calls", calls.part === INITIAL_CALLS.part ? null : calls.part],
+    ["calls-by", calls.by === INITIAL_CALLS.by ? null : calls.by],
+    ["calls-sort", calls.sort === INITIAL_CALLS.sort ? null : calls.sort],
+    ["calls-down", calls.isDescending ? "1" : null],
+    ["calls-text", calls.text || null],
+    ["calls-name", calls.name],
+    ["calls-failed", calls.isFailed ? "1" : null],
+    ["entity", calls.entity === null ? null : String(calls.entity)],
+    ["call", calls.call === null ? null : String(calls.call)],
+  ];
+  return words.filter((word): word is [string, string] => word[1] !== null);
+}
+
+/** What makes no sense is as at first. */
+export function parseCalls(words: URLSearchParams): Calls {
+  const oneOf = <T extends string>(known: readonly T[], name: string, otherwise: T): T =>
+    known.find((one) => one === words.get(name)) ?? otherwise;
+  const index = (name: string) => {
+    const text = words.get(name);
+    return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+  };
+  return {
+    part: oneOf(CALL_PARTS, "calls", INITIAL_CALLS.part),
+    by: oneOf(CHART_GROUPS, "calls-by", INITIAL_CALLS.by),
+    sort: oneOf(CALL_SORTS, "calls-sort", INITIAL_CALLS.sort),
+    isDescending: words.get("calls-down") === "1",
+    text: words.get("calls-text") ?? "",
+    name: words.get("calls-name"),
+    isFailed: words.get("calls-failed") === "1",
+    entity: index("entity"),
+    call: index("call"),
+  };
+}

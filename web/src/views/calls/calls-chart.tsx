@@ -1,0 +1,190 @@
+// Calls over time as stacked bars, and as a table for those who can't see them. A drag chooses a stretch of time.
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { CallChart } from "../../api/calls.ts";
+import { CATEGORIES, toHex } from "../../base/color.ts";
+import { formatDuration, formatInteger, formatShare } from "../../base/format.ts";
+import { binAt, binStart, stackBars, stretchOf } from "../../model/calls/stacked-bars.ts";
+import { type ChartGroup, calls, CHART_GROUPS, range, update, updateCalls } from "../../model/view-state.ts";
+
+const MOST_ROWS = 200;
+const GROUP_NAMES: Record<ChartGroup, string> = { name: "name", kind: "kind", thread: "thread" };
+
+export function CallsChart({ chart }: { chart: CallChart }) {
+  const bars = useMemo(() => stackBars(chart), [chart]);
+  const box = useRef<HTMLDivElement>(null);
+  /** The bins that are being chosen: from the first to the second, whichever comes first. */
+  const [drag, setDrag] = useState<[number, number] | null>(null);
+  const isDragging = useRef(false);
+  const stretch = range.value;
+  const chosen = stretch && ([binAt(chart, stretch[0]), binAt(chart, stretch[1] - 1)] as [number, number]);
+  const marked = drag ?? chosen;
+  const binOf = (event: PointerEvent) => {
+    const place = box.current!.getBoundingClientRect();
+    const share = (event.clientX - place.left) / Math.max(place.width, 1);
+    return Math.min(Math.max(Math.floor(share * chart.bins), 0), chart.bins - 1);
+  };
+  const take = ([a, b]: [number, number]) => {
+    setDrag(null);
+    const ends = stretchOf(chart, a, b);
+    update({ range: [Math.max(ends[0], 0), Math.max(ends[1], 1)] });
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const [from, to] = drag ?? chosen ?? [0, 0];
+    if (by !== undefined) {
+      const next = drag || chosen ? Math.min(Math.max(to + by, 0), chart.bins - 1) : 0;
+      setDrag(event.shiftKey ? [from, next] : [next, next]);
+    } else if (event.key === "Enter" && drag) {
+      take(drag);
+    } else if (event.key === "Escape" && drag) {
+      setDrag(null);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <section class="calls-chart" aria-label="Calls over time" data-chart-calls={bars.sums.reduce((a, b) => a + b, 0)}>
+      <div class="calls-chart-head">
+        <label>
+          Calls over time by{" "}
+          <select
+            aria-label="What the chart tells apart"
+            value={calls.value.by}
+            onChange={(event) => updateCalls({ by: event.currentTarget.value as ChartGroup })}
+          >
+            {CHART_GROUPS.map((one) => (
+              <option key={one} value={one}>
+                {GROUP_NAMES[one]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <ul aria-label="Legend of the chart">
+          {bars.series.map((series, index) => (
+            <li key={series.name}>
+              <span class="swatch" style={{ background: colorOf(index) }} aria-hidden="true" />
+              <button
+                type="button"
+                disabled={calls.value.by !== "name" || isOthers(chart, index)}
+                aria-pressed={calls.value.name === series.name}
+                onClick={() => updateCalls({ name: calls.peek().name === series.name ? null : series.name })}
+              >
+                <bdi>{isOthers(chart, index) ? `${chart.others} others` : series.name.slice(0, 40)}</bdi>{" "}
+                {formatInteger(series.calls)}
+              </button>
+            </li>
+          ))}
+        </ul>
+      </div>
+      <div
+        ref={box}
+        class="calls-bars"
+        role="slider"
+        aria-label="Stretch of time of the calls"
+        aria-valuemin={0}
+        aria-valuemax={chart.bins - 1}
+        aria-valuenow={marked ? marked[1] : 0}
+        aria-valuetext={tellMarked(chart, marked, bars.sums)}
+        tabIndex={0}
+        onKeyDown={onKeyDown}
+        onBlur={() => setDrag(null)}
+        onPointerDown={(event) => {
+          if (event.button === 0) {
+            isDragging.current = true;
+            box.current!.setPointerCapture(event.pointerId);
+            setDrag([binOf(event), binOf(event)]);
+          }
+        }}
+        onPointerMove={(event) => {
+          if (isDragging.current && drag) {
+            setDrag([drag[0], binOf(event)]);
+          }
+        }}
+        onPointerUp={(event) => {
+          if (isDragging.current && drag) {
+            take([drag[0], binOf(event)]);
+          }
+          isDragging.current = false;
+        }}
+        onPointerCancel={() => {
+          isDragging.current = false;
+          setDrag(null);
+        }}
+      >
+        <svg viewBox={`0 0 ${chart.bins} ${bars.highest}`} preserveAspectRatio="none" aria-hidden="true">
+          {marked && (
+            <rect
+              class="marked"
+              x={Math.min(...marked)}
+              y={0}
+              width={Math.abs(marked[1] - marked[0]) + 1}
+              height={bars.highest}
+            />
+          )}
+          {bars.series.map((series, index) => (
+            <path key={series.name} d={series.path} fill={colorOf(index)} />
+          ))}
+        </svg>
+      </div>
+      <div class="calls-axis quiet" aria-hidden="true">
+        <span>{formatDuration(chart.from)}</span>
+        <span>at most {formatInteger(bars.highest)} in a bar</span>
+        <span>{formatDuration(chart.to)}</span>
+      </div>
+      <ChartTable chart={chart} sums={bars.sums} />
+    </section>
+  );
+}
+
+function ChartTable({ chart, sums }: { chart: CallChart; sums: readonly number[] }) {
+  const total = sums.reduce((a, b) => a + b, 0);
+  const rows = sums.flatMap((sum, bin) => (sum > 0 ? [bin] : [])).slice(0, MOST_ROWS);
+  return (
+    <div class="visually-hidden">
+      <table data-chart-table>
+        <caption>Calls over time, bars with calls</caption>
+        <thead>
+          <tr>
+            <th scope="col">From</th>
+            <th scope="col">All</th>
+            {chart.names.map((name, index) => (
+              <th key={index} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((bin) => (
+            <tr key={bin}>
+              <th scope="row">{formatDuration(binStart(chart, bin))}</th>
+              <td>
+                {formatInteger(sums[bin])}, {formatShare(sums[bin], total)}
+              </td>
+              {chart.names.map((_, index) => (
+                <td key={index}>{formatInteger(chart.counts[index * chart.bins + bin])}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function tellMarked(chart: CallChart, marked: [number, number] | null, sums: readonly number[]): string {
+  if (!marked) {
+    return "all of time";
+  }
+  const [first, last] = [Math.min(...marked), Math.max(...marked)];
+  const n = sums.slice(first, last + 1).reduce((a, b) => a + b, 0);
+  return `${formatDuration(binStart(chart, first))} to ${formatDuration(binStart(chart, last + 1))}: ${n} calls`;
+}
+
+const isOthers = (chart: CallChart, index: number) => chart.others > 0 && index === chart.names.length - 1;
+
+function colorOf(index: number): string {
+  return toHex(CATEGORIES[index % CATEGORIES.length]);
+}

@@ -1,0 +1,159 @@
+// The view "Calls": what a program asked of libraries and of the system, when, and of what. On the left what the calls are
+// about, on top how many there were over time, below the calls, the blocks that made them, or who did what with what.
+import { useEffect } from "preact/hooks";
+import type { CallSummary } from "../../api/calls.ts";
+import { formatInteger } from "../../base/format.ts";
+import { callChart, callSummary, chosenEntity, openCall, readCall, watchCalls } from "../../model/calls/calls.ts";
+import { isFile, isLive, processId } from "../../model/session.ts";
+import { type CallPart, calls, range, update, updateCalls } from "../../model/view-state.ts";
+import { CallDetailsBox } from "./call-details.tsx";
+import { CallsChart } from "./calls-chart.tsx";
+import { CallsTable } from "./calls-table.tsx";
+import { EntitiesPanel } from "./entities-panel.tsx";
+import { PlacesTable } from "./places-table.tsx";
+import { TouchesPanel } from "./touches-panel.tsx";
+
+const PARTS: Record<CallPart, [string, string]> = {
+  calls: ["Calls", "Each call, by time"],
+  places: ["By place", "Which blocks made how many calls"],
+  touches: ["Who did what", "Which processes had to do with what"],
+};
+
+export function CallsView() {
+  if (isFile.value || isLive.value) {
+    return (
+      <div class="view calls-view">
+        <p class="waiting">
+          {isFile.value
+            ? "Calls are not in this file; clew view of the trace shows them."
+            : "Calls are read from the finished trace: clew view shows them when the recording has ended."}
+        </p>
+      </div>
+    );
+  }
+  return <Calls />;
+}
+
+function Calls() {
+  useEffect(watchCalls, []);
+  const { call } = calls.value;
+  const id = processId.value;
+  useEffect(() => {
+    if (call === null) {
+      openCall.value = null;
+    } else if (openCall.peek()?.call !== call && id >= 0) {
+      // Of a link: where its thread was is in the address as well.
+      void readCall(call, false);
+    }
+  }, [call, id]);
+  const known = callSummary.value;
+  if (!known) {
+    return (
+      <div class="view calls-view">
+        <p class="waiting">Looking for calls …</p>
+      </div>
+    );
+  }
+  const part = known.source === "counts" ? (calls.value.part === "touches" ? "touches" : "places") : calls.value.part;
+  return (
+    <div class="view calls-view" data-calls-source={known.source} data-calls-total={known.calls}>
+      <EntitiesPanel />
+      <div class="calls-main">
+        <CallsBar />
+        {known.reason && (
+          <p class="calls-reason" data-calls-reason>
+            {known.reason}.
+          </p>
+        )}
+        {callChart.value && <CallsChart chart={callChart.value} />}
+        <div class="calls-tabs" role="group" aria-label="What of the calls">
+          {(Object.keys(PARTS) as CallPart[])
+            .filter((name) => known.source !== "counts" || name !== "calls")
+            .map((name) => (
+              <button
+                key={name}
+                type="button"
+                title={PARTS[name][1]}
+                aria-pressed={part === name}
+                onClick={() => updateCalls({ part: name })}
+              >
+                {PARTS[name][0]}
+              </button>
+            ))}
+          <span class="quiet" role="status">
+            {known.source === "counts" ? "" : tellNumber(known)}
+          </span>
+        </div>
+        {part === "calls" ? <CallsTable /> : part === "places" ? <PlacesTable /> : <TouchesPanel />}
+        {part === "calls" && openCall.value && <CallDetailsBox call={openCall.value} />}
+      </div>
+    </div>
+  );
+}
+
+function tellNumber({ calls: chosen, total, omitted, untimed }: CallSummary): string {
+  const all = formatInteger(total);
+  const told = [chosen === total ? `${all} calls` : `${formatInteger(chosen)} of ${all} calls`];
+  if (omitted > 0) {
+    told.push(`${formatInteger(omitted)} more are not listed`);
+  }
+  if (untimed > 0) {
+    told.push(`${formatInteger(untimed)} more were made where the order is not known`);
+  }
+  return told.join("; ");
+}
+
+/** What is chosen of the calls, and what takes that back. */
+function CallsBar() {
+  const { text, name, isFailed, entity } = calls.value;
+  const known = callSummary.value!;
+  const stretch = range.value;
+  // A name of the address need not be among those that there are.
+  const names = known.names.map((one) => one.name);
+  const shown = name !== null && !names.includes(name) ? [name, ...names] : names;
+  return (
+    <div class="bar">
+      <input
+        type="search"
+        placeholder="Name or argument"
+        aria-label="Search calls"
+        value={text}
+        onInput={(event) => updateCalls({ text: event.currentTarget.value })}
+      />
+      {shown.length > 0 && (
+        <select
+          aria-label="Name of calls"
+          value={name ?? ""}
+          onChange={(event) => updateCalls({ name: event.currentTarget.value || null })}
+        >
+          <option value="">all names</option>
+          {shown.map((one) => (
+            <option key={one} value={one}>
+              {one.slice(0, 80)}
+            </option>
+          ))}
+        </select>
+      )}
+      {known.source === "recorded" && (
+        <label>
+          <input
+            type="checkbox"
+            checked={isFailed}
+            onChange={(event) => updateCalls({ isFailed: event.currentTarget.checked })}
+          />{" "}
+          Failed
+        </label>
+      )}
+      {entity !== null && (
+        <button type="button" class="chip" onClick={() => updateCalls({ entity: null })} title="Calls about anything">
+          about <bdi>{chosenEntity.value?.name.slice(0, 60) ?? `entity ${entity}`}</bdi> ×
+        </button>
+      )}
+      {stretch && (
+        <button type="button" class="chip" onClick={() => update({ range: null })} title="Calls of all of time">
+          a stretch of time ×
+        </button>
+      )}
+    </div>
+  );
+}

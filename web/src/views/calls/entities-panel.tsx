@@ -1,0 +1,156 @@
+// What calls are about, by kind: processes, threads, files, sockets. One that is chosen lists its calls.
+import type { EntityRow } from "../../api/calls.ts";
+import { formatInteger } from "../../base/format.ts";
+import { headingOf, listEntities, sortKinds } from "../../model/calls/entity-rows.ts";
+import {
+  chosenEntity,
+  entityKind,
+  entityPage,
+  entityText,
+  showEntity,
+  showsAllEntities,
+} from "../../model/calls/calls.ts";
+import { processId } from "../../model/session.ts";
+import { calls, threads } from "../../model/view-state.ts";
+import { VirtualList } from "../shell/virtual-list.tsx";
+
+const ROW_HEIGHT = 22;
+
+export function EntitiesPanel() {
+  const page = entityPage.value;
+  const rows = page ? listEntities(page) : [];
+  const current = rows.findIndex((row) => "entity" in row && isChosen(row.entity));
+  const all = page ? Object.values(page.kinds).reduce((sum, n) => sum + n, 0) : 0;
+  return (
+    <section class="entities" aria-label="Entities">
+      <input
+        type="search"
+        placeholder="Search entities"
+        aria-label="Search entities"
+        value={entityText.value}
+        onInput={(event) => (entityText.value = event.currentTarget.value)}
+      />
+      <div class="entity-kinds" role="group" aria-label="Kinds of entities">
+        <button type="button" aria-pressed={entityKind.value === null} onClick={() => (entityKind.value = null)}>
+          All {formatInteger(all)}
+        </button>
+        {page &&
+          sortKinds(Object.keys(page.kinds)).map((kind) => (
+            <button
+              key={kind}
+              type="button"
+              aria-pressed={entityKind.value === kind}
+              onClick={() => (entityKind.value = entityKind.peek() === kind ? null : kind)}
+            >
+              {headingOf(kind)} {formatInteger(page.kinds[kind])}
+            </button>
+          ))}
+      </div>
+      <label class="entity-all">
+        <input
+          type="checkbox"
+          checked={showsAllEntities.value}
+          onChange={(event) => (showsAllEntities.value = event.currentTarget.checked)}
+        />{" "}
+        Also of other processes
+      </label>
+      {!page ? (
+        <p class="waiting">Looking for entities …</p>
+      ) : (
+        <VirtualList
+          count={rows.length}
+          rowHeight={ROW_HEIGHT}
+          label="Entities"
+          current={current}
+          onMove={(index) => {
+            const row = rows[index];
+            if ("entity" in row) {
+              showEntity(row.entity);
+            } else {
+              // On a heading the way leads on to what is below it, or above.
+              const next = rows[index < current ? index - 1 : index + 1] as (typeof rows)[number] | undefined;
+              if (next && "entity" in next) {
+                showEntity(next.entity);
+              }
+            }
+          }}
+          row={(index) => {
+            const row = rows[index];
+            return "entity" in row ? (
+              <Entity row={row.entity} />
+            ) : (
+              <span class="heading">
+                {row.heading} <span class="quiet">{formatInteger(row.count)}</span>
+              </span>
+            );
+          }}
+        />
+      )}
+      {page && page.total > page.rows.length && (
+        <p class="quiet entity-more">and {formatInteger(page.total - page.rows.length)} more: search for them</p>
+      )}
+      {page?.source === "known" && (
+        <p class="quiet entity-more">Files and sockets are known of traces with API calls.</p>
+      )}
+      <ChosenEntity />
+    </section>
+  );
+}
+
+function Entity({ row }: { row: EntityRow }) {
+  return (
+    <span class="entity" data-entity={row.entity} title={row.name.slice(0, 300)}>
+      <span class="name">
+        <bdi>{row.name}</bdi>
+      </span>
+      {row.calls !== null && (
+        <span class="count" title={`${formatInteger(row.calls)} calls of this process`}>
+          {formatInteger(row.calls)}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** What is known of the entity whose calls are listed. */
+function ChosenEntity() {
+  const chosen = chosenEntity.value;
+  if (!chosen) {
+    return null;
+  }
+  return (
+    <div class="chosen-entity" data-chosen-entity={chosen.entity}>
+      <h3>
+        <bdi>{chosen.name.slice(0, 200)}</bdi>
+      </h3>
+      <dl class="facts">
+        <dt>Kind</dt>
+        <dd>{chosen.kind}</dd>
+        <dt>Calls</dt>
+        <dd>
+          {formatInteger(chosen.calls ?? 0)} of this process, {formatInteger(chosen.all_calls ?? 0)} in all
+        </dd>
+        <dt>Bytes</dt>
+        <dd>{formatInteger(chosen.bytes)} read and written</dd>
+        {chosen.details.map(([name, value]) => (
+          <>
+            <dt>
+              <bdi>{name}</bdi>
+            </dt>
+            <dd>
+              <bdi>{value}</bdi>
+            </dd>
+          </>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+function isChosen(row: EntityRow): boolean {
+  if (row.entity !== null) {
+    return calls.value.entity === row.entity;
+  }
+  const own = threads.value;
+  return row.tid !== null ? own?.length === 1 && own[0] === row.tid : own === null && row.process === processId.value;
+}
