@@ -9,11 +9,12 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from clew.address import Pid
+from clew.errors import ControlError
 from clew.recording.control_client import ControlClient
 from tests.e2e import runs
 from tests.e2e.attaching import LIMIT_SECONDS, Target, find_descendants, wait_for
@@ -39,6 +40,12 @@ class Controlled(Target):
         """Control it as `clew control` does; the process's part of the answer, or all of an answer without."""
         answer = ControlClient.find(Pid(self.target_pid)).do(command, **how)
         return next((one for one in answer.get("processes", []) if one["pid"] == self.target_pid), answer)
+
+    def is_controlled(self) -> bool:
+        """Whether its recording listens."""
+        with suppress(ControlError):
+            return ControlClient.find(Pid(self.target_pid)).pid == self.target_pid
+        return False
 
     def standing(self) -> dict[int, dict[str, Any]]:
         """The threads that stand still, by their numbers."""
@@ -77,6 +84,7 @@ def controlled(program: Path, trace: Path, *options: str) -> Iterator[Controlled
             target.read_until(b"ready\n")
         wait_for(lambda: bool(find_descendants(process.pid)))
         target.target_pid = find_descendants(process.pid)[0]
+        wait_for(target.is_controlled)
         yield target
     finally:
         for pid in [*find_descendants(process.pid), process.pid]:

@@ -87,6 +87,8 @@ int main(int count, char **words)
     target = pthread_self();
     pthread_t sender;
     pthread_create(&sender, NULL, send, NULL);
+    while (!atomic_load(&handled))
+        sched_yield();
     while (faults < limit) {
         __asm__ volatile("movq (%0), %0" : : "a"((uintptr_t)8) : "memory");
         wrong_after += present_mask() != 0;
