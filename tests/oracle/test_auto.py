@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -106,12 +107,27 @@ def test_counts_are_those_of_counts(tmp_path: Path) -> None:
     assert totals[0] == totals[1]
 
 
-def test_no_more_is_recorded_than_the_budget_allows(tmp_path: Path) -> None:
+def python_that_repeats() -> list[str]:
+    script = "import json\nfor i in range(100000): json.loads(json.dumps({'a': [i, str(i)], 'b': {'c': i % 7}}))"
+    return ["/usr/bin/python3", "-c", script]
+
+
+def compiler_pass(folder: Path) -> list[str]:
+    """gcc's own compiler on a source with many functions."""
+    source = folder / "many.c"
+    body = "for (int i = 0; i < x; i++) x += i % 3 ? x * 7 : x >> 1;"
+    source.write_text("".join(f"int f{n}(int x) {{ {body} return x; }}\n" for n in range(600)))
+    found = subprocess.run(["gcc", "-print-prog-name=cc1"], stdout=subprocess.PIPE, check=True, text=True)
+    return [found.stdout.strip(), "-quiet", "-O2", "-o", "/dev/null", str(source)]
+
+
+@pytest.mark.parametrize("program", ["python3", pytest.param("cc1", marks=pytest.mark.stress)])
+def test_no_more_is_recorded_than_the_budget_allows(tmp_path: Path, program: str) -> None:
     """Over the whole run, but for what may be kept for a second, and what one stretch may owe."""
     path = tmp_path / "out.clew"
-    script = "import json\nfor i in range(100000): json.loads(json.dumps({'a': [i, str(i)], 'b': {'c': i % 7}}))"
+    command = python_that_repeats() if program == "python3" else compiler_pass(tmp_path)
     budget = 200_000
-    run = runs.record(["/usr/bin/python3", "-c", script], path, "--mode", "auto", "--budget", str(budget / 1e6))
+    run = runs.record(command, path, "--mode", "auto", "--budget", str(budget / 1e6))
     assert run.status == 0
     trace = clew.Trace(path)
     assert not check_invariants(trace)
