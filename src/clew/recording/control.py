@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from clew.address import Pid, RemoteAddress, Tid
-from clew.errors import ControlError, TargetError
+from clew.errors import ControlError
 from clew.process.maps import read_maps
 from clew.protocol._constants import PATH_UNLIMITED, Mode
 from clew.recording.filters import EVERYTHING, Filter, parse_filter
@@ -50,12 +50,6 @@ class Control:
         if make is None:
             raise ControlError(f"no such command: {name!r}; there is {', '.join(COMMANDS)}")
         yield from make(self, question)
-
-    def tend(self) -> None:
-        """Do what came up since the last time: one thread that came to a breakpoint has all stand still."""
-        for followed in self._processes.live:
-            with contextlib.suppress(TargetError):
-                self._processes.holding_of(followed).tend()
 
     def status(self, _question: dict[str, Any]) -> Steps:
         """How everything stands."""

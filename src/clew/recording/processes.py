@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid
-from clew.errors import AttachError, ClewError, TargetGoneError
+from clew.errors import AttachError, ClewError, TargetError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attach import Attachment
 from clew.process.bring_in import bring_in
@@ -130,11 +130,18 @@ class Processes:
 
     def holding_of(self, followed: FollowedProcess) -> Holding:
         """Which of its threads stand still, and how to have them do so."""
-        for ended in self._holdings.keys() - set(self._roster.live):
-            del self._holdings[ended]
         if followed not in self._holdings:
             self._holdings[followed] = Holding(followed, lambda: self._bring_in(followed))
         return self._holdings[followed]
+
+    def tend_holdings(self) -> None:
+        """Do what came up of threads that stand still while the rings were emptied. Most processes have none."""
+        for followed, holding in list(self._holdings.items()):
+            if followed not in self._roster.live:
+                del self._holdings[followed]
+                continue
+            with contextlib.suppress(TargetError):
+                holding.tend()
 
     def watch(self, fd: int) -> None:
         """Have `poll` return when there is something to read."""
@@ -337,8 +344,9 @@ class Processes:
             followed.drain.tell_process(followed.pid, followed.name)
             followed.n_inherited_counters = int(followed.drain.status()["counters_used"])
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
-        # The region has them already.
-        self.holding_of(followed).breakpoints = list(self.holding_of(parent).breakpoints)
+        if parent in self._holdings:
+            # The region has them already.
+            self.holding_of(followed).breakpoints = list(self._holdings[parent].breakpoints)
         return 1
 
     def _follow_executions(self) -> None:

@@ -229,7 +229,7 @@ class RecordingSession:
             if self._is_paused:
                 delay_seconds = min(delay_seconds, max(started + self.options.pause_seconds - time.monotonic(), 0))
             now = pace.note(self._processes.poll(delay_seconds))
-            self._control.tend()
+            self._processes.tend_holdings()
             self._server.tend()
             if now - names_at > NAMES_INTERVAL_SECONDS:
                 self._processes.refresh_names()
