@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from clew.errors import ClewError, UsageError
 from clew.server.answers import ANSWERS, Answer
 from clew.server.container import MEDIA_TYPE
+from clew.server.live_control import LiveControl, refuse_control
 from clew.server.live_socket import LiveBroadcast
 from clew.server.query import Query
 from clew.server.security import Guard, HostNames
@@ -56,8 +57,10 @@ def make_app(
     hosts: HostNames,
     page: Path = PAGE_DIRECTORY,
     live: LiveBroadcast | None = None,
+    control: LiveControl | None = None,
 ) -> Starlette:
-    """The application that serves `served`, to requests for `hosts` that know `token`; and the recording `live`."""
+    """The application that serves `served`, to requests for `hosts` that know `token`; and the recording `live`,
+    which `control` speaks to."""
 
     async def answer(make: Answer, request: Request) -> Response:
         def work() -> Response:
@@ -77,6 +80,7 @@ def make_app(
         Route("/api/traces", answer_traces),
         *(Route(f"/api/traces/{{trace:index}}{path}", partial(answer, make)) for path, make in ANSWERS.items()),
         *([] if live is None else [WebSocketRoute("/api/live", live.serve)]),
+        Route("/api/live/control", refuse_control if control is None else control.answer, methods=["GET", "POST"]),
         # Behind all others: the page, and for whatever else there is not a 404.
         Mount("/", StaticFiles(directory=page, html=True, check_dir=False)),
     ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from clew.errors import ViewerError
 from clew.server.app import PAGE_DIRECTORY, make_app
 from clew.server.listening import ALL_ADDRESSES, make_token, make_url
+from clew.server.live_control import LiveControl, find_recorder
 from clew.server.live_session import LiveSession
 from clew.server.live_socket import LiveBroadcast
 from clew.server.security import HostNames
@@ -85,7 +86,8 @@ def serve_recording(
     served: list[ServedTrace] = []
     session = LiveSession(directory, recorder, journal, served)
     broadcast = LiveBroadcast(session)
-    app = make_app(served, token, Address(host, listening.getsockname()[1]).hosts, live=broadcast)
+    hosts = Address(host, listening.getsockname()[1]).hosts
+    app = make_app(served, token, hosts, live=broadcast, control=LiveControl(session, find_recorder(recorder)))
     _run(app, listening, session, on_ready)
 
 

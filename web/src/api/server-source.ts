@@ -8,22 +8,24 @@ export class ServerSource implements AnswerSource {
 
   async ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer> {
     const text = words.toString();
-    let response: Response;
-    try {
-      response = await fetch(`api/${path}${text ? `?${text}` : ""}`, {
-        headers: { Authorization: `Bearer ${this.token}` },
-        ...(signal ? { signal } : {}),
-      });
-    } catch (error) {
-      if (signal?.aborted) {
-        throw error;
-      }
-      throw new ApiError(0, "the server does not answer: is `clew view` still running?");
-    }
-    if (!response.ok) {
-      const said = (await response.json().catch(() => ({}))) as { error?: unknown };
-      throw new ApiError(response.status, typeof said.error === "string" ? said.error : `status ${response.status}`);
-    }
-    return response;
+    return askServer(this.token, `${path}${text ? `?${text}` : ""}`, signal ? { signal } : {});
   }
+}
+
+/** Ask the server for what is at `path` below api/. Rejects with an ApiError. */
+export async function askServer(token: string, path: string, request: RequestInit = {}): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(`api/${path}`, { ...request, headers: { Authorization: `Bearer ${token}` } });
+  } catch (error) {
+    if (request.signal?.aborted) {
+      throw error;
+    }
+    throw new ApiError(0, "the server does not answer: is `clew view` still running?");
+  }
+  if (!response.ok) {
+    const said = (await response.json().catch(() => ({}))) as { error?: unknown };
+    throw new ApiError(response.status, typeof said.error === "string" ? said.error : `status ${response.status}`);
+  }
+  return response;
 }

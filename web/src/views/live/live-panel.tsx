@@ -12,6 +12,7 @@ import {
   selectRow,
   setPaused,
 } from "../../model/live/live-session.ts";
+import { ProgramPanel } from "./program-panel.tsx";
 import { ThreadRows } from "./thread-rows.tsx";
 
 const STATES: Record<RecordingState, string> = {
@@ -26,6 +27,7 @@ export function LivePanel() {
   return (
     <aside class="live-panel" aria-label="Live" data-overlay data-frames={state?.meta.sequence ?? -1}>
       <Status state={state} />
+      <ProgramPanel />
       {state && (
         <>
           <Newest state={state} />
@@ -59,7 +61,7 @@ function Status({ state }: { state: LiveState | null }) {
       {meta?.trouble && <p class="quiet">The picture does not follow: {meta.trouble}</p>}
       <div class="actions">
         <button type="button" aria-pressed={isPaused.value} onClick={() => setPaused(!isPaused.value)}>
-          {isPaused.value ? "Go on" : "Pause picture"}
+          {isPaused.value ? "Go on with the picture" : "Pause picture"}
         </button>
         <button type="button" disabled={!canLayOut.value} onClick={layOut} title="Place all blocks anew">
           Lay out anew

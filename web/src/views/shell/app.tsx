@@ -7,6 +7,7 @@ import { view } from "../../model/view-state.ts";
 import { CompareFunctionsPanel } from "../compare/compare-functions-panel.tsx";
 import { CompareView } from "../compare/compare-view.tsx";
 import { ExportDialog } from "../export/export-dialog.tsx";
+import { DetachDialog, KillDialog } from "../live/leaving-dialogs.tsx";
 import { FilterChips } from "../filters/filter-chips.tsx";
 import { FilterPanel } from "../filters/filter-panel.tsx";
 import { HighlightsPanel } from "../filters/highlights-panel.tsx";
@@ -39,6 +40,8 @@ const DIALOGS = {
   settings: SettingsDialog,
   losses: LossesDialog,
   export: ExportDialog,
+  detach: DetachDialog,
+  kill: KillDialog,
 };
 const POPOVERS = { filter: FilterPanel, highlights: HighlightsPanel };
 
