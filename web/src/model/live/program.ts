@@ -31,6 +31,8 @@ export const programState = computed<ProgramState>(() => {
   const recording = liveState.value?.meta.state ?? "running";
   return recording === "running" ? stateOf(programStatus.value) : "gone";
 });
+/** Whether it stands still, or some of it does already. */
+export const isStill = computed(() => programState.value === "held" || programState.value === "coming");
 /** The thread that stands still and that steps move. */
 export const meantThread = computed(() => findMeant(programStatus.value, chosen.value));
 /** The process that is looked at; 0 before it is known. */
@@ -125,8 +127,7 @@ export async function command(what: Command): Promise<boolean> {
 
 /** Pause the program, or let it go on. */
 export function pauseOrContinue(): void {
-  const isHeld = programState.peek() === "held" || programState.peek() === "coming";
-  void command({ command: isHeld ? "continue" : "pause" });
+  void command({ command: isStill.peek() ? "continue" : "pause" });
 }
 
 /** Move the thread that is meant. */

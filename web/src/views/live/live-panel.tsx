@@ -12,6 +12,7 @@ import {
   selectRow,
   setPaused,
 } from "../../model/live/live-session.ts";
+import { isStill } from "../../model/live/program.ts";
 import { ProgramPanel } from "./program-panel.tsx";
 import { ThreadRows } from "./thread-rows.tsx";
 
@@ -48,7 +49,9 @@ function Status({ state }: { state: LiveState | null }) {
         {!isConnected.value
           ? "The connection broke; it is made anew, and nothing is lost. The program runs on."
           : meta
-            ? STATES[meta.state]
+            ? meta.state === "running" && isStill.value
+              ? "The program stands still"
+              : STATES[meta.state]
             : "Waiting for the recording …"}
         {meta?.state === "failed" && `: ${meta.reason}`}
       </p>
@@ -68,7 +71,8 @@ function Status({ state }: { state: LiveState | null }) {
         </button>
       </div>
       <p role="status" class="live-paused">
-        {isPaused.value && `Picture paused; the program runs on; ${formatInteger(framesBehind.value)} frames behind`}
+        {isPaused.value &&
+          `Picture paused; the program ${isStill.value ? "stands still, too" : "runs on"}; ${formatInteger(framesBehind.value)} frames behind`}
       </p>
     </section>
   );

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import {
   command,
   isCommanding,
+  isStill,
   moveThread,
   programError,
   programNote,
@@ -37,7 +38,6 @@ function Commands() {
   }, []);
   const state = programState.value;
   const isThere = state !== "gone" && state !== "unknown";
-  const isStill = state === "held" || state === "coming";
   const status = programStatus.value;
   return (
     <div role="group" aria-label="Program" data-program={state} aria-busy={isCommanding.value}>
@@ -45,22 +45,22 @@ function Commands() {
         {STATE_WORDS[state]}
       </p>
       <div class="actions">
-        <Act can={isThere && !isStill} keys="F8" act={() => void command({ command: "pause" })}>
+        <Act can={isThere && !isStill.value} keys="F8" act={() => void command({ command: "pause" })}>
           Pause program
         </Act>
-        <Act can={isStill || state === "waiting"} keys="F8" act={() => void command({ command: "continue" })}>
+        <Act can={isStill.value || state === "waiting"} keys="F8" act={() => void command({ command: "continue" })}>
           Continue program
         </Act>
-        <Act can={isStill} keys="F9" act={() => moveThread("step")}>
+        <Act can={isStill.value} keys="F9" act={() => moveThread("step")}>
           Step
         </Act>
-        <Act can={isStill} keys="F10" act={() => moveThread("next")}>
+        <Act can={isStill.value} keys="F10" act={() => moveThread("next")}>
           Step over
         </Act>
-        <Act can={isThere} act={() => (openDialog.value = "detach")}>
+        <Act can={isThere} title="Leave the program; it runs on" act={() => (openDialog.value = "detach")}>
           Detach …
         </Act>
-        <Act can={isThere} act={() => (openDialog.value = "kill")}>
+        <Act can={isThere} title="End the program: terminate the session" act={() => (openDialog.value = "kill")}>
           Kill …
         </Act>
       </div>
@@ -87,17 +87,18 @@ interface ActProps {
   can: boolean;
   act: () => void;
   keys?: string;
+  title?: string;
   children: ComponentChildren;
 }
 
 /** A button that keeps the focus also where it can do nothing at the moment. */
-function Act({ can, act, keys, children }: ActProps) {
+function Act({ can, act, keys, title, children }: ActProps) {
   return (
     <button
       type="button"
       aria-disabled={!can}
       aria-keyshortcuts={keys}
-      title={keys && `Key ${keys}`}
+      title={title ?? `Key ${keys}`}
       onClick={() => can && act()}
     >
       {children}
