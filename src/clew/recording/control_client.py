@@ -7,14 +7,23 @@ recording, which waits for nobody's files.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from clew.address import Pid
 from clew.errors import ControlError
 from clew.recording.control_sockets import ask, find_sessions
 from clew.recording.targets import describe_address, find_address
 
-__all__ = ["ControlClient"]
+__all__ = ["COMMAND_ARGUMENTS", "ControlClient"]
+
+COMMAND_ARGUMENTS: Final = {
+    **dict.fromkeys(("status", "pause", "continue", "detach", "kill"), ""),
+    **dict.fromkeys(("step", "next"), "tid"),
+    **dict.fromkeys(("break", "delete"), "place"),
+    **dict.fromkeys(("include", "exclude", "only"), "what"),
+    "budget": "budget",
+}
+"""By command the argument of `ControlClient.do` that it takes, or nothing."""
 
 
 class ControlClient:
@@ -37,6 +46,23 @@ class ControlClient:
             if pid == status["controller_pid"] and pids:
                 return cls(path, Pid(pids[0]))
         raise ControlError(f"process {pid}: no recording of yours has it; start one with `clew attach {pid}`")
+
+    @classmethod
+    def of_recorder(cls, recorder: Pid, pid: Pid) -> ControlClient:
+        """The recording whose controller is process `recorder`; a `pid` of 0 is the first of its processes.
+
+        Raises ControlError if it does not listen, or has none.
+        """
+        for path in find_sessions():
+            if path.stem != str(recorder):
+                continue
+            status = ask(path, {"command": "status"})
+            if status is None or status["controller_pid"] != recorder:
+                continue
+            if pid or status["processes"]:
+                return cls(path, pid or Pid(status["processes"][0]["pid"]))
+            raise ControlError("none of the processes that were recorded runs any more")
+        raise ControlError("the recorder listens to no commands; it has ended, or found no place for a socket")
 
     def do(
         self, command: str, *, tid: int = 0, place: str = "", what: str = "", budget: int | None = None

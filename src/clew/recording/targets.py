@@ -21,6 +21,7 @@ __all__ = ["describe_address", "find_address"]
 
 _PLACE: Final = re.compile(r"(?P<name>.+?)(?:\+(?P<offset>0x[0-9a-fA-F]+|[0-9]+))?")
 _MAX_ADDRESS: Final = 1 << 47
+_MAX_DIGITS: Final = 20
 
 
 def find_address(pid: Pid, executable: str, text: str) -> RemoteAddress:
@@ -32,9 +33,9 @@ def find_address(pid: Pid, executable: str, text: str) -> RemoteAddress:
     match = _PLACE.fullmatch(text.strip())
     if match is None or "\0" in text:
         raise ControlError(f"{text!r}: not a place; give an address (0x401000) or a symbol (main, libc.so.6!malloc)")
-    name, offset = match["name"], int(match["offset"] or "0", 0)
+    name, offset = match["name"], _parse_number(match["offset"] or "0")
     if re.fullmatch(r"0x[0-9a-fA-F]+|[0-9]+", name):
-        address = int(name, 0) + offset
+        address = _parse_number(name) + offset
         if not 0 < address < _MAX_ADDRESS:
             raise ControlError(f"{text}: no program has code there")
         return RemoteAddress(address)
@@ -75,6 +76,14 @@ def describe_address(pid: Pid, address: int) -> str:
         return f"{image}+{offset:#x}"
     distance = offset - int(symbols.offsets[index])
     return f"{image}!{symbols.name(index)}" + (f"+{distance:#x}" if distance else "")
+
+
+def _parse_number(text: str) -> int:
+    """Hexadecimal with 0x, else decimal; too large for any address where it has too many digits to be one."""
+    digits = text.removeprefix("0x").lstrip("0")
+    if len(digits) > _MAX_DIGITS:
+        return _MAX_ADDRESS
+    return int(digits or "0", 16 if text.startswith("0x") else 10)
 
 
 def _code_of(pid: Pid) -> list[CodeMapping]:

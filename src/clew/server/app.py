@@ -24,6 +24,7 @@ from clew.errors import ClewError, UsageError
 from clew.server.answers import ANSWERS, Answer
 from clew.server.commands import Commands, command_route
 from clew.server.container import MEDIA_TYPE
+from clew.server.live_control import LiveControl, refuse_control
 from clew.server.live_socket import LiveBroadcast
 from clew.server.query import Query
 from clew.server.security import Guard, HostNames
@@ -58,9 +59,10 @@ def make_app(
     page: Path = PAGE_DIRECTORY,
     live: LiveBroadcast | None = None,
     commands: Commands | None = None,
+    control: LiveControl | None = None,
 ) -> Starlette:
     """The application that serves `served`, and does `commands`, to requests for `hosts` that know `token`; and the
-    recording `live`.
+    recording `live`, which `control` speaks to.
     """
 
     async def answer(make: Answer, request: Request) -> Response:
@@ -82,6 +84,7 @@ def make_app(
         *(Route(f"/api/traces/{{trace:index}}{path}", partial(answer, make)) for path, make in ANSWERS.items()),
         *([] if live is None else [WebSocketRoute("/api/live", live.serve)]),
         command_route(commands or {}),
+        Route("/api/live/control", refuse_control if control is None else control.answer, methods=["GET", "POST"]),
         # Behind all others: the page, and for whatever else there is not a 404.
         Mount("/", StaticFiles(directory=page, html=True, check_dir=False)),
     ]

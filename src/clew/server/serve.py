@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from clew.errors import ViewerError
 from clew.server.app import PAGE_DIRECTORY, make_app
 from clew.server.listening import ALL_ADDRESSES, make_token, make_url
+from clew.server.live_control import LiveControl, find_recorder
 from clew.server.live_session import LiveSession
 from clew.server.live_socket import LiveBroadcast
 from clew.server.security import HostNames
@@ -88,7 +89,8 @@ def serve_recording(
     session = LiveSession(directory, recorder, journal, served)
     broadcast = LiveBroadcast(session)
     hosts = Address(host, listening.getsockname()[1]).hosts
-    _run(lambda _: make_app(served, token, hosts, live=broadcast), listening, session, on_ready)
+    control = LiveControl(session, find_recorder(recorder))
+    _run(lambda _: make_app(served, token, hosts, live=broadcast, control=control), listening, session, on_ready)
 
 
 def _check_page() -> None:

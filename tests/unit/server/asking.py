@@ -41,14 +41,14 @@ class Answer:
         return meta, arrays
 
 
-def ask(app: ASGIApp, target: str, headers: Iterable[tuple[str, str]]) -> Answer:
-    """Send GET `target` with just these headers."""
+def ask(app: ASGIApp, target: str, headers: Iterable[tuple[str, str]], body: bytes | None = None) -> Answer:
+    """Send GET `target` with just these headers; POST with a `body`."""
     path, _, query = target.partition("?")
     scope = {
         "type": "http",
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
-        "method": "GET",
+        "method": "GET" if body is None else "POST",
         "scheme": "http",
         "path": path,
         "raw_path": path.encode(),
@@ -67,7 +67,7 @@ def ask(app: ASGIApp, target: str, headers: Iterable[tuple[str, str]]) -> Answer
             # Whoever asks stays until all is sent.
             await asyncio.Event().wait()
         received = True
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return {"type": "http.request", "body": body or b"", "more_body": False}
 
     async def send(message: Message) -> None:
         sent.append(message)

@@ -8,31 +8,28 @@ export class ServerSource implements AnswerSource {
 
   ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer> {
     const text = words.toString();
-    return this.fetch(`api/${path}${text ? `?${text}` : ""}`, "GET", signal);
+    return askServer(this.token, `${path}${text ? `?${text}` : ""}`, signal ? { signal } : {});
   }
 
   async command(name: string): Promise<void> {
-    await this.fetch(`api/commands/${name}`, "POST");
+    await askServer(this.token, `commands/${name}`, { method: "POST" });
   }
+}
 
-  private async fetch(address: string, method: "GET" | "POST", signal?: AbortSignal): Promise<Response> {
-    let response: Response;
-    try {
-      response = await fetch(address, {
-        method,
-        headers: { Authorization: `Bearer ${this.token}` },
-        ...(signal ? { signal } : {}),
-      });
-    } catch (error) {
-      if (signal?.aborted) {
-        throw error;
-      }
-      throw new ApiError(0, "the server does not answer: is `clew view` still running?");
+/** Ask the server for what is at `path` below api/. Rejects with an ApiError. */
+export async function askServer(token: string, path: string, request: RequestInit = {}): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(`api/${path}`, { ...request, headers: { Authorization: `Bearer ${token}` } });
+  } catch (error) {
+    if (request.signal?.aborted) {
+      throw error;
     }
-    if (!response.ok) {
-      const said = (await response.json().catch(() => ({}))) as { error?: unknown };
-      throw new ApiError(response.status, typeof said.error === "string" ? said.error : `status ${response.status}`);
-    }
-    return response;
+    throw new ApiError(0, "the server does not answer: is `clew view` still running?");
   }
+  if (!response.ok) {
+    const said = (await response.json().catch(() => ({}))) as { error?: unknown };
+    throw new ApiError(response.status, typeof said.error === "string" ? said.error : `status ${response.status}`);
+  }
+  return response;
 }

@@ -1,7 +1,7 @@
 // What is open of the shell: dialogs, panels, notices. Of the moment only: neither in the address nor remembered.
 import { effect, signal } from "@preact/signals";
 
-export type DialogName = "help" | "search" | "settings" | "losses" | "export" | "stop";
+export type DialogName = "help" | "search" | "settings" | "losses" | "export" | "stop" | "detach" | "kill";
 export type PopoverName = "filter" | "highlights" | "look";
 
 export const openDialog = signal<DialogName | null>(null);

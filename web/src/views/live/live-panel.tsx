@@ -12,6 +12,8 @@ import {
   selectRow,
   setPaused,
 } from "../../model/live/live-session.ts";
+import { isStill } from "../../model/live/program.ts";
+import { ProgramPanel } from "./program-panel.tsx";
 import { ThreadRows } from "./thread-rows.tsx";
 
 const STATES: Record<RecordingState, string> = {
@@ -26,6 +28,7 @@ export function LivePanel() {
   return (
     <aside class="live-panel" aria-label="Live" data-overlay data-frames={state?.meta.sequence ?? -1}>
       <Status state={state} />
+      <ProgramPanel />
       {state && (
         <>
           <Newest state={state} />
@@ -46,7 +49,9 @@ function Status({ state }: { state: LiveState | null }) {
         {!isConnected.value
           ? "The connection broke; it is made anew, and nothing is lost. The program runs on."
           : meta
-            ? STATES[meta.state]
+            ? meta.state === "running" && isStill.value
+              ? "The program stands still"
+              : STATES[meta.state]
             : "Waiting for the recording …"}
         {meta?.state === "failed" && `: ${meta.reason}`}
       </p>
@@ -59,14 +64,15 @@ function Status({ state }: { state: LiveState | null }) {
       {meta?.trouble && <p class="quiet">The picture does not follow: {meta.trouble}</p>}
       <div class="actions">
         <button type="button" aria-pressed={isPaused.value} onClick={() => setPaused(!isPaused.value)}>
-          {isPaused.value ? "Go on" : "Pause picture"}
+          {isPaused.value ? "Go on with the picture" : "Pause picture"}
         </button>
         <button type="button" disabled={!canLayOut.value} onClick={layOut} title="Place all blocks anew">
           Lay out anew
         </button>
       </div>
       <p role="status" class="live-paused">
-        {isPaused.value && `Picture paused; the program runs on; ${formatInteger(framesBehind.value)} frames behind`}
+        {isPaused.value &&
+          `Picture paused; the program ${isStill.value ? "stands still, too" : "runs on"}; ${formatInteger(framesBehind.value)} frames behind`}
       </p>
     </section>
   );

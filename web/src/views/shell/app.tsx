@@ -8,6 +8,7 @@ import { CallsView } from "../calls/calls-view.tsx";
 import { CompareFunctionsPanel } from "../compare/compare-functions-panel.tsx";
 import { CompareView } from "../compare/compare-view.tsx";
 import { ExportDialog } from "../export/export-dialog.tsx";
+import { DetachDialog, KillDialog } from "../live/leaving-dialogs.tsx";
 import { FilterChips } from "../filters/filter-chips.tsx";
 import { FilterPanel } from "../filters/filter-panel.tsx";
 import { HighlightsPanel } from "../filters/highlights-panel.tsx";
@@ -44,6 +45,8 @@ const DIALOGS = {
   losses: LossesDialog,
   export: ExportDialog,
   stop: StopDialog,
+  detach: DetachDialog,
+  kill: KillDialog,
 };
 const POPOVERS = { filter: FilterPanel, highlights: HighlightsPanel, look: LookPanel };
 

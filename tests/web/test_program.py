@@ -1,0 +1,321 @@
+"""The panel "Program" of the live view: it holds, steps, leaves and ends the program, and chooses what is recorded."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from clew.binary.disassembly import DisassembledInstruction, disassemble
+from tests.e2e.attaching import has_shared_memory, wait_for
+from tests.e2e.live_recording import LiveRecording
+from tests.programs.build import SOURCES
+from tests.web.accessibility import find_serious, load_axe
+from tests.web.serving import Server
+from tests.web.test_live import LiveServer
+from tests.web.viewer import Viewer
+
+
+@dataclass(frozen=True)
+class ProgramPage:
+    """A page that is open on a recording of a program with two threads that compute and one that reads lines."""
+
+    recording: LiveRecording
+    viewer: Viewer
+
+    @property
+    def page(self) -> Page:
+        return self.viewer.page
+
+    @property
+    def panel(self) -> Locator:
+        return self.page.get_by_role("group", name="Program", exact=True)
+
+    @property
+    def standing(self) -> Locator:
+        """The threads that stand still."""
+        return self.page.get_by_role("group", name="Threads that stand still").get_by_role("radio")
+
+    def wait_for(self, state: str) -> None:
+        """Until the panel says that the program is in this state."""
+        self.viewer.wait_for_data("[data-program]", "program", [state])
+
+    def press(self, name: str) -> None:
+        """Press a button of the panel."""
+        self.panel.get_by_role("button", name=name, exact=True).click()
+
+    def register(self, name: str) -> int:
+        """What the table of registers says."""
+        return int(self.panel.locator(f"[data-register={name}]").inner_text(), 16)
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Bytes of the program's memory."""
+        with open(f"/proc/{_find_target(self.recording)}/mem", "rb", buffering=0) as memory:
+            return os.pread(memory.fileno(), size_bytes, address)
+
+    def instruction_at(self, address: int) -> DisassembledInstruction:
+        """By an independent decoder."""
+        return disassemble(self.read(address, 15), address)[0]
+
+    def call(self, n: int) -> None:
+        """Have the program call `counted` so often, and wait until it has."""
+        self.recording.say(str(n))
+        assert self.recording.hear() == f"did {n}"
+
+    def add_breakpoint(self, place: str) -> None:
+        """By the text field."""
+        self.panel.get_by_role("textbox", name="Break at").fill(place)
+        self.press("Break")
+
+    def press_break_here(self) -> None:
+        """Break at what is selected."""
+        self.panel.get_by_role("button", name="Break here").click()
+
+    def entries_of(self, name: str) -> Locator:
+        """How often a function was entered, by the details; it is selected."""
+        self.page.get_by_role("searchbox", name="Filter functions").fill(name)
+        expect(self.viewer.rows).to_have_count(1)
+        self.viewer.rows.first.click()
+        return self.viewer.fact("entries")
+
+
+Open = Callable[..., ProgramPage]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """tests/programs/attach/controlled.c."""
+    path = tmp_path_factory.mktemp("program") / "controlled"
+    subprocess.run(["gcc", "-O1", "-pthread", "-o", path, SOURCES / "attach/controlled.c"], check=True)
+    return path
+
+
+@pytest.fixture
+def open_program(browser: Browser, program: Path, tmp_path: Path) -> Iterator[Open]:
+    """Opens pages on recordings of it; none of them may complain."""
+    opened: list[ProgramPage] = []
+
+    def make(*options: str, **context: object) -> ProgramPage:
+        recording = LiveRecording(["--", program], tmp_path / f"{len(opened)}.clew", *options)
+        # What pulses takes the processor from what is tested.
+        viewer = Viewer(browser, cast("Server", LiveServer(recording.url)), **{"reduced_motion": "reduce"} | context)
+        opened.append(ProgramPage(recording, viewer))
+        if "--pause" not in options:
+            assert recording.hear() == "ready"
+            # Its threads compute all the time: what is tested has the processor first.
+            for task in os.listdir(f"/proc/{_find_target(recording)}/task"):
+                os.setpriority(os.PRIO_PROCESS, int(task), 19)
+        viewer.page.goto(recording.url)
+        if "--pause" not in options:
+            viewer.rows.first.wait_for()
+            opened[-1].wait_for("running")
+        return opened[-1]
+
+    yield make
+    complaints = [complaint for one in opened for complaint in one.viewer.complaints]
+    for one in opened:
+        one.viewer.context.close()
+        one.recording.kill()
+    assert not complaints, complaints
+
+
+def _find_target(recording: LiveRecording) -> int:
+    """The program's process, of those that clew started."""
+    text = Path(f"/proc/{recording.process.pid}/task/{recording.process.pid}/children").read_text()
+    children = [int(word) for word in text.split()]
+    return next(one for one in children if Path(f"/proc/{one}/comm").read_text() == "controlled\n")
+
+
+def test_pausing_the_program_holds_it(open_program: Open) -> None:
+    live = open_program()
+    page = live.page
+    live.press("Pause program")
+    live.wait_for("held")
+    expect(live.standing).to_have_count(2)
+    expect(live.panel.get_by_role("list", name="Threads that do not stand still")).to_contain_text("waits in read")
+    rates = page.locator(".live-threads .count")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.live-threads .count')].every((one) => one.textContent.startsWith('0/s'))"
+    )
+    executed = rates.all_inner_texts()
+    live.recording.say("3")
+    # The third comes back from its call, and stands still, too.
+    expect(live.standing).to_have_count(3)
+    page.locator("canvas[data-layout-state]").focus()
+    assert [text.partition("s, ")[2] for text in rates.all_inner_texts()[1:]] == [
+        text.partition("s, ")[2] for text in executed[1:]
+    ]
+    expect(live.page.get_by_role("button", name="Pause picture")).to_be_visible()
+    page.keyboard.press("F8")
+    live.wait_for("running")
+    assert live.recording.hear() == "did 3"
+    expect(live.standing).to_have_count(0)
+    expect(rates.nth(1)).not_to_have_text(executed[1])
+    expect(live.entries_of("counted")).to_have_text("3")
+
+
+def test_a_breakpoint_stops_and_steps_follow_the_instructions(open_program: Open) -> None:
+    live = open_program()
+    page = live.page
+    live.call(1)
+    expect(live.entries_of("counted")).to_have_text("1")
+    live.press_break_here()
+    breakpoints = live.panel.get_by_role("list", name="Breakpoints").get_by_role("listitem")
+    expect(breakpoints).to_have_text([re.compile("^controlled!counted 0x")])
+    live.entries_of("spin")
+    live.recording.say("2")
+    live.wait_for("held")
+    chosen = live.page.get_by_role("radio", checked=True)
+    expect(live.panel.locator("label").filter(has=chosen)).to_contain_text("breakpoint at controlled!counted")
+    # It is selected where it stands.
+    expect(page.get_by_role("region", name="Details").get_by_role("heading").first).to_contain_text("counted")
+    page.get_by_role("searchbox", name="Filter functions").fill("")
+    page.locator("canvas[data-layout-state]").focus()
+    assert live.register("rdi") == 0
+    rip = live.panel.locator("[data-register=rip]")
+    pc = live.register("rip")
+    # The function is one instruction and a return.
+    behind = pc + len(live.instruction_at(pc).code)
+    assert live.instruction_at(behind).text == "ret"
+    page.keyboard.press("F9")
+    expect(rip).to_have_text(hex(behind))
+    expect(live.panel.locator("label").filter(has=chosen)).to_contain_text("stepped at controlled!counted+0x")
+    returns_to = int.from_bytes(live.read(live.register("rsp"), 8), "little")
+    page.keyboard.press("F9")
+    expect(rip).to_have_text(hex(returns_to))
+    expect(page.get_by_role("region", name="Details").get_by_role("heading").first).to_contain_text("outer")
+    live.panel.get_by_role("button", name="Delete the breakpoint at controlled!counted").click()
+    expect(breakpoints).to_have_count(0)
+    live.add_breakpoint("outer+0x0")
+    expect(breakpoints).to_have_text([re.compile("^controlled!outer 0x")])
+    live.press("Continue program")
+    # The second call of the two.
+    expect(live.panel.locator("label").filter(has=chosen)).to_contain_text("breakpoint at controlled!outer")
+    assert live.register("rdi") == 1
+    pc = live.register("rip")
+    is_over_call = False
+    while not is_over_call:
+        instruction = live.instruction_at(pc)
+        is_over_call = instruction.text.startswith("call")
+        pc += len(instruction.code)
+        live.press("Step over")
+        expect(rip).to_have_text(hex(pc))
+    live.press("Continue program")
+    assert live.recording.hear() == "did 2"
+
+
+def test_what_is_recorded_is_chosen_and_the_program_ended(open_program: Open) -> None:
+    live = open_program()
+    live.viewer.expected.append("status of 422")
+    live.call(10)
+    before = {}
+    for name in ("counted", "outer"):
+        expect(live.entries_of(name)).to_have_text("10")
+        before[name] = live.viewer.number("instructions")
+    what = live.panel.get_by_role("textbox", name="An image")
+    what.fill("controlled!counted")
+    live.press("Apply")
+    expect(live.panel).to_contain_text("It holds 1 piece of code that is loaded")
+    expect(live.panel).to_contain_text("Excluded, the last one last: controlled!counted")
+    expect(what).to_have_value("")
+    live.call(200)
+    expect(live.entries_of("outer")).to_have_text("210")
+    assert live.viewer.number("instructions") == 21 * before["outer"]
+    # Calls are counted where they are made; what is called is not.
+    expect(live.entries_of("counted")).to_have_text("210")
+    assert live.viewer.number("instructions") == before["counted"]
+    # What is refused names the thing, and what was written stays to be mended.
+    live.add_breakpoint("no_such_function")
+    expect(live.panel.get_by_role("alert")).to_contain_text("no_such_function: nothing that process")
+    expect(live.panel.get_by_role("textbox", name="Break at")).to_have_value("no_such_function")
+    expect(live.panel).to_contain_text("Mode counts has no order")
+    live.wait_for("running")
+    _kill(live)
+    expect(live.entries_of("outer")).to_have_text("210")
+    assert live.recording.stop() == 128 + signal.SIGKILL
+
+
+def _kill(live: ProgramPage) -> None:
+    """End the program, after a question that is not answered at first."""
+    target = _find_target(live.recording)
+    live.press("Kill …")
+    dialog = live.page.get_by_role("dialog", name="Kill the program?")
+    expect(dialog).to_contain_text(f"Process {target} ")
+    live.page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    live.wait_for("running")
+    live.press("Kill …")
+    dialog.get_by_role("button", name="Kill", exact=True).click()
+    expect(live.page.locator(".live-panel")).to_have_count(0)
+    assert not Path(f"/proc/{target}").exists()
+
+
+def test_a_program_is_left_after_a_question(open_program: Open) -> None:
+    live = open_program()
+    live.call(5)
+    live.press("Pause program")
+    live.wait_for("held")
+    live.press("Detach …")
+    dialog = live.page.get_by_role("dialog", name="Detach from the program?")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    live.wait_for("held")
+    target = _find_target(live.recording)
+    assert has_shared_memory(target)
+    live.press("Detach …")
+    dialog.get_by_role("button", name="Detach", exact=True).click()
+    # Nothing holds it any more, and what it does is not counted.
+    wait_for(lambda: not has_shared_memory(target))
+    live.call(6)
+    live.recording.close_input()
+    assert live.recording.hear() == "good"
+    expect(live.page.locator(".live-panel")).to_have_count(0)
+    expect(live.entries_of("counted")).to_have_text("5")
+
+
+def test_a_budget_is_set_before_the_first_instruction(open_program: Open) -> None:
+    live = open_program("--mode", "auto", "--pause", "60")
+    live.wait_for("waiting")
+    budget = live.panel.get_by_role("textbox", name="Order to record")
+    told = live.panel.locator("[data-recorded]")
+    for text, expected in (("2.5", "2.5 MB/s of order"), ("all", "all of the order"), ("0", "only counts")):
+        budget.fill(text)
+        live.press("Set budget")
+        expect(told).to_contain_text(expected)
+    budget.fill("much")
+    live.press("Set budget")
+    expect(live.panel.get_by_role("alert")).to_contain_text('budget "much"')
+    expect(live.panel).to_contain_text("In mode full what is included is chosen at the start")
+    live.press("Pause program")
+    live.wait_for("held")
+    expect(live.panel.locator("label").first).to_contain_text("paused at ld-linux")
+    expect(live.page.locator(".live-status")).to_contain_text("The program stands still")
+    live.add_breakpoint("outer")
+    live.panel.get_by_role("button", name="Delete the breakpoint at controlled!outer").wait_for()
+    _check_accessible(live)
+    # A button that can do nothing at the moment keeps the focus.
+    button = live.panel.get_by_role("button", name="Continue program")
+    button.focus()
+    live.page.keyboard.press("Enter")
+    assert live.recording.hear() == "ready"
+    live.wait_for("running")
+    expect(button).to_be_focused()
+    expect(button).to_be_disabled()
+
+
+def _check_accessible(live: ProgramPage) -> None:
+    """In both themes."""
+    load_axe(live.page)
+    assert find_serious(live.page, None) == []
+    live.page.evaluate("() => document.activeElement.blur()")
+    live.page.keyboard.press("t")
+    expect(live.page.locator("html")).to_have_attribute("data-theme", "light")
+    assert find_serious(live.page, None) == []
