@@ -2,7 +2,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import { type CodeBlock, fetchFunctionCode, type FunctionCode } from "../api/code.ts";
 import { selectedBlock, selectedFunction } from "./selected.ts";
-import { client, functions, processId } from "./session.ts";
+import { client, functions, isLive, processId } from "./session.ts";
 import { viewState } from "./view-state.ts";
 
 const MOST_KEPT = 8;
@@ -29,11 +29,15 @@ export function followSelectedCode(): () => void {
     const [block, of, process] = [selectedBlock.value, selectedFunction.value, processId.value];
     const at = trace.value;
     const current = ++number;
+    selectedCode.value = null;
     if (block < 0 || of < 0 || process < 0 || functions.value?.processId !== process) {
-      selectedCode.value = null;
       return;
     }
-    selectedCode.value = null;
+    if (isLive.value) {
+      // The server reads code from the trace, which there is in the end.
+      selectedCode.value = { block, code: null, failure: null };
+      return;
+    }
     void load(at, process, of)
       .then((found) => ({ block, code: found.blocks.find((one) => one.block === block) ?? null, failure: null }))
       .catch((error: unknown) => ({
