@@ -39,10 +39,8 @@ pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool, 
     }
     flush(context, writer);
     set_news(context, false);
-    if is_due && gap(context) == Gap::None {
-        if !checkpoint::write(context, writer) {
-            lose(context);
-        }
+    if is_due && gap(context) == Gap::None && !checkpoint::write(context, writer) {
+        lose(context);
     }
     goes_on
 }
