@@ -374,6 +374,12 @@ impl RingWriter {
     }
 
     fn ask(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
+        self.ask_for(kind, arguments, false)
+    }
+
+    /// Asks, and waits for the answer; `waits_long`: for as long as the controller is there, however long that takes. `None`: it is
+    /// not there.
+    fn ask_for(&self, kind: u32, arguments: [u64; 4], waits_long: bool) -> Option<u32> {
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
         let (word, reply) =
@@ -388,7 +394,9 @@ impl RingWriter {
         self.shared.ring_doorbell();
         let mut patience = Patience::new(self.shared);
         while word.load(Ordering::Acquire) == kind {
-            if patience.is_over() {
+            if waits_long && patience.has_heard() {
+                patience = Patience::new(self.shared);
+            } else if patience.is_over() {
                 return None;
             }
             futex_wait(word.as_ptr(), kind, 100_000_000, true);

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xf0, 0x96, 0xa4, 0x92, 0xa2, 0xcf, 0xa2, 0x29, 0x3d, 0x41, 0xd4, 0x74, 0x01, 0x66, 0xfa, 0xef, 0x3c, 0xe3, 0x36,
-    0x0e, 0xd7, 0x6c, 0x7a, 0x80, 0xbe, 0x09, 0x4c, 0x6f, 0xda, 0x6b, 0x22, 0x1c,
+    0xc3, 0x9c, 0xcf, 0x01, 0x5c, 0xc1, 0x8b, 0xb5, 0x77, 0x97, 0xa9, 0x8f, 0xf5, 0x41, 0x58, 0x96, 0x9f, 0x2f, 0x62,
+    0xbc, 0xe1, 0x51, 0x3e, 0x9e, 0xbf, 0x36, 0x07, 0xaf, 0xbb, 0xcf, 0x3e, 0x06,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -48,11 +48,8 @@ pub const PATH_SURPRISES_LEFT_CELL: u64 = 0x3;
 pub const PATH_SYMBOLS_LEFT_CELL: u64 = 0x4;
 /// mode full: stands for the address in front of a path's first instruction
 pub const PATH_START: u64 = 0xffffffffffffffff;
-/// mode full: 1 while what was dropped is not told yet, 2 while the path is left out: what is in the buffers belongs to
-/// nothing
+/// mode full: a PathGap; unless it is none, what is in the buffers belongs to nothing
 pub const PATH_LOST_CELL: u64 = 0x5;
-/// mode full: 1 if the thread came to new code, or to other code than before, since the last checkpoint
-pub const PATH_NEWS_CELL: u64 = 0x7;
 /// mode full: StatusPage.budget that leaves out nothing
 pub const PATH_UNLIMITED: u64 = 0xffffffffffffffff;
 /// mode full: where the buffer of surprises starts in a thread's counters window
@@ -61,7 +58,7 @@ pub const PATH_SURPRISES_OFFSET: u64 = 0x1000;
 pub const PATH_SYMBOLS_OFFSET: u64 = 0x12000;
 /// size of either; a number may end up to 4,096 bytes behind it
 pub const PATH_BUFFER_BYTES: u64 = 0x10000;
-/// mode full: what the path takes of a thread's counters window; the first counter comes behind it
+/// modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it
 pub const PATH_WINDOW_BYTES: u64 = 0x23000;
 /// mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not
 /// tagged
@@ -162,8 +159,8 @@ pub mod event_kind {
 /// was to end the thread was refused. checkpoint: where the thread is in front of pc, and what it did since the last
 /// one: streams counters and calls go with it; of the open calls the outermost `value` are as at the last one. lost:
 /// records of the path were dropped since the position before; the checkpoint behind it is where it goes on. thinned:
-/// as lost, but left out on purpose, to stay within StatusPage.budget; what the path told of code and branches holds
-/// on.
+/// as lost, but left out on purpose, to stay within StatusPage.budget or while no order was recorded; what the path
+/// told of code and branches holds on.
 pub mod path_event_kind {
     pub const NOTE: u16 = 0;
     pub const RESUME: u16 = 1;
@@ -174,6 +171,14 @@ pub mod path_event_kind {
     pub const CHECKPOINT: u16 = 6;
     pub const LOST: u16 = 7;
     pub const THINNED: u16 = 8;
+}
+
+/// What of a thread's path is missing where it is (mode full). lost: something was dropped, and not told yet. left_out:
+/// it is left out, to stay within StatusPage.budget or because no order is recorded.
+pub mod path_gap {
+    pub const NONE: u64 = 0;
+    pub const LOST: u64 = 1;
+    pub const LEFT_OUT: u64 = 2;
 }
 
 /// The streams of a thread's path (mode full). surprises, symbols: see docs/format/paths.md. counters: pairs of a
@@ -495,19 +500,20 @@ pub struct StatusPage {
     /// while not 0 threads that come to the dispatcher stand still there (RequestKind.hold) (written by:
     /// controller:live)
     pub hold_ticket: u32,
-    /// one more each time that breakpoints or filters were changed; every thread minds it before it executes anything
-    /// more (written by: controller:live)
+    /// one more each time that breakpoints, filters or records_order were changed; every thread minds it before it
+    /// executes anything more (written by: controller:live)
     pub wishes: u32,
     /// how many breakpoints are valid (written by: controller:live)
     pub breakpoint_count: u32,
-    /// zero (written by: controller:live)
-    pub reserved_controller: [u8; 4],
+    /// modes counts and full: whether the order of execution is recorded from now on; changed while all threads stand
+    /// still, with a wish (written by: controller:live)
+    pub records_order: u32,
     /// addresses of instructions in front of which threads stand still (RequestKind.hold) (written by: controller:live)
     pub breakpoints: [u64; 32],
     /// mode full: bytes of paths a second that the process may record; 2^64 - 1: all of them (written by:
     /// controller:live)
     pub budget: u64,
-    /// mode full: times that a thread's path was left out from then on, to stay within the budget (written by: runtime)
+    /// mode full: times that a thread's path was left out from then on (written by: runtime)
     pub thinned: u64,
     /// zero (written by: runtime)
     pub reserved: [u8; 3520],
@@ -552,7 +558,7 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, untagged_fragments) == 2
 const _: () = assert!(core::mem::offset_of!(StatusPage, hold_ticket) == 288);
 const _: () = assert!(core::mem::offset_of!(StatusPage, wishes) == 292);
 const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoint_count) == 296);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_controller) == 300);
+const _: () = assert!(core::mem::offset_of!(StatusPage, records_order) == 300);
 const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoints) == 304);
 const _: () = assert!(core::mem::offset_of!(StatusPage, budget) == 560);
 const _: () = assert!(core::mem::offset_of!(StatusPage, thinned) == 568);

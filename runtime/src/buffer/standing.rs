@@ -1,9 +1,8 @@
 //! What the controller wishes while the program runs, and standing still for it.
 
 extern crate alloc;
-use super::{Patience, RingWriter, Shared};
+use super::{RingWriter, Shared};
 use crate::protocol;
-use crate::sys::calls::futex_wait;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,6 +17,12 @@ impl Shared {
     pub fn wishes(&self) -> u32 {
         // SAFETY: as above.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).wishes) }.load(Ordering::Acquire)
+    }
+
+    /// Whether the order of execution is to be recorded.
+    pub fn wishes_order(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).records_order) }.load(Ordering::Acquire) != 0
     }
 
     /// Whether threads stand still in front of the instruction at `pc`.
@@ -45,29 +50,9 @@ impl RingWriter {
     /// controller is there to say how to go on.
     pub fn stand(&self, reason: u32, registers: [u64; 18]) -> u32 {
         let slot = self.slot_pointer();
-        // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
-        let (word, reply) = unsafe {
-            (&raw mut (*slot).held_registers).write_volatile(registers);
-            (AtomicU32::from_ptr(&raw mut (*slot).request_kind), &raw const (*slot).request_reply)
-        };
-        if self.shared.is_controller_gone() || word.load(Ordering::Acquire) != 0 {
-            return protocol::hold_reply::GO_ON;
-        }
-        let kind = protocol::request_kind::HOLD;
-        // SAFETY: as above.
-        unsafe { (&raw mut (*slot).request_arguments).write_volatile([u64::from(reason), 0, 0, 0]) };
-        word.store(kind, Ordering::Release);
-        self.shared.ring_doorbell();
-        let mut patience = Patience::new(self.shared);
-        while word.load(Ordering::Acquire) == kind {
-            futex_wait(word.as_ptr(), kind, 100_000_000, true);
-            if patience.has_heard() {
-                patience = Patience::new(self.shared);
-            } else if patience.is_over() {
-                return protocol::hold_reply::GO_ON;
-            }
-        }
-        // SAFETY: as above; the controller wrote it before it reset the kind.
-        unsafe { reply.read_volatile() }
+        // SAFETY: the slot is mapped and this thread's own; the field is aligned.
+        unsafe { (&raw mut (*slot).held_registers).write_volatile(registers) };
+        let answer = self.ask_for(protocol::request_kind::HOLD, [u64::from(reason), 0, 0, 0], true);
+        answer.unwrap_or(protocol::hold_reply::GO_ON)
     }
 }

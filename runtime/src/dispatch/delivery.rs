@@ -247,7 +247,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             let edge = DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.rip };
             let writer = writer_of(context, engine.shared);
             engine.count_edge(&writer, context, edge);
-            if engine.records_path() {
+            if context.has_path {
                 path::write_event(context, &writer, path_event_kind::RESUME, interrupted_pc, context.rip);
             }
             new_mask
@@ -344,7 +344,7 @@ fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
 
 /// Modes full and region: the thread's path, or its tags, end in front of the context's rip, as far as they are recorded.
 pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
-    if engine.records_path() {
+    if context.has_path {
         path::go_on(context, writer);
         path::write_event(context, writer, path_event_kind::END, context.rip, 0);
         path::flush(context, writer);

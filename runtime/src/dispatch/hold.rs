@@ -4,6 +4,7 @@
 //! is; should the controller be killed, it goes on. What the controller wishes while threads stand still, each minds before it
 //! executes anything more.
 
+use super::{indirect, paths, process, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::standing::{STEP_DUE, STEP_MADE};
 use crate::buffer::{RingWriter, Shared};
@@ -70,8 +71,15 @@ pub fn mind(context: &mut ThreadContext, shared: Shared) {
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, shared);
-    engine.mind(&writer, wishes);
+    if engine.mind(&writer, wishes) {
+        syscalls::handle_what(&engine);
+        indirect::forget_ways(&mut engine);
+    }
     context.standing.wishes_minded = wishes;
+    if !paths::follow_mode(&engine, &writer, context) {
+        drop(engine);
+        process::give_up(context);
+    }
     let before = core::mem::replace(&mut context.standing.filters_seen, n_filters);
     if before != n_filters {
         let is_included = |count| u64::from(shared.is_included_by(context.rip, count));

@@ -72,7 +72,7 @@ pub fn blame_branch(context: &mut ThreadContext, source: u32) {
     let fragment = *engine.cache.fragment(source);
     let branch = fragment.app_pc + u64::from(fragment.last_offset);
     uncount_block(&mut engine, context, source, branch);
-    forget_call(&engine, context, &fragment);
+    forget_call(context, &fragment);
     context.fault_origin = branch;
 }
 
@@ -96,15 +96,15 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
         context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
     }
     correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
-    forget_call(&engine, context, &fragment);
+    forget_call(context, &fragment);
     drop(engine);
     context.exit_id = source;
     delivery::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
 }
 
 /// Mode full: a call at a fragment's end that is not made was pushed already.
-fn forget_call(engine: &Engine, context: &ThreadContext, fragment: &Fragment) {
-    if engine.records_path() && fragment.exit_kind == exit_kind::INDIRECT_CALL {
+fn forget_call(context: &ThreadContext, fragment: &Fragment) {
+    if context.has_path && fragment.exit_kind == exit_kind::INDIRECT_CALL {
         path::unpush(context);
     }
 }
@@ -127,19 +127,23 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     let writer = writer_of(context, engine.shared);
     let fragment = *engine.cache.fragment(source);
     let is_return = fragment.exit_kind == exit_kind::RETURN;
-    let records_path = engine.records_path();
-    if records_path && is_return {
+    if context.has_path && is_return {
         path::return_to(context, &writer, fragment.branch_pc(), target);
     }
     let landing = engine.cache.landings.find(target);
     let is_executable = engine.ranges.find(target).is_some();
     if is_return && fragment.site == NONE {
-        if let Some(caller) = landing {
-            let address = landing_address(&engine, caller);
-            insert_pair(&mut engine, context, 0, target, address, u64::from(NONE));
+        if landing.is_some() {
+            if let Some(address) = find_landing(&mut engine, target) {
+                insert_pair(&mut engine, context, 0, target, address, u64::from(NONE));
+            }
             return;
         }
-    } else if is_executable && fragment.site != NONE && !(records_path && is_return) && !engine.stops_at(target) {
+    } else if is_executable
+        && fragment.site != NONE
+        && !(context.has_path && is_return)
+        && !engine.shared.has_breakpoint(target)
+    {
         let first = fragment.first_pad;
         if first != NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
             // Another thread made it meanwhile.
@@ -180,7 +184,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
         }
     }
     // Nothing to jump through: counted here.
-    if records_path && !is_return {
+    if context.has_path && !is_return {
         let is_call = fragment.exit_kind == exit_kind::INDIRECT_CALL;
         path::branch_elsewhere(context, &writer, fragment.branch_pc(), target, is_call);
     }
@@ -252,7 +256,7 @@ fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: u32) {
     if pad.counter != NONE {
         add_to_counter(context, pad.counter, 1);
     }
-    if let Some(symbol) = pad.symbol {
+    if let Some(symbol) = pad.symbol.filter(|_| context.has_path) {
         path::write_symbol(context, symbol);
     }
 }
@@ -288,6 +292,12 @@ pub fn lead_returns_to(engine: &mut Engine, id: u32) {
     }
 }
 
+/// Forgets all ways: returns are not to find landings that keep the shadow stack in another way. All threads stand still.
+pub fn forget_ways(engine: &mut Engine) {
+    engine.cache.pairs.clear();
+    THREADS.lock().empty_branch_tables();
+}
+
 /// Puts a way into the pair table and this thread's branch table.
 fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u64) {
     if address == 0 || target == 0 {
@@ -303,6 +313,13 @@ fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: 
     }
     // SAFETY: the entry of a site that runs is inside this thread's branch table.
     unsafe { context.branch_entry(site, target).write_volatile(address) };
+}
+
+/// Where returns to `return_pc` land: behind a call that is in use. `None`: the call is to be translated again.
+fn find_landing(engine: &mut Engine, return_pc: u64) -> Option<u64> {
+    let known = engine.cache.landings.find(return_pc).filter(|id| engine.cache.fragment(*id).is_valid);
+    let caller = known.or_else(|| find_call_before(engine, return_pc))?;
+    Some(landing_address(engine, caller))
 }
 
 /// A fragment in use that ends with the call in front of `return_pc`; its landing is the one from now on.
@@ -322,9 +339,7 @@ pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32
     if exit.kind != ExitType::Landing || engine.cache.fragment(exit.fragment).is_valid {
         return;
     }
-    let known = engine.cache.landings.find(exit.target).filter(|id| engine.cache.fragment(*id).is_valid);
-    if let Some(caller) = known.or_else(|| find_call_before(engine, exit.target)) {
-        let address = landing_address(engine, caller);
+    if let Some(address) = find_landing(engine, exit.target) {
         insert_pair(engine, context, 0, exit.target, address, u64::from(NONE));
     }
 }

@@ -194,7 +194,7 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
     let is_call = link != NONE && engine.cache.exit(link).kind == ExitType::Call;
     let arrival = if is_call { Arrival::Call } else { Arrival::Other };
     let id = find_or_build(&mut engine, &writer, context, context.rip, arrival)?;
-    if engine.records_path() {
+    if context.has_path {
         paths::tell_changes(&engine, &writer, context);
     }
     if link != NONE {
@@ -216,7 +216,7 @@ fn enter_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadCon
     if site != NONE {
         THREADS.lock().reach_site(site);
     }
-    if engine.records_path() {
+    if context.has_path {
         paths::tell_changes(engine, writer, context);
     }
     if link != NONE && !engine.is_counting() && engine.cache.exit(link).linked_to == NONE {

@@ -35,6 +35,17 @@ pub fn tend(context: &mut ThreadContext, link: u32) {
     }
 }
 
+/// Has the thread's path be recorded from here on, in front of the context's rip, or no more, as the engine has it. `false`: there
+/// is no memory for it.
+pub fn follow_mode(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) -> bool {
+    match (context.has_path, engine.records_path()) {
+        (true, false) => path::suspend(context, writer),
+        (false, true) => return path::go_on_recording(context, writer, &engine.path_log),
+        _ => {}
+    }
+    true
+}
+
 /// Tells in the thread's path what changed since it last did, in front of the context's rip.
 pub fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
     let is_left_out = path::gap(context) == Gap::LeftOut;

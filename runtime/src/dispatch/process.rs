@@ -4,10 +4,10 @@ use super::{delivery, fork};
 use crate::arch::x86_64::context::{ThreadContext, NOT_WAITED_FOR, WAITED_FOR};
 use crate::arch::x86_64::standing::Standing;
 use crate::buffer::Shared;
-use crate::dispatch::{seccomp, syscalls};
+use crate::dispatch::seccomp;
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
-use crate::protocol::{edge_kind, event_kind, path_event_kind, release_reason, PATH_START};
+use crate::protocol::{edge_kind, event_kind, release_reason};
 use crate::signal::table::{copy_table, free_table, table_of};
 use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, E2BIG, EAGAIN, EFAULT, EINVAL};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
@@ -215,12 +215,12 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
         target_pc: context.rip,
     };
     engine.count_edge(&writer, context, edge);
-    (context.has_path, context.has_tags) = (engine.records_path(), engine.records_regions());
-    if context.has_path {
-        path::begin(context, engine.shared);
-        path::tell_state(context, &writer, PATH_START, &engine.path_log);
-        path::write_event(context, &writer, path_event_kind::RESUME, PATH_START, context.rip);
+    (context.has_path, context.path_began, context.start_pc) = (false, false, context.rip);
+    if engine.records_path() && !path::begin(context, &writer, &engine.path_log) {
+        drop(engine);
+        give_up(context);
     }
+    context.has_tags = engine.records_regions();
     if context.has_tags {
         region::begin(context, shared.header().busy_limit);
     }
@@ -233,6 +233,5 @@ pub fn give_up(context: &mut ThreadContext) -> ! {
 
 /// Prepares the gate for the calls that come here.
 pub fn initialize() {
-    syscalls::initialize();
     seccomp::initialize();
 }

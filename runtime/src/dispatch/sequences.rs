@@ -259,7 +259,7 @@ fn count_edge(context: &mut ThreadContext, source_pc: u64) {
     let writer = writer_of(context, engine.shared);
     let edge = DynamicEdge { kind: edge_kind::SIGNAL, source_fragment: NONE, source_pc, target_pc: context.rip };
     engine.count_edge(&writer, context, edge);
-    if engine.records_path() {
+    if context.has_path {
         path::write_event(context, &writer, path_event_kind::RESUME, source_pc, context.rip);
     }
 }

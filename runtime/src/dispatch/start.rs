@@ -56,9 +56,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         let mut engine = ENGINE.lock();
         engine.shared = shared;
         engine.prepare_mode();
-        if engine.records_path() || engine.records_regions() {
-            super::syscalls::handle_all();
-        }
+        super::syscalls::handle_what(&engine);
         engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));
         engine.has_rtm = has_rtm();
         engine.has_fast_loop = crate::decode::block::is_amd();

@@ -3,7 +3,7 @@
 use super::{delivery, ends, execute, memory, proc_files, process, seccomp, sequences, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
-use crate::instrument::ENGINE;
+use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{path_event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
@@ -49,20 +49,16 @@ const HANDLED: [u64; 30] = [
     number::SHMDT,
 ];
 
-/// Tells the gate which calls come here. Once, before it is first entered.
-pub fn initialize() {
-    let table = &raw mut gate::HANDLED_SYSCALLS;
-    for number in HANDLED {
-        // SAFETY: one thread runs yet, and all numbers are below 512.
-        unsafe { (*table)[number as usize] = 1 };
+/// Tells the gate which calls come here: all that path and tags have the time of, where these are recorded.
+pub fn handle_what(engine: &Engine) {
+    let handles_all = engine.records_path() || engine.records_regions();
+    let table = (&raw mut gate::HANDLED_SYSCALLS).cast::<u8>();
+    for number in 0..size_of::<gate::CallTable>() {
+        let is_handled = handles_all || HANDLED.contains(&(number as u64));
+        // SAFETY: inside the table. Other threads read single bytes of it, and those of calls that must come here stay as they
+        // are.
+        unsafe { table.add(number).write_volatile(u8::from(is_handled)) };
     }
-}
-
-/// Modes full and region: all calls come here, so that path and tags have the time of each.
-pub fn handle_all() {
-    let table = &raw mut gate::HANDLED_SYSCALLS;
-    // SAFETY: one thread runs yet.
-    unsafe { (*table).fill(1) };
 }
 
 /// What became of a system call.
@@ -143,7 +139,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
 /// Modes full and region: says in the path, or with a tag, that the call is about to be made.
 fn note_in_path(context: &mut ThreadContext, call: u64) {
     let engine = ENGINE.lock();
-    if engine.records_path() {
+    if context.has_path {
         path::write_event(context, &writer_of(context, engine.shared), path_event_kind::NOTE, context.rip, call);
     }
     if engine.records_regions() {
@@ -322,7 +318,7 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
             target_pc: target,
         };
         engine.count_edge(&writer, context, edge);
-        if engine.records_path() {
+        if context.has_path {
             path::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target);
         }
         counted = Some(edge);
@@ -333,7 +329,7 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
         Some(edge) => {
             let mut engine = ENGINE.lock();
             engine.uncount_edge(context, edge);
-            if engine.records_path() {
+            if context.has_path {
                 let writer = writer_of(context, engine.shared);
                 path::write_event(context, &writer, path_event_kind::RESUME, target, context.rip);
             }

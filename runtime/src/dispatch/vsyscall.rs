@@ -45,7 +45,7 @@ pub fn emulate(context: &mut ThreadContext) {
     context.registers[0] = if syscalls::is_trapped(context) { number } else { result as u64 };
     let target = u64::from_le_bytes(slot);
     let engine = ENGINE.lock();
-    if engine.records_path() {
+    if context.has_path {
         path::return_to(context, &writer_of(context, engine.shared), context.rip, target);
     }
     drop(engine);

@@ -113,6 +113,14 @@ impl Engine {
         }
     }
 
+    /// As `retire`, of a fragment that is in use, and what is linked to it comes to the dispatcher, which translates it again.
+    pub fn retire_to_be_made_again(&mut self, writer: &RingWriter, id: u32) {
+        if self.cache.fragment(id).is_valid {
+            self.retire(writer, id);
+            self.cache.bypass(id);
+        }
+    }
+
     /// Takes a fragment out of use: nothing finds it any more, but what is linked to it still is.
     pub fn retire(&mut self, writer: &RingWriter, id: u32) {
         let fragment = *self.cache.fragment(id);

@@ -148,8 +148,8 @@ impl Engine {
 
     /// Learns from the header what is to be recorded. Once, before anything is translated.
     pub fn prepare_mode(&mut self) {
-        if self.shared.header().mode == mode::FULL {
-            self.cache.keeps_shadow = true;
+        self.cache.keeps_shadow = self.shared.header().mode == mode::FULL;
+        if self.may_record_path() {
             self.counters_used = (protocol::PATH_WINDOW_BYTES / 8) as u32;
         }
         if self.records_regions() {

@@ -101,7 +101,7 @@ impl PathLog {
 impl Engine {
     /// Code from `start` up to `end` went.
     pub fn note_gone(&mut self, start: u64, end: u64) {
-        if self.records_path() {
+        if self.may_record_path() {
             self.path_log.changed_pages.extend(start >> 12..=(end - 1) >> 12);
         }
     }
@@ -109,10 +109,10 @@ impl Engine {
     /// Notes a fragment that is about to be published: what has to be told before it is executed. Whether its code may have come
     /// in the place of other code.
     pub fn note_in_log(&mut self, block: &Block, id: u32) -> bool {
-        if !self.records_path() {
-            return false;
-        }
         let is_later = self.path_log.is_later(block);
+        if !self.records_path() {
+            return is_later;
+        }
         if is_later {
             self.path_log.note_code(block.pc, id);
         }

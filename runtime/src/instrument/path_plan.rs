@@ -5,7 +5,7 @@ use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit};
 use crate::decode::{Block, Ending};
-use crate::protocol::{PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL};
+use crate::protocol::{mode, PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL};
 
 /// How a block that ends with a decision records it.
 #[derive(Clone, Copy)]
@@ -19,9 +19,14 @@ pub struct PathPlan {
 }
 
 impl Engine {
-    /// Whether the order of execution is recorded.
+    /// Whether the order of execution is recorded now: what is translated tells of it.
     pub fn records_path(&self) -> bool {
         self.cache.keeps_shadow
+    }
+
+    /// Whether it can be, if not now.
+    pub fn may_record_path(&self) -> bool {
+        matches!(self.shared.header().mode, mode::COUNTS | mode::FULL)
     }
 
     /// `None` where the block's end is no decision, or no path is recorded.
@@ -66,10 +71,7 @@ impl Engine {
         }
         self.path_log.turn(branch);
         for id in self.fragments_within(branch, branch + 1) {
-            if self.cache.fragment(id).is_valid {
-                self.retire(writer, id);
-                self.cache.bypass(id);
-            }
+            self.retire_to_be_made_again(writer, id);
         }
     }
 

@@ -29,23 +29,38 @@ impl Wishes {
 }
 
 impl Engine {
-    /// Does what the controller wished up to wish `number`: code that it changes goes out of use.
-    pub fn mind(&mut self, writer: &RingWriter, number: u32) {
+    /// Does what the controller wished up to wish `number`: code that it changes goes out of use. Whether the order is recorded from
+    /// now on, and was not before, or the other way round.
+    pub fn mind(&mut self, writer: &RingWriter, number: u32) -> bool {
         if self.wishes.number == number {
-            return;
+            return false;
         }
         self.wishes.number = number;
         let breakpoints = self.shared.breakpoints();
         let before = core::mem::replace(&mut self.wishes.breakpoints, breakpoints.clone());
         let n_filters = self.shared.filter_count();
-        if core::mem::replace(&mut self.wishes.n_filters, n_filters) != n_filters {
+        let has_other_filters = core::mem::replace(&mut self.wishes.n_filters, n_filters) != n_filters;
+        let has_other_mode = self.change_mode();
+        if has_other_mode || has_other_filters {
             self.retire_all(writer);
-            return;
+            return has_other_mode;
         }
         let is_of_one = |pc: &&u64| before.contains(pc) != breakpoints.contains(pc);
         for pc in before.iter().chain(&breakpoints).filter(is_of_one) {
             self.retire_at(writer, *pc);
         }
+        false
+    }
+
+    /// Has what is translated from now on tell of the order, or no more, as the controller wishes. Whether that is other than before:
+    /// nothing of what was translated is to be executed then.
+    fn change_mode(&mut self) -> bool {
+        let wishes_order = self.may_record_path() && self.shared.wishes_order();
+        if wishes_order == self.records_path() {
+            return false;
+        }
+        self.cache.keeps_shadow = wishes_order;
+        true
     }
 
     /// Takes all fragments with the instruction at `pc` out of use.
@@ -58,13 +73,6 @@ impl Engine {
     fn retire_all(&mut self, writer: &RingWriter) {
         for id in 0..self.cache.fragments.len() as u32 {
             self.retire_to_be_made_again(writer, id);
-        }
-    }
-
-    fn retire_to_be_made_again(&mut self, writer: &RingWriter, id: u32) {
-        if self.cache.fragment(id).is_valid {
-            self.retire(writer, id);
-            self.cache.bypass(id);
         }
     }
 
@@ -103,10 +111,5 @@ impl Engine {
             }
             None => ending,
         }
-    }
-
-    /// Whether a thread has to stand still in front of the code at `pc`, so that no jump may lead there.
-    pub fn stops_at(&self, pc: u64) -> bool {
-        self.shared.has_breakpoint(pc)
     }
 }

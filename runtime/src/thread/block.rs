@@ -34,9 +34,6 @@ pub fn make(
     if !is_mapped && !map_counters(address, slot, shared) {
         return None;
     }
-    if shared.header().mode == mode::FULL && !(map_shadow_stack(address, shared) && map_kept(address, shared)) {
-        return None;
-    }
     if shared.header().mode == mode::REGION && !map_cells(address, shared) {
         return None;
     }
@@ -60,7 +57,7 @@ pub fn make(
 }
 
 /// Maps an empty shadow stack, and the page below it; what lies above is not mapped. `false`: reported.
-fn map_shadow_stack(address: u64, shared: Shared) -> bool {
+pub fn map_shadow_stack(address: u64, shared: Shared) -> bool {
     const BELOW: u64 = 0x1000;
     map_zeros(address + SHADOW_OFFSET - BELOW, BELOW + SHADOW_BYTES, shared)
 }

@@ -23,12 +23,15 @@ const MAX_COUNTERS: u64 = KEPT_COUNTERS_BYTES / 8;
 /// Counters that are compared at once.
 const GROUP: u64 = 8;
 
-/// The path begins.
-pub fn begin(context: &mut ThreadContext, shared: Shared) {
+/// The path begins. `false`: there is no memory for it.
+pub fn begin(context: &mut ThreadContext, shared: Shared) -> bool {
     // A slot's block is used by one thread after another, and a fork's child has its parent's.
-    map_kept(context.self_address, shared);
+    if !map_kept(context.self_address, shared) {
+        return false;
+    }
     context.checkpoint_due = rdtsc() + INTERVAL_CYCLES;
     (context.counters_written, context.calls_written, context.calls_kept) = (0, 0, 0);
+    true
 }
 
 pub fn is_due(context: &ThreadContext) -> bool {

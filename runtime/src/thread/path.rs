@@ -3,16 +3,17 @@
 //! Runs in the dispatcher, between two fragments: what translated code has written is complete. The streams, the shadow
 //! stack and the meaning of events are the crate `pathcodec`'s.
 
+use super::block::map_shadow_stack;
 use super::checkpoint;
 use crate::arch::x86_64::context::{
     ThreadContext, SHADOW_BYTES, SHADOW_OFFSET, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET,
 };
-use crate::buffer::{RingWriter, Shared};
+use crate::buffer::RingWriter;
 use crate::instrument::path_log::PathLog;
 use crate::protocol::{
-    self, path_event_kind, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
-    PATH_LOST_CELL, PATH_NEWS_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL,
-    PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
+    self, path_event_kind, path_gap, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES,
+    PATH_DECISIONS_CELL, PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_START, PATH_SURPRISES_CELL,
+    PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
 };
 use crate::sys::calls::rdtsc;
 use clew_pathcodec::shadow::depth_after;
@@ -26,18 +27,54 @@ const BUFFERS: [(u64, u64, u64); 2] = [
     (PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL, SYMBOLS_END_OFFSET),
 ];
 
-/// Makes the path begin here: nothing is written, no call is open.
-pub fn begin(context: &mut ThreadContext, shared: Shared) {
+/// Begins the path where the thread began, and tells all that such a path has to. `false`: there is no memory for it.
+pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -> bool {
     set_decisions(context, 0);
-    for number in [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL, PATH_LOST_CELL, PATH_NEWS_CELL] {
+    for number in [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL, PATH_LOST_CELL] {
         set_cell(context, number, 0);
     }
     for number in [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL] {
         set_cell(context, number, PATH_BUFFER_BYTES.wrapping_neg());
     }
+    if !map_shadow_stack(context.self_address, writer.shared) || !checkpoint::begin(context, writer.shared) {
+        return false;
+    }
+    forget_calls(context);
+    (context.has_path, context.path_began, context.has_news) = (true, true, false);
+    tell_state(context, writer, PATH_START, log);
+    write_event(context, writer, path_event_kind::RESUME, PATH_START, context.start_pc);
+    true
+}
+
+/// No order is recorded from here on, in front of the context's rip.
+pub fn suspend(context: &mut ThreadContext, writer: &RingWriter) {
+    flush(context, writer);
+    if gap(context) == Gap::None {
+        leave_out(context, writer);
+    }
+    context.has_path = false;
+}
+
+/// The order is recorded from here on, in front of the context's rip: not of the calls that are open. `false`: there is no memory.
+pub fn go_on_recording(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -> bool {
+    if !context.path_began {
+        if !begin(context, writer, log) {
+            return false;
+        }
+        leave_out(context, writer);
+    }
+    context.has_path = true;
+    forget_calls(context);
+    context.calls_kept = 0;
+    if go_on(context, writer) {
+        tell_state(context, writer, context.rip, log);
+    }
+    true
+}
+
+fn forget_calls(context: &mut ThreadContext) {
     context.shadow_forgotten = 0;
     set_depth(context, 0);
-    checkpoint::begin(context, shared);
 }
 
 /// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
@@ -89,13 +126,10 @@ pub enum Gap {
     LeftOut,
 }
 
-const LOST: u64 = 1;
-const LEFT_OUT: u64 = 2;
-
 pub fn gap(context: &ThreadContext) -> Gap {
     match cell(context, PATH_LOST_CELL) {
-        0 => Gap::None,
-        LEFT_OUT => Gap::LeftOut,
+        path_gap::NONE => Gap::None,
+        path_gap::LEFT_OUT => Gap::LeftOut,
         _ => Gap::Lost,
     }
 }
@@ -104,14 +138,14 @@ pub fn gap(context: &ThreadContext) -> Gap {
 pub fn lose(context: &mut ThreadContext) {
     if gap(context) == Gap::None {
         context.lost_at = position(context);
-        set_cell(context, PATH_LOST_CELL, LOST);
+        set_cell(context, PATH_LOST_CELL, path_gap::LOST);
     }
 }
 
 /// From here on nothing of the path is told, nor what is in the buffers.
 pub fn leave_out(context: &mut ThreadContext, writer: &RingWriter) {
     context.lost_at = position(context);
-    set_cell(context, PATH_LOST_CELL, LEFT_OUT);
+    set_cell(context, PATH_LOST_CELL, path_gap::LEFT_OUT);
     discard_all(context);
     checkpoint::postpone(context);
     writer.shared.add(crate::status_field!(thinned), 1);
@@ -136,7 +170,7 @@ pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) -> bool {
             Gap::LeftOut => checkpoint::write(context, writer),
             _ => checkpoint::write_whole(context, writer),
         };
-    set_cell(context, PATH_LOST_CELL, if is_told { 0 } else { LOST });
+    set_cell(context, PATH_LOST_CELL, if is_told { path_gap::NONE } else { path_gap::LOST });
     is_told && gap == Gap::Lost
 }
 
@@ -168,7 +202,8 @@ pub unsafe fn changes_told(context: *mut ThreadContext, length: u32) -> u32 {
     // SAFETY: as the caller promises: mapped, the fields aligned.
     unsafe {
         let is_telling = AtomicU32::from_ptr(&raw mut (*context).tells_first).load(Ordering::Acquire) != 0;
-        if is_telling || gap(&*context) == Gap::LeftOut {
+        let is_recorded = (&raw const (*context).has_path).read_volatile();
+        if is_telling || !is_recorded || gap(&*context) == Gap::LeftOut {
             return length;
         }
         (&raw const (*context).changes_told).read_volatile()

@@ -160,6 +160,14 @@ impl Threads {
         self.branch_table_filled = needed;
     }
 
+    /// Has all that branch tables lead to be looked for anew.
+    pub fn empty_branch_tables(&self) {
+        for context in self.contexts() {
+            // SAFETY: as above; other threads read an entry as a whole, and either value is right.
+            unsafe { block::fill_branch_table(&*context, 0, self.branch_table_filled) };
+        }
+    }
+
     /// Makes what leads from a site to `address` lead to `new` instead, in all branch tables.
     pub fn change_branch(&mut self, site: u32, target: u64, address: u64, new: u64) {
         for context in self.contexts() {

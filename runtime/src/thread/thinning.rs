@@ -8,7 +8,6 @@ use super::checkpoint;
 use super::path::{discard_all, flush, gap, go_on, is_full, leave_out, lose, Gap};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
-use crate::protocol::PATH_NEWS_CELL;
 
 /// As `path::tend`, of a process with a budget. `is_new`: the thread is about to come to code that never ran.
 pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool, is_new: bool) -> bool {
@@ -22,23 +21,27 @@ pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool, 
         }
         Gap::None => false,
     };
+    if gap(context) == Gap::Lost {
+        // Still: it is not to be taken for what was left out.
+        return goes_on;
+    }
     if is_new {
-        set_news(context, true);
+        context.has_news = true;
     }
     let is_due = is_between && checkpoint::is_due(context);
     if !is_due && !is_full(context) {
         return goes_on;
     }
     if is_due && activity::has_changed(context, writer.shared) {
-        set_news(context, true);
+        context.has_news = true;
     }
-    let may_tell = if has_news(context) { writer.shared.may_tell_news() } else { writer.shared.may_tell_more(false) };
+    let may_tell = if context.has_news { writer.shared.may_tell_news() } else { writer.shared.may_tell_more(false) };
     if !may_tell {
         leave_out(context, writer);
         return goes_on;
     }
     flush(context, writer);
-    set_news(context, false);
+    context.has_news = false;
     if is_due && gap(context) == Gap::None && !checkpoint::write(context, writer) {
         lose(context);
     }
@@ -60,21 +63,11 @@ fn tend_left_out(context: &mut ThreadContext, writer: &RingWriter, is_new: bool)
     if !may_tell {
         return false;
     }
-    set_news(context, has_news);
+    context.has_news = has_news;
     let tells_anew = go_on(context, writer);
     if has_news {
         // What follows it may be what was left out before.
         checkpoint::hasten(context);
     }
     tells_anew
-}
-
-fn has_news(context: &ThreadContext) -> bool {
-    // SAFETY: the cells are the first counters of the thread's mapped window.
-    unsafe { context.counter(PATH_NEWS_CELL as u32).read_volatile() != 0 }
-}
-
-fn set_news(context: &ThreadContext, has_news: bool) {
-    // SAFETY: as above; only the thread itself writes them.
-    unsafe { context.counter(PATH_NEWS_CELL as u32).write_volatile(u64::from(has_news)) };
 }

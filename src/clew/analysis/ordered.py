@@ -29,7 +29,7 @@ from clew.binary.path_codec import (
 )
 from clew.binary.path_segments import PathSegment, decode_segment
 from clew.errors import TraceDamagedError
-from clew.protocol._generated import PathEventKind
+from clew.protocol._generated import PathEventKind, PathGap
 from clew.store.path_file import PathFile
 from clew.store.path_frames import FrameKind
 from clew.store.path_index import PathFacts
@@ -45,8 +45,6 @@ KEPT_CODES: Final = 16
 """Tables of the code as it is at different places."""
 
 _GAPS: Final = np.array([PathEventKind.LOST, PathEventKind.THINNED])
-_LEFT_OUT: Final = 2
-"""What a checkpoint's `is_after_loss` says of what was left out, not lost."""
 
 _POSITION: Final = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
 
@@ -127,7 +125,7 @@ class Stretches:
         place = self.file.places[number - 1]
         instructions, executions, tsc = (int(place[name]) for name in ("instructions", "block_executions", "tsc"))
         loss = int(place["is_after_loss"])
-        return Stretch(number, instructions, executions, tsc, bool(loss), loss == _LEFT_OUT)
+        return Stretch(number, instructions, executions, tsc, bool(loss), loss == PathGap.LEFT_OUT)
 
     def __iter__(self) -> Iterator[Stretch]:
         return (self[number] for number in range(len(self)))

@@ -18,8 +18,14 @@ __all__ = ["command"]
 _PLACES = ("break", "delete")
 _FILTERS = ("include", "exclude", "only")
 _NUMBERS = ("budget",)
+_MODES = ("mode",)
 _PLAIN = ("status", "pause", "continue", "step", "next", "detach", "kill")
-_ARGUMENTS = {_PLACES: "a WHERE", _FILTERS: "a WHAT", _NUMBERS: "a number of MB, or all"}
+_ARGUMENTS = {
+    _PLACES: "a WHERE",
+    _FILTERS: "a WHAT",
+    _NUMBERS: "a number of MB, or all",
+    _MODES: "counts, full or auto",
+}
 _MAX_PID = 1 << 22
 
 
@@ -29,8 +35,8 @@ _MAX_PID = 1 << 22
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.argument("pid", metavar="PID", type=click.IntRange(1, _MAX_PID))
-@click.argument("name", metavar="COMMAND", type=click.Choice([*_PLAIN, *_PLACES, *_FILTERS, *_NUMBERS]))
-@click.argument("argument", required=False, metavar="[WHERE|WHAT|MB]")
+@click.argument("name", metavar="COMMAND", type=click.Choice([*_PLAIN, *_PLACES, *_FILTERS, *_MODES, *_NUMBERS]))
+@click.argument("argument", required=False, metavar="[WHERE|WHAT|MODE|MB]")
 def command(pid: int, name: str, argument: str | None, tid: int | None, as_json: bool) -> None:
     """Tell the recording of process PID what to do.
 
@@ -43,6 +49,7 @@ def command(pid: int, name: str, argument: str | None, tid: int | None, as_json:
     include WHAT      record that from now on, too: as --include of `clew record`
     exclude WHAT      record that no longer
     only WHAT         record nothing but that from now on
+    mode MODE         record how often all runs (counts), or the order, too (full; auto: as far as a budget goes)
     budget MB         modes auto and full: so much of the order a second from now on; `all`, or 0 to count only
     detach            leave the process: it goes on natively
     kill              end it
@@ -61,6 +68,7 @@ def command(pid: int, name: str, argument: str | None, tid: int | None, as_json:
         tid=tid or 0,
         place=argument or "" if name in _PLACES else "",
         what=argument or "" if name in _FILTERS else "",
+        mode=_parse_mode(argument or "") if name in _MODES else "",
         budget=_parse_budget(argument or "") if name in _NUMBERS else None,
     )
     if as_json:
@@ -68,6 +76,12 @@ def command(pid: int, name: str, argument: str | None, tid: int | None, as_json:
         return
     for line in iter_lines(name, answer):
         click.echo(line)
+
+
+def _parse_mode(text: str) -> str:
+    if text not in ("counts", "full", "auto"):
+        raise UsageError(f"mode {text!r}: neither counts, full nor auto")
+    return text
 
 
 def _parse_budget(text: str) -> int:

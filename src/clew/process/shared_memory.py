@@ -230,6 +230,8 @@ class SharedMemory:
         self._filters: list[FilterRow] = []
         self._breakpoints: list[int] = []
         self._n_wishes = 0
+        self._records_order = settings.mode == Mode.FULL
+        self.set_status_ticket("records_order", int(self._records_order))
         self.set_status_ticket("pause_ticket", int(is_paused))
         self.set_budget(settings.budget)
 
@@ -244,6 +246,7 @@ class SharedMemory:
         child.append_filters(self._filters)
         # The child has its parent's code, as far as that minded these wishes.
         child._n_wishes = self._n_wishes - 1
+        child._tell_order(self._records_order)
         child.set_breakpoints(self._breakpoints)
         return child
 
@@ -265,6 +268,15 @@ class SharedMemory:
         """Mode full: say how many bytes of paths a second may be recorded from now on."""
         offset = self.layout.status_offset + field_offset("StatusPage", "budget")
         self.map[offset : offset + 8] = budget.to_bytes(8, "little")
+
+    def set_records_order(self, records_order: bool) -> None:
+        """Modes counts and full: say whether the order is recorded from now on. All threads are to stand still."""
+        self._tell_order(records_order)
+        self.wish()
+
+    def _tell_order(self, records_order: bool) -> None:
+        self._records_order = records_order
+        self.set_status_ticket("records_order", int(records_order))
 
     def end_pause(self) -> None:
         """Let a process that waits before its first instruction go on."""

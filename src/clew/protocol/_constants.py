@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("f096a492a2cfa2293d41d4740166faef3ce3360ed76c7a80be094c6fda6b221c")
+SCHEMA_HASH: Final = bytes.fromhex("c39ccf015cc18bb57797a98ff54158969f2f62bce1513e9ebf3607afbbcf3e06")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -58,11 +58,7 @@ PATH_SYMBOLS_LEFT_CELL: Final = 4
 PATH_START: Final = 18446744073709551615
 """mode full: stands for the address in front of a path's first instruction"""
 PATH_LOST_CELL: Final = 5
-"""mode full: 1 while what was dropped is not told yet, 2 while the path is left out: what is in the buffers belongs to
-nothing
-"""
-PATH_NEWS_CELL: Final = 7
-"""mode full: 1 if the thread came to new code, or to other code than before, since the last checkpoint"""
+"""mode full: a PathGap; unless it is none, what is in the buffers belongs to nothing"""
 PATH_UNLIMITED: Final = 18446744073709551615
 """mode full: StatusPage.budget that leaves out nothing"""
 PATH_SURPRISES_OFFSET: Final = 4096
@@ -72,7 +68,7 @@ PATH_SYMBOLS_OFFSET: Final = 73728
 PATH_BUFFER_BYTES: Final = 65536
 """size of either; a number may end up to 4,096 bytes behind it"""
 PATH_WINDOW_BYTES: Final = 143360
-"""mode full: what the path takes of a thread's counters window; the first counter comes behind it"""
+"""modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it"""
 REGION_BLOCKS: Final = 1048576
 """mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not
 tagged
@@ -181,8 +177,8 @@ class PathEventKind(IntEnum):
     follows: the call that was to end the thread was refused. checkpoint: where the thread is in front of pc, and
     what it did since the last one: streams counters and calls go with it; of the open calls the outermost `value`
     are as at the last one. lost: records of the path were dropped since the position before; the checkpoint behind
-    it is where it goes on. thinned: as lost, but left out on purpose, to stay within StatusPage.budget; what the
-    path told of code and branches holds on.
+    it is where it goes on. thinned: as lost, but left out on purpose, to stay within StatusPage.budget or while no
+    order was recorded; what the path told of code and branches holds on.
     """
 
     NOTE = 0
@@ -194,6 +190,16 @@ class PathEventKind(IntEnum):
     CHECKPOINT = 6
     LOST = 7
     THINNED = 8
+
+
+class PathGap(IntEnum):
+    """What of a thread's path is missing where it is (mode full). lost: something was dropped, and not told yet.
+    left_out: it is left out, to stay within StatusPage.budget or because no order is recorded.
+    """
+
+    NONE = 0
+    LOST = 1
+    LEFT_OUT = 2
 
 
 class PathStream(IntEnum):
@@ -450,7 +456,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "hold_ticket": (288, "<I"),
             "wishes": (292, "<I"),
             "breakpoint_count": (296, "<I"),
-            "reserved_controller": (300, "<4s"),
+            "records_order": (300, "<I"),
             "breakpoints": (304, "<32Q"),
             "budget": (560, "<Q"),
             "thinned": (568, "<Q"),

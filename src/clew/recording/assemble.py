@@ -60,13 +60,16 @@ def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: Sessio
     )
     warnings = list(session.warnings)
     ends: list[dict[str, Any]] = []
+    mode = session.mode
     for process in processes:
+        # Where the order was recorded for a while only.
+        mode = Mode.FULL if process.mode == Mode.FULL else mode
         end = _assemble_process(process, writer, first, files, losses, warnings, follow=session.follow)
         ends.append(end)
     writer.finish(
         Manifest(
             command=[clean_text(word) for word in session.command],
-            mode=session.mode.name.lower(),
+            mode=mode.name.lower(),
             include=[clean_text(word) for word in session.include],
             exclude=[clean_text(word) for word in session.exclude],
             start_ns=session.start_ns,

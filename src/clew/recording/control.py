@@ -32,11 +32,10 @@ Steps = Iterator[Answer | None]
 
 
 class Control:
-    """Of the recording of `processes` in mode `mode`. `end_pause` lets a first process go that waits at its start."""
+    """Of the recording of `processes`. `end_pause` lets a first process go that waits at its start."""
 
-    def __init__(self, processes: Processes, mode: Mode, describe: Callable[[], Answer], end_pause: Callable[[], None]):
+    def __init__(self, processes: Processes, describe: Callable[[], Answer], end_pause: Callable[[], None]):
         self._processes = processes
-        self._mode = mode
         self._describe = describe
         self._end_pause = end_pause
 
@@ -117,15 +116,24 @@ class Control:
 
     def set_budget(self, question: dict[str, Any]) -> Steps:
         """Record so much of the order from now on: bytes a second, -1 all of it."""
-        budget = question.get("bytes")
-        if self._mode != Mode.FULL:
-            name = self._mode.name.lower()
-            raise ControlError(
-                f"mode {name} has no order; start with --mode auto, and --budget 0 to have none at first"
-            )
-        if not isinstance(budget, int) or not -1 <= budget < PATH_UNLIMITED:
-            raise ControlError(f"budget {budget!r}: not a number of bytes a second")
-        self._processes.set_budget(PATH_UNLIMITED if budget < 0 else budget)
+        if self._processes.mode != Mode.FULL:
+            name = self._processes.mode.name.lower()
+            raise ControlError(f"mode {name} records no order: tell it `mode auto` or `mode full` first")
+        self._processes.set_budget(_budget_of(question))
+        yield from self.status(question)
+
+    def set_mode(self, question: dict[str, Any]) -> Steps:
+        """Record from now on how often all runs (`counts`), or the order as well (`full`), as much as `set_budget`."""
+        modes = {"counts": Mode.COUNTS, "full": Mode.FULL}
+        mode, before = modes.get(str(question.get("mode"))), self._processes.mode
+        if mode is None:
+            raise ControlError(f"mode {question.get('mode')!r}: while a program runs there is counts, full and auto")
+        if before not in modes.values():
+            raise ControlError(f"mode {before.name.lower()} stays; start with --mode counts to have the order later")
+        budget = _budget_of(question)
+        if mode != before:
+            yield from self._changing(self._processes.live, lambda: self._processes.set_mode(mode))
+        self._processes.set_budget(budget)
         yield from self.status(question)
 
     def _find(self, question: dict[str, Any]) -> FollowedProcess:
@@ -179,8 +187,11 @@ class Control:
         yield from self.status(question)
 
     def _change_filters(self, changes: list[tuple[Filter, bool]]) -> Steps:
-        if self._mode in (Mode.REGION, Mode.FULL):
-            raise ControlError(f"mode {self._mode.name.lower()}: what is recorded is chosen at the start")
+        mode = self._processes.mode
+        if mode == Mode.FULL:
+            raise ControlError("the order is recorded of all code: tell it `mode counts` first")
+        if mode == Mode.REGION:
+            raise ControlError("mode region: what is recorded is chosen at the start")
         n_places = 0
 
         def change() -> None:
@@ -212,7 +223,7 @@ class Control:
                     holding.go_on()
 
     def _refuse_in_region(self, what: str) -> None:
-        if self._mode == Mode.REGION:
+        if self._processes.mode == Mode.REGION:
             raise ControlError(f"mode region has tags of whole blocks: no {what} there")
 
     def _tell(self, followed: FollowedProcess) -> Answer:
@@ -240,6 +251,14 @@ def _what(question: dict[str, Any]) -> Filter:
     return parse_filter(str(question.get("what", "")))
 
 
+def _budget_of(question: dict[str, Any]) -> int:
+    """StatusPage.budget that is meant. Raises ControlError."""
+    budget = question.get("bytes", -1)
+    if not isinstance(budget, int) or not -1 <= budget < PATH_UNLIMITED:
+        raise ControlError(f"budget {budget!r}: not a number of bytes a second")
+    return PATH_UNLIMITED if budget < 0 else budget
+
+
 def _find_tasks(pid: Pid, holding: Holding) -> list[Answer]:
     """The threads that do not stand still: whether each runs, and the system call that it is in, if any."""
     found = []
@@ -264,6 +283,7 @@ COMMANDS: Final[dict[str, Callable[[Control, dict[str, Any]], Steps]]] = {
     "exclude": Control.exclude,
     "only": Control.only,
     "budget": Control.set_budget,
+    "mode": Control.set_mode,
     "detach": Control.detach,
     "kill": Control.kill,
 }

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from clew.address import Pid
 from clew.errors import ControlError
+from clew.recording.arguments import parse_budget
 from clew.recording.control_sockets import ask, find_sessions
 from clew.recording.targets import describe_address, find_address
 
@@ -22,6 +23,7 @@ COMMAND_ARGUMENTS: Final = {
     **dict.fromkeys(("break", "delete"), "place"),
     **dict.fromkeys(("include", "exclude", "only"), "what"),
     "budget": "budget",
+    "mode": "mode",
 }
 """By command the argument of `ControlClient.do` that it takes, or nothing."""
 
@@ -65,9 +67,18 @@ class ControlClient:
         raise ControlError("the recorder listens to no commands; it has ended, or found no place for a socket")
 
     def do(
-        self, command: str, *, tid: int = 0, place: str = "", what: str = "", budget: int | None = None
+        self,
+        command: str,
+        *,
+        tid: int = 0,
+        place: str = "",
+        what: str = "",
+        mode: str = "",
+        budget: int | None = None,
     ) -> dict[str, Any]:
-        """What the recording answers to `command`, which takes `tid`, `place`, `what` or `budget`.
+        """What the recording answers to `command`, which takes `tid`, `place`, `what`, `mode` or `budget`.
+
+        Mode `auto` is `full` with a budget.
 
         Raises ControlError.
         """
@@ -78,6 +89,9 @@ class ControlClient:
             question["address"] = find_address(self.pid, self._executable(), place)
         if what:
             question["what"] = what
+        if mode:
+            question["mode"] = "full" if mode == "auto" else mode
+            budget = parse_budget(None, mode) if budget is None else budget
         if budget is not None:
             question["bytes"] = budget
         answer = ask(self.path, question)

@@ -34,7 +34,6 @@ from clew.protocol._generated import (
     THREAD_SLOT,
     THREAD_SLOT_BYTES,
     EndKind,
-    Mode,
     RequestKind,
     SlotState,
 )
@@ -92,7 +91,7 @@ class Drain:
         *,
         process_name: str = "",
         answer: Callable[[Request], int | None] | None = None,
-        mode: int = Mode.COUNTS,
+        has_paths: bool = False,
     ) -> None:
         layout = shared.layout
         self._layout = layout
@@ -101,7 +100,7 @@ class Drain:
         self._pid = pid
         self._process_name = process_name
         self._answer = answer
-        self._has_paths = mode == Mode.FULL
+        self._has_paths = has_paths
         self._slots: npt.NDArray[np.void] = np.frombuffer(
             shared.map, THREAD_SLOT, layout.max_threads, layout.slots_offset
         )
@@ -168,6 +167,15 @@ class Drain:
                 stream.path.save()
             self._write_thread(stream, self._slots[stream.slot].copy(), journal, has_ended=False)
         journal.write(FrameKind.STATUS, self.status().tobytes())
+
+    def take_paths(self) -> None:
+        """From now on there may be records of paths (mode full)."""
+        self._has_paths = True
+        for stream in self._streams.values():
+            stream.path = stream.path or self._path_of(stream)
+
+    def _path_of(self, stream: _Stream) -> PathDrain:
+        return PathDrain(self._journal.folder, self._journal.number, stream.number)
 
     def refresh_names(self) -> None:
         """Note what the kernel calls each thread: threads that are killed can't say it themselves."""
@@ -238,7 +246,7 @@ class Drain:
         if stream is None:
             stream = self._streams[slot] = _Stream(self._next_stream, slot, int(self._slots["tid"][slot]))
             if self._has_paths:
-                stream.path = PathDrain(self._journal.folder, self._journal.number, stream.number)
+                stream.path = self._path_of(stream)
             self._next_stream += 1
             self._refresh_name(stream)
         return stream
@@ -326,7 +334,9 @@ class Drain:
             first_offset += PATH_WINDOW_BYTES
         if self._has_paths and has_ended:
             tail = cut_tail(os.pread(self._shared.fd, PATH_WINDOW_BYTES, counters_offset))
-            journal.write(FrameKind.PATH_TAIL, tail, stream=stream.number, slot=stream.slot)
+            # All zeros: its path never began.
+            if any(tail):
+                journal.write(FrameKind.PATH_TAIL, tail, stream=stream.number, slot=stream.slot)
         for start, end in iter_data_extents(self._shared.fd, first_offset, end_offset):
             data = os.pread(self._shared.fd, end - start, start)
             _write_counters(journal, stream, data, (start - counters_offset) // 8)

@@ -47,6 +47,11 @@ class _Found:
         return None if self.start is None or "inherits" not in self.start else int(self.start["inherits"])
 
     @property
+    def has_paths(self) -> bool:
+        """Whether the order of a thread was recorded, for a while at least."""
+        return bool(self.path_tails) or any(row.get("path_bytes") for row in self.threads.values())
+
+    @property
     def end_ns(self) -> int:
         """When it ended, CLOCK_REALTIME; if that is not there, when it started."""
         ended: int = self.end["end_ns"] if self.end is not None else self.start["start_ns"] if self.start else 0
@@ -192,6 +197,9 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
     start = found.start
     assert start is not None
     mode = Mode(start["mode"])
+    if mode is Mode.COUNTS and found.has_paths:
+        # The order was recorded for a while.
+        mode = Mode.FULL
     own = records = _join_records([found.records[stream] for stream in sorted(found.records)], mode)
     images = [RawImage(**image) for image in start["initial_images"]]
     threads = [_read_thread(stream, found, mode) for stream in sorted(found.slots)]

@@ -114,7 +114,7 @@ class LiveCounters:
     def _read_slot(self, slot: int, row: np.void, used_bytes: int, left_bytes: int, mode: Mode) -> int:
         """Read the counters of one thread; how many bytes that were."""
         start = self._offset + self._layout.counters_offset + slot * self._layout.counter_bytes
-        first = start + (PATH_WINDOW_BYTES if mode == Mode.FULL else 0)
+        first = start + (PATH_WINDOW_BYTES if mode in (Mode.COUNTS, Mode.FULL) else 0)
         index, value = [np.zeros(0, np.int64)], [np.zeros(0, np.uint64)]
         read_bytes = 0
         for begin, end in iter_data_extents(self._fd, first, start + used_bytes):

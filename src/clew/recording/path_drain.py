@@ -19,6 +19,7 @@ from clew.protocol._generated import (
     PATH_EVENT_RECORD,
     RECORD_BYTES,
     PathEventKind,
+    PathGap,
     PathStream,
     RecordKind,
 )
@@ -39,7 +40,7 @@ MAX_SAMPLE_NS: Final = 1_000_000
 _CHUNK: Final = int(RecordKind.PATH_CHUNK)
 _EVENT: Final = int(RecordKind.PATH_EVENT)
 _CHECKPOINT: Final = int(PathEventKind.CHECKPOINT)
-_GAPS: Final = {int(PathEventKind.LOST): 1, int(PathEventKind.THINNED): 2}
+_GAPS: Final = {int(PathEventKind.LOST): int(PathGap.LOST), int(PathEventKind.THINNED): int(PathGap.LEFT_OUT)}
 """What a checkpoint behind such an event says of it (`is_after_loss`)."""
 _IS_GAP: Final = np.array(list(_GAPS))
 _COUNTERS: Final = int(PathStream.COUNTERS)

@@ -21,12 +21,12 @@ from clew.protocol._generated import (
     PATH_SYMBOLS_CELL,
     PATH_SYMBOLS_LEFT_CELL,
     PATH_SYMBOLS_OFFSET,
+    PathGap,
 )
 
 __all__ = ["CELLS_BYTES", "PathTail", "cut_tail", "find_position", "read_tail"]
 
 _N_CELLS: Final = 8
-_LEFT_OUT: Final = 2
 CELLS_BYTES: Final = 8 * _N_CELLS
 """The window's first bytes, its cells."""
 _SLACK_BYTES: Final = 16
@@ -74,8 +74,8 @@ def read_tail(tail: bytes) -> PathTail:
         symbols_left=cells[PATH_SYMBOLS_LEFT_CELL],
         symbols=content[surprises : surprises + symbols],
         decisions=_decisions(cells),
-        is_lost=cells[PATH_LOST_CELL] != 0,
-        is_thinned=cells[PATH_LOST_CELL] == _LEFT_OUT,
+        is_lost=cells[PATH_LOST_CELL] != PathGap.NONE,
+        is_thinned=cells[PATH_LOST_CELL] == PathGap.LEFT_OUT,
     )
 
 

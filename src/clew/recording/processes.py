@@ -28,7 +28,7 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import PATH_UNLIMITED, RequestKind
+from clew.protocol._constants import PATH_UNLIMITED, Mode, RequestKind
 from clew.recording.executions import Executions
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
@@ -67,7 +67,7 @@ class Processes:
         self._filters = LiveFilters(filters)
         self._is_leaving = False
         self._being_left: FollowedProcess | None = None
-        self._roster = Roster(journal, int(settings.mode), self._answer, feed)
+        self._roster = Roster(journal, settings.mode, self._answer, feed)
         self._exits = self._roster.exits
         self._executions = Executions(self._warn)
         self._holdings: dict[FollowedProcess, Holding] = {}
@@ -227,6 +227,16 @@ class Processes:
         else:
             self._roster.finish(followed)
         return departure.seconds
+
+    @property
+    def mode(self) -> Mode:
+        """What is recorded of them now."""
+        return self._settings.mode
+
+    def set_mode(self, mode: Mode) -> None:
+        """Modes counts and full: which of them it is from now on. All threads are to stand still."""
+        self._settings = replace(self._settings, mode=mode)
+        self._roster.set_mode(mode)
 
     @property
     def budget(self) -> int | None:

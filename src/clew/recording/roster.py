@@ -17,6 +17,7 @@ from clew.process.identity import maps_region
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping
 from clew.process.shared_memory import SharedMemory
+from clew.protocol._constants import Mode
 from clew.recording.exits import Exits
 from clew.recording.followed import FollowedProcess, Fork
 from clew.recording.journal import JournalWriter, ProcessJournal
@@ -38,13 +39,15 @@ class Roster:
     def __init__(
         self,
         journal: JournalWriter,
-        mode: int,
+        mode: Mode,
         answer: Callable[[FollowedProcess, Request], int | None],
         feed: LiveFeed | None = None,
     ) -> None:
         self._journal = journal
         self._feed = feed
-        self._mode = mode
+        self.mode = mode
+        """Of the processes that come from now on."""
+        self._has_paths = mode == Mode.FULL
         self._answer = answer
         self._n_met = 0
         self._doorbell = Doorbell()
@@ -83,7 +86,7 @@ class Roster:
 
     def meet(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
         """One that speaks through `shared`, or is about to; nobody yet."""
-        followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, plan, self._mode)
+        followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, plan, self.mode)
         self._n_met += 1
         self._doorbell.watch(shared)
         return followed
@@ -116,9 +119,18 @@ class Roster:
                 followed.pid,
                 process_name=followed.name,
                 answer=lambda request: self._answer(followed, request),
-                mode=self._mode,
+                has_paths=self._has_paths,
             )
         return followed.attempt(lambda drain: drain.poll())
+
+    def set_mode(self, mode: Mode) -> None:
+        """Modes counts and full: which of them it is from now on. All threads are to stand still."""
+        self.mode = mode
+        self._has_paths |= mode == Mode.FULL
+        for followed in self.live:
+            if followed.drain is not None and self._has_paths:
+                followed.drain.take_paths()
+            followed.shared.set_records_order(mode == Mode.FULL)
 
     def take_pidfd(self, followed: FollowedProcess) -> int:
         """No longer hear of its end by its pidfd, which is the caller's from now on."""

@@ -307,7 +307,7 @@ class RecordingSession:
 
     def _listen(self) -> None:
         """From now on the recording can be controlled."""
-        self._control = Control(self._processes, self.options.mode, self._tell, self.end_pause)
+        self._control = Control(self._processes, self._tell, self.end_pause)
         is_recorded = self._processes.is_running
         self._server = ControlServer(self._control.do, is_recorded, self._processes.watch, self._processes.forget)
 
@@ -317,7 +317,7 @@ class RecordingSession:
         return {
             "controller_pid": os.getpid(),
             "output": str(self.options.output),
-            "mode": self.options.mode.name.lower(),
+            "mode": self._processes.mode.name.lower(),
             "budget": self._processes.budget,
             "is_paused": self._is_paused,
             "include": include,

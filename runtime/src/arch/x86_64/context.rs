@@ -225,9 +225,14 @@ pub struct ThreadContext {
     pub sequence_plain: u32,
     /// The instruction that faulted is not the one at `rip`: it is not executed again.
     pub is_fault_past: u32,
-    /// Whether the thread has a path (mode `full`), or tags (mode `region`).
+    /// Whether the thread's path is recorded now (mode `full`), or the thread has tags (mode `region`).
     pub has_path: bool,
     pub has_tags: bool,
+    /// Whether it ever was; if not, where the thread began.
+    pub path_began: bool,
+    pub start_pc: u64,
+    /// The thread came to new code, or to other code than before, since the path's last checkpoint (thread/thinning.rs).
+    pub has_news: bool,
     /// Open calls on the shadow stack, and how many were forgotten because there was no room for them.
     pub shadow_depth: u64,
     pub shadow_forgotten: u64,
