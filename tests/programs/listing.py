@@ -48,7 +48,7 @@ SCENARIOS = {
         "fault_memory fault_arithmetic fault_instructions fault_alignment signal_faults signal_fixup"
     ),
     "a signal in the middle of changed code": (
-        "signal_storm signal_storm_faults signal_one_block_loop signal_short_blocks"
+        "signal_storm signal_storm_faults signal_one_block_loop signal_short_blocks signal_indirect_calls"
     ),
     "a timer against system calls; a signal just before one": "signal_storm_syscalls signal_races signal_restart",
     "sigsuspend": "signal_wait_calls signal_mask",

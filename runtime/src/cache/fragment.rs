@@ -165,6 +165,8 @@ pub enum SpillState {
     Both = 0xf1,
     /// As Both, and the return address has been pushed.
     BothPushed = 0xf2,
+    /// As BothPushed, and it is on the shadow stack, too.
+    BothCalled = 0xf7,
     /// The return address has been pushed.
     Pushed = 0xf3,
     /// Code after a return, of the return address and not of the call.

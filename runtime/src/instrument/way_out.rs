@@ -258,7 +258,8 @@ impl WayOut<'_, '_> {
         self.emitter.load_address(INDEX, next);
         self.emitter.fill_return_slot(INDEX);
         if self.engine.cache.keeps_shadow {
-            self.emitter.push_shadow_beside_target();
+            let pushed = self.emitter.push_shadow_beside_target();
+            self.map.mark(pushed, offset, SpillState::BothCalled);
         }
         let site = self.take_site();
         self.jump_through_table(site);

@@ -147,7 +147,7 @@ pub fn take_back(
         SpillState::None | SpillState::Landing | SpillState::Dropped => {}
         SpillState::Target => context.registers[11] = context.spill_target,
         SpillState::Pushed => context.registers[4] = context.registers[4].wrapping_add(8),
-        SpillState::Both | SpillState::BothPushed | SpillState::BothReturning => {
+        SpillState::Both | SpillState::BothPushed | SpillState::BothCalled | SpillState::BothReturning => {
             if state == SpillState::BothReturning {
                 // The return slot gets the application's address back: r11 holds it.
                 // SAFETY: the slot was just written by the fragment.
@@ -155,8 +155,12 @@ pub fn take_back(
             }
             context.registers[10] = context.spill_index;
             context.registers[11] = context.spill_target;
-            if state == SpillState::BothPushed {
+            if matches!(state, SpillState::BothPushed | SpillState::BothCalled) {
                 context.registers[4] = context.registers[4].wrapping_add(8);
+            }
+            if state == SpillState::BothCalled {
+                // The call is made again after the signal, and pushes again.
+                context.shadow_depth = context.shadow_depth.saturating_sub(1);
             }
         }
         register => context.registers[register as u8 as usize & 15] = context.spill_address,

@@ -25,14 +25,17 @@ impl Emitter<'_> {
         self.store_gs(GS_SHADOW_DEPTH, INDEX);
     }
 
-    /// Pushes the return address in r10; r11 is kept.
-    pub fn push_shadow_beside_target(&mut self) {
+    /// Pushes the return address in r10; r11 is kept. Returns the position from which on it is pushed.
+    #[must_use]
+    pub fn push_shadow_beside_target(&mut self) -> usize {
         self.store_gs(GS_SPILL_OTHER, TARGET);
         self.load_gs(TARGET, GS_SHADOW_DEPTH);
         self.store_gs_table(SHADOW_OFFSET as u32, TARGET, INDEX);
         self.add_immediate(TARGET, 1);
         self.store_gs(GS_SHADOW_DEPTH, TARGET);
+        let pushed = self.position();
         self.load_gs(TARGET, GS_SPILL_OTHER);
+        pushed
     }
 
     /// At a landing whose return address is in r11 and proved, and rcx in r10: the question whether it is the topmost one, which is
