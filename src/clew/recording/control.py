@@ -160,7 +160,7 @@ class Control:
     def _settle(self, holding: Holding) -> Steps:
         deadline = time.monotonic() + SETTLE_SECONDS
         yield None
-        while not holding.is_settled and time.monotonic() < deadline:
+        while not holding.is_settled and time.monotonic() < deadline and holding.followed in self._processes.live:
             yield None
 
     def _step(self, question: dict[str, Any], make: Callable[[Holding, Tid], None]) -> Steps:
@@ -210,16 +210,20 @@ class Control:
         """Make a change while all threads stand still; those that were not held before go on afterwards."""
         holdings = [self._processes.holding_of(followed) for followed in processes]
         running = [holding for holding in holdings if not holding.is_held]
-        for holding in running:
-            holding.hold()
         try:
             for holding in running:
+                # Others end while one is stopped.
+                if holding.followed in self._processes.live:
+                    holding.hold()
+            for holding in running:
                 yield from self._settle(holding)
+            if not any(holding.followed in self._processes.live for holding in holdings):
+                raise ControlError("the process has ended meanwhile")
             change()
         finally:
             for holding in running:
-                # Unless a thread came to a breakpoint meanwhile.
-                if not holding.has_news:
+                # Unless it ended, or a thread came to a breakpoint, meanwhile.
+                if holding.followed in self._processes.live and not holding.has_news:
                     holding.go_on()
 
     def _refuse_in_region(self, what: str) -> None:

@@ -125,7 +125,11 @@ class Holding:
         """
         self.is_held = True
         self.followed.shared.set_status_ticket("hold_ticket", 1)
-        self.bring_in()
+        try:
+            self.bring_in()
+        except BaseException:
+            self.go_on()
+            raise
 
     def go_on(self) -> None:
         """Let all threads go on."""

@@ -48,6 +48,7 @@ __all__ = ["Processes"]
 
 UNHEARD_POLL_SECONDS: Final = 0.002
 EXECUTION_POLL_SECONDS: Final = 0.0002
+BRING_IN_SECONDS: Final = 2.0
 MAX_WARNINGS: Final = 20
 
 
@@ -196,12 +197,7 @@ class Processes:
         Raises TargetError, and it goes on as before, if that can't be done within `patience_seconds`, or `is_given_up`
         says so.
         """
-        deadline = time.monotonic() + patience_seconds
-        while self._executions.is_under_way(followed.pid):
-            # The thread is held for that already.
-            if time.monotonic() > deadline or is_given_up():
-                raise AttachError(followed.pid, f"process {followed.pid}: is about to execute another program")
-            self.poll(EXECUTION_POLL_SECONDS)
+        self._await_execution(followed, patience_seconds, is_given_up)
         if followed not in self._roster.live:
             return 0.0
         if followed.has_ended:
@@ -256,8 +252,22 @@ class Processes:
         for followed in live:
             followed.shared.set_budget(share)
 
+    def _await_execution(
+        self, followed: FollowedProcess, patience_seconds: float, is_given_up: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Wait until no thread of it is about to execute a program. Raises AttachError."""
+        deadline = time.monotonic() + patience_seconds
+        while self._executions.is_under_way(followed.pid):
+            # The thread is held for that already.
+            if time.monotonic() > deadline or is_given_up():
+                raise AttachError(followed.pid, f"process {followed.pid}: is about to execute another program")
+            self.poll(EXECUTION_POLL_SECONDS)
+
     def _bring_in(self, followed: FollowedProcess) -> None:
         """Have all threads come to the dispatcher. Raises TargetError."""
+        self._await_execution(followed, BRING_IN_SECONDS)
+        if followed not in self._roster.live:
+            return
         self._being_left = followed
         try:
             status = bring_in(followed.memory_pid, followed.plan, on_wait=self.drain_all)
