@@ -46,9 +46,9 @@ pub fn stand(context: &mut ThreadContext, shared: Shared, reason: u32) {
 }
 
 /// Whether the thread is to execute the instruction at the context's rip by itself, in code that nothing is linked to: for a
-/// step, or because nobody else may pass there.
+/// step, because nobody else may pass there, or because its path is to go on in front of the next block.
 pub fn goes_alone(context: &ThreadContext, shared: Shared) -> bool {
-    context.standing.step == STEP_DUE || shared.has_breakpoint(context.rip)
+    context.standing.step == STEP_DUE || context.path_due || shared.has_breakpoint(context.rip)
 }
 
 /// Executes that instruction: where its code is. It is made anew each time, as seldom as that is.

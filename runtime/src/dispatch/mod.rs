@@ -155,6 +155,9 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             continue;
         }
         hold::mind(context, shared);
+        if context.path_due {
+            paths::go_on_if_between(context, link);
+        }
         if vsyscall::is_in_page(context.rip) {
             link = NONE;
             vsyscall::emulate(context);

@@ -16,9 +16,7 @@ pub fn tend(context: &mut ThreadContext, link: u32) {
     }
     let engine = ENGINE.lock();
     if context.has_path {
-        // What the size of a fragment or the state of the floating point unit divides is one block.
-        let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState);
-        let is_between = link != NONE && !divides_block(engine.cache.exit(link).kind);
+        let is_between = is_between_blocks(&engine, link);
         let writer = writer_of(context, engine.shared);
         let tells_anew = if engine.shared.has_budget() {
             let is_known = |pc| engine.cache.by_pc.find(pc).or(engine.cache.versions.find(pc)).is_some();
@@ -35,12 +33,33 @@ pub fn tend(context: &mut ThreadContext, link: u32) {
     }
 }
 
-/// Has the thread's path be recorded from here on, in front of the context's rip, or no more, as the engine has it. `false`: there
-/// is no memory for it.
+/// Whether the thread that left by exit `link` is in front of a block.
+fn is_between_blocks(engine: &Engine, link: u32) -> bool {
+    // What the size of a fragment or the state of the floating point unit divides is one block.
+    let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState);
+    link != NONE && !divides_block(engine.cache.exit(link).kind)
+}
+
+/// The thread's path is due: it goes on here, if exit `link` led to the start of a block. Until then the thread executes
+/// instruction by instruction (hold::goes_alone).
+pub fn go_on_if_between(context: &mut ThreadContext, link: u32) {
+    let engine = ENGINE.lock();
+    if !is_between_blocks(&engine, link) {
+        return;
+    }
+    context.path_due = false;
+    let writer = writer_of(context, engine.shared);
+    if engine.shared.may_tell_news() && path::go_on(context, &writer) {
+        path::tell_state(context, &writer, context.rip, &engine.path_log);
+    }
+}
+
+/// Has the thread's path be recorded from the next block on, or no more from the context's rip on, as the engine has it. `false`:
+/// there is no memory for it.
 pub fn follow_mode(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) -> bool {
     match (context.has_path, engine.records_path()) {
         (true, false) => path::suspend(context, writer),
-        (false, true) => return path::go_on_recording(context, writer, &engine.path_log),
+        (false, true) => return path::resume(context, writer, &engine.path_log),
         _ => {}
     }
     true

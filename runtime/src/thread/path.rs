@@ -50,25 +50,26 @@ pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) ->
 pub fn suspend(context: &mut ThreadContext, writer: &RingWriter) {
     flush(context, writer);
     if gap(context) == Gap::None {
+        write_event(context, writer, path_event_kind::END, context.rip, 0);
+    }
+    if gap(context) == Gap::None {
         leave_out(context, writer);
     }
-    context.has_path = false;
+    (context.has_path, context.path_due) = (false, false);
 }
 
-/// The order is recorded from here on, in front of the context's rip: not of the calls that are open. `false`: there is no memory.
-pub fn go_on_recording(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -> bool {
+/// The order is to be recorded again from the next block on (`path_due`); of the calls that are open now it is not known. `false`:
+/// there is no memory.
+pub fn resume(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -> bool {
     if !context.path_began {
         if !begin(context, writer, log) {
             return false;
         }
         leave_out(context, writer);
     }
-    context.has_path = true;
+    (context.has_path, context.path_due) = (true, true);
     forget_calls(context);
     context.calls_kept = 0;
-    if go_on(context, writer) {
-        tell_state(context, writer, context.rip, log);
-    }
     true
 }
 

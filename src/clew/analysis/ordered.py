@@ -279,12 +279,13 @@ class Stretches:
         if records is None:
             records = self.file.read_events(span.event_start, span.event_end)
         facts = self.file.facts
-        is_end = records["event_kind"] == PathEventKind.END
-        if is_end.any():
-            # A call that was to end the thread may have been refused: then it goes on.
-            is_end[-1] &= not (span.end_head is None and _is_at_end(records[-1], facts))
         lost = find_gaps(records)
         n = int(lost[0]) if len(lost) else len(records)
+        is_end = records["event_kind"] == PathEventKind.END
+        if n and is_end[n - 1]:
+            # A call that was to end the thread may have been refused: then it goes on.
+            is_at_gap = len(lost) and _position_of(records[n - 1]) == _position_of(records[n])
+            is_end[n - 1] = not (is_at_gap or (span.end_head is None and _is_at_end(records[n - 1], facts)))
         if len(lost):
             at = records[n]
             place = _End(int(at["surprise_bytes"]), int(at["decisions"]), int(at["symbol_bytes"]), is_lost=True)

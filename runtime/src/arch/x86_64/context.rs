@@ -231,6 +231,8 @@ pub struct ThreadContext {
     /// Whether it ever was; if not, where the thread began.
     pub path_began: bool,
     pub start_pc: u64,
+    /// The path is to go on in front of the next block.
+    pub path_due: bool,
     /// The thread came to new code, or to other code than before, since the path's last checkpoint (thread/thinning.rs).
     pub has_news: bool,
     /// Open calls on the shadow stack, and how many were forgotten because there was no room for them.
