@@ -274,6 +274,8 @@ def test_a_long_run_takes_no_more_memory_in_the_page_and_in_the_server(open_live
             live.page.evaluate("() => window.told.length = 0")
             heap = live.page.evaluate("() => { window.gc?.(); return performance.memory.usedJSHeapSize; }")
             used.append((heap, _resident_bytes(viewer)))
+    # Seconds, and bytes of the page's heap and of the server, as `pytest -s` shows them.
+    print(f"{LONG_SECONDS:.0f} s:", *used)
     assert len(used) >= 6, used
     half = len(used) // 2
     for early, late in zip(zip(*used[1:half], strict=True), zip(*used[half:], strict=True), strict=True):
