@@ -284,7 +284,7 @@ class Stretches:
         is_end = records["event_kind"] == PathEventKind.END
         if n and is_end[n - 1]:
             # A call that was to end the thread may have been refused: then it goes on.
-            is_at_gap = len(lost) and _position_of(records[n - 1]) == _position_of(records[n])
+            is_at_gap = len(lost) and all(records[n - 1][name] == records[n][name] for name in _POSITION)
             is_end[n - 1] = not (is_at_gap or (span.end_head is None and _is_at_end(records[n - 1], facts)))
         if len(lost):
             at = records[n]
