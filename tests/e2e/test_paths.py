@@ -34,7 +34,7 @@ print('done')"""
 EACH_TIME = (
     *("code_busy_others", "code_made", "code_moved", "code_shared", "code_toggled", "signal_altstack", "signal_throw"),
     *("threads_mutex", "fork_wait", "coroutines", "vsyscall", "no_address", "seccomp_refused", "seccomp_trap_calls"),
-    *("exceptions_deep", "wait_variants", "rseq_shapes", "signal_indirect_calls"),
+    *("exceptions_deep", "wait_variants", "rseq_shapes", "signal_indirect_calls", "fatal_returning"),
 )
 
 

@@ -16,7 +16,7 @@ from clew.analysis.arrays import Array, TraceArrays
 from clew.analysis.broken_places import Places
 from clew.analysis.ordered import Stretches
 from clew.analysis.path_code import ProcessCode, load_process_code, read_process_rows
-from clew.binary.path_codec import Stop
+from clew.binary.path_codec import Position, Stop
 from clew.errors import TraceDamagedError
 from clew.store.columns import to_numpy
 from clew.store.path_file import PathFile
@@ -54,10 +54,12 @@ def check_paths(arrays: TraceArrays) -> Iterator[Places]:
 class _Walked:
     """What was walked of a thread's paths: executions by block.
 
-    `is_whole`: nothing of them is missing. `n_cut`: so many of them end where the thread was killed.
+    `is_whole`: nothing of them is missing. `n_cut`: so many of them end where the thread was killed. `behind`: what of
+    the executions comes after the last that their streams tell of, and may not have been.
     """
 
     executions: Array
+    behind: Array
     is_whole: bool = True
     n_cut: int = 0
 
@@ -88,7 +90,7 @@ class _ProcessChecker:
     def check(self, row: dict[str, Any]) -> list[str]:
         """What does not hold of one path."""
         n = len(self._code)
-        walked = self._walked.setdefault(row["tid"], _Walked(np.zeros(n, np.int64)))
+        walked = self._walked.setdefault(row["tid"], _Walked(np.zeros(n, np.int64), np.zeros(n, np.int64)))
         told = []
         file = PathFile(self._trace.directory, row["file"])
         try:
@@ -108,7 +110,9 @@ class _ProcessChecker:
                     walked.is_whole = False
                     told.append(f"stretch {stretch.number} of {len(stretches)} is {walk.stop.name.lower()}")
                 elif is_last:
-                    walked.n_cut += walk.stop == Stop.CUT
+                    if walk.stop == Stop.CUT:
+                        walked.n_cut += 1
+                        walked.behind += _count_behind(stretches, walk.place()[0])
                 else:
                     told += self._compare(stretches, stretch.number, found, is_lost=is_lost)
         except TraceDamagedError as error:
@@ -147,9 +151,10 @@ class _ProcessChecker:
             block, known = self._code.find_ids(block_id[own])
             counted = np.zeros(len(self._code), np.int64)
             np.add.at(counted, block, executions[own][known])
-            # What runs between two decisions is told by neither: where a thread was killed, each block at most once.
+            # What runs between two decisions is told by neither: a thread that was killed may have counted each block
+            # once more. A walk goes on as far as nothing has to be told, as through all the returns of a recursion.
             too_many, too_few = walked.executions - counted, counted - walked.executions
-            wrong = (too_many > walked.n_cut) | ((too_few > walked.n_cut) & walked.is_whole)
+            wrong = (too_many > np.maximum(walked.behind, walked.n_cut)) | (too_few > walked.n_cut) & walked.is_whole
             # What filters left out is in the order, and not counted.
             wrong &= self._is_recorded
             if wrong.any():
@@ -161,6 +166,17 @@ class _ProcessChecker:
             f"{int(wrong.sum())} blocks were executed otherwise than counted, block {int(self._code.block_id[at])} "
             f"{int(walked[at])} times instead of {int(counted[at])}"
         )
+
+
+def _count_behind(stretches: Stretches, end: Position) -> Array:
+    """Executions by block on the last stretch, behind the last decision, which comes to `end`."""
+    n = len(stretches.code)
+    walk = stretches.open(len(stretches) - 1)
+    walk.skip_until(end.surprise_bytes, end.decisions)
+    found = np.zeros(n, np.int64)
+    while walk.stop == Stop.ASKED:
+        found += np.bincount(walk.read(_BLOCKS_AT_ONCE), minlength=n)[:n]
+    return found
 
 
 def _rows(trace: Trace, table: str, process_id: int, *columns: str) -> list[Array]:
