@@ -53,7 +53,7 @@ pub fn goes_alone(context: &ThreadContext, shared: Shared) -> bool {
 
 /// Executes that instruction: where its code is. It is made anew each time, as seldom as that is.
 pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext) -> Result<u32, BuildError> {
-    let id = engine.build_alone(writer, context.rip)?;
+    let id = engine.build_alone(writer, context.rip, context.path_due)?;
     context.standing.passed_pc = 0;
     if context.standing.step == STEP_DUE {
         context.standing.step = STEP_MADE;

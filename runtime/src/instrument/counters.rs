@@ -49,8 +49,8 @@ impl Engine {
     pub fn plan_counters(&mut self, block: &Block, ending: Ending, kind: u8) -> Counters {
         let mut flags = if ending == Ending::Limit { FLAG_LIMIT } else { 0 };
         let is_included = self.shared.is_included(block.pc);
-        // Paths lead through all code, and counters say how far.
-        let is_counted = is_included || self.records_path();
+        // Paths lead through all code, and counters say how far. But not through the end of a block alone.
+        let is_counted = is_included || self.records_path() && !self.is_before_path;
         let fall_through = block.end();
         let (first_target, second_target) = match ending {
             Ending::Jump(target) | Ending::Call(target) => (Some(target), None),

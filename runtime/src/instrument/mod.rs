@@ -92,6 +92,8 @@ pub struct Engine {
     pub wishes: Wishes,
     /// What is translated is for one execution by one thread.
     builds_alone: bool,
+    /// It is what a thread executes in front of the block where its path goes on.
+    is_before_path: bool,
     counters_used: u32,
     instructions_translated: u64,
     /// The processor has restricted transactional memory.
@@ -121,6 +123,7 @@ impl Engine {
             region_blocks: RegionBlocks::new(),
             wishes: Wishes::new(),
             builds_alone: false,
+            is_before_path: false,
             counters_used: 0,
             instructions_translated: 0,
             has_rtm: false,

@@ -130,8 +130,12 @@ impl Engine {
         target_fragment: Option<u32>,
         symbol: Option<u16>,
     ) -> u32 {
-        let is_wanted = |pc: u64| pc == 0 || self.records_path() || self.shared.is_included(pc);
-        if !is_wanted(edge.source_pc) && !is_wanted(edge.target_pc) {
+        let is_included = |pc: u64| pc == 0 || self.shared.is_included(pc);
+        let is_counted = match edge.source_fragment {
+            NONE => self.records_path() || is_included(edge.source_pc),
+            source => self.cache.fragment(source).is_included,
+        };
+        if !is_counted && !is_included(edge.target_pc) {
             return NONE;
         }
         let counter = if self.is_counting() { self.take_counters(1) } else { NONE };

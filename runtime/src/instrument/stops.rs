@@ -77,8 +77,8 @@ impl Engine {
     }
 
     /// Translates the instruction at `pc` for one execution by the calling thread: nothing leads to it or on from it but the
-    /// dispatcher.
-    pub fn build_alone(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
+    /// dispatcher. `is_before_path`: its path goes on in front of the next block.
+    pub fn build_alone(&mut self, writer: &RingWriter, pc: u64, is_before_path: bool) -> Result<u32, BuildError> {
         if self.records_path() && self.cache.by_pc.find(pc).is_none() {
             // Paths speak of code by its whole fragments.
             let id = self.build(writer, pc)?;
@@ -89,9 +89,9 @@ impl Engine {
         let mut block = core::mem::take(&mut self.block);
         let result = match decode_block(&mut block, &self.ranges, pc) {
             Ok(ending) => {
-                self.builds_alone = true;
+                (self.builds_alone, self.is_before_path) = (true, is_before_path);
                 let result = self.build_block(writer, &mut block, ending);
-                self.builds_alone = false;
+                (self.builds_alone, self.is_before_path) = (false, false);
                 result
             }
             Err(reason) => Err(BuildError::NoCode(reason)),
