@@ -9,8 +9,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from clew.address import Pid, RemoteAddress
 from clew.errors import BinaryError, ClewError, ControlError
 from clew.process.linux import PROT_EXEC
@@ -57,6 +55,8 @@ def find_address(pid: Pid, executable: str, text: str) -> RemoteAddress:
 
 def describe_address(pid: Pid, address: int) -> str:
     """The symbol that an address of process `pid` lies in, or the image; empty where nothing is known."""
+    import numpy as np
+
     from clew.binary.symbols import load_symbols
 
     try:
