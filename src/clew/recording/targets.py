@@ -12,7 +12,7 @@ from typing import Final
 from clew.address import Pid, RemoteAddress
 from clew.errors import BinaryError, ClewError, ControlError
 from clew.process.linux import PROT_EXEC
-from clew.process.maps import Mapping, read_maps
+from clew.process.maps import read_maps
 from clew.recording.filters import CodeMapping, Filter, image_base
 
 __all__ = ["describe_address", "find_address"]
@@ -91,11 +91,7 @@ def _code_of(pid: Pid) -> list[CodeMapping]:
         mappings = read_maps(pid)
     except OSError as error:
         raise ControlError(f"process {pid}: {error.strerror or error}") from error
-    return [_as_code(one) for one in mappings if one.protection & PROT_EXEC and one.path]
-
-
-def _as_code(mapping: Mapping) -> CodeMapping:
-    return CodeMapping(mapping.path, mapping.start, mapping.end, mapping.file_offset)
+    return [CodeMapping.of(one) for one in mappings if one.protection & PROT_EXEC and one.path]
 
 
 def _find_symbol(mappings: list[CodeMapping], symbol: str) -> dict[int, str]:
