@@ -13,9 +13,9 @@ import pytest
 from clew.analysis import waypoints
 from clew.analysis.replay import PathReplay, Sought
 from clew.analysis.replay_tags import TagReplay
-from clew.analysis.thread_times import TickKind
 from clew.analysis.trace import Trace
 from clew.errors import UsageError
+from clew.protocol._generated import TickKind
 from clew.server import replay_answers
 from clew.server.container import decode_container
 from clew.server.replay_answers import ProcessReplays

@@ -10,8 +10,8 @@ import pytest
 
 import clew
 from clew.analysis.invariants import check_invariants
-from clew.analysis.thread_times import GapReason, read_path_times
-from clew.protocol._generated import PathEventKind
+from clew.analysis.thread_times import read_path_times
+from clew.protocol._generated import GapReason, PathEventKind
 from clew.store.columns import Array, to_numpy
 from clew.store.trace import Trace
 from tests.e2e import runs
