@@ -838,7 +838,8 @@ pub struct FragmentRecord {
     /// 1 excluded by a filter: its executions are not counted, and of its counters only those of edges into recorded
     /// code (bit 2: the first, taken; bit 3: the second, not taken); 2 ended by a size limit; 16 of a conditional:
     /// \[i\] is taken and not taken together; 32: \[i+1\] is; 64: its code may have come in the place of other code,
-    /// and paths tell when (mode full) (written by: runtime:thread)
+    /// and paths tell when (mode full); 128: excluded, and counted all the same, since paths lead there (mode full)
+    /// (written by: runtime:thread)
     pub flags: u8,
     /// zero (written by: runtime:thread)
     pub reserved: [u8; 2],

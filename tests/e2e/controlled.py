@@ -62,6 +62,14 @@ class Controlled(Target):
         wait_for(is_stopped)
         return next(thread for thread in self.standing().values() if thread["reason"] == reason)
 
+    def stop_at(self, place: str, line: str) -> dict[str, Any]:
+        """Tell the program a line that leads to `place`, and have a thread stand still there, once; that thread."""
+        self.do("break", place=place)
+        self.tell(line)
+        thread = self.wait_for_stop("breakpoint")
+        self.do("delete", place=place)
+        return thread
+
     def finish(self) -> tuple[int, str, str]:
         """End its input, wait for its end: status, output, and what clew said."""
         rest, said = self.process.communicate(timeout=LIMIT_SECONDS)

@@ -13,8 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from clew.address import Pid
 from clew.analysis.graph import ProcessGraph
 from clew.analysis.trace import Trace
+from clew.recording.control_client import ControlClient
 from tests.e2e.live_client import LivePicture
 from tests.e2e.runs import Command, clew_command, environment
 from tests.programs.build import SOURCES
@@ -69,6 +71,10 @@ class LiveRecording:
         """The program has nothing more to read."""
         assert self.process.stdin is not None
         self.process.stdin.close()
+
+    def end_pause(self) -> None:
+        """The program, which waits at its start, may run now."""
+        ControlClient.of_recorder(Pid(self.process.pid), Pid(0)).do("continue")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """End the viewer, and clew with it: its exit status."""

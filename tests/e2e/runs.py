@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,6 +133,17 @@ class Recorded:
     def totals(self) -> dict[str, int]:
         totals: dict[str, int] = self.summary["totals"]
         return totals
+
+
+def counts_by_place(path: Path) -> dict[tuple[int, int], int]:
+    """How often each block that was executed was, by address and size: two recordings number blocks differently."""
+    trace = Trace(path)
+    places = {row["block_id"]: (row["app_pc"], row["size_bytes"]) for row in trace.blocks.to_pylist()}
+    counts: Counter[tuple[int, int]] = Counter()
+    for row in trace.counts.to_pylist():
+        if row["block_id"] is not None and row["executions"]:
+            counts[places[row["block_id"]]] += row["executions"]
+    return dict(counts)
 
 
 def read(path: Path) -> Recorded:

@@ -67,11 +67,8 @@ def test_threads_stand_still_and_go_on(program: Path, tmp_path: Path, mode: str)
 def test_steps_follow_the_instructions(program: Path, tmp_path: Path, mode: str) -> None:
     """Each step ends where the instruction leads, by an independent decoder and what is on the stack."""
     with controlled(program, tmp_path / "out.clew", "--mode", mode) as target:
-        target.do("break", place="outer")
-        target.tell("2")
-        thread = target.wait_for_stop("breakpoint")
+        thread = target.stop_at("outer", "2")
         assert thread["symbol"].endswith("!outer")
-        target.do("delete", place="outer")
         with open(f"/proc/{target.target_pid}/mem", "rb", buffering=0) as memory:
             for _ in range(60):
                 registers = thread["registers"]
@@ -106,10 +103,7 @@ def test_steps_follow_the_instructions(program: Path, tmp_path: Path, mode: str)
 
 def test_a_step_over_a_call_ends_behind_it(program: Path, tmp_path: Path) -> None:
     with controlled(program, tmp_path / "out.clew") as target:
-        target.do("break", place="recursive")
-        target.tell("r")
-        thread = target.wait_for_stop("breakpoint")
-        target.do("delete", place="recursive")
+        thread = target.stop_at("recursive", "r")
         stack = thread["registers"]["rsp"]
         passed = []
         while thread["registers"]["rsp"] <= stack:

@@ -13,17 +13,6 @@ from tests.e2e import runs
 COMMAND = ("/bin/ls", "/")
 
 
-def counts_by_place(path: Path) -> dict[tuple[int, int], int]:
-    """How often each block was executed, by address and size."""
-    trace = Trace(path)
-    blocks = {row["block_id"]: (row["app_pc"], row["size_bytes"]) for row in trace.blocks.to_pylist()}
-    return {
-        blocks[row["block_id"]]: row["executions"]
-        for row in trace.counts.to_pylist()
-        if row["block_id"] is not None and row["executions"]
-    }
-
-
 def executed_places(path: Path, count: int) -> list[bytes]:
     """The first instructions' addresses."""
     run = runs.run(runs.clew_command("dump", "--instructions", "--json", "--count", str(count), path))
@@ -39,7 +28,7 @@ def test_the_order_leads_through_what_is_left_out(tmp_path: Path, options: tuple
     assert runs.record(COMMAND, paths["counts"], "--mode", "counts", *options, fixed_layout=True).status == 0
     for path in paths.values():
         runs.read(path)
-    assert counts_by_place(paths["full"]) == counts_by_place(paths["counts"])
+    assert runs.counts_by_place(paths["full"]) == runs.counts_by_place(paths["counts"])
     whole, full = clew.Trace(paths["whole"]).path(), clew.Trace(paths["full"]).path()
     assert full.instructions == whole.instructions
     assert executed_places(paths["full"], 5000) == executed_places(paths["whole"], 5000)

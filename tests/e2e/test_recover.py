@@ -49,6 +49,10 @@ def recover(trace: Path) -> runs.Run:
     return runs.run(runs.clew_command("recover", trace))
 
 
+def view(trace: Path) -> runs.Run:
+    return runs.run(runs.clew_command("view", "--no-browser", "--port", "0", trace))
+
+
 @pytest.mark.parametrize("victim", ["clew", "group"])
 def test_a_recording_that_was_killed(tmp_path: Path, stop: Path, victim: str) -> None:
     trace = tmp_path / "t"
@@ -59,6 +63,8 @@ def test_a_recording_that_was_killed(tmp_path: Path, stop: Path, victim: str) ->
     else:
         process.kill()
     process.wait()
+    run = view(trace)
+    assert (run.status, b"finish it with `clew recover`" in run.stderr) == (1, True)
     run = recover(trace)
     assert run.status == 0, run
     assert sorted(path.name for path in trace.iterdir() if path.is_file()) == ["manifest.json"]
@@ -77,6 +83,10 @@ def test_what_is_being_recorded_is_left_alone(tmp_path: Path, stop: Path) -> Non
     run = recover(trace)
     assert run.status == 1
     assert b"is being recorded" in run.stderr
+    run = view(trace)
+    assert (run.status, run.stdout, run.stderr.count(b"\n")) == (1, b"", 1)
+    for told in (f"is being recorded by process {process.pid}:", "`clew record --view` or `clew attach --view`"):
+        assert told in run.stderr.decode()
     stop.touch()
     assert process.wait(LIMIT_SECONDS) == 0
     assert runs.read(trace).totals["instructions"] > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 from random import Random
+from unittest.mock import Mock
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,9 @@ import pytest
 from clew.analysis import waypoints
 from clew.analysis.replay import PathReplay, Sought
 from clew.analysis.replay_tags import TagReplay
-from clew.analysis.thread_times import TickKind
 from clew.analysis.trace import Trace
 from clew.errors import UsageError
+from clew.protocol._generated import TickKind
 from clew.server import replay_answers
 from clew.server.container import decode_container
 from clew.server.replay_answers import ProcessReplays
@@ -63,6 +64,19 @@ def read_all(served: ServedTrace, replay: PathReplay) -> np.ndarray:
     index = {block: number for number, block in enumerate(replay.graph.block_id.tolist())}
     ids, which = np.unique(path_blocks(served.trace.directory), return_inverse=True)
     return np.array([index[block] for block in ids.tolist()])[which]
+
+
+def test_a_stretch_that_is_opened_again_reads_no_events(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = Trace(record(folder, "full"))
+    stretches = trace.path().stretches
+    read_events = Mock(wraps=stretches.file.read_events)
+    monkeypatch.setattr(stretches.file, "read_events", read_events)
+    number = len(stretches) - 1
+    start = stretches[number].executions
+    expected = path_blocks(trace.directory)[start : start + 1000].tolist()
+    for _ in range(3):
+        assert stretches.code.block_id[stretches.open(number).read(1000)].tolist() == expected
+    assert read_events.call_count == 1
 
 
 def test_any_place_equals_the_path_read_from_the_beginning(served: ServedTrace) -> None:

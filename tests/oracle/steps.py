@@ -6,7 +6,9 @@ Runs on the machine that tests. Knows nothing of basic blocks, and nothing of cl
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import pickle
 import subprocess
 from dataclasses import dataclass
 from enum import IntEnum
@@ -62,6 +64,28 @@ def single_step(command: Command, folder: Path, *, timeout_seconds: float = 900.
     output = folder / "oracle"
     ran = run([*FIXED_LAYOUT, build_stepper(), output, *command], timeout_seconds=timeout_seconds)
     return ran, read_steps(output)
+
+
+class SteppedOnce:
+    """Steps each command once, for all processes that have the same `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, command: Command) -> tuple[Run, Steps]:
+        """As `single_step`. What a command does has to be the same each time, or there is nothing to compare."""
+        words = "\0".join(os.fspath(word) for word in command)
+        folder = self._folder / hashlib.sha256(os.fsencode(words)).hexdigest()
+        folder.mkdir(exist_ok=True)
+        known = folder / "run"
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if known.exists():
+                run, output = pickle.loads(known.read_bytes()), folder / "oracle"
+                return run, read_steps(output)
+            run, steps = single_step(command, folder)
+            known.write_bytes(pickle.dumps(run))
+        return run, steps
 
 
 def read_steps(output: Path) -> Steps:

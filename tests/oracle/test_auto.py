@@ -10,10 +10,9 @@ import pytest
 
 import clew
 from clew.analysis.invariants import check_invariants
-from clew.analysis.thread_times import GapReason, read_path_times
-from clew.protocol._generated import PathEventKind
+from clew.analysis.thread_times import read_path_times
+from clew.protocol._generated import GapReason, PathEventKind
 from clew.store.columns import Array, to_numpy
-from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.oracle.steps import single_step
 from tests.oracle.test_paths import stepped_instructions
@@ -51,12 +50,29 @@ def executed_blocks(trace: clew.Trace) -> Array:
     return table
 
 
+@pytest.fixture(scope="module")
+def thinned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A long run of which the order was recorded in part."""
+    build_one(find(PROGRAM.name))
+    path = tmp_path_factory.mktemp("auto") / "thinned.clew"
+    assert runs.record([PROGRAM, LONG], path, "--mode", "auto", "--budget", "0.02", fixed_layout=True).status == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def stepped(tmp_path_factory: pytest.TempPathFactory) -> tuple[runs.Run, list[tuple[int, bytes]]]:
+    """A short run: what it printed, and its instructions, address and bytes."""
+    build_one(find(PROGRAM.name))
+    printed, steps = single_step([PROGRAM, "200"], tmp_path_factory.mktemp("stepped"))
+    return printed, list(stepped_instructions(Truth(steps)))
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("budget", ["0", "1000000"])
-def test_what_is_told_is_what_was_stepped(tmp_path: Path, budget: str) -> None:
-    build_one(find(PROGRAM.name))
-    printed, steps = single_step([PROGRAM, "200"], tmp_path)
-    expected = list(stepped_instructions(Truth(steps)))
+def test_what_is_told_is_what_was_stepped(
+    stepped: tuple[runs.Run, list[tuple[int, bytes]]], tmp_path: Path, budget: str
+) -> None:
+    printed, expected = stepped
     path = tmp_path / "out.clew"
     assert runs.record([PROGRAM, "200"], path, "--mode", "auto", "--budget", budget, fixed_layout=True) == printed
     assert runs.read(path).totals["instructions"] == len(expected), "totals are exact, whatever is left out"
@@ -67,14 +83,12 @@ def test_what_is_told_is_what_was_stepped(tmp_path: Path, budget: str) -> None:
     assert n_told == len(expected) if budget != "0" else n_told < len(expected)
 
 
-def test_what_is_told_lies_in_its_place(tmp_path: Path) -> None:
+def test_what_is_told_lies_in_its_place(thinned: Path, tmp_path: Path) -> None:
     """Against mode full, which is single-stepping's: each piece is what was executed there."""
-    build_one(find(PROGRAM.name))
-    full, auto = tmp_path / "full.clew", tmp_path / "auto.clew"
+    full = tmp_path / "full.clew"
     assert runs.record([PROGRAM, LONG], full, "--mode", "full", fixed_layout=True).status == 0
-    assert runs.record([PROGRAM, LONG], auto, "--mode", "auto", "--budget", "0.02", fixed_layout=True).status == 0
-    runs.read(auto)
-    all_of_it, trace = clew.Trace(full), clew.Trace(auto)
+    runs.read(thinned)
+    all_of_it, trace = clew.Trace(full), clew.Trace(thinned)
     expected = executed_blocks(all_of_it)[np.concatenate([piece.block_ids for piece in all_of_it.path().iter_pieces()])]
     blocks, known = executed_blocks(trace), 0
     for piece in trace.path().iter_pieces():
@@ -90,21 +104,10 @@ def test_what_is_told_lies_in_its_place(tmp_path: Path) -> None:
     assert {"new_0", "new_1", "new_2", "new_3"} <= names, "what is new is told first"
 
 
-def test_counts_are_those_of_counts(tmp_path: Path) -> None:
-    build_one(find(PROGRAM.name))
-    totals: list[list[tuple[int, int, int]]] = []
-    for options in (["--mode", "counts"], ["--mode", "auto", "--budget", "0.02"]):
-        path = tmp_path / f"{len(totals)}.clew"
-        assert runs.record([PROGRAM, LONG], path, *options, fixed_layout=True).status == 0
-        rows = {row["block_id"]: row for row in Trace(path).blocks.to_pylist()}
-        totals.append(
-            sorted(
-                (rows[row["block_id"]]["app_pc"], rows[row["block_id"]]["size_bytes"], row["executions"])
-                for row in Trace(path).counts.to_pylist()
-                if row["block_id"] is not None
-            )
-        )
-    assert totals[0] == totals[1]
+def test_counts_are_those_of_counts(thinned: Path, tmp_path: Path) -> None:
+    path = tmp_path / "counts.clew"
+    assert runs.record([PROGRAM, LONG], path, "--mode", "counts", fixed_layout=True).status == 0
+    assert runs.counts_by_place(path) == runs.counts_by_place(thinned)
 
 
 def python_that_repeats() -> list[str]:

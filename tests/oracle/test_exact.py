@@ -12,7 +12,7 @@ from _pytest.mark import ParameterSet
 from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.oracle.compare import find_differences, find_instruction_differences
-from tests.oracle.steps import single_step
+from tests.oracle.steps import SteppedOnce
 from tests.oracle.truth import Truth
 from tests.programs.build import Program, build_one, catalogue
 
@@ -23,9 +23,9 @@ def programs_with(trait: str) -> list[Program]:
     return [program for program in catalogue() if trait in program.traits]
 
 
-def check(command: runs.Command, folder: Path, find: Comparison = find_differences) -> None:
+def check(command: runs.Command, step: SteppedOnce, folder: Path, find: Comparison = find_differences) -> None:
     """Step and record a command, both without address randomisation and with the same environment; compare."""
-    stepped, steps = single_step(command, folder)
+    stepped, steps = step(command)
     path = folder / "trace.clew"
     recorded = runs.record(command, path, fixed_layout=True)
     assert recorded == stepped
@@ -35,11 +35,11 @@ def check(command: runs.Command, folder: Path, find: Comparison = find_differenc
     assert runs.read(path).totals["instructions"] == truth.total_instructions
 
 
-def check_program(program: Program, folder: Path, find: Comparison = find_differences) -> None:
+def check_program(program: Program, step: SteppedOnce, folder: Path, find: Comparison = find_differences) -> None:
     if program.missing:
         pytest.skip(f"this machine has no {', '.join(program.missing)}")
     build_one(program)
-    check([program.path], folder, find)
+    check([program.path], step, folder, find)
 
 
 def is_seldom(program: Program) -> bool:
@@ -66,31 +66,31 @@ PROGRAMS = [case for program in programs_with("oracle") for case in cases(progra
 
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_program(program: Program, tmp_path: Path) -> None:
-    check_program(program, tmp_path)
+def test_program(program: Program, step_once: SteppedOnce, tmp_path: Path) -> None:
+    check_program(program, step_once, tmp_path)
 
 
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize(
     "program", [case for program in programs_with("oracle-instructions") for case in cases(program)]
 )
-def test_program_that_changes_its_code(program: Program, tmp_path: Path) -> None:
-    check_program(program, tmp_path, find_instruction_differences)
+def test_program_that_changes_its_code(program: Program, step_once: SteppedOnce, tmp_path: Path) -> None:
+    check_program(program, step_once, tmp_path, find_instruction_differences)
 
 
 @pytest.mark.stress
 @pytest.mark.timeout(1000)
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("program", programs_with("oracle-long"), ids=lambda program: program.name)
-def test_long_program(program: Program, tmp_path: Path) -> None:
-    check_program(program, tmp_path)
+def test_long_program(program: Program, step_once: SteppedOnce, tmp_path: Path) -> None:
+    check_program(program, step_once, tmp_path)
 
 
 @pytest.mark.parametrize(
     "command",
     [pytest.param(["true"], id="true"), pytest.param(["echo", "some", "words"], id="echo", marks=pytest.mark.stress)],
 )
-def test_system_program(command: list[str], tmp_path: Path) -> None:
+def test_system_program(command: list[str], step_once: SteppedOnce, tmp_path: Path) -> None:
     found = shutil.which(command[0])
     assert found is not None
-    check([found, *command[1:]], tmp_path)
+    check([found, *command[1:]], step_once, tmp_path)

@@ -10,7 +10,7 @@ import pytest
 
 import clew
 from tests.e2e import runs
-from tests.oracle.steps import single_step
+from tests.oracle.steps import SteppedOnce
 from tests.oracle.test_exact import cases, programs_with
 from tests.oracle.truth import Decoder, Instruction, Truth
 from tests.programs.build import Program, build_one
@@ -44,9 +44,9 @@ def recorded_instructions(trace: clew.Trace) -> Iterator[tuple[int, bytes]]:
             yield instruction.pc, instruction.code
 
 
-def check(command: runs.Command, folder: Path) -> None:
+def check(command: runs.Command, step: SteppedOnce, folder: Path) -> None:
     """Step and record a command; the orders of execution must be the same."""
-    stepped, steps = single_step(command, folder)
+    stepped, steps = step(command)
     trace = folder / "trace.clew"
     assert runs.record(command, trace, "--mode", "full", fixed_layout=True) == stepped
     runs.read(trace)
@@ -70,8 +70,8 @@ PROGRAMS = [
 @pytest.mark.usefixtures("programs")
 @pytest.mark.timeout(1000)
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_program(program: Program, tmp_path: Path) -> None:
+def test_program(program: Program, step_once: SteppedOnce, tmp_path: Path) -> None:
     if program.missing:
         pytest.skip(f"this machine has no {', '.join(program.missing)}")
     build_one(program)
-    check([program.path], tmp_path)
+    check([program.path], step_once, tmp_path)

@@ -15,7 +15,7 @@ from clew.store.trace import Trace
 from tests.e2e import runs
 from tests.oracle.compare import find_differences
 from tests.oracle.regions import Activity, Execution, Tag, agree, iter_executions, iter_tags, read_tags
-from tests.oracle.steps import single_step
+from tests.oracle.steps import SteppedOnce
 from tests.oracle.test_exact import cases
 from tests.oracle.truth import Truth
 from tests.programs.build import BIN, Program, build_one, find
@@ -36,9 +36,9 @@ PROGRAMS = [
 ]
 
 
-def check(command: runs.Command, folder: Path, *options: str, limit: int = 10) -> None:
+def check(command: runs.Command, step: SteppedOnce, folder: Path, *options: str, limit: int = 10) -> None:
     """Step and record a command; every tag must be that of the algorithm, and every count that of stepping."""
-    stepped, steps = single_step(command, folder)
+    stepped, steps = step(command)
     path = folder / "trace.clew"
     assert runs.record(command, path, "--mode", "region", *options, fixed_layout=True) == stepped
     truth, trace = Truth(steps), Trace(path)
@@ -54,16 +54,16 @@ def check(command: runs.Command, folder: Path, *options: str, limit: int = 10) -
 @pytest.mark.parametrize(
     "program", [case for name in PROGRAMS for case in cases(find(name), is_stress=name not in EACH_TIME)]
 )
-def test_program(program: Program, tmp_path: Path) -> None:
+def test_program(program: Program, step_once: SteppedOnce, tmp_path: Path) -> None:
     build_one(program)
-    check([program.path], tmp_path)
+    check([program.path], step_once, tmp_path)
 
 
 @pytest.mark.usefixtures("programs")
 @pytest.mark.stress
 @pytest.mark.parametrize("limit", [1, 2, 254])
-def test_limit(limit: int, tmp_path: Path) -> None:
-    check([find("loops_uneven").path], tmp_path, "--busy-limit", str(limit), limit=limit)
+def test_limit(limit: int, step_once: SteppedOnce, tmp_path: Path) -> None:
+    check([find("loops_uneven").path], step_once, tmp_path, "--busy-limit", str(limit), limit=limit)
 
 
 def test_nested_loops(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ Array = npt.NDArray[Any]
 
 KEPT_PARTS: Final = 16
 """Parts of segments that are kept decoded: what is in them is read one after the other."""
+KEPT_EVENTS: Final = 4
+"""Stretches whose events are kept as the codec wants them: whoever looks around in one opens it again and again."""
 KEPT_CODES: Final = 16
 """Tables of the code as it is at different places."""
 
@@ -113,6 +115,7 @@ class Stretches:
         self.file = file
         self._decode = lru_cache(KEPT_PARTS)(self._decode_part)
         self._changed_by = lru_cache(KEPT_CODES)(self._change_code)
+        self._converted = lru_cache(KEPT_EVENTS)(self._read_converted)
 
     def __len__(self) -> int:
         return len(self.file.places) + 1
@@ -209,8 +212,9 @@ class Stretches:
     def open(self, number: int, until: int | None = None) -> StretchWalk:
         """A walk along a stretch, from its beginning; up to its event `until` if one is named."""
         span = self.span(number, number + 1)
-        records = self.file.read_events(span.event_start, span.event_end)
+        records = None
         if until is not None:
+            records = self.file.read_events(span.event_start, span.event_end)
             span, records = replace(span, end_head=records[until]), records[:until]
         return StretchWalk(self.code, self.open_span(span, self._read_streams(span), records))
 
@@ -276,25 +280,39 @@ class Stretches:
     def _convert(self, span: PathSpan, records: Array | None = None) -> tuple[Array, Array, _End]:
         """The events of some stretches, or `records` of them, as the codec wants them, and how far they reach; the
         number of each, and that of what comes behind them."""
+        is_last = span.end_head is None
         if records is None:
-            records = self.file.read_events(span.event_start, span.event_end)
-        facts = self.file.facts
-        lost = find_gaps(records)
-        n = int(lost[0]) if len(lost) else len(records)
+            events, numbers, lost = self._converted(span.event_start, span.event_end, is_last)
+        else:
+            events, numbers, lost = self._convert_records(records, span.event_start, is_last)
+        if lost is not None:
+            return events, numbers, lost
+        end = span.end_position
+        return events, numbers, _End(end.surprise_bytes, end.decisions, end.symbol_bytes, is_lost=False)
+
+    def _read_converted(self, start: int, end: int, is_last: bool) -> tuple[Array, Array, _End | None]:
+        """As `_convert_records`, of the events from number `start` up to `end`; kept, so nobody may change them."""
+        events, numbers, lost = self._convert_records(self.file.read_events(start, end), start, is_last)
+        events.setflags(write=False)
+        numbers.setflags(write=False)
+        return events, numbers, lost
+
+    def _convert_records(self, records: Array, start: int, is_last: bool) -> tuple[Array, Array, _End | None]:
+        """Events from number `start` on as the codec wants them; the number of each, and that of what comes behind
+        them; and where something is missing, in front of which they end. `is_last`: the path ends with them."""
+        gaps = find_gaps(records)
+        n, lost = int(gaps[0]) if len(gaps) else len(records), None
         is_end = records["event_kind"] == PathEventKind.END
         if n and is_end[n - 1]:
             # A call that was to end the thread may have been refused: then it goes on.
-            is_at_gap = len(lost) and all(records[n - 1][name] == records[n][name] for name in _POSITION)
-            is_end[n - 1] = not (is_at_gap or (span.end_head is None and _is_at_end(records[n - 1], facts)))
-        if len(lost):
+            is_at_gap = len(gaps) and all(records[n - 1][name] == records[n][name] for name in _POSITION)
+            is_end[n - 1] = not (is_at_gap or (is_last and _is_at_end(records[n - 1], self.file.facts)))
+        if len(gaps):
             at = records[n]
-            place = _End(int(at["surprise_bytes"]), int(at["decisions"]), int(at["symbol_bytes"]), is_lost=True)
-        else:
-            end = span.end_position
-            place = _End(end.surprise_bytes, end.decisions, end.symbol_bytes, is_lost=False)
+            lost = _End(int(at["surprise_bytes"]), int(at["decisions"]), int(at["symbol_bytes"]), is_lost=True)
         kept = np.flatnonzero(~is_end[:n])
-        events, sources = self.code.convert_events(records[kept], span.code.blocks)
-        return events, span.event_start + np.append(kept[sources], n), place
+        events, sources = self.code.convert_events(records[kept], self._changed(start).blocks)
+        return events, start + np.append(kept[sources], n), lost
 
     def read_streams(self, number: int) -> tuple[bytes, bytes]:
         """The surprises and the symbols of a stretch, as far as they are there."""

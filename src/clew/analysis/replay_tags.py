@@ -25,7 +25,8 @@ from clew.analysis.replay import (
 )
 from clew.analysis.tag_rows import TAG_KINDS
 from clew.analysis.tag_threads import TagThreads
-from clew.analysis.thread_times import ThreadTimes, TickKind
+from clew.analysis.thread_times import ThreadTimes
+from clew.protocol._generated import TickKind
 from clew.store.columns import Array
 
 __all__ = ["TagReplay"]

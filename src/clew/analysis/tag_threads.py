@@ -17,7 +17,8 @@ import numpy as np
 
 from clew.analysis.arrays import Array, to_numpy, to_words
 from clew.analysis.tag_rows import TAG_KINDS
-from clew.analysis.thread_times import GAP, TICK, GapReason, ThreadTimes, TickKind, make_times
+from clew.analysis.thread_times import GAP, TICK, ThreadTimes, make_times
+from clew.protocol._generated import GapReason, TickKind
 from clew.store.excerpt import Excerpt, excerpt_of_process
 from clew.store.parts import RowGroup
 from clew.store.trace import Trace

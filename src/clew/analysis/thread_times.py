@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import partial
 from typing import Final
 
@@ -18,30 +17,11 @@ from clew.analysis.ordered import Stretches, find_gaps
 from clew.analysis.stretch_walk import StretchWalk
 from clew.analysis.thread_path import ThreadPath
 from clew.binary.path_codec import MOST
-from clew.protocol._generated import PathEventKind
+from clew.protocol._generated import GapReason, PathEventKind, TickKind
 from clew.store.columns import Array
 from clew.store.path_index import PathFacts
 
-__all__ = ["GAP", "TICK", "GapReason", "ThreadTimes", "TickKind", "convert_tsc", "make_times", "read_path_times"]
-
-
-class GapReason(IntEnum):
-    """Why the order is not known: counted while the thread was busy, lost, not recorded in this mode, or left out to
-    stay within a budget.
-    """
-
-    BUSY = 0
-    LOST = 1
-    MODE = 2
-    THINNED = 3
-
-
-class TickKind(IntEnum):
-    """What happened at one moment."""
-
-    SIGNAL = 0
-    FAULT = 1
-    SYSTEM_CALL = 2
+__all__ = ["GAP", "TICK", "ThreadTimes", "convert_tsc", "make_times", "read_path_times"]
 
 
 GAP: Final = np.dtype(

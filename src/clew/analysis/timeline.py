@@ -16,9 +16,10 @@ import numpy as np
 
 from clew.analysis.arrays import Array, to_numpy
 from clew.analysis.graph import ProcessGraph
-from clew.analysis.thread_times import GAP, TICK, GapReason, ThreadTimes, TickKind, make_times
+from clew.analysis.thread_times import GAP, TICK, ThreadTimes, make_times
 from clew.binary.system_calls import name_system_call
 from clew.errors import UsageError
+from clew.protocol._generated import GapReason, TickKind
 
 __all__ = ["MAX_CELLS", "BinnedThread", "ProcessTimeline", "TimelineThread", "find_edges", "name_tick"]
 

@@ -6,26 +6,19 @@ Runs beside the controller. What it shows goes to stdout.
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
 from clew.address import Pid
 from clew.errors import UsageError
 from clew.recording.arguments import parse_budget
+from clew.recording.control_client import COMMAND_ARGUMENTS, ControlClient
 
 __all__ = ["command"]
 
-_PLACES = ("break", "delete")
-_FILTERS = ("include", "exclude", "only")
-_NUMBERS = ("budget",)
-_MODES = ("mode",)
-_PLAIN = ("status", "pause", "continue", "step", "next", "detach", "kill")
-_ARGUMENTS = {
-    _PLACES: "a WHERE",
-    _FILTERS: "a WHAT",
-    _NUMBERS: "a number of MB, or all",
-    _MODES: "counts, full or auto",
-}
+_WORDS = {"place": "a WHERE", "what": "a WHAT", "mode": "counts, full or auto", "budget": "a number of MB, or all"}
+"""What people give for the arguments of commands; a thread is an option."""
 _MAX_PID = 1 << 22
 
 
@@ -35,7 +28,7 @@ _MAX_PID = 1 << 22
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.argument("pid", metavar="PID", type=click.IntRange(1, _MAX_PID))
-@click.argument("name", metavar="COMMAND", type=click.Choice([*_PLAIN, *_PLACES, *_FILTERS, *_MODES, *_NUMBERS]))
+@click.argument("name", metavar="COMMAND", type=click.Choice(list(COMMAND_ARGUMENTS)))
 @click.argument("argument", required=False, metavar="[WHERE|WHAT|MODE|MB]")
 def command(pid: int, name: str, argument: str | None, tid: int | None, as_json: bool) -> None:
     """Tell the recording of process PID what to do.
@@ -57,20 +50,15 @@ def command(pid: int, name: str, argument: str | None, tid: int | None, as_json:
     A process that stands still needs no debugger for it, and goes on should clew be killed.
     """
     from clew.cli.control_text import iter_lines
-    from clew.recording.control_client import ControlClient
 
-    wanted = next((word for names, word in _ARGUMENTS.items() if name in names), None)
-    if (wanted is None) != (argument is None):
-        raise UsageError(f"{name} takes {wanted or 'no argument'}")
-    client = ControlClient.find(Pid(pid))
-    answer = client.do(
-        name,
-        tid=tid or 0,
-        place=argument or "" if name in _PLACES else "",
-        what=argument or "" if name in _FILTERS else "",
-        mode=_parse_mode(argument or "") if name in _MODES else "",
-        budget=_parse_budget(argument or "") if name in _NUMBERS else None,
-    )
+    takes = COMMAND_ARGUMENTS[name]
+    if (takes in _WORDS) != (argument is not None):
+        raise UsageError(f"{name} takes {_WORDS.get(takes, 'no argument')}")
+    how: dict[str, Any] = {}
+    if argument is not None:
+        parse = {"budget": _parse_budget, "mode": _parse_mode}.get(takes, str)
+        how[takes] = parse(argument)
+    answer = ControlClient.find(Pid(pid)).do(name, tid=tid or 0, **how)
     if as_json:
         click.echo(json.dumps(_with_hexadecimal(answer)))
         return

@@ -13,6 +13,7 @@ import click
 from clew.cli.browser import open_browser
 from clew.cli.console import say
 from clew.cli.options import where_to_serve
+from clew.errors import TraceUnfinishedError
 
 __all__ = ["command"]
 
@@ -41,5 +42,21 @@ def command(trace_paths: tuple[Path, ...], port: int, host: str, no_browser: boo
         try:
             serve(trace_paths, listening, host, tell)
             say("stopped by the page")
+        except TraceUnfinishedError as error:
+            raise TraceUnfinishedError(error.path, _explain(error)) from error
         except KeyboardInterrupt:
             say("stopped")
+
+
+def _explain(error: TraceUnfinishedError) -> str:
+    """Why a trace can't be looked at yet, and what can be."""
+    from clew.recording.recorder import find_recorder, is_being_recorded
+
+    if not is_being_recorded(error.path):
+        return error.reason
+    pid = find_recorder(error.path)
+    by, status = (f" by process {pid}", f"; `clew control {pid} status` says how it stands") if pid else ("", "")
+    return (
+        f"is being recorded{by}: it can be looked at when that has ended{status}; to watch a program while it runs, "
+        "start with `clew record --view` or `clew attach --view`"
+    )

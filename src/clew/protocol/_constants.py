@@ -356,6 +356,35 @@ class ErrorCode(IntEnum):
     GS_BASE = 11
 
 
+class TickKind(IntEnum):
+    """What happened at one moment of a thread's time."""
+
+    SIGNAL = 0
+    FAULT = 1
+    SYSTEM_CALL = 2
+
+
+class GapReason(IntEnum):
+    """Why the order of a stretch of time is not known. busy: it was counted, since the thread was busy. lost: what was
+    recorded of it is lost. mode: this mode records none. thinned: left out, to stay within a budget.
+    """
+
+    BUSY = 0
+    LOST = 1
+    MODE = 2
+    THINNED = 3
+
+
+class FunctionFlag(IntEnum):
+    """Bits of a function's flags. stub: it only leads into another image. main_image: it is the executable's. outside:
+    it is in no image.
+    """
+
+    STUB = 1
+    MAIN_IMAGE = 2
+    OUTSIDE = 4
+
+
 SESSION_HEADER_BYTES: Final = 256
 FILTER_RANGE_BYTES: Final = 24
 STATUS_PAGE_BYTES: Final = 4096

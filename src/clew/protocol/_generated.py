@@ -78,6 +78,8 @@ from clew.protocol._constants import (
     ErrorCode,
     EventKind,
     ExitKind,
+    FunctionFlag,
+    GapReason,
     HoldReason,
     HoldReply,
     Mode,
@@ -91,6 +93,7 @@ from clew.protocol._constants import (
     RuntimeState,
     SlotState,
     Stage,
+    TickKind,
 )
 
 __all__ = [
@@ -181,6 +184,8 @@ __all__ = [
     "ErrorCode",
     "EventKind",
     "ExitKind",
+    "FunctionFlag",
+    "GapReason",
     "HoldReason",
     "HoldReply",
     "Mode",
@@ -194,6 +199,7 @@ __all__ = [
     "RuntimeState",
     "SlotState",
     "Stage",
+    "TickKind",
 ]
 
 SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(

@@ -102,7 +102,7 @@ def emit_python_constants(schema: Schema) -> str:
     for limit in schema.limits:
         lines += [f"{limit.name.upper()}: Final = {limit.value}", *_python_doc(limit.doc, "")]
     lines.append("")
-    for enum in schema.enums:
+    for enum in (*schema.enums, *schema.page_enums):
         lines += ["", f"class {enum.name}(IntEnum):", *_python_doc(enum.doc, "    "), ""]
         lines += [f"    {name.upper()} = {value}" for name, value in enum.values]
         lines.append("")
@@ -123,7 +123,7 @@ def emit_python_dtypes(schema: Schema) -> str:
     names = ["LAYOUTS", "MAGIC", "NOTE_NAME", "NOTE_TYPE", "SCHEMA_HASH", "VERSION"]
     names += [name.upper() for name, _ in schema.page]
     names += [limit.name.upper() for limit in schema.limits]
-    names += [enum.name for enum in schema.enums]
+    names += [enum.name for enum in (*schema.enums, *schema.page_enums)]
     names += [f"{_upper(struct.name)}_BYTES" for struct in schema.structs]
     dtypes = [_upper(struct.name) for struct in schema.structs]
     lines = [
@@ -157,15 +157,14 @@ def emit_python_dtypes(schema: Schema) -> str:
 
 
 def emit_typescript(schema: Schema) -> str:
-    """The page's side: numbers of the container, and of the enums that tables have the words, by their numbers."""
+    """The page's side: its own numbers and enums, and the enums of which tables have the words, by their numbers."""
     lines = [f"// {ORIGIN}", ""]
     lines += [f"export const {name.upper()} = {value:#x}{'n' if value >> 53 else ''};" for name, value in schema.page]
-    for enum in schema.enums:
-        if enum.name in PAGE_ENUMS:
-            lines += ["", *(f"// {line}" for line in textwrap.wrap(enum.doc, WIDTH - 3))]
-            lines.append(f"export const {_upper(enum.name)} = {{")
-            lines += [f"  {name}: {value}," for name, value in enum.values]
-            lines.append("} as const;")
+    for enum in (*(enum for enum in schema.enums if enum.name in PAGE_ENUMS), *schema.page_enums):
+        lines += ["", *(f"// {line}" for line in textwrap.wrap(enum.doc, WIDTH - 3))]
+        lines.append(f"export const {_upper(enum.name)} = {{")
+        lines += [f"  {name}: {value}," for name, value in enum.values]
+        lines.append("} as const;")
     return "\n".join(lines) + "\n"
 
 

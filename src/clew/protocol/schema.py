@@ -79,7 +79,7 @@ class LimitDefinition:
 class Schema:
     """The whole schema. `hash` is SHA-256 over names, types, offsets and values, not over documentation.
 
-    The `page` is no part of it: a runtime does not depend on what the page is told.
+    What is the page's is no part of it: a runtime does not depend on what the page is told.
     """
 
     version: int
@@ -90,6 +90,7 @@ class Schema:
     enums: tuple[EnumDefinition, ...]
     structs: tuple[StructDefinition, ...]
     page: tuple[tuple[str, int], ...]
+    page_enums: tuple[EnumDefinition, ...]
 
     @property
     def hash(self) -> bytes:
@@ -125,6 +126,8 @@ def parse_schema(text: str) -> Schema:
     """Parse and check a schema. Raises SchemaError when it breaks a rule."""
     document = tomllib.loads(text)
     protocol = document["protocol"]
+    page = dict(document.get("page", {}))
+    page_enums = page.pop("enums", {})
     limits = tuple(
         LimitDefinition(name, _integer(limit["value"], 64, f"limit {name}"), limit["doc"])
         for name, limit in document["limits"].items()
@@ -137,10 +140,13 @@ def parse_schema(text: str) -> Schema:
         limits=limits,
         enums=tuple(_parse_enum(name, enum) for name, enum in document["enums"].items()),
         structs=tuple(_parse_struct(name, struct) for name, struct in document["structs"].items()),
-        page=tuple((name, _integer(value, 64, f"page.{name}")) for name, value in document.get("page", {}).items()),
+        page=tuple((name, _integer(value, 64, f"page.{name}")) for name, value in page.items()),
+        page_enums=tuple(_parse_enum(name, enum) for name, enum in page_enums.items()),
     )
     for limit in schema.limits:
         _require(SNAKE_CASE.fullmatch(limit.name) is not None, f"limit {limit.name}: not a snake_case name")
+    names = [enum.name for enum in (*schema.enums, *schema.page_enums)]
+    _require(len(set(names)) == len(names), "an enum of the page has the name of another one")
     _check_records(schema)
     return schema
 

@@ -62,7 +62,7 @@ class Control:
     def go_on(self, question: dict[str, Any]) -> Steps:
         """Let a process go on that stands still, or waits at its start."""
         self._end_pause()
-        holding = self._processes.holding_of(self._find(question))
+        holding = self._processes.holdings.of(self._find(question))
         holding.go_on()
         yield None
         while holding.has_replies:
@@ -89,7 +89,7 @@ class Control:
         """Leave a process, which goes on natively."""
         followed = self._find(question)
         self._end_pause()
-        self._processes.holding_of(followed).release()
+        self._processes.holdings.of(followed).release()
         yield None
         deadline = time.monotonic() + DETACH_SECONDS
         seconds = self._processes.detach(followed, DETACH_SECONDS, lambda: time.monotonic() > deadline)
@@ -150,7 +150,7 @@ class Control:
 
     def _hold(self, followed: FollowedProcess) -> Steps:
         """Have the threads stand still, and wait until they do; one that waits in a system call is let wait."""
-        holding = self._processes.holding_of(followed)
+        holding = self._processes.holdings.of(followed)
         if not holding.is_held:
             holding.hold()
         # A first process that waits at its start comes to stand still in front of its first instruction.
@@ -166,7 +166,7 @@ class Control:
     def _step(self, question: dict[str, Any], make: Callable[[Holding, Tid], None]) -> Steps:
         followed = self._find(question)
         self._refuse_in_region("step")
-        holding = self._processes.holding_of(followed)
+        holding = self._processes.holdings.of(followed)
         tid = question.get("tid") or holding.chosen
         if not isinstance(tid, int):
             what = "all its threads wait in system calls" if holding.is_held else "it runs: pause it first"
@@ -182,7 +182,7 @@ class Control:
         if not isinstance(address, int) or not 0 < address < 1 << 47:
             raise ControlError(f"{address!r}: no address of code")
         yield from self._changing(
-            [followed], lambda: change(self._processes.holding_of(followed), RemoteAddress(address))
+            [followed], lambda: change(self._processes.holdings.of(followed), RemoteAddress(address))
         )
         yield from self.status(question)
 
@@ -208,7 +208,7 @@ class Control:
 
     def _changing(self, processes: list[FollowedProcess], change: Callable[[], None]) -> Steps:
         """Make a change while all threads stand still; those that were not held before go on afterwards."""
-        holdings = [self._processes.holding_of(followed) for followed in processes]
+        holdings = [self._processes.holdings.of(followed) for followed in processes]
         running = [holding for holding in holdings if not holding.is_held]
         try:
             for holding in running:
@@ -231,7 +231,7 @@ class Control:
             raise ControlError(f"mode region has tags of whole blocks: no {what} there")
 
     def _tell(self, followed: FollowedProcess) -> Answer:
-        holding = self._processes.holding_of(followed)
+        holding = self._processes.holdings.of(followed)
         return {
             "pid": followed.pid,
             "parent_pid": followed.parent_pid,

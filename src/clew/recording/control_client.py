@@ -13,7 +13,7 @@ from clew.address import Pid
 from clew.errors import ControlError
 from clew.recording.arguments import parse_budget
 from clew.recording.control_sockets import ask, find_sessions
-from clew.recording.targets import describe_address, find_address
+from clew.recording.targets import describe_addresses, find_address
 
 __all__ = ["COMMAND_ARGUMENTS", "ControlClient"]
 
@@ -29,11 +29,12 @@ COMMAND_ARGUMENTS: Final = {
 
 
 class ControlClient:
-    """Of the recording that listens at `path`; `pid` is the process that commands are for."""
+    """Of the recording that listens at `path`; `pid` is the process that commands are for, `executable` its program."""
 
-    def __init__(self, path: Path, pid: Pid) -> None:
+    def __init__(self, path: Path, pid: Pid, executable: str) -> None:
         self.path = path
         self.pid = pid
+        self._executable = executable
 
     @classmethod
     def find(cls, pid: Pid) -> ControlClient:
@@ -42,11 +43,11 @@ class ControlClient:
             status = ask(path, {"command": "status"})
             if status is None:
                 continue
-            pids = [process["pid"] for process in status["processes"]]
-            if pid in pids:
-                return cls(path, pid)
-            if pid == status["controller_pid"] and pids:
-                return cls(path, Pid(pids[0]))
+            executables = _executables(status)
+            if pid in executables:
+                return cls(path, pid, executables[pid])
+            if pid == status["controller_pid"] and executables:
+                return cls(path, *next(iter(executables.items())))
         raise ControlError(f"process {pid}: no recording of yours has it; start one with `clew attach {pid}`")
 
     @classmethod
@@ -61,8 +62,11 @@ class ControlClient:
             status = ask(path, {"command": "status"})
             if status is None or status["controller_pid"] != recorder:
                 continue
-            if pid or status["processes"]:
-                return cls(path, pid or Pid(status["processes"][0]["pid"]))
+            executables = _executables(status)
+            if pid:
+                return cls(path, pid, executables.get(pid, ""))
+            if executables:
+                return cls(path, *next(iter(executables.items())))
             raise ControlError("none of the processes that were recorded runs any more")
         raise ControlError("the recorder listens to no commands; it has ended, or found no place for a socket")
 
@@ -86,7 +90,7 @@ class ControlClient:
         if tid:
             question["tid"] = tid
         if place:
-            question["address"] = find_address(self.pid, self._executable(), place)
+            question["address"] = find_address(self.pid, self._executable, place)
         if what:
             question["what"] = what
         if mode:
@@ -97,19 +101,22 @@ class ControlClient:
         answer = ask(self.path, question)
         if answer is None:
             raise ControlError(f"process {self.pid}: its recording has ended")
-        self._name_places(answer)
+        for process in answer.get("processes", []):
+            _name_places(process)
         return answer
 
-    def _executable(self) -> str:
-        answer = ask(self.path, {"command": "status"}) or {"processes": []}
-        return next((str(one["executable"]) for one in answer["processes"] if one["pid"] == self.pid), "")
 
-    def _name_places(self, answer: dict[str, Any]) -> None:
-        """Add the symbols of the addresses in an answer."""
-        for process in answer.get("processes", []):
-            pid = Pid(process["pid"])
-            process["breakpoints"] = [
-                {"address": address, "symbol": describe_address(pid, address)} for address in process["breakpoints"]
-            ]
-            for thread in process["threads"]:
-                thread["symbol"] = describe_address(pid, thread["registers"]["rip"])
+def _executables(status: dict[str, Any]) -> dict[Pid, str]:
+    """Of the processes that a status tells of, in its order."""
+    return {Pid(process["pid"]): str(process["executable"]) for process in status["processes"]}
+
+
+def _name_places(process: dict[str, Any]) -> None:
+    """Add the symbols of the addresses that are told of a process."""
+    breakpoints, threads = process["breakpoints"], process["threads"]
+    symbols = describe_addresses(
+        Pid(process["pid"]), [*breakpoints, *(thread["registers"]["rip"] for thread in threads)]
+    )
+    process["breakpoints"] = [{"address": address, "symbol": symbols[address]} for address in breakpoints]
+    for thread in threads:
+        thread["symbol"] = symbols[thread["registers"]["rip"]]

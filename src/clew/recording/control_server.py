@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import socket
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,13 +17,11 @@ from typing import Any, Final
 
 from clew.address import Pid
 from clew.errors import ClewError
-from clew.recording.control_sockets import MAX_LINE_BYTES, folder_to_listen_in, name_of_socket
+from clew.recording.control_sockets import MAX_LINE_BYTES, folder_to_listen_in, name_of_socket, peer_of
 
 __all__ = ["Command", "ControlServer"]
 
 MAX_CLIENTS: Final = 32
-_PEER: Final = struct.Struct("iII")
-"""struct ucred: process, user, group (unix(7), SO_PEERCRED)."""
 
 Command = Callable[[dict[str, Any]], Iterator[dict[str, Any] | None]]
 """Does what is asked, step by step: None while it has to wait for the target, then its answer. Raises ClewError."""
@@ -115,9 +112,8 @@ class ControlServer:
             while len(self._clients) < MAX_CLIENTS:
                 connection, _ = self._listener.accept()
                 connection.setblocking(False)
-                peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-                pid, uid, _ = _PEER.unpack(peer)
-                if uid not in (os.geteuid(), 0) or self._is_refused(Pid(pid)):
+                pid, uid = peer_of(connection)
+                if uid not in (os.geteuid(), 0) or self._is_refused(pid):
                     connection.close()
                     continue
                 self._clients.append(_Client(connection))

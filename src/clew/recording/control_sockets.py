@@ -10,17 +10,21 @@ import json
 import os
 import socket
 import stat
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from clew.address import Pid
 from clew.errors import ControlError
 
-__all__ = ["MAX_LINE_BYTES", "ask", "find_sessions", "folder_to_listen_in"]
+__all__ = ["MAX_LINE_BYTES", "ask", "find_sessions", "folder_to_listen_in", "name_of_socket", "peer_of"]
 
 MAX_LINE_BYTES: Final = 1 << 22
 ANSWER_SECONDS: Final = 30.0
 _SUFFIX: Final = ".socket"
+_PEER: Final = struct.Struct("iII")
+"""struct ucred: process, user, group (unix(7), SO_PEERCRED)."""
 
 
 def _folders() -> list[Path]:
@@ -60,6 +64,12 @@ def find_sessions() -> Iterator[Path]:
     for folder in _folders():
         if _is_private(folder):
             yield from sorted(folder.glob(f"*{_SUFFIX}"))
+
+
+def peer_of(connection: socket.socket) -> tuple[Pid, int]:
+    """The process at the other end, and its user: of a pair of sockets, who made the pair. Raises OSError."""
+    pid, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return Pid(pid), uid
 
 
 def ask(path: Path, question: dict[str, Any], timeout_seconds: float = ANSWER_SECONDS) -> dict[str, Any] | None:

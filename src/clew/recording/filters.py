@@ -18,6 +18,7 @@ from typing import Final
 
 from clew.address import FileOffset, RemoteAddress
 from clew.errors import ClewError, FilterError
+from clew.process.maps import Mapping
 from clew.process.shared_memory import FilterRow
 
 __all__ = ["EVERYTHING", "CodeMapping", "Filter", "FilterSet", "parse_filter"]
@@ -40,6 +41,11 @@ class CodeMapping:
     start: RemoteAddress
     end: RemoteAddress
     file_offset: FileOffset
+
+    @classmethod
+    def of(cls, mapping: Mapping) -> CodeMapping:
+        """That of a mapping of a process."""
+        return cls(mapping.path, mapping.start, mapping.end, mapping.file_offset)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class LiveFilters:
             if item.addresses is not None:
                 rows: list[FilterRow] = [(*item.addresses, is_included)]
             else:
-                executable = [_code_mapping(one) for one in mappings if one.protection & PROT_EXEC]
+                executable = [CodeMapping.of(one) for one in mappings if one.protection & PROT_EXEC]
                 rows = [row for one in executable for row in self._filters.rows_of(item, is_included, one)]
             self._append(shared, rows)
             shared.wish()
@@ -54,11 +54,7 @@ class LiveFilters:
         return n_rows
 
     def _rows_for(self, mapping: Mapping) -> list[FilterRow]:
-        return self._filters.rows_for(_code_mapping(mapping))
+        return self._filters.rows_for(CodeMapping.of(mapping))
 
     def _append(self, shared: SharedMemory, rows: list[FilterRow]) -> None:
         self.left_out += len(rows) - shared.append_filters(rows)
-
-
-def _code_mapping(mapping: Mapping) -> CodeMapping:
-    return CodeMapping(mapping.path, mapping.start, mapping.end, mapping.file_offset)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid
-from clew.errors import AttachError, ClewError, TargetError, TargetGoneError
+from clew.errors import AttachError, ClewError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attach import Attachment
 from clew.process.bring_in import bring_in
@@ -28,12 +28,13 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import PATH_UNLIMITED, Mode, RequestKind
+from clew.protocol._constants import Mode, RequestKind
+from clew.recording.budget import Budget
 from clew.recording.executions import Executions
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, Identity, read_identity
-from clew.recording.holding import Holding
+from clew.recording.holdings import Holdings
 from clew.recording.journal import JournalWriter
 from clew.recording.roster import Roster
 from clew.recording.snapshot import Snapshots
@@ -71,9 +72,9 @@ class Processes:
         self._roster = Roster(journal, settings.mode, self._answer, feed)
         self._exits = self._roster.exits
         self._executions = Executions(self._warn)
-        self._holdings: dict[FollowedProcess, Holding] = {}
-        self._budget = settings.budget
-        self._n_sharing = 0
+        self.holdings = Holdings(self._bring_in)
+        """Which of their threads stand still."""
+        self._budget = Budget(settings.budget)
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn)
         self.warnings: list[str] = []
 
@@ -129,20 +130,9 @@ class Processes:
         """What is recorded of them."""
         return self._filters
 
-    def holding_of(self, followed: FollowedProcess) -> Holding:
-        """Which of its threads stand still, and how to have them do so."""
-        if followed not in self._holdings:
-            self._holdings[followed] = Holding(followed, lambda: self._bring_in(followed))
-        return self._holdings[followed]
-
     def tend_holdings(self) -> None:
-        """Do what came up of threads that stand still while the rings were emptied. Most processes have none."""
-        for followed, holding in list(self._holdings.items()):
-            if followed not in self._roster.live:
-                del self._holdings[followed]
-                continue
-            with contextlib.suppress(TargetError):
-                holding.tend()
+        """Do what came up of threads that stand still while the rings were emptied."""
+        self.holdings.tend(self._roster.live)
 
     def watch(self, fd: int) -> None:
         """Have `poll` return when there is something to read."""
@@ -163,8 +153,7 @@ class Processes:
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
         ended = self._roster.wait(delay_seconds)
         live = self._roster.live
-        if len(live) != self._n_sharing:
-            self._share_budget()
+        self._budget.share(live)
         moved_bytes = 0
         for followed in [*live, *self._unborn]:
             # What one asks may end another: a region that is not used after all.
@@ -188,8 +177,7 @@ class Processes:
         """From now on what executes a program leaves by that; what is born is followed, so that it can be left."""
         self._is_leaving = True
         self.end_pause()
-        for holding in self._holdings.values():
-            holding.release()
+        self.holdings.release()
 
     def detach(self, followed: FollowedProcess, patience_seconds: float, is_given_up: Callable[[], bool]) -> float:
         """Take the runtime out of one of them; for how many seconds it stood still or was on its way out.
@@ -237,20 +225,11 @@ class Processes:
     @property
     def budget(self) -> int | None:
         """Mode full: how many bytes of paths a second they may record; None: all of them."""
-        return None if self._budget == PATH_UNLIMITED else self._budget
+        return self._budget.bytes
 
     def set_budget(self, budget: int) -> None:
         """Mode full: how many bytes of paths a second they may record from now on, all together."""
-        self._budget = budget
-        self._share_budget()
-
-    def _share_budget(self) -> None:
-        """Give each its part of the budget."""
-        live = self._roster.live
-        self._n_sharing = len(live)
-        share = self._budget if self._budget == PATH_UNLIMITED else self._budget // max(len(live), 1)
-        for followed in live:
-            followed.shared.set_budget(share)
+        self._budget.set(budget, self._roster.live)
 
     def _await_execution(
         self, followed: FollowedProcess, patience_seconds: float, is_given_up: Callable[[], bool] = lambda: False
@@ -353,7 +332,7 @@ class Processes:
             case RequestKind.EXECVE_FAILED:
                 return self._executions.fail(followed, request)
             case RequestKind.HOLD:
-                return self.holding_of(followed).answer(request)
+                return self.holdings.of(followed).answer(request)
         return 0
 
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
@@ -364,9 +343,7 @@ class Processes:
             followed.drain.tell_process(followed.pid, followed.name)
             followed.n_inherited_counters = int(followed.drain.status()["counters_used"])
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
-        if parent in self._holdings:
-            # The region has them already.
-            self.holding_of(followed).breakpoints = list(self._holdings[parent].breakpoints)
+        self.holdings.inherit(followed, parent)
         return 1
 
     def _follow_executions(self) -> None:

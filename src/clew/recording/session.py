@@ -36,6 +36,7 @@ from clew.recording.leaving import Left, leave_all
 from clew.recording.machine import machine_facts
 from clew.recording.memory import reuse_memory
 from clew.recording.output import make_directory, remove_directory
+from clew.recording.pace import Pace
 from clew.recording.processes import Processes
 from clew.recording.snapshot import Snapshots
 
@@ -49,7 +50,6 @@ __all__ = [
     "RecordingSession",
 ]
 
-MIN_DELAY_SECONDS: Final = 0.0005
 MAX_DELAY_SECONDS: Final = 0.1
 """Nothing waits that long: who finds no room rings, and where nobody can ring `Processes.poll` waits less."""
 MAX_DELAY_DROPPING_SECONDS: Final = 0.02
@@ -222,7 +222,7 @@ class RecordingSession:
         return failure
 
     def _follow_all(self) -> None:
-        pace = _Pace(SharedLayout().ring_bytes, self._max_delay_seconds())
+        pace = Pace(SharedLayout().ring_bytes)
         started = names_at = time.monotonic()
         while len(self._processes):
             delay_seconds = min(pace.delay_seconds, self._max_delay_seconds())
@@ -389,20 +389,3 @@ class RecordingSession:
             assemble(processes, self.options.output, session)
         except OSError as error:
             raise OutputError.from_os_error(self.options.output, error) from error
-
-
-class _Pace:
-    """How long to wait before the rings are looked at again: about until one of them would be a quarter full."""
-
-    def __init__(self, ring_bytes: int, max_delay_seconds: float) -> None:
-        self._ring_bytes, self._max = ring_bytes, max_delay_seconds
-        self._last = time.monotonic()
-        self.delay_seconds = MIN_DELAY_SECONDS
-
-    def note(self, moved_bytes: int) -> float:
-        """Take note of how much came since the last time; what time it is."""
-        now = time.monotonic()
-        wanted = (now - self._last) * self._ring_bytes / 4 / moved_bytes if moved_bytes else self._max
-        self.delay_seconds = min(max(wanted, MIN_DELAY_SECONDS), 2 * self.delay_seconds, self._max)
-        self._last = now
-        return now

@@ -5,19 +5,19 @@ Runs in the controller.
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
-
-import numpy as np
 
 from clew.address import Pid, RemoteAddress
 from clew.errors import BinaryError, ClewError, ControlError
 from clew.process.linux import PROT_EXEC
-from clew.process.maps import Mapping, read_maps
+from clew.process.maps import read_maps
 from clew.recording.filters import CodeMapping, Filter, image_base
 
-__all__ = ["describe_address", "find_address"]
+__all__ = ["describe_addresses", "find_address"]
 
 _PLACE: Final = re.compile(r"(?P<name>.+?)(?:\+(?P<offset>0x[0-9a-fA-F]+|[0-9]+))?")
 _MAX_ADDRESS: Final = 1 << 47
@@ -55,27 +55,38 @@ def find_address(pid: Pid, executable: str, text: str) -> RemoteAddress:
     return RemoteAddress(next(iter(found)) + offset)
 
 
-def describe_address(pid: Pid, address: int) -> str:
-    """The symbol that an address of process `pid` lies in, or the image; empty where nothing is known."""
+def describe_addresses(pid: Pid, addresses: Iterable[int]) -> dict[int, str]:
+    """By address of process `pid` the symbol that it lies in, or the image; empty where nothing is known."""
+    described = dict.fromkeys(addresses, "")
+    if not described:
+        return described
+    with contextlib.suppress(ControlError):
+        for mapping in _code_of(pid):
+            inside = [address for address in described if mapping.start <= address < mapping.end]
+            if inside:
+                described |= _describe_inside(mapping, inside)
+    return described
+
+
+def _describe_inside(mapping: CodeMapping, addresses: list[int]) -> dict[int, str]:
+    import numpy as np
+
     from clew.binary.symbols import load_symbols
 
-    try:
-        mapping = next((one for one in _code_of(pid) if one.start <= address < one.end), None)
-    except ControlError:
-        return ""
-    if mapping is None:
-        return ""
     image = Path(mapping.path).name
     try:
-        offset = address - image_base(mapping)
+        base = image_base(mapping)
         symbols = load_symbols(Path(mapping.path))
-        (index,) = symbols.find(np.array([offset], np.uint64)).tolist()
-    except (ClewError, OSError, ValueError):
-        return image
-    if index < 0:
-        return f"{image}+{offset:#x}"
-    distance = offset - int(symbols.offsets[index])
-    return f"{image}!{symbols.name(index)}" + (f"+{distance:#x}" if distance else "")
+        offsets = [address - base for address in addresses]
+        found = symbols.find(np.array(offsets, np.uint64)).tolist()
+    except (ClewError, OSError, ValueError, OverflowError):
+        return dict.fromkeys(addresses, image)
+    described = {}
+    for address, offset, index in zip(addresses, offsets, found, strict=True):
+        distance = offset if index < 0 else offset - int(symbols.offsets[index])
+        name = image if index < 0 else f"{image}!{symbols.name(index)}"
+        described[address] = f"{name}+{distance:#x}" if distance or index < 0 else name
+    return described
 
 
 def _parse_number(text: str) -> int:
@@ -91,11 +102,7 @@ def _code_of(pid: Pid) -> list[CodeMapping]:
         mappings = read_maps(pid)
     except OSError as error:
         raise ControlError(f"process {pid}: {error.strerror or error}") from error
-    return [_as_code(one) for one in mappings if one.protection & PROT_EXEC and one.path]
-
-
-def _as_code(mapping: Mapping) -> CodeMapping:
-    return CodeMapping(mapping.path, mapping.start, mapping.end, mapping.file_offset)
+    return [CodeMapping.of(one) for one in mappings if one.protection & PROT_EXEC and one.path]
 
 
 def _find_symbol(mappings: list[CodeMapping], symbol: str) -> dict[int, str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from clew.analysis.diff_graph import UnionGraph
 from clew.server.container import encode_container, pack_texts
-from clew.server.graph_arrays import MAIN_IMAGE, OUTSIDE, STUB
+from clew.server.graph_arrays import function_flags
 from clew.store.columns import Array
 
 __all__ = ["encode_compared_blocks", "encode_compared_functions", "encode_comparison"]
@@ -19,8 +19,6 @@ __all__ = ["encode_compared_blocks", "encode_compared_functions", "encode_compar
 def encode_compared_functions(union: UnionGraph) -> bytes:
     """Functions and the links between them."""
     main = _find_main_image(union)
-    flags = np.where(union.is_stub, STUB, 0) | np.where((union.image == main) & (main >= 0), MAIN_IMAGE, 0)
-    flags |= np.where(union.image < 0, OUTSIDE, 0)
     source, target, is_call, _ = union.links
     meta = {
         "process_id": union.graphs[0].process_id,
@@ -42,7 +40,7 @@ def encode_compared_functions(union: UnionGraph) -> bytes:
         "discovered": union.discovered_ns.astype(np.float64),
         "caller": union.caller.astype(np.int32),
         "depth": union.depth.astype(np.int32),
-        "flags": flags.astype(np.uint8),
+        "flags": function_flags(union.is_stub, union.image, main),
         "link_source": source.astype(np.uint32),
         "link_target": target.astype(np.uint32),
         "link_call": is_call.astype(np.uint8),

@@ -12,22 +12,25 @@ from typing import Any
 import numpy as np
 
 from clew.analysis.graph import ProcessGraph
+from clew.protocol._constants import FunctionFlag
 from clew.server.container import encode_container, pack_texts
 from clew.server.served_trace import ServedTrace
 from clew.store.columns import Array
 
-__all__ = ["STUB", "encode_blocks", "encode_counts", "encode_functions", "encode_thread_functions"]
+__all__ = ["encode_blocks", "encode_counts", "encode_functions", "encode_thread_functions", "function_flags"]
 
-STUB, MAIN_IMAGE, OUTSIDE = 1, 2, 4
-"""Bits of a function's flags: it only leads into another image; it is the executable's; it is in no image."""
+
+def function_flags(is_stub: Array, image: Array, main: int) -> Array:
+    """FunctionFlag of each function; `image` is its image, or -1, and `main` the executable, or -1. u8."""
+    flags = np.where(is_stub, FunctionFlag.STUB, 0) | np.where(image < 0, FunctionFlag.OUTSIDE, 0)
+    flags |= np.where((image == main) & (main >= 0), FunctionFlag.MAIN_IMAGE, 0)
+    return flags.astype(np.uint8)
 
 
 def encode_functions(served: ServedTrace, process_id: int) -> bytes:
     """Functions and the links between them: all that is needed to draw a graph of functions."""
     graph = served.graph(process_id)
     main = _find_main_image(served, graph)
-    flags = np.where(graph.is_stub, STUB, 0) | np.where(graph.image == main, MAIN_IMAGE, 0)
-    flags |= np.where(graph.image < 0, OUTSIDE, 0)
     source, target, is_call, _ = graph.links
     meta = {
         "process_id": process_id,
@@ -49,7 +52,7 @@ def encode_functions(served: ServedTrace, process_id: int) -> bytes:
         "discovered": (graph.discovered_ns - served.start_ns).astype(np.float64),
         "caller": graph.caller.astype(np.int32),
         "depth": graph.depth.astype(np.int32),
-        "flags": flags.astype(np.uint8),
+        "flags": function_flags(graph.is_stub, graph.image, main),
         "link_source": source.astype(np.uint32),
         "link_target": target.astype(np.uint32),
         "link_call": is_call.astype(np.uint8),

@@ -7,8 +7,6 @@ viewer, and no other. Who may speak is the business of `clew.server.security`; w
 from __future__ import annotations
 
 import json
-import socket
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,7 +23,7 @@ from clew.recording.assemble_tables import clean_text
 from clew.recording.control_client import COMMAND_ARGUMENTS, ControlClient
 from clew.server.live_session import LiveSession
 
-__all__ = ["LiveControl", "find_recorder", "refuse_control"]
+__all__ = ["LiveControl", "refuse_control"]
 
 MAX_BODY_BYTES: Final = 16384
 MAX_WORD_LENGTH: Final = 4096
@@ -35,8 +33,6 @@ MAX_TOLD_FILTERS: Final = 100
 """The last so many of each kind."""
 _MAX_PID: Final = 1 << 22
 _MAX_BUDGET: Final = 1 << 53
-_PEER: Final = struct.Struct("iII")
-"""struct ucred: process, user, group (unix(7), SO_PEERCRED)."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +95,6 @@ class LiveControl:
             # Names in it may be the target's.
             raise ControlError(clean_text(error.message)) from error
         return {"status": _tell_status(answer, client.pid), "places": places, "reason": ""}
-
-
-def find_recorder(connection: socket.socket) -> Pid:
-    """The process that made the pair of sockets which `connection` is one of."""
-    pid, _, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-    return Pid(pid)
 
 
 async def refuse_control(_request: Request) -> Response:

@@ -21,7 +21,7 @@ from clew.protocol._generated import EdgeKind, Mode
 from clew.recording.assemble_images import Image, ImageFiles, ImageMap, build_image_map
 from clew.recording.assemble_tables import clean_text, name_blocks, number_blocks
 from clew.recording.live_process import LiveCode, LiveProcess
-from clew.server.graph_arrays import MAIN_IMAGE, OUTSIDE, STUB
+from clew.server.graph_arrays import function_flags
 from clew.server.live_rows import LiveRows
 from clew.store.columns import Array
 
@@ -158,8 +158,6 @@ class LiveGraph:
         caller, depth = self._find_callers(source, target, edges.kind, of_block, tsc, discovered[by_discovery])
         is_stub = np.array([self.texts[text].endswith(STUB_SUFFIX) for text in texts.tolist()], bool)
         main = self._find_main_image()
-        flags = np.where(is_stub, STUB, 0) | np.where(known_image[entry] < 0, OUTSIDE, 0)
-        flags |= np.where((known_image[entry] == main) & (main >= 0), MAIN_IMAGE, 0)
         rows: dict[str, Array] = {
             "image": known_image[entry],
             "offset": start[entry],
@@ -167,7 +165,7 @@ class LiveGraph:
             "discovered": self._to_ns(discovered[by_discovery]),
             "caller": np.full(n, -1),
             "depth": depth,
-            "flags": flags,
+            "flags": function_flags(is_stub, known_image[entry], main),
             "name": texts,
         }
         # A caller is told by its row, which it has only when all have theirs.

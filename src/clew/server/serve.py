@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from clew.errors import ViewerError
+from clew.recording.control_sockets import peer_of
 from clew.server.app import PAGE_DIRECTORY, make_app
 from clew.server.listening import ALL_ADDRESSES, make_token, make_url
-from clew.server.live_control import LiveControl, find_recorder
+from clew.server.live_control import LiveControl
 from clew.server.live_session import LiveSession
 from clew.server.live_socket import LiveBroadcast
 from clew.server.security import HostNames
@@ -89,7 +90,8 @@ def serve_recording(
     session = LiveSession(directory, recorder, journal, served)
     broadcast = LiveBroadcast(session)
     hosts = Address(host, listening.getsockname()[1]).hosts
-    control = LiveControl(session, find_recorder(recorder))
+    recorder_pid, _ = peer_of(recorder)
+    control = LiveControl(session, recorder_pid)
     _run(lambda _: make_app(served, token, hosts, live=broadcast, control=control), listening, session, on_ready)
 
 

@@ -38,6 +38,8 @@ static void *spin(void *argument)
     while (!is_over) {
         mine->single++;
         mine->twice += 2;
+        /* Long blocks: of many short ones the order would be most of what is recorded. */
+        asm volatile(".rept 200\n\tpause\n\t.endr");
     }
     return NULL;
 }

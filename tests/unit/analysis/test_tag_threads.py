@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clew.analysis.tag_rows import TAG_KINDS
 from clew.analysis.tag_threads import TagThreads
-from clew.analysis.thread_times import GapReason
+from clew.protocol._generated import GapReason
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
 from clew.store.writer import TraceWriter

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from clew.analysis.graph import ProcessGraph
-from clew.analysis.thread_times import GAP, TICK, GapReason, TickKind, make_times
+from clew.analysis.thread_times import GAP, TICK, make_times
 from clew.analysis.timeline import ProcessTimeline, find_edges, name_tick
 from clew.errors import UsageError
+from clew.protocol._generated import GapReason, TickKind
 from tests.unit.small_trace import MakeTrace, Rows
 
 

@@ -46,6 +46,12 @@ doc = "private"
 size = 8
 shared = false
 fields = [{ name = "word", type = "u64", offset = 0, doc = "a word" }]
+[page]
+container_version = 1
+[page.enums.ShownKind]
+doc = "what is shown"
+type = "u8"
+values = { point = 0, stretch = 1 }
 """
 
 
@@ -110,6 +116,8 @@ def test_rust_side_compiles_and_asserts_its_layout(tmp_path: Path) -> None:
         ('record = "thing"', 'record = "stone"', "no RecordKind"),
         ("thing = 1 }", "thing = 0 }", "used twice"),
         ("thing = 1 }", "thing = 65536 }", "16 bits"),
+        ("stretch = 1 }", "stretch = 256 }", "8 bits"),
+        ("page.enums.ShownKind", "page.enums.RecordKind", "has the name of another one"),
         ('name = "small"', 'name = "Small"', "snake_case"),
         ('name = "large"', 'name = "small"', "used twice"),
         ("record_bytes = { value = 64", "record_bytes = { value = 32", "a record has 32 bytes"),
@@ -124,6 +132,7 @@ def test_broken_rules_are_refused(old: str, new: str, complaint: str) -> None:
 def test_hash_covers_meaning_but_not_documentation() -> None:
     original = parse_schema(SMALL).hash
     assert parse_schema(SMALL.replace("seven words", "7 words")).hash == original
+    assert parse_schema(SMALL.replace("stretch = 1 }", "stretch = 2 }")).hash == original, "the page is not in it"
     for old, new in (
         ("version = 3", "version = 4"),
         ("thing = 1 }", "thing = 2 }"),
@@ -132,6 +141,13 @@ def test_hash_covers_meaning_but_not_documentation() -> None:
         ("value = 64", "value = 64, doc = 'x' }\nother = { value = 1"),
     ):
         assert parse_schema(SMALL.replace(old, new)).hash != original, old
+
+
+def test_enums_of_the_page_are_there_for_python_and_the_page_alone() -> None:
+    files = generated_files(parse_schema(SMALL))
+    knowing = [name for name, text in files.items() if "stretch" in text.lower()]
+    assert knowing == ["src/clew/protocol/_constants.py", "web/src/protocol/generated.ts"]
+    assert "export const SHOWN_KIND = {\n  point: 0,\n  stretch: 1,\n} as const;" in files[knowing[1]]
 
 
 def test_check_names_the_stale_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from clew.address import Pid
 from clew.errors import ControlError
 from clew.recording import control_sockets
 from clew.recording.control_server import MAX_CLIENTS, ControlServer
-from clew.recording.control_sockets import ask, find_sessions, folder_to_listen_in
+from clew.recording.control_sockets import ask, find_sessions, folder_to_listen_in, peer_of
 
 
 @pytest.fixture(autouse=True)
@@ -130,3 +130,9 @@ def test_a_folder_that_others_can_reach_is_not_used(folder: Path) -> None:
     assert server.path is None
     server.tend()
     server.close()
+
+
+def test_the_peer_of_a_pair_is_who_made_it() -> None:
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with one, other:
+        assert peer_of(one) == peer_of(other) == (os.getpid(), os.geteuid())

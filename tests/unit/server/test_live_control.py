@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +24,6 @@ from clew.server.live_control import (
     MAX_TOLD_THREADS,
     MAX_WORD_LENGTH,
     LiveControl,
-    find_recorder,
 )
 from tests.unit.server.asking import LOOPBACK, TOKEN, Answer, ask
 
@@ -245,9 +242,3 @@ def test_what_the_recorder_refuses_is_told(app: Starlette) -> None:
 
 def test_the_commands_are_those_of_the_recorder() -> None:
     assert COMMAND_ARGUMENTS.keys() == COMMANDS.keys()
-
-
-def test_the_recorder_is_who_made_the_connection() -> None:
-    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with one, other:
-        assert find_recorder(one) == find_recorder(other) == os.getpid()

@@ -2,10 +2,6 @@
 import type { Container } from "../protocol/container.ts";
 import type { ApiClient } from "./client.ts";
 
-export const FLAG_STUB = 1;
-export const FLAG_MAIN_IMAGE = 2;
-export const FLAG_OUTSIDE = 4;
-
 /** Where a function's `offset` is not known. */
 export const NO_OFFSET = 0xffffffffffffffffn;
 

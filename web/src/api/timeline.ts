@@ -1,16 +1,8 @@
 // What the server tells of time, and of the order of execution: src/clew/server/replay_answers.py. Times are nanoseconds
 // since the recording began; a position is in front of number so many of a thread's blocks (full) or tags (region).
+import { GAP_REASON } from "../protocol/generated.ts";
 import type { ApiClient } from "./client.ts";
 import type { Mode } from "./traces.ts";
-
-export const TICK_SIGNAL = 0;
-export const TICK_FAULT = 1;
-export const TICK_SYSTEM_CALL = 2;
-
-export const GAP_BUSY = 0;
-export const GAP_LOST = 1;
-export const GAP_THINNED = 3;
-export const GAP_MODE = 2;
 
 /** Positions by times, both rising: between two of them positions are taken to go by evenly. */
 export interface Marks {
@@ -20,10 +12,10 @@ export interface Marks {
 
 /** Why the order of a stretch is not there, by a gap's reason. */
 export function wordsOfGap(reason: number): string {
-  if (reason === GAP_LOST) {
+  if (reason === GAP_REASON.lost) {
     return "lost: order not recorded";
   }
-  return reason === GAP_THINNED ? "left out: order beyond the budget" : "order not recorded";
+  return reason === GAP_REASON.thinned ? "left out: order beyond the budget" : "order not recorded";
 }
 
 /** A stretch of time without order. `covers` ns of it are so, if it stands for several. */

@@ -1,8 +1,9 @@
 // Rows of the table of functions: those that pass the filter, sorted.
 import { computed, signal } from "@preact/signals";
-import { FLAG_STUB, type Functions } from "../api/graph.ts";
+import type { Functions } from "../api/graph.ts";
 import { counts, functions } from "./session.ts";
 import { filter } from "./view-state.ts";
+import { FUNCTION_FLAG } from "../protocol/generated.ts";
 
 export type FunctionOrder = "instructions" | "entries" | "blocks" | "name" | "discovered";
 
@@ -10,7 +11,7 @@ export const functionOrder = signal<FunctionOrder>("instructions");
 
 /** Whether a function is in the pictures, as the filter has it. */
 export function isShown(of: Functions, index: number, hidden: ReadonlySet<number>, hideStubs: boolean): boolean {
-  return !(hideStubs && of.flags[index] & FLAG_STUB) && !hidden.has(of.image[index]);
+  return !(hideStubs && of.flags[index] & FUNCTION_FLAG.stub) && !hidden.has(of.image[index]);
 }
 
 /** Indices of the functions in the table, in its order. */

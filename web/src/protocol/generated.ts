@@ -34,3 +34,27 @@ export const EDGE_KIND = {
   start: 12,
   partial: 13,
 } as const;
+
+// What happened at one moment of a thread's time.
+export const TICK_KIND = {
+  signal: 0,
+  fault: 1,
+  system_call: 2,
+} as const;
+
+// Why the order of a stretch of time is not known. busy: it was counted, since the thread was busy. lost: what was
+// recorded of it is lost. mode: this mode records none. thinned: left out, to stay within a budget.
+export const GAP_REASON = {
+  busy: 0,
+  lost: 1,
+  mode: 2,
+  thinned: 3,
+} as const;
+
+// Bits of a function's flags. stub: it only leads into another image. main_image: it is the executable's. outside: it
+// is in no image.
+export const FUNCTION_FLAG = {
+  stub: 1,
+  main_image: 2,
+  outside: 4,
+} as const;

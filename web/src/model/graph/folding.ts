@@ -1,11 +1,12 @@
 // What of a process' graph is drawn: functions and blocks that are left out or folded into one, by the filter. Pure. Drawn
 // functions and blocks have indices of their own; where nothing is left out or folded they are the process' own.
-import { type Blocks, type Counts, FLAG_STUB, type Functions } from "../../api/graph.ts";
+import type { Blocks, Counts, Functions } from "../../api/graph.ts";
 import { EDGE_KIND } from "../../protocol/generated.ts";
 import type { LayoutInput } from "../layout/layout.ts";
 import type { Filter, Layout } from "../view-state.ts";
 import { type ReducedEdges, reduceEdges, reduceExecutions } from "./edge-reduction.ts";
 import { findLoops } from "./loops.ts";
+import { FUNCTION_FLAG } from "../../protocol/generated.ts";
 
 /** The part of the filter on which it depends what is drawn; the text only dims. */
 export type Folding = Pick<Filter, "hideStubs" | "hiddenImages" | "foldedImages" | "foldedFunctions" | "foldLoops">;
@@ -249,7 +250,7 @@ function reduceGraph(functions: Functions, blocks: Blocks | null, folding: Foldi
     if (hidden.has(image[i])) {
       continue;
     }
-    if (folding.hideStubs && flags[i] & FLAG_STUB) {
+    if (folding.hideStubs && flags[i] & FUNCTION_FLAG.stub) {
       isPassed[i] = 1;
       continue;
     }

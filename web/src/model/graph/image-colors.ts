@@ -1,7 +1,7 @@
 // The mode "structure": blocks by image. Pure.
-import { FLAG_OUTSIDE, FLAG_STUB } from "../../api/graph.ts";
 import { CATEGORIES, COLD, mixColors, type Rgb } from "../../base/color.ts";
 import { type ColoringInput, DIM, isExecuted, type Legend, OTHER, type Paint, type Painter, plain } from "./paint.ts";
+import { FUNCTION_FLAG } from "../../protocol/generated.ts";
 
 /** The colour of images other than the executable's, in the order of how many blocks they have. */
 const IMAGE_COLORS = [CATEGORIES[1], CATEGORIES[2], CATEGORIES[3], CATEGORIES[4], CATEGORIES[5], CATEGORIES[6]];
@@ -12,7 +12,7 @@ export function paintStructure({ graph, counts }: ColoringInput): Painter {
   const sizes = new Map<number, number>();
   let stubs = 0;
   for (let i = 0; i < graph.nFunctions; i++) {
-    if (functions.flags[functionOf[i]] & FLAG_STUB) {
+    if (functions.flags[functionOf[i]] & FUNCTION_FLAG.stub) {
       stubs += graph.size[i];
     } else if (isExecuted(counts, i)) {
       sizes.set(graph.image[i], (sizes.get(graph.image[i]) ?? 0) + graph.size[i]);
@@ -41,8 +41,8 @@ export function paintStructure({ graph, counts }: ColoringInput): Painter {
   }
   const paintFunction = (drawn: number): Paint => {
     const flags = functions.flags[functionOf[drawn]];
-    const color = flags & FLAG_OUTSIDE ? OTHER : (colors.get(graph.image[drawn]) ?? OTHER);
-    return flags & FLAG_STUB ? { color: mixColors(color, COLD, 0.6), strength: DIM } : plain(color);
+    const color = flags & FUNCTION_FLAG.outside ? OTHER : (colors.get(graph.image[drawn]) ?? OTHER);
+    return flags & FUNCTION_FLAG.stub ? { color: mixColors(color, COLD, 0.6), strength: DIM } : plain(color);
   };
   return {
     legend: { title: "Blocks by image", swatches, ramp: null },

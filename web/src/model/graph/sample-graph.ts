@@ -1,6 +1,7 @@
 // A small graph for tests: a program, a stub, a library, with a loop and a conditional branch.
-import { type Blocks, type Counts, FLAG_MAIN_IMAGE, FLAG_STUB, type Functions, NO_OFFSET } from "../../api/graph.ts";
+import { type Blocks, type Counts, type Functions, NO_OFFSET } from "../../api/graph.ts";
 import { EDGE_KIND, EXIT_KIND } from "../../protocol/generated.ts";
+import { FUNCTION_FLAG } from "../../protocol/generated.ts";
 
 /** [from, to, kind, executions]. */
 export type SampleEdge = readonly [number, number, keyof typeof EDGE_KIND, number];
@@ -47,7 +48,7 @@ export function sampleGraph(): { functions: Functions; blocks: Blocks; counts: C
     discovered: Float64Array.from([0, 10, 20, 30]),
     caller: Int32Array.from([-1, 0, 1, 2]),
     depth: Int32Array.from([0, 1, 1, 2]),
-    flags: Uint8Array.from([FLAG_MAIN_IMAGE, FLAG_MAIN_IMAGE | FLAG_STUB, 0, 0]),
+    flags: Uint8Array.from([FUNCTION_FLAG.main_image, FUNCTION_FLAG.main_image | FUNCTION_FLAG.stub, 0, 0]),
     linkSource: Uint32Array.from([0, 1, 2]),
     linkTarget: Uint32Array.from([1, 2, 3]),
     linkCall: Uint8Array.from([1, 0, 1]),

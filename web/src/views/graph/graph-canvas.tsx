@@ -1,7 +1,6 @@
 // The picture in the page: a canvas for the graph, one for labels over it, and what connects both to the state.
 import { effect, signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { FLAG_STUB } from "../../api/graph.ts";
 import type { Rgb } from "../../base/color.ts";
 import type { Rectangle } from "../../base/label-placement.ts";
 import { FOLDED_IMAGE } from "../../model/graph/folding.ts";
@@ -20,6 +19,7 @@ import { type FrameReport, GraphPicture } from "./picture.ts";
 import { rankFunctions } from "./ranked-functions.ts";
 import { shownMoves } from "./shown-moves.ts";
 import { type Hovered, Tooltip } from "./tooltip.tsx";
+import { FUNCTION_FLAG } from "../../protocol/generated.ts";
 
 /** Finer screens gain nothing that the eye could see, and cost four times the time. */
 const MOST_RATIO = 2;
@@ -266,7 +266,8 @@ function connect(
         // A stub is named like the function it leads to, which has a label of its own.
         ranked = ranked.filter(
           ({ drawn }) =>
-            graph.isFolded[drawn] === FOLDED_IMAGE || !(graph.functions.flags[graph.functionOf[drawn]] & FLAG_STUB),
+            graph.isFolded[drawn] === FOLDED_IMAGE ||
+            !(graph.functions.flags[graph.functionOf[drawn]] & FUNCTION_FLAG.stub),
         );
         const text = scene.text.value.toLowerCase();
         ranked = ranked.filter((one) => one.name.toLowerCase().includes(text));

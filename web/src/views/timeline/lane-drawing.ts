@@ -1,14 +1,8 @@
 // Draws the lanes of threads: how much they did, new code, what happened, and where no order was recorded.
-import {
-  GAP_LOST,
-  TICK_FAULT,
-  TICK_SIGNAL,
-  type Timeline,
-  type TimelineThread,
-  wordsOfGap,
-} from "../../api/timeline.ts";
+import { type Timeline, type TimelineThread, wordsOfGap } from "../../api/timeline.ts";
 import { heatColor, toHex } from "../../base/color.ts";
 import { axisTimes, formatAxisTime, niceStep } from "../../base/time-axis.ts";
+import { GAP_REASON, TICK_KIND } from "../../protocol/generated.ts";
 
 export const GUTTER = 168;
 export const AXIS_HEIGHT = 18;
@@ -164,8 +158,8 @@ function drawLane(
   }
   for (const tick of thread.ticks) {
     const x = xOf(scene, tick.time);
-    if (tick.kind === TICK_SIGNAL || tick.kind === TICK_FAULT) {
-      context.fillStyle = tick.kind === TICK_FAULT ? colors.text : colors.warning;
+    if (tick.kind === TICK_KIND.signal || tick.kind === TICK_KIND.fault) {
+      context.fillStyle = tick.kind === TICK_KIND.fault ? colors.text : colors.warning;
       context.strokeStyle = colors.ground;
       context.beginPath();
       context.moveTo(x - 5, y);
@@ -207,7 +201,7 @@ function drawGap(
   context.clip();
   context.fillStyle = colors.raised;
   context.fillRect(left, y, right - left, height);
-  context.strokeStyle = gap.reason === GAP_LOST ? colors.warning : colors.quiet;
+  context.strokeStyle = gap.reason === GAP_REASON.lost ? colors.warning : colors.quiet;
   context.lineWidth = 1.2;
   context.beginPath();
   // Hatching that stays where it is in time's picture when the panel scrolls.

@@ -1,7 +1,8 @@
 // What the lanes show, as a table for each thread, for those who can't see them.
-import { GAP_BUSY, GAP_LOST, GAP_THINNED, TICK_SYSTEM_CALL, type TimelineThread } from "../../api/timeline.ts";
+import type { TimelineThread } from "../../api/timeline.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { shownTimeline } from "../../model/timeline.ts";
+import { GAP_REASON, TICK_KIND } from "../../protocol/generated.ts";
 
 const MOST_GAPS = 100;
 const MOST_LANES = 64;
@@ -25,8 +26,11 @@ export function LaneTables() {
               <Row name={`Ran in order, ${timeline.unit}s`} value={formatInteger(Math.round(sum(thread.density)))} />
             )}
             <Row name="New blocks of its own" value={formatInteger(sum(thread.newCode))} />
-            <Row name="System calls" value={formatInteger(count(thread, (kind) => kind === TICK_SYSTEM_CALL))} />
-            <Row name="Signals and faults" value={formatInteger(count(thread, (kind) => kind !== TICK_SYSTEM_CALL))} />
+            <Row name="System calls" value={formatInteger(count(thread, (kind) => kind === TICK_KIND.system_call))} />
+            <Row
+              name="Signals and faults"
+              value={formatInteger(count(thread, (kind) => kind !== TICK_KIND.system_call))}
+            />
             {thread.gaps.length > 0 && (
               <tr>
                 <th scope="row">Order not recorded</th>
@@ -36,9 +40,9 @@ export function LaneTables() {
                       <li key={gap.from} data-hatched data-from={gap.from} data-to={gap.to} data-thread={thread.tid}>
                         order not recorded from {formatDuration(gap.from)} to {formatDuration(gap.to)}
                         {gap.covers < gap.to - gap.from && <>, for {formatDuration(gap.covers)} of it</>}
-                        {gap.reason === GAP_BUSY && <>: {formatInteger(gap.executions)} executions counted</>}
-                        {gap.reason === GAP_LOST && <>: {formatInteger(gap.executions)} executions lost</>}
-                        {gap.reason === GAP_THINNED && (
+                        {gap.reason === GAP_REASON.busy && <>: {formatInteger(gap.executions)} executions counted</>}
+                        {gap.reason === GAP_REASON.lost && <>: {formatInteger(gap.executions)} executions lost</>}
+                        {gap.reason === GAP_REASON.thinned && (
                           <>: {formatInteger(gap.executions)} executions counted, left out to stay within the budget</>
                         )}
                       </li>
