@@ -10,11 +10,13 @@ import pytest
 
 from clew.process.linux import punch_hole
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
-from clew.protocol._generated import STATUS_PAGE, THREAD_SLOT, Mode, SlotState
+from clew.protocol._generated import PATH_WINDOW_BYTES, STATUS_PAGE, THREAD_SLOT, Mode, SlotState
 from clew.protocol.layout import field_offset
 from clew.recording.live_counters import LiveCounters
 
-LAYOUT = SharedLayout(max_threads=4, ring_bytes=4096, counter_bytes=64 << 10)
+LAYOUT = SharedLayout(max_threads=4, ring_bytes=4096, counter_bytes=PATH_WINDOW_BYTES + (64 << 10))
+FIRST = PATH_WINDOW_BYTES // 8
+"""The first counter: in front of it is the path's room."""
 
 
 class Target:
@@ -31,7 +33,7 @@ class Target:
         self.slots["state"][slot] = SlotState.RUNNING
 
     def count(self, slot: int, counter: int, value: int) -> None:
-        at = LAYOUT.counters_offset + slot * LAYOUT.counter_bytes + 8 * counter
+        at = LAYOUT.counters_offset + slot * LAYOUT.counter_bytes + 8 * (FIRST + counter)
         os.pwrite(self.shared.fd, value.to_bytes(8, "little"), at)
 
     def empty(self, slot: int) -> None:
@@ -60,7 +62,7 @@ def read(counters: LiveCounters) -> list[tuple[int, dict[int, int]]]:
     """Of each thread its number and what it counted."""
     counters.read(Mode.COUNTS)
     return [
-        (one.tid, dict(zip(one.counters.index.tolist(), one.counters.value.tolist(), strict=True)))
+        (one.tid, dict(zip((one.counters.index - FIRST).tolist(), one.counters.value.tolist(), strict=True)))
         for one in counters.threads
     ]
 
