@@ -2,14 +2,13 @@
 import { useRef, useState } from "preact/hooks";
 import { comparedScene } from "../../model/compare/compare-scene.ts";
 import { selectCompared } from "../../model/compare/compare-session.ts";
-import { GraphCanvas } from "../graph/graph-canvas.tsx";
+import { GraphOrMessage } from "../graph/graph-or-message.tsx";
 import { LegendPanel } from "../graph/legend.tsx";
 import { LookButton } from "../graph/look-controls.tsx";
 import { LayoutChoices } from "../graph/toolbar.tsx";
 
 export function CompareGraph() {
   const [failure, setFailure] = useState<string | null>(null);
-  const [attempt, setAttempt] = useState(0);
   const fit = useRef<() => void>(() => undefined);
   return (
     <div
@@ -21,23 +20,13 @@ export function CompareGraph() {
         }
       }}
     >
-      {failure === null ? (
-        <GraphCanvas key={attempt} scene={comparedScene} onFailure={setFailure} fit={fit} />
-      ) : (
-        <div class="graph-message" role="alert">
-          <h2>The graph cannot be drawn</h2>
-          <p>It needs WebGL2: {failure}. The table beside it and the listing have the same facts without it.</p>
-          <button
-            type="button"
-            onClick={() => {
-              setFailure(null);
-              setAttempt(attempt + 1);
-            }}
-          >
-            Try again
-          </button>
-        </div>
-      )}
+      <GraphOrMessage
+        scene={comparedScene}
+        fit={fit}
+        failure={failure}
+        setFailure={setFailure}
+        elsewhere="The table beside it and the listing have the same facts without it."
+      />
       <div class="graph-toolbar" role="toolbar" aria-label="Graph of both">
         <LayoutChoices />
         <div class="choices">
