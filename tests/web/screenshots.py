@@ -24,7 +24,7 @@ from clew.analysis.trace import Trace
 from tests.e2e.runs import ROOT, record
 from tests.web.graph_page import CANVAS, GraphPage
 from tests.web.serving import Server
-from tests.web.viewer import CHROMIUM, Viewer, launch
+from tests.web.viewer import CHROMIUM, LARGE, Viewer, launch
 
 __all__ = ["main"]
 
@@ -121,7 +121,7 @@ def _record(work: Path) -> dict[str, Path]:
 
 def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path], folder: Path) -> list[str]:
     """Take one picture; gives what the page complained of."""
-    viewer = Viewer(browser, server, color_scheme=shot.theme)
+    viewer = Viewer(browser, server, color_scheme=shot.theme, viewport=LARGE)
     words = dict(shot.words)
     if shot.selects == "hottest":
         words["select"] = f"f{_find_hottest(traces[shot.trace])}"

@@ -284,8 +284,7 @@ def test_a_link_shows_the_same_and_swapping_mirrors_it(compared: Viewer) -> None
     shown = read_replays(page, a, b)
     page.wait_for_url("**compare-at=**")
     link = page.url
-    page.goto("about:blank")
-    page.goto(link)
+    compared.load(link)
     wait_for_pair(page, 0, 1)
     assert read_replays(page, a, b) == shown
     page.get_by_role("button", name="Swap", exact=True).first.click()
