@@ -36,6 +36,11 @@ const KEYS: Record<string, () => void> = {
   n: () => stepParting(1),
   p: () => stepParting(-1),
   x: swapSides,
+  b: () => {
+    if (compare.peek().part === "graph") {
+      updateCompare({ isBeside: !compare.peek().isBeside });
+    }
+  },
   "(": () => stepBoth(-1),
   ")": () => stepBoth(1),
   v: () => {
@@ -65,7 +70,7 @@ export function CompareView() {
           event.stopPropagation();
           run();
           // What had the focus may be gone with the part that it was in.
-          if (event.key === "v" || event.key === "x") {
+          if (["v", "x", "b"].includes(event.key)) {
             event.currentTarget.focus({ preventScroll: true });
           }
         }
