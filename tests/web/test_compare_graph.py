@@ -110,5 +110,5 @@ def test_two_pictures_have_one_camera_and_one_selection(open_viewer: OpenViewer,
     right.hover(position={"x": float(place["x"]), "y": float(place["y"])})
     expect(page.get_by_role("tooltip").locator("strong")).to_have_text("only_second")
     right.focus()
-    page.keyboard.press("b")
+    page.keyboard.press("s")
     expect(page.get_by_role("application", name="Graph of both processes")).to_be_visible()

@@ -51,7 +51,7 @@ export function CompareGraph() {
           />
           <ToggleButton
             text="Side by side"
-            title="What A ran at the left, what B ran at the right, each at the same place (b)"
+            title="What A ran at the left, what B ran at the right, each at the same place (s)"
             isOn={isBeside}
             onToggle={() => updateCompare({ isBeside: true })}
           />

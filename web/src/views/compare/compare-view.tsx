@@ -36,7 +36,7 @@ const KEYS: Record<string, () => void> = {
   n: () => stepParting(1),
   p: () => stepParting(-1),
   x: swapSides,
-  b: () => {
+  s: () => {
     if (compare.peek().part === "graph") {
       updateCompare({ isBeside: !compare.peek().isBeside });
     }
@@ -70,7 +70,7 @@ export function CompareView() {
           event.stopPropagation();
           run();
           // What had the focus may be gone with the part that it was in.
-          if (["v", "x", "b"].includes(event.key)) {
+          if (["v", "x", "s"].includes(event.key)) {
             event.currentTarget.focus({ preventScroll: true });
           }
         }
