@@ -21,10 +21,13 @@ from playwright.sync_api import Browser, sync_playwright
 from clew.analysis.graph import ProcessGraph
 from clew.analysis.graph_tables import find_busiest_process
 from clew.analysis.trace import Trace
-from tests.e2e.runs import ROOT, record
+from tests.e2e.live_recording import build_new_code
+from tests.e2e.runs import ROOT
+from tests.e2e.runs import record as record_whole
 from tests.web.graph_page import CANVAS, GraphPage
+from tests.web.recorded_page import RecordedPage, record, watch
 from tests.web.serving import Server
-from tests.web.viewer import CHROMIUM, Viewer, launch
+from tests.web.viewer import CHROMIUM, LARGE, Viewer, launch
 
 __all__ = ["main"]
 
@@ -34,6 +37,7 @@ MAX_TOTAL_BYTES: Final = 6_000_000
 _SETTLE_MS: Final = 1500
 _EXACT_COLORS: Final = 96
 _MANY_WAYS: Final = 24
+_LIVE_MS: Final = 4000
 
 _PYTHON: Final = "import json; print(len(json.dumps([{'n': n, 'text': str(n) * 3} for n in range(4000)])))"
 _SQL: Final = (
@@ -44,16 +48,21 @@ _SQL: Final = (
 )
 
 
+_OTHER: Final = 3
+"""The number of the trace that gzip's is compared with, of those that `_record` makes."""
+
+
 @dataclass(frozen=True)
 class Shot:
     """A picture: its name, the trace, and the words of the address; `selects` adds what is looked up in the trace:
-    the hottest function, the hottest of those that call some others, or a block that jumps to many.
+    the hottest function, the hottest of those that call some others, a block that jumps to many, or the function
+    that differs the most from the other trace.
     """
 
     name: str
     trace: str
     words: dict[str, object] = field(default_factory=dict)
-    selects: Literal["", "hottest", "connected", "dispatch"] = ""
+    selects: Literal["", "hottest", "connected", "dispatch", "compared"] = ""
     theme: Literal["dark", "light"] = "dark"
 
 
@@ -72,6 +81,17 @@ SHOTS: Final = (
     Shot("sqlite3-selected", "sqlite3", {"layout": "force", "mode": "structure"}, selects="connected", theme="light"),
     Shot("sqlite3-dispatch", "sqlite3", {"view": "function"}, selects="dispatch"),
     Shot("sqlite3-replay", "sqlite3", {"mode": "recency"}),
+    Shot("sqlite3-calls", "sqlite3", {"view": "calls"}),
+    *(
+        Shot(
+            f"compare-{name}", "gzip", {"view": "compare", "with": _OTHER, "compare": part, **more}, selects="compared"
+        )
+        for name, part, more in (
+            ("graph", "graph", {"layout": "force", "dimensions": 2}),
+            ("beside", "graph", {"layout": "force", "dimensions": 2, "compare_beside": 1}),
+            ("listing", "listing", {}),
+        )
+    ),
 )
 
 
@@ -79,7 +99,10 @@ def main(words: Sequence[str]) -> int:
     """Make all pictures; the exit status is 1 where one is too large, or the page complained."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
-    folder: Path = parser.parse_args(words).folder
+    parser.add_argument("--only", default="", help="those whose names begin with this")
+    chosen = parser.parse_args(words)
+    folder: Path = chosen.folder
+    shots = [shot for shot in SHOTS if shot.name.startswith(chosen.only)]
     if CHROMIUM is None:
         print("screenshots: there is no `chromium` on PATH", file=sys.stderr)
         return 1
@@ -89,7 +112,9 @@ def main(words: Sequence[str]) -> int:
         server = Server(list(traces.values()))
         browser = launch(playwright)
         try:
-            complaints = [complaint for shot in SHOTS for complaint in _take(browser, server, shot, traces, folder)]
+            complaints = [complaint for shot in shots for complaint in _take(browser, server, shot, traces, folder)]
+            if "live".startswith(chosen.only):
+                _take_live(browser, Path(work), folder)
         finally:
             browser.close()
             server.stop()
@@ -109,11 +134,12 @@ def _record(work: Path) -> dict[str, Path]:
         "python3": ["/usr/bin/python3", "-S", "-c", _PYTHON],
         "sqlite3": ["sqlite3", ":memory:", _SQL],
         "gzip": ["gzip", "-9"],
+        "gzip-1": ["gzip", "-1"],
     }
     traces = {}
     for name, command in commands.items():
         traces[name] = work / f"{name}.clew"
-        done = record(command, traces[name], "--mode", "full", stdin=text)
+        done = record_whole(command, traces[name], "--mode", "full", stdin=text)
         if done.status != 0:
             raise RuntimeError(f"{name} could not be recorded: {done.stderr.decode(errors='replace')}")
     return traces
@@ -121,7 +147,7 @@ def _record(work: Path) -> dict[str, Path]:
 
 def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path], folder: Path) -> list[str]:
     """Take one picture; gives what the page complained of."""
-    viewer = Viewer(browser, server, color_scheme=shot.theme)
+    viewer = Viewer(browser, server, color_scheme=shot.theme, viewport=LARGE)
     words = dict(shot.words)
     if shot.selects == "hottest":
         words["select"] = f"f{_find_hottest(traces[shot.trace])}"
@@ -133,7 +159,13 @@ def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path],
         tid, last = _find_longest_path(traces[shot.trace])
         words["at"] = f"{tid}:{last // 2}"
     try:
-        viewer.open(shot.trace, **words)
+        viewer.page.goto(viewer.address(shot.trace, **words))
+        if words.get("view") == "compare":
+            viewer.page.locator(".compare-view[data-compare-state=ready]").wait_for()
+        else:
+            viewer.wait_for_counts()
+        if shot.selects == "compared":
+            viewer.page.locator(".compare-functions [role=option]").first.click()
         if viewer.page.locator(CANVAS).count():
             GraphPage(viewer).wait_for_whole()
         viewer.wait_for_quiet()
@@ -143,6 +175,21 @@ def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path],
         return [f"{shot.name}: {complaint}" for complaint in viewer.complaints]
     finally:
         viewer.context.close()
+
+
+def _take_live(browser: Browser, work: Path, folder: Path) -> None:
+    """A program that runs; raises AssertionError with what the page complained of."""
+    with record(build_new_code(), work) as recording, watch(browser, RecordedPage) as make:
+        live = make(recording, viewport=LARGE, reduced_motion="reduce")
+        live.page.goto(recording.url)
+        live.viewer.rows.first.wait_for()
+        GraphPage(live.viewer).wait_for_layout()
+        for line in ("10", "t12", "f14", "s20000", "16"):
+            recording.say(line)
+            assert recording.hear() == line
+        recording.say("s100000000")
+        live.page.wait_for_timeout(_LIVE_MS)
+        _write(folder / "live.png", live.page.screenshot(animations="disabled"))
 
 
 def _write(path: Path, content: bytes) -> None:

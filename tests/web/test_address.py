@@ -7,7 +7,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests.web.conftest import OpenViewer
-from tests.web.viewer import Viewer
+from tests.web.viewer import LARGE, Viewer
 
 STATES: list[dict[str, Any]] = [
     {"trace": "shapes-counts", "view": "function", "select": "f3"},
@@ -26,8 +26,8 @@ STATES: list[dict[str, Any]] = [
 SENSELESS = ("&trace=99", "&trace=-1", "&process=77", "&select=b999999999", "&camera=NaN", "&view=<b>", "&threads=5")
 
 
-def test_a_copied_address_shows_the_same(viewer: Viewer, open_viewer: OpenViewer) -> None:
-    other = open_viewer()
+def test_a_copied_address_shows_the_same(open_viewer: OpenViewer) -> None:
+    viewer, other = open_viewer(viewport=LARGE), open_viewer(viewport=LARGE)
     for words in STATES:
         _open(viewer, viewer.address(**words))
         # The page writes the address as it understood it, a little later.
@@ -74,15 +74,13 @@ def test_the_way_back_leads_to_what_was_looked_at_before(viewer: Viewer) -> None
 def test_addresses_that_make_no_sense_do_no_harm(viewer: Viewer) -> None:
     viewer.expected.append("status of 40[04]")
     for fragment in SENSELESS:
-        viewer.page.goto("about:blank")
-        viewer.page.goto(viewer.server.url + fragment)
+        viewer.load(viewer.server.url + fragment)
         expect(viewer.page.get_by_role("alert").or_(viewer.rows.first).first).to_be_visible()
 
 
 def _open(viewer: Viewer, address: str) -> None:
     """Load an address; its filter may leave nothing in the table of functions."""
-    viewer.page.goto("about:blank")
-    viewer.page.goto(address)
+    viewer.load(address)
     viewer.page.locator(".totals").wait_for()
     expect(viewer.page.get_by_role("searchbox", name="Filter functions")).to_be_visible()
     viewer.wait_for_quiet()

@@ -161,24 +161,6 @@ def test_the_summary_and_the_legend_have_what_the_server_counts(compared: Viewer
     assert counts.get("<", 0) + counts.get(">", 0) == told["blocks"]["differ"]
 
 
-def test_the_graph_of_both_is_drawn_and_selected(compared: Viewer) -> None:
-    page = look(compared, FIRST, SECOND, "graph", layout="circle", dimensions=2)
-    graph = GraphPage(compared)
-    graph.wait_for_whole()
-    assert page.get_by_role("application", name="Graph of both processes").is_visible()
-    search(page, "only_second")
-    page.locator(".compare-functions [role=option]").first.click()
-    graph.wait_for_whole()
-    x, y = graph.place_of_selected()
-    graph.canvas.hover(position={"x": x, "y": y})
-    tip = page.get_by_role("tooltip")
-    expect(tip.locator("strong")).to_have_text("only_second")
-    expect(tip).to_contain_text("only in B")
-    graph.canvas.dblclick(position={"x": x, "y": y})
-    compared.wait_for_state(compare="function")
-    expect(page.get_by_role("region", name="The function in A")).to_contain_text("A did not run this function.")
-
-
 def select(page: Page, name: str) -> None:
     """Select a function in the table, and wait for its code."""
     search(page, name)
@@ -284,8 +266,7 @@ def test_a_link_shows_the_same_and_swapping_mirrors_it(compared: Viewer) -> None
     shown = read_replays(page, a, b)
     page.wait_for_url("**compare-at=**")
     link = page.url
-    page.goto("about:blank")
-    page.goto(link)
+    compared.load(link)
     wait_for_pair(page, 0, 1)
     assert read_replays(page, a, b) == shown
     page.get_by_role("button", name="Swap", exact=True).first.click()

@@ -21,7 +21,7 @@ from clew.store.columns import Array
 from tests.web.conftest import OpenViewer
 from tests.web.graph_page import GraphPage
 from tests.web.traces import HOSTILE_NAMES, find_trace
-from tests.web.viewer import Viewer
+from tests.web.viewer import LARGE, Viewer
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -125,7 +125,8 @@ def test_the_graph_as_svg_has_every_node(viewer: Viewer, layout: str, dimensions
     assert not [name for one in root.iter() for name in one.attrib if name.startswith("on") or "href" in name]
 
 
-def test_a_graph_too_large_for_svg_is_refused(viewer: Viewer) -> None:
+def test_a_graph_too_large_for_svg_is_refused(open_viewer: OpenViewer) -> None:
+    viewer = open_viewer(viewport=LARGE)
     viewer.open("small", layout="circle", dimensions=2)
     graph = GraphPage(viewer)
     graph.wait_for_whole()

@@ -33,9 +33,11 @@ COUNT_ASKED: Final = """() => {
 @pytest.fixture(autouse=True)
 def _small(viewer: Viewer) -> Iterator[None]:
     """A small picture is drawn quickly."""
+    usual = viewer.page.viewport_size
+    assert usual is not None
     viewer.page.set_viewport_size({"width": 1100, "height": 700})
     yield
-    viewer.page.set_viewport_size({"width": 1600, "height": 1000})
+    viewer.page.set_viewport_size(usual)
 
 
 @cache

@@ -11,7 +11,7 @@ import pytest
 from tests.web.conftest import OpenViewer, Serve
 from tests.web.graph_page import CANVAS, GraphPage
 from tests.web.limits import assert_within
-from tests.web.viewer import Viewer
+from tests.web.viewer import LARGE, Viewer
 
 pytestmark = pytest.mark.timing
 
@@ -60,18 +60,18 @@ def _heap_megabytes(viewer: Viewer) -> float:
 def test_the_first_picture_is_there_in_time(
     open_viewer: OpenViewer, serve: Serve, trace: str, most_seconds: float
 ) -> None:
-    viewer = open_viewer(serve() if trace == "small" else serve(trace))
+    viewer = open_viewer(serve() if trace == "small" else serve(trace), viewport=LARGE)
     assert_within(most_seconds, lambda: _time_to_picture(viewer, trace))
 
 
 def test_frames_of_a_picture_in_movement_are_quick(open_viewer: OpenViewer, serve: Serve) -> None:
-    viewer = open_viewer(serve("large"))
+    viewer = open_viewer(serve("large"), viewport=LARGE)
     viewer.open("large")
     GraphPage(viewer).wait_for_layout()
     assert_within(150, lambda: _moving_frame_ms(viewer))
 
 
 def test_a_million_blocks_are_shown_by_function(open_viewer: OpenViewer, serve: Serve) -> None:
-    viewer = open_viewer(serve("huge"))
+    viewer = open_viewer(serve("huge"), viewport=LARGE)
     assert_within(10, lambda: _time_to_picture(viewer, "huge"), tries=3)
     assert _heap_megabytes(viewer) < 300

@@ -6,18 +6,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import cast
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from tests.e2e.live_recording import LiveRecording, build_new_code
 from tests.web.accessibility import find_serious, load_axe
-from tests.web.serving import Server
-from tests.web.viewer import Viewer
+from tests.web.recorded_page import RecordedPage, record, watch
 
 MOST_SECONDS = 0.5
 LONG_SECONDS = float(os.environ.get("CLEW_LIVE_SECONDS", "180"))
@@ -39,27 +36,8 @@ _KEEP_SOCKETS = """
 """
 
 
-@dataclass(frozen=True)
-class LiveServer:
-    """Where a recording is shown, as `Viewer` asks of a server."""
-
-    url: str
-
-    @property
-    def origin(self) -> str:
-        return self.url.partition("/#")[0]
-
-
-@dataclass(frozen=True)
-class LivePage:
-    """A page that is open on a recording."""
-
-    recording: LiveRecording
-    viewer: Viewer
-
-    @property
-    def page(self) -> Page:
-        return self.viewer.page
+class LivePage(RecordedPage):
+    """A page that is open on a recording of the program that runs new code."""
 
     def run(self, line: str) -> None:
         """Have the program do something, and wait until it has."""
@@ -85,27 +63,33 @@ class LivePage:
 Open = Callable[..., LivePage]
 
 
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRecording]:
+    """A recording of the program that runs new code when told to. Tests share it: each has it run other code."""
+    with record(build_new_code(), tmp_path_factory.mktemp("live")) as shared:
+        yield shared
+
+
 @pytest.fixture
-def open_live(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens pages on recordings of the program that runs new code when told to; none of them may complain."""
-    opened: list[LivePage] = []
+def open_live(browser: Browser, recording: LiveRecording) -> Iterator[Open]:
+    """Opens pages on the recording that tests share."""
+    with watch(browser, LivePage) as make:
+        yield lambda **context: _open(make(recording, **context))
 
-    def make(**options: object) -> LivePage:
-        recording = LiveRecording(["--", build_new_code()], tmp_path / f"{len(opened)}.clew")
-        viewer = Viewer(browser, cast("Server", LiveServer(recording.url)), **options)
-        opened.append(LivePage(recording, viewer))
-        viewer.context.add_init_script(_KEEP_SOCKETS)
-        viewer.page.goto(recording.url)
-        viewer.rows.first.wait_for()
-        opened[-1].wait_for_drawn()
-        return opened[-1]
 
-    yield make
-    complaints = [complaint for one in opened for complaint in one.viewer.complaints]
-    for one in opened:
-        one.viewer.context.close()
-        one.recording.kill()
-    assert not complaints, complaints
+@pytest.fixture
+def open_own(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens a page on a recording of its own, for tests that end it, keep it busy, or measure it."""
+    with record(build_new_code(), tmp_path) as own, watch(browser, LivePage) as make:
+        yield lambda **context: _open(make(own, **context))
+
+
+def _open(live: LivePage) -> LivePage:
+    live.viewer.context.add_init_script(_KEEP_SOCKETS)
+    live.page.goto(live.recording.url)
+    live.viewer.rows.first.wait_for()
+    live.wait_for_drawn()
+    return live
 
 
 def test_what_runs_anew_is_named_drawn_and_counted(open_live: Open) -> None:
@@ -133,8 +117,8 @@ def test_what_runs_anew_is_named_drawn_and_counted(open_live: Open) -> None:
     expect(page.locator(".live-threads li")).to_have_count(2)
 
 
-def test_what_is_busy_pulses(open_live: Open) -> None:
-    live = open_live()
+def test_what_is_busy_pulses(open_own: Open) -> None:
+    live = open_own()
     live.recording.say("s100000000")
     live.page.wait_for_function("() => Number(document.querySelector('.graph-canvas').dataset.lastNode) >= 0")
     # It is the loop that runs, which has run by now.
@@ -143,8 +127,8 @@ def test_what_is_busy_pulses(open_live: Open) -> None:
 
 
 @pytest.mark.timing
-def test_a_new_block_is_seen_soon_after_it_ran(open_live: Open) -> None:
-    live = open_live()
+def test_a_new_block_is_seen_soon_after_it_ran(open_own: Open) -> None:
+    live = open_own()
     # The first line brings all that reads and writes lines with it.
     live.run("10")
     live.wait_for_newest("found_10")
@@ -160,7 +144,7 @@ def test_a_new_block_is_seen_soon_after_it_ran(open_live: Open) -> None:
 def test_a_connection_that_breaks_comes_back_without_loss_or_doubles(open_live: Open) -> None:
     live = open_live()
     page = live.page
-    for number in (12, 13, 14):
+    for number in (13, 14, 15):
         page.evaluate("() => window.sockets.at(-1).close()")
         live.run(str(number))
         live.wait_for_newest(f"found_{number}")
@@ -172,7 +156,7 @@ def test_a_connection_that_breaks_comes_back_without_loss_or_doubles(open_live: 
         assert since == known or since == -1 == known or (since < 0 and known <= 0), told
         known = sequence
     assert page.evaluate("() => window.sockets.length") >= 4
-    live.wait_for_function("found_13")
+    live.wait_for_function("found_14")
     live.viewer.rows.first.click()
     expect(live.viewer.fact("entries")).to_have_text("1")
 
@@ -195,8 +179,8 @@ def test_a_paused_picture_says_that_the_program_runs_on(open_live: Open) -> None
     expect(note).to_be_empty()
 
 
-def test_when_the_program_has_ended_its_trace_is_there(open_live: Open) -> None:
-    live = open_live()
+def test_when_the_program_has_ended_its_trace_is_there(open_own: Open) -> None:
+    live = open_own()
     page = live.page
     live.run("12")
     live.wait_for_function("found_12")
@@ -218,8 +202,7 @@ def test_when_the_program_has_ended_its_trace_is_there(open_live: Open) -> None:
     views.get_by_role("button", name="Function").click()
     expect(live.viewer.main("function").get_by_text("found_12", exact=True).first).to_be_visible()
     # The address of the recording goes to the trace as well.
-    page.goto("about:blank")
-    page.goto(live.recording.url)
+    live.viewer.load(live.recording.url)
     live.viewer.wait_for_counts()
     expect(page.get_by_role("button", name="nothing lost")).to_be_visible()
     assert live.recording.stop() == 3
@@ -228,22 +211,22 @@ def test_when_the_program_has_ended_its_trace_is_there(open_live: Open) -> None:
 def test_another_process_can_be_watched(open_live: Open) -> None:
     live = open_live()
     page = live.page
-    live.run("f14")
+    live.run("f17")
     choice = page.get_by_role("combobox", name="Process")
     expect(choice.locator("option")).to_have_count(2)
     choice.select_option("1")
-    live.wait_for_function("found_14")
+    live.wait_for_function("found_17")
     choice.select_option("0")
     expect(live.viewer.rows).to_have_count(0)
     page.get_by_role("searchbox", name="Filter functions").fill("main")
     live.viewer.rows.first.wait_for()
 
 
-@pytest.mark.parametrize("scheme", ["dark", "light"])
-def test_the_live_panel_is_accessible(open_live: Open, scheme: str) -> None:
+@pytest.mark.parametrize(("scheme", "number"), [("dark", 22), ("light", 23)])
+def test_the_live_panel_is_accessible(open_live: Open, scheme: str, number: int) -> None:
     live = open_live(color_scheme=scheme, reduced_motion="reduce")
-    live.run("12")
-    live.wait_for_newest("found_12")
+    live.run(str(number))
+    live.wait_for_newest(f"found_{number}")
     load_axe(live.page)
     assert find_serious(live.page, None) == []
     button = live.page.get_by_role("button", name="Pause picture")
@@ -259,8 +242,8 @@ def test_the_live_panel_is_accessible(open_live: Open, scheme: str) -> None:
 
 @pytest.mark.stress
 @pytest.mark.timeout(0)
-def test_a_long_run_takes_no_more_memory_in_the_page_and_in_the_server(open_live: Open) -> None:
-    live = open_live()
+def test_a_long_run_takes_no_more_memory_in_the_page_and_in_the_server(open_own: Open) -> None:
+    live = open_own()
     viewer = _find_viewer(live.recording)
     used = []
     until = time.monotonic() + LONG_SECONDS

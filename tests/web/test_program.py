@@ -7,33 +7,22 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from clew.binary.disassembly import DisassembledInstruction, disassemble
 from tests.e2e.attaching import has_shared_memory, wait_for
 from tests.e2e.live_recording import LiveRecording
 from tests.programs.build import SOURCES
 from tests.web.accessibility import find_serious, load_axe
-from tests.web.serving import Server
-from tests.web.test_live import LiveServer
-from tests.web.viewer import Viewer
+from tests.web.recorded_page import RecordedPage, record, watch
 
 
-@dataclass(frozen=True)
-class ProgramPage:
+class ProgramPage(RecordedPage):
     """A page that is open on a recording of a program with two threads that compute and one that reads lines."""
-
-    recording: LiveRecording
-    viewer: Viewer
-
-    @property
-    def page(self) -> Page:
-        return self.viewer.page
 
     @property
     def panel(self) -> Locator:
@@ -100,31 +89,25 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def open_program(browser: Browser, program: Path, tmp_path: Path) -> Iterator[Open]:
-    """Opens pages on recordings of it; none of them may complain."""
-    opened: list[ProgramPage] = []
+    """Opens a page on a recording of it."""
+    with ExitStack() as recordings, watch(browser, ProgramPage) as make:
 
-    def make(*options: str, **context: object) -> ProgramPage:
-        recording = LiveRecording(["--", program], tmp_path / f"{len(opened)}.clew", *options)
-        # What pulses takes the processor from what is tested.
-        viewer = Viewer(browser, cast("Server", LiveServer(recording.url)), **{"reduced_motion": "reduce"} | context)
-        opened.append(ProgramPage(recording, viewer))
-        if "--pause" not in options:
-            assert recording.hear() == "ready"
+        def open_page(*options: str) -> ProgramPage:
+            # What pulses takes the processor from what is tested.
+            live = make(recordings.enter_context(record(program, tmp_path, *options)), reduced_motion="reduce")
+            if "--pause" in options:
+                live.page.goto(live.recording.url)
+                return live
+            assert live.recording.hear() == "ready"
             # Its threads compute all the time: what is tested has the processor first.
-            for task in os.listdir(f"/proc/{_find_target(recording)}/task"):
+            for task in os.listdir(f"/proc/{_find_target(live.recording)}/task"):
                 os.setpriority(os.PRIO_PROCESS, int(task), 19)
-        viewer.page.goto(recording.url)
-        if "--pause" not in options:
-            viewer.rows.first.wait_for()
-            opened[-1].wait_for("running")
-        return opened[-1]
+            live.page.goto(live.recording.url)
+            live.viewer.rows.first.wait_for()
+            live.wait_for("running")
+            return live
 
-    yield make
-    complaints = [complaint for one in opened for complaint in one.viewer.complaints]
-    for one in opened:
-        one.viewer.context.close()
-        one.recording.kill()
-    assert not complaints, complaints
+        yield open_page
 
 
 def _find_target(recording: LiveRecording) -> int:

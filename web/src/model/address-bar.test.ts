@@ -48,6 +48,7 @@ const states: fc.Arbitrary<ViewState> = fc.record({
     process: fc.integer({ min: -1, max: 10000 }),
     part: fc.constantFrom(...COMPARE_PARTS),
     shown: fc.constantFrom(...COMPARE_SHOWN),
+    isBeside: fc.boolean(),
     selection: selections,
     cursor: cursors,
   }),

@@ -57,6 +57,7 @@ export function formatFragment(token: string, state: ViewState, isLive = false):
   add("with-process", compared.process < 0 ? null : String(compared.process));
   add("compare", compared.part === INITIAL_COMPARE.part ? null : compared.part);
   add("compare-shown", compared.shown === INITIAL_COMPARE.shown ? null : compared.shown);
+  add("compare-beside", compared.isBeside ? "1" : null);
   add("compare-select", formatSelection(compared.selection));
   add("compare-at", formatCursor(compared.cursor));
   words.push(...formatCalls(state.calls));
@@ -112,6 +113,7 @@ function parseCompare(words: URLSearchParams): Compare {
     process: index("with-process"),
     part: oneOf<ComparePart>(COMPARE_PARTS, words.get("compare"), INITIAL_COMPARE.part),
     shown: oneOf<CompareShown>(COMPARE_SHOWN, words.get("compare-shown"), INITIAL_COMPARE.shown),
+    isBeside: words.get("compare-beside") === "1",
     selection: parseSelection(words.get("compare-select")),
     cursor: parseCursor(words.get("compare-at")),
   };

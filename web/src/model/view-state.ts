@@ -39,6 +39,8 @@ export interface Compare {
   part: ComparePart;
   /** Which functions are in the table. */
   shown: CompareShown;
+  /** Whether the graph is two pictures, A's beside B's. */
+  isBeside: boolean;
   /** A function or a node of the graph of both. */
   selection: Selection | null;
   /** Where the replay of B is; that of A is the state's cursor. */
@@ -120,6 +122,7 @@ export const INITIAL_COMPARE: Compare = {
   process: -1,
   part: "summary",
   shown: "all",
+  isBeside: false,
   selection: null,
   cursor: null,
 };

@@ -1,7 +1,7 @@
 // The graph of both processes as the graph's picture takes it.
 import { computed, signal } from "@preact/signals";
 import { colorEdges } from "../graph/edge-colors.ts";
-import { type DrawnGraph, foldCounts, foldGraph } from "../graph/folding.ts";
+import { type DrawnCounts, type DrawnGraph, foldCounts, foldGraph } from "../graph/folding.ts";
 import { paintNodes } from "../graph/node-colors.ts";
 import { type GraphScene, layOutGraph } from "../graph/scene.ts";
 import { recentBlocks } from "../recent.ts";
@@ -11,7 +11,7 @@ import { colorOf, countsWords } from "./classes.ts";
 import { compareText, comparedSelection, pair, selectCompared, union } from "./compare-session.ts";
 import { paintCompared, unionCounts } from "./paint-compared.ts";
 
-const drawnGraph = computed<DrawnGraph | null>(() => {
+export const drawnGraph = computed<DrawnGraph | null>(() => {
   const of = union.value;
   return of && foldGraph(of.functions, of.blocks.count <= MOST_BLOCKS ? of.blocks : null, EMPTY_FILTER);
 });
@@ -21,7 +21,7 @@ const drawnCounts = computed(() => {
   return graph && of && foldCounts(graph, unionCounts(of));
 });
 
-const nodeColors = computed(() => {
+export const nodeColors = computed(() => {
   const [graph, counts, of] = [drawnGraph.value, drawnCounts.value, union.value];
   if (!graph || !counts || !of || graph.functions !== of.functions) {
     return null;
@@ -30,8 +30,9 @@ const nodeColors = computed(() => {
   return paintNodes(painter, { graph, counts, text: compareText.value, highlights: [] });
 });
 
-const edgeColors = computed(() => {
-  const [graph, counts, of, ofNodes] = [drawnGraph.value, drawnCounts.value, union.value, nodeColors.value];
+/** Colours of the edges that were taken as `counts` has it. */
+export function colorComparedEdges(counts: DrawnCounts | null) {
+  const [graph, of, ofNodes] = [drawnGraph.value, union.value, nodeColors.value];
   if (!graph || !counts || !of || !ofNodes) {
     return null;
   }
@@ -46,7 +47,7 @@ const edgeColors = computed(() => {
     edges: colorEdges(ends, executions, "heat", false, ofNodes.blocks, paint(edges)),
     links: colorEdges(graph.links, counts.links, "heat", true, ofNodes.functions, paint(links)),
   };
-});
+}
 
 /** By block of A the first node of it. */
 const nodeOfBlock = computed(() => {
@@ -68,7 +69,7 @@ export const comparedScene: GraphScene = {
   drawnGraph,
   drawnCounts,
   nodeColors,
-  edgeColors,
+  edgeColors: computed(() => colorComparedEdges(drawnCounts.value)),
   ...layOutGraph(drawnGraph),
   selection: comparedSelection,
   select: selectCompared,

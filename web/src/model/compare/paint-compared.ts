@@ -20,6 +20,18 @@ export function unionCounts({ compared }: Union): Counts {
   };
 }
 
+/** The same of one of both. */
+export function sideCounts({ compared }: Union, side: "a" | "b"): Counts {
+  return {
+    functionInstructions: compared.instructions[side],
+    functionEntries: compared.entries[side],
+    linkExecutions: compared.links[side],
+    blockExecutions: compared.executions[side],
+    edgeExecutions: compared.edges[side],
+    blockOwner: null,
+  };
+}
+
 /** Paints nodes by who executed them; `hasBlocks` tells whether the legend counts nodes or functions. */
 export function paintCompared(union: Union, graph: DrawnGraph, hasBlocks: boolean): Painter {
   const { compared } = union;

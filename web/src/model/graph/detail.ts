@@ -70,7 +70,12 @@ export function openFunctions(places: NodePlaces, eye: Eye, frame: Frame, always
 }
 
 /** The nodes that are drawn: blocks of open functions, and the functions that are not. */
-export function listNodes(graph: DrawnGraph, nBlocks: number, isOpen: Uint8Array): Uint32Array {
+export function listNodes(
+  graph: DrawnGraph,
+  nBlocks: number,
+  isOpen: Uint8Array,
+  leftOut: { blocks: Uint8Array; functions: Uint8Array } | null = null,
+): Uint32Array {
   let count = 0;
   for (let of = 0; of < graph.nFunctions; of++) {
     count += isOpen[of] ? graph.firstBlock[of + 1] - graph.firstBlock[of] : 1;
@@ -85,6 +90,9 @@ export function listNodes(graph: DrawnGraph, nBlocks: number, isOpen: Uint8Array
     } else {
       nodes[at++] = nBlocks + of;
     }
+  }
+  if (leftOut) {
+    return nodes.filter((node) => !(node < nBlocks ? leftOut.blocks[node] : leftOut.functions[node - nBlocks]));
   }
   return nodes;
 }
@@ -190,6 +198,16 @@ export function edgesAt(graph: DrawnGraph, nBlocks: number, isOpen: Uint8Array, 
     }
   }
   return found.done();
+}
+
+/** Those of the edges that were taken: `heat` is that of edges or of links, as `areLinks` says. */
+export function takenOf(found: EdgesAt, heat: Uint8Array): EdgesAt {
+  const taken = (ends: Uint32Array, indices: Uint32Array) => ({
+    ends: ends.filter((_, i) => heat[indices[i >> 1]] > 0),
+    indices: indices.filter((index) => heat[index] > 0),
+  });
+  const [out, into] = [taken(found.out, found.outOf), taken(found.in, found.inOf)];
+  return { out: out.ends, outOf: out.indices, in: into.ends, inOf: into.indices, areLinks: found.areLinks };
 }
 
 /** The same of a function that is drawn by its blocks: whom it leads to, and who leads to it; without returns. */

@@ -4,6 +4,7 @@ import type { LayoutResult } from "../layout/layout.ts";
 import { KeptLayouts } from "../layout/kept-layouts.ts";
 import { prepareLayouts, requestLayout } from "../layout/layout-client.ts";
 import { MovedByLayout, type MovedNodes } from "../layout/moved-nodes.ts";
+import type { ShownPicture } from "../export/shown-picture.ts";
 import { highlights } from "../highlights.ts";
 import { type RecentBlock, recentBlocks } from "../recent.ts";
 import { blocks, counts, failure, functions, isLive, MOST_BLOCKS } from "../session.ts";
@@ -22,7 +23,7 @@ import { type NodePlaces, nodePlaces } from "./detail.ts";
 import { colorEdges, type EdgeColors } from "./edge-colors.ts";
 import { type DrawnCounts, type DrawnGraph, foldCounts, foldGraph, type Folding, layoutInput } from "./folding.ts";
 import { colorNodes } from "./node-colors.ts";
-import type { NodeColors } from "./paint.ts";
+import { isExecuted, type NodeColors } from "./paint.ts";
 
 /** A layout of a graph that is drawn. */
 export interface PlacedGraph {
@@ -62,6 +63,34 @@ export interface GraphScene {
   recent: ReadonlySignal<RecentBlock[] | null>;
   /** In place of how often a node was executed, in words. */
   describe?: (chosen: Selection) => string;
+  /** Only a part of the graph is drawn, beside another picture of it; else all of it. */
+  part?: ScenePart;
+}
+
+/** What two pictures have in common that each draw what one of two processes executed of a graph. */
+export interface ScenePart {
+  /** How often all was executed: both are fitted into their frames by it. */
+  whole: ReadonlySignal<DrawnCounts | null>;
+  /** From where both look while one is moved; `eye` is null for all of it. Told by one of them. */
+  eye: Signal<{ by: object; eye: Camera | null } | null>;
+  /** Whether the legend of both is in files of this one. */
+  hasLegend: boolean;
+  /** Has the picture, for what makes files of it. */
+  shown: Signal<ShownPicture | null>;
+}
+
+/** By drawn block and by drawn function whether it is left out of a picture. */
+export interface LeftOut {
+  blocks: Uint8Array;
+  functions: Uint8Array;
+}
+
+/** What was not executed. */
+export function findLeftOut(graph: DrawnGraph, counts: DrawnCounts): LeftOut {
+  return {
+    blocks: Uint8Array.from(counts.blocks ?? [], (n) => (n > 0 ? 0 : 1)),
+    functions: Uint8Array.from({ length: graph.nFunctions }, (_, of) => (isExecuted(counts, of) ? 0 : 1)),
+  };
 }
 
 /** The filter without its text, which only dims; as text, so that equal ones are one. */

@@ -5,16 +5,26 @@ import type { Layout } from "../view-state.ts";
 
 export type Offset = readonly [number, number, number];
 
+/** What nodes stand for, where their numbers do not last; -1 for a node that is not there. */
+export interface Numbering {
+  keyOf: (node: number) => number;
+  nodeOf: (key: number) => number;
+}
+
+const SAME: Numbering = { keyOf: (node) => node, nodeOf: (key) => key };
+
 const NOWHERE: Offset = [0, 0, 0];
 /** So many steps can be taken back. */
 const MOST_STEPS = 200;
 
 /** The nodes that were moved in one layout of a graph. */
 export class MovedNodes {
+  /** By key, as the numbering has it. */
   private readonly offsets = new Map<number, Offset>();
-  /** By step what each of its nodes had before. */
+  /** By step what each of its keys had before. */
   private readonly steps: Map<number, Offset | undefined>[] = [];
   private readonly changed = signal({ moved: 0, steps: 0 });
+  private numbering = SAME;
 
   /** How many nodes are not where the layout has them, and how many steps can be taken back. */
   get state(): ReadonlySignal<{ moved: number; steps: number }> {
@@ -22,16 +32,18 @@ export class MovedNodes {
   }
 
   offsetOf(node: number): Offset {
-    return this.offsets.get(node) ?? NOWHERE;
-  }
-
-  isMoved(node: number): boolean {
-    return this.offsets.has(node);
+    return this.offsets.get(this.numbering.keyOf(node)) ?? NOWHERE;
   }
 
   /** All nodes that are not where the layout has them. */
   nodes(): number[] {
-    return [...this.offsets.keys()];
+    return this.nodesOf(this.offsets.keys());
+  }
+
+  /** Nodes have other numbers from now on: what was moved stays moved, whatever its number is. */
+  renumber(numbering: Numbering): void {
+    this.numbering = numbering;
+    this.tell();
   }
 
   /** Put nodes elsewhere, by so much from where they are; they stay there. */
@@ -41,7 +53,7 @@ export class MovedNodes {
 
   /** Put those of the nodes back that were moved. Returns which. */
   release(nodes: Iterable<number>): number[] {
-    const moved = [...nodes].filter((node) => this.offsets.has(node));
+    const moved = [...nodes].filter((node) => this.offsets.has(this.numbering.keyOf(node)));
     if (moved.length > 0) {
       this.take(moved, () => undefined);
     }
@@ -51,11 +63,11 @@ export class MovedNodes {
   /** Take the last step back. Returns the nodes that it had moved or released; none if there was no step. */
   undo(): number[] {
     const step = this.steps.pop();
-    for (const [node, before] of step ?? []) {
-      this.set(node, before);
+    for (const [key, before] of step ?? []) {
+      this.set(key, before);
     }
     this.tell();
-    return [...(step?.keys() ?? [])];
+    return this.nodesOf(step?.keys() ?? []);
   }
 
   /** Write where nodes are to `positions`, of what the layout has in `base`: x, y, z by node. */
@@ -71,9 +83,10 @@ export class MovedNodes {
   private take(nodes: Iterable<number>, change: (offset: Offset) => Offset | undefined): void {
     const step = new Map<number, Offset | undefined>();
     for (const node of nodes) {
-      if (!step.has(node)) {
-        step.set(node, this.offsets.get(node));
-        this.set(node, change(this.offsetOf(node)));
+      const key = this.numbering.keyOf(node);
+      if (!step.has(key)) {
+        step.set(key, this.offsets.get(key));
+        this.set(key, change(this.offsetOf(node)));
       }
     }
     this.steps.push(step);
@@ -83,16 +96,20 @@ export class MovedNodes {
     this.tell();
   }
 
-  private set(node: number, offset: Offset | undefined): void {
+  private set(key: number, offset: Offset | undefined): void {
     if (offset) {
-      this.offsets.set(node, offset);
+      this.offsets.set(key, offset);
     } else {
-      this.offsets.delete(node);
+      this.offsets.delete(key);
     }
   }
 
+  private nodesOf(keys: Iterable<number>): number[] {
+    return [...keys].map((key) => this.numbering.nodeOf(key)).filter((node) => node >= 0);
+  }
+
   private tell(): void {
-    this.changed.value = { moved: this.offsets.size, steps: this.steps.length };
+    this.changed.value = { moved: this.nodes().length, steps: this.steps.length };
   }
 }
 
@@ -100,6 +117,11 @@ export class MovedNodes {
 export class MovedByLayout {
   private graph: object | null = null;
   private readonly found = new Map<string, MovedNodes>();
+
+  /** As if nothing had been moved. */
+  forget(): void {
+    this.found.clear();
+  }
 
   of(graph: object, layout: Layout, dimensions: 2 | 3): MovedNodes {
     if (this.graph !== graph) {

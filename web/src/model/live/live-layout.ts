@@ -1,16 +1,16 @@
 // Where the graph of a running program is drawn: what is new comes next to what led to it, and nothing else moves, until the
 // reader wants all laid out anew, or there is twice as much as the last time.
 import { effect, signal } from "@preact/signals";
-import { type PlacedGraph, placedGraph, drawnGraph } from "../graph/scene.ts";
+import { basePlaces, placedGraph, drawnGraph } from "../graph/scene.ts";
 import { nodePlaces } from "../graph/detail.ts";
 import { type DrawnGraph, layoutInput } from "../graph/folding.ts";
 import { requestLayout } from "../layout/layout-client.ts";
 import type { LayoutResult } from "../layout/layout.ts";
-import { MovedNodes } from "../layout/moved-nodes.ts";
+import { MovedByLayout } from "../layout/moved-nodes.ts";
 import { failure } from "../session.ts";
 import { dimensions, layout } from "../view-state.ts";
 import type { LiveStructure } from "./live-picture.ts";
-import { LivePlaces } from "./live-places.ts";
+import { LivePlaces, numberByRow } from "./live-places.ts";
 
 /** Whether something was placed as it came, so that laying out anew would change the picture. */
 export const canLayOut = signal(false);
@@ -33,15 +33,25 @@ interface Pending {
   stop: () => void;
 }
 
-/** Place what is drawn; `structureOf` finds the rows of a graph, null if it is none of the recording. Returns what ends that. */
-export function followLiveLayout(structureOf: (graph: DrawnGraph) => LiveStructure | null): () => void {
+/**
+ * Place what is drawn; `structureOf` finds the rows of a graph, null if it is none of the recording, and rows are the same as
+ * long as `generation` is. Returns what ends that.
+ */
+export function followLiveLayout(
+  structureOf: (graph: DrawnGraph) => LiveStructure | null,
+  generation: () => number,
+): () => void {
   let last: { key: string; result: LayoutResult; wish: number } | null = null;
   let pending: Pending | null = null;
-  const show = (graph: DrawnGraph, result: LayoutResult, isGrown: boolean) => {
-    // What the reader moves stays until the picture grows: its nodes have other numbers then.
-    const moved = new MovedNodes();
-    const placed: PlacedGraph = { graph, result, places: nodePlaces(graph, result), moved, isFinal: true, isGrown };
-    placedGraph.value = placed;
+  let shownFor = generation();
+  const movedBy = new MovedByLayout();
+  const show = (graph: DrawnGraph, structure: LiveStructure, result: LayoutResult, isGrown: boolean) => {
+    // What the reader moved is known by what it stands for: nodes have other numbers whenever the picture grows.
+    const moved = movedBy.of(movedBy, result.layout, result.dimensions);
+    const places = nodePlaces(graph, result);
+    moved.renumber(numberByRow(graph, structure, places.nBlocks));
+    moved.write(moved.nodes(), basePlaces(result), places.positions);
+    placedGraph.value = { graph, result, places, moved, isFinal: true, isGrown };
   };
   const request = (graph: DrawnGraph, structure: LiveStructure, key: string, wished: number) => {
     pending?.stop();
@@ -57,7 +67,7 @@ export function followLiveLayout(structureOf: (graph: DrawnGraph) => LiveStructu
         const now = drawnGraph.peek();
         const current = now && structureOf(now);
         if (now && current) {
-          show(now, now === graph ? result : places.grow(now, current, result), false);
+          show(now, current, now === graph ? result : places.grow(now, current, result), false);
           canLayOut.value = now !== graph;
         }
       },
@@ -73,13 +83,21 @@ export function followLiveLayout(structureOf: (graph: DrawnGraph) => LiveStructu
     const key = `${layout.value} ${dimensions.value}`;
     const wished = wish.value;
     const structure = graph && structureOf(graph);
+    if (shownFor !== generation()) {
+      // Rows are those of another process.
+      shownFor = generation();
+      last = null;
+      pending?.stop();
+      pending = null;
+      movedBy.forget();
+    }
     if (!graph || !structure) {
       last = null;
       return;
     }
     const isKnown = last?.key === key;
     if (last && isKnown && placedGraph.peek()?.graph !== graph) {
-      show(graph, places.grow(graph, structure, last.result), true);
+      show(graph, structure, places.grow(graph, structure, last.result), true);
       canLayOut.value = true;
     }
     const isWanted = !last || !isKnown || wished !== last.wish || graph.nBlocks > 2 * places.laidOut;

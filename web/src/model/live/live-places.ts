@@ -1,6 +1,7 @@
 // Places of what is found while a program runs: what has a place keeps it, and what is new comes next to what led to it. Pure.
 import type { LayoutResult } from "../layout/layout.ts";
 import type { DrawnGraph } from "../graph/folding.ts";
+import type { Numbering } from "../layout/moved-nodes.ts";
 import type { LiveStructure } from "./live-picture.ts";
 
 /** Turns that spread points evenly, however many there will be. */
@@ -136,6 +137,22 @@ export class LivePlaces {
   private cell(places: Float32Array, at: number): string {
     return [0, 1, 2].map((axis) => Math.round(places[3 * at + axis] / this.unit)).join();
   }
+}
+
+/** Nodes by what they stand for: blocks by their row, functions by theirs, below zero. */
+export function numberByRow(graph: DrawnGraph, structure: LiveStructure, nBlocks: number): Numbering {
+  const { blockRows, functionRows, blockOfRow, functionOfRow } = structure;
+  return {
+    keyOf: (node) =>
+      node < nBlocks ? blockRows[graph.blockOf[node]] : -1 - functionRows[graph.functionOf[node - nBlocks]],
+    nodeOf: (key) => {
+      if (key >= 0) {
+        return nBlocks > 0 ? (graph.drawnBlock[blockOfRow[key]] ?? -1) : -1;
+      }
+      const drawn = graph.drawnFunction[functionOfRow[-1 - key]] ?? -1;
+      return drawn < 0 ? -1 : nBlocks + drawn;
+    },
+  };
 }
 
 /** Copies the place of a row, if it has one. */

@@ -44,6 +44,8 @@ export const framesBehind = signal(0);
 const graph = new LiveGraph();
 const activity = new LiveActivity();
 let structure: LiveStructure | null = null;
+/** Rows are the same as long as this is. */
+let generation = 0;
 let connection: LiveConnection | null = null;
 let isStale = { structure: false, counts: false };
 let shownAt = 0;
@@ -67,6 +69,7 @@ export function openLive(): void {
         isStale.counts = true;
         if (change.isWhole) {
           structure = null;
+          generation++;
         }
         if (isPaused.peek()) {
           framesBehind.value++;
@@ -87,7 +90,10 @@ export function openLive(): void {
         tell("The other views come with the finished trace");
       }
     }),
-    followLiveLayout((drawn) => (structure && drawn.functions === structure.functions ? structure : null)),
+    followLiveLayout(
+      (drawn) => (structure && drawn.functions === structure.functions ? structure : null),
+      () => generation,
+    ),
     pulse(),
   ];
   const stopWatching = effect(() => {

@@ -1,25 +1,18 @@
 // The control flow of one function as A and as B ran it, beside each other; what is selected in one is in the other.
 import { useComputed } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { toHex } from "../../base/color.ts";
 import { formatInteger } from "../../base/format.ts";
-import { CLASS_COLORS, CLASS_SIGNS, CLASS_WORDS, CLASSES } from "../../model/compare/classes.ts";
 import { comparedCode, followComparedFunction, followFlow } from "../../model/compare/compared-code.ts";
-import { selectCompared, selectedNode, shownComparedFunction, union } from "../../model/compare/compare-session.ts";
+import { selectCompared, selectedNode } from "../../model/compare/compare-session.ts";
 import type { LaidOutFlow } from "../../model/flow/flow-of-function.ts";
 import { FlowCanvas, type FlowSubject } from "../function/flow-canvas.tsx";
+import { CompareHead } from "./compare-head.tsx";
 
 export function CompareFunction() {
   useEffect(() => followComparedFunction(), []);
-  const name = union.value?.functions.names[shownComparedFunction.value] ?? "";
   return (
     <div class="compare-part compare-function" data-function={comparedCode.value?.function}>
-      <p class="compare-head">
-        <strong class="mono name" title={name}>
-          {name}
-        </strong>
-        <ClassLegend />
-      </p>
+      <CompareHead />
       <div class="compare-sides">
         <Side side="a" />
         <Side side="b" />
@@ -53,19 +46,5 @@ function Side({ side }: { side: "a" | "b" }) {
         <p class="waiting">{code && !code[side] ? `${letter} did not run this function.` : "drawing …"}</p>
       )}
     </section>
-  );
-}
-
-/** What the colours of blocks mean. */
-export function ClassLegend() {
-  return (
-    <span class="class-legend" role="list" aria-label="Colours">
-      {CLASSES.filter((kind) => kind !== "neither" && kind !== "unknown").map((kind) => (
-        <span key={kind} role="listitem">
-          <span class="swatch" style={{ background: toHex(CLASS_COLORS[kind]) }} /> {CLASS_SIGNS[kind]}{" "}
-          {CLASS_WORDS[kind]}
-        </span>
-      ))}
-    </span>
   );
 }

@@ -12,6 +12,7 @@ import {
 } from "../../model/compare/compare-session.ts";
 import { classOfFunction, type CompareOrder } from "../../model/compare/function-rows.ts";
 import { compare, COMPARE_SHOWN, type CompareShown, updateCompare } from "../../model/view-state.ts";
+import { SortColumns } from "../shell/sort-columns.tsx";
 import { ToggleButton } from "../shell/toggle-button.tsx";
 import { VirtualList } from "../shell/virtual-list.tsx";
 
@@ -57,19 +58,7 @@ export function CompareFunctionsPanel() {
           />
         ))}
       </div>
-      <div class="columns">
-        {COLUMNS.map(([order, name, title]) => (
-          <button
-            key={order}
-            type="button"
-            title={title}
-            aria-pressed={compareOrder.value === order}
-            onClick={() => (compareOrder.value = order)}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
+      <SortColumns columns={COLUMNS} order={compareOrder} />
       {of && shown.length === 0 && <p class="waiting">No function is like that.</p>}
       <VirtualList
         count={shown.length}

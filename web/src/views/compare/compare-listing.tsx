@@ -3,13 +3,13 @@ import { useEffect } from "preact/hooks";
 import type { Instruction } from "../../api/code.ts";
 import { toHex } from "../../base/color.ts";
 import { formatInteger } from "../../base/format.ts";
-import { splitInstruction } from "../../base/instruction-text.ts";
 import { comparedCode, followComparedFunction, listingRows } from "../../model/compare/compared-code.ts";
-import { selectCompared, selectedNode, shownComparedFunction, union } from "../../model/compare/compare-session.ts";
+import { selectCompared, selectedNode, union } from "../../model/compare/compare-session.ts";
 import { nodeClass, nodeColor } from "../../model/compare/paint-compared.ts";
+import { InstructionTokens } from "../listing/instruction-tokens.tsx";
 import { VirtualList } from "../shell/virtual-list.tsx";
-import { ClassLegend } from "./compare-function.tsx";
 import { ClassSign } from "./compare-functions-panel.tsx";
+import { CompareHead } from "./compare-head.tsx";
 
 const ROW_HEIGHT = 20;
 
@@ -18,17 +18,11 @@ export function CompareListing() {
   const of = union.value;
   const rows = listingRows.value;
   const code = comparedCode.value;
-  const name = of?.functions.names[shownComparedFunction.value] ?? "";
   const shown = Math.max(code?.a?.blocks.length ?? 0, code?.b?.blocks.length ?? 0);
   const most = Math.max(code?.a?.n_blocks ?? 0, code?.b?.n_blocks ?? 0);
   return (
     <div class="compare-part compare-listing" data-function={code?.function}>
-      <p class="compare-head">
-        <strong class="mono name" title={name}>
-          {name}
-        </strong>
-        <ClassLegend />
-      </p>
+      <CompareHead />
       {shown < most && (
         <p class="view-note" role="status">
           Only the first {formatInteger(shown)} of {formatInteger(most)} blocks are listed.
@@ -78,12 +72,7 @@ function Half({ one, executions, side }: { one: Instruction | null; executions: 
       <span class="count">{one && executions !== null && formatInteger(executions)}</span>
       <span class="address">{one?.address.slice(2)}</span>
       <span class="text" title={one?.text}>
-        {one &&
-          splitInstruction(one.text, one.target?.name ?? null).map((token, i) => (
-            <span key={i} class={`code-${token.kind}`}>
-              {token.text}
-            </span>
-          ))}
+        {one && <InstructionTokens of={one} />}
       </span>
       <span class="visually-hidden">{one ? ` in ${side}` : ` not in ${side}`}</span>
     </span>

@@ -16,6 +16,7 @@ import { followOrder, partings, stepBoth, stepParting } from "../../model/compar
 import { process, summary, traceNames } from "../../model/session.ts";
 import { compare, COMPARE_PARTS, type ComparePart, updateCompare, viewState } from "../../model/view-state.ts";
 import { ToggleButton } from "../shell/toggle-button.tsx";
+import { ProcessChoice, TraceChoice } from "../shell/trace-choices.tsx";
 import { CompareFunction } from "./compare-function.tsx";
 import { CompareGraph } from "./compare-graph.tsx";
 import { CompareListing } from "./compare-listing.tsx";
@@ -35,6 +36,11 @@ const KEYS: Record<string, () => void> = {
   n: () => stepParting(1),
   p: () => stepParting(-1),
   x: swapSides,
+  s: () => {
+    if (compare.peek().part === "graph") {
+      updateCompare({ isBeside: !compare.peek().isBeside });
+    }
+  },
   "(": () => stepBoth(-1),
   ")": () => stepBoth(1),
   v: () => {
@@ -64,7 +70,7 @@ export function CompareView() {
           event.stopPropagation();
           run();
           // What had the focus may be gone with the part that it was in.
-          if (event.key === "v" || event.key === "x") {
+          if (["v", "x", "s"].includes(event.key)) {
             event.currentTarget.focus({ preventScroll: true });
           }
         }
@@ -130,40 +136,19 @@ function Named({ index, pid }: { index: number; pid: number | undefined }) {
 }
 
 function ChooserB() {
-  const names = traceNames.value;
-  const processes = summaryB.value?.processes ?? [];
   if (traceB.value < 0) {
     return null;
   }
   return (
     <span class="compare-side" data-side="b">
       <strong class="side-name">B</strong>
-      <select
-        aria-label="Trace B"
-        value={traceB.value}
-        onChange={(event) => compareWith(Number(event.currentTarget.value))}
-      >
-        {names.map((one) => (
-          <option key={one.index} value={one.index}>
-            {one.name}
-          </option>
-        ))}
-      </select>
-      {processes.length > 1 ? (
-        <select
-          aria-label="Process of B"
-          value={processB.value}
-          onChange={(event) => compareWith(traceB.peek(), Number(event.currentTarget.value))}
-        >
-          {processes.map((one) => (
-            <option key={one.process_id} value={one.process_id}>
-              {one.pid} {one.command.join(" ").slice(0, 60)}
-            </option>
-          ))}
-        </select>
-      ) : (
-        <span class="quiet">{processes[0] && `pid ${processes[0].pid}`}</span>
-      )}
+      <TraceChoice label="Trace B" value={traceB.value} onChoose={(trace) => compareWith(trace)} />
+      <ProcessChoice
+        label="Process of B"
+        value={processB.value}
+        onChoose={(id) => compareWith(traceB.peek(), id)}
+        of={summaryB.value?.processes ?? []}
+      />
     </span>
   );
 }

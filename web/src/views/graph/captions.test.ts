@@ -24,7 +24,7 @@ function sample(): PlacedGraph {
 }
 
 const placed = sample();
-const NO_HEATS = { edges: { heat: new Uint8Array(0) }, links: { heat: new Uint8Array(0) } };
+const NO_HEATS = { edges: { heat: new Uint8Array(0) }, links: { heat: new Uint8Array(0) }, leftOut: null };
 const names = placed.graph.functions.names;
 
 /** Captions of a selected node, sorted; functions are open where `open` has a 1. */

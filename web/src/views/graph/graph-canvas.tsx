@@ -1,17 +1,18 @@
 // The picture in the page: a canvas for the graph, one for labels over it, and what connects both to the state.
-import { effect, signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
-import type { Rgb } from "../../base/color.ts";
+import { effect, type Signal, useSignal } from "@preact/signals";
+import { useEffect, useId, useRef } from "preact/hooks";
 import type { Rectangle } from "../../base/label-placement.ts";
 import { FOLDED_IMAGE } from "../../model/graph/folding.ts";
 import { nodeHeats } from "../../model/graph/count-effect.ts";
 import { freshFunctions } from "../../model/recent.ts";
-import type { GraphScene } from "../../model/graph/scene.ts";
+import { findLeftOut, type GraphScene } from "../../model/graph/scene.ts";
 import { prefersReducedMotion, settings } from "../../model/settings.ts";
 import { tell } from "../../model/shell-state.ts";
 import { dimensions, layout, type Selection } from "../../model/view-state.ts";
 import { controlCamera } from "./camera-controls.ts";
-import { type LabelColors, type LabelledFunction, LabelsLayer } from "./labels-layer.ts";
+import { findOverlays, fitPadding, groundColor, labelColors, viewOf } from "./canvas-surroundings.ts";
+import { type LabelledFunction, LabelsLayer } from "./labels-layer.ts";
+import { linkPicture } from "./linked-pictures.ts";
 import { GraphPictures } from "./graph-pictures.ts";
 import { countWords, factsOf } from "./node-facts.ts";
 import { NodeDrag } from "./node-drag.ts";
@@ -23,11 +24,8 @@ import { FUNCTION_FLAG } from "../../protocol/generated.ts";
 
 /** Finer screens gain nothing that the eye could see, and cost four times the time. */
 const MOST_RATIO = 2;
-const FIT_PADDING = { top: 30, right: 40, bottom: 30, left: 40 };
 /** So many functions may have a label, the hottest. */
 const MOST_LABELLED = 400;
-
-const hovered = signal<Hovered | null>(null);
 
 export function GraphCanvas({
   scene,
@@ -43,10 +41,12 @@ export function GraphCanvas({
   const canvas = useRef<HTMLCanvasElement>(null);
   const overlay = useRef<HTMLCanvasElement>(null);
   const place = useRef<HTMLLIElement>(null);
+  const hovered = useSignal<Hovered | null>(null);
+  const keys = useId();
   useEffect(() => {
     const parts = { box: box.current!, canvas: canvas.current!, overlay: overlay.current!, place: place.current! };
     try {
-      return connect(scene, parts, fit, onFailure);
+      return connect(scene, parts, hovered, fit, onFailure);
     } catch (error) {
       onFailure(error instanceof Error ? error.message : String(error));
       return undefined;
@@ -61,11 +61,11 @@ export function GraphCanvas({
         role="application"
         aria-label={scene.label}
         aria-roledescription="graph"
-        aria-describedby="graph-keys"
+        aria-describedby={keys}
         data-layout-state="waiting"
       />
       <canvas class="graph-overlay" ref={overlay} aria-hidden="true" />
-      <p id="graph-keys" class="visually-hidden">
+      <p id={keys} class="visually-hidden">
         Arrows turn the picture, with shift they move it; plus and minus come nearer and go away; f fits it into the
         frame; escape clears the selection; enter opens the selected function. O points at what is selected; with
         control, arrows move it and z takes that back; r puts it where it was. The table beside it has the same facts.
@@ -89,6 +89,7 @@ interface Parts {
 function connect(
   scene: GraphScene,
   parts: Parts,
+  hovered: Signal<Hovered | null>,
   fit: { current: () => void },
   onFailure: (message: string) => void,
 ): () => void {
@@ -103,7 +104,7 @@ function connect(
   const onFrame = (report: FrameReport) => {
     if (!report.isMoving) {
       // To ask where things are takes the browser long; while moving they are where they were.
-      taken = [...(box.parentElement?.querySelectorAll("[data-overlay]") ?? [])].map((one) => within(one, box));
+      taken = findOverlays(box);
     }
     const captions = labels.draw(picture, ranked, byDrawn, colors, settings.peek().labels, taken);
     const { dataset } = canvas;
@@ -129,12 +130,16 @@ function connect(
   const drag = new NodeDrag(picture);
   shownMoves.value = { scene, drag };
   picture.corner = () => {
-    const legend = box.parentElement?.querySelector<HTMLElement>(".graph-legend");
+    // Of two pictures the legend lies below.
+    const legend = scene.part ? null : viewOf(box).querySelector<HTMLElement>(".graph-legend");
     return legend ? { width: legend.offsetWidth + 24, height: legend.offsetHeight + 24 } : null;
   };
   fit.current = () => {
     picture.fit();
     scene.setCamera(null);
+    if (scene.part) {
+      scene.part.eye.value = { by: picture, eye: null };
+    }
   };
   const factsAt = (node: number) => {
     const [graph, counts, placed] = [drawnGraph.peek(), drawnCounts.peek(), placedGraph.peek()];
@@ -230,6 +235,7 @@ function connect(
     overlay,
     picture,
     labels,
+    scene,
     ground: () => getComputedStyle(box).getPropertyValue("--ground").trim(),
     colors: () => colors,
     setRatio,
@@ -238,7 +244,7 @@ function connect(
   resized.observe(box);
   // What lies over the picture may have grown or shrunk: labels keep off it.
   const onToggle = () => picture.redraw();
-  box.parentElement?.addEventListener("toggle", onToggle, true);
+  viewOf(box).addEventListener("toggle", onToggle, true);
   const onLost = (event: Event) => {
     // The browser gives it back if it can; until then the message stands in its place.
     event.preventDefault();
@@ -247,6 +253,7 @@ function connect(
   canvas.addEventListener("webglcontextlost", onLost);
   const ends = [
     scene.followLayout(),
+    scene.part ? linkPicture(scene, scene.part, picture) : () => undefined,
     effect(() => {
       if (!isLayoutWanted(scene)) {
         canvas.dataset.layoutState = "waiting";
@@ -262,7 +269,9 @@ function connect(
       if (placed && graph && placed.graph === graph && counts && ofNodes && ofEdges) {
         ranked = rankFunctions(graph, counts);
         byDrawn = new Map(ranked.map((one) => [one.drawn, one]));
-        const hottest = counts.blocks && ranked.length > 0 ? ranked[0].hottestBlock : -1;
+        const whole = scene.part?.whole.value;
+        const hot = whole ? rankFunctions(graph, whole) : ranked;
+        const hottest = counts.blocks && hot.length > 0 ? hot[0].hottestBlock : -1;
         // A stub is named like the function it leads to, which has a label of its own.
         ranked = ranked.filter(
           ({ drawn }) =>
@@ -274,7 +283,9 @@ function connect(
         const isFresh = (one: LabelledFunction) => freshFunctions.value.has(graph.functionOf[one.drawn]);
         ranked = [...ranked.filter(isFresh), ...ranked.filter((one) => !isFresh(one))].slice(0, MOST_LABELLED);
         const heats = nodeHeats(graph, counts, ofNodes.blocks.length / 4);
-        picture.setColors({ blocks: ofNodes.blocks, functions: ofNodes.functions, heats, ...ofEdges }, hottest);
+        const leftOut = scene.part ? findLeftOut(graph, counts) : null;
+        const { blocks, functions } = ofNodes;
+        picture.setColors({ blocks, functions, heats, leftOut, ...ofEdges }, hottest);
       }
     }),
     effect(() => picture.setSelection(selection.value)),
@@ -304,7 +315,7 @@ function connect(
     }
     endControls();
     resized.disconnect();
-    box.parentElement?.removeEventListener("toggle", onToggle, true);
+    viewOf(box).removeEventListener("toggle", onToggle, true);
     canvas.removeEventListener("webglcontextlost", onLost);
     hovered.value = null;
     if (shownMoves.peek()?.drag === drag) {
@@ -348,41 +359,4 @@ function writePlace(place: HTMLLIElement, picture: GraphPicture): void {
   place.dataset.x = x.toFixed(1);
   place.dataset.y = y.toFixed(1);
   place.dataset.node = String(node);
-}
-
-/** Where an element is, from the left and the top of another. */
-function within(element: Element, box: Element): Rectangle {
-  const [a, b] = [element.getBoundingClientRect(), box.getBoundingClientRect()];
-  return { left: a.left - b.left, top: a.top - b.top, width: a.width, height: a.height };
-}
-
-/** What "fit" leaves free: the bar over the picture, what lies at its right, and a little for labels. */
-function fitPadding(box: HTMLElement): typeof FIT_PADDING {
-  const bar = box.parentElement?.querySelector(".graph-toolbar");
-  const beside = box.parentElement?.querySelector<HTMLElement>(".live-panel");
-  return {
-    ...FIT_PADDING,
-    top: FIT_PADDING.top + (bar ? Math.max(within(bar, box).top + within(bar, box).height, 0) : 0),
-    right: FIT_PADDING.right + (beside?.offsetWidth ?? 0),
-  };
-}
-
-function labelColors(box: HTMLElement): LabelColors {
-  const style = getComputedStyle(box);
-  const read = (name: string) => style.getPropertyValue(name).trim();
-  return {
-    text: read("--text"),
-    quiet: read("--quiet"),
-    panel: read("--panel"),
-    line: read("--line"),
-    accent: read("--accent"),
-    glow: read("--warning"),
-  };
-}
-
-/** The theme's ground, as WebGL takes it. */
-function groundColor(box: HTMLElement): Rgb {
-  const text = getComputedStyle(box).getPropertyValue("--ground").trim();
-  const found = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(text);
-  return found ? ([1, 2, 3].map((i) => parseInt(found[i], 16) / 255) as [number, number, number]) : [0, 0, 0];
 }

@@ -1,14 +1,16 @@
 // What makes files of the graph's picture: painted larger, as SVG, frame by frame.
+import type { Signal } from "@preact/signals";
 import { paintShapes, type Shape } from "../../base/shapes.ts";
 import { type ShownPicture, shownPicture } from "../../model/export/shown-picture.ts";
 import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
-import { drawnCounts, nodeColors } from "../../model/graph/scene.ts";
+import { type GraphScene, processScene } from "../../model/graph/scene.ts";
 import { settings } from "../../model/settings.ts";
-import { mode, selection } from "../../model/view-state.ts";
+import { mode } from "../../model/view-state.ts";
 import { graphSvg } from "./graph-svg.ts";
 import { SELECTED_LEGEND } from "./legend.tsx";
 import { legendShapes } from "./legend-shapes.ts";
 import type { LabelColors, LabelsLayer } from "./labels-layer.ts";
+import { countWords } from "./node-facts.ts";
 import type { FrameReport, GraphPicture } from "./picture.ts";
 
 const LEGEND_MARGIN = 12;
@@ -21,6 +23,7 @@ interface Parts {
   overlay: HTMLCanvasElement;
   picture: GraphPicture;
   labels: LabelsLayer;
+  scene: GraphScene;
   ground: () => string;
   colors: () => LabelColors;
   /** Have both canvases so many pixels by CSS pixel; null for as many as the screen has. */
@@ -45,12 +48,17 @@ export class GraphPictures {
         return () => this.followers.delete(onFrame);
       },
     };
-    shownPicture.value = this.shown;
+    this.place.value = this.shown;
+  }
+
+  /** Of a part of a graph who shows all parts knows the picture. */
+  private get place(): Signal<ShownPicture | null> {
+    return this.parts.scene.part?.shown ?? shownPicture;
   }
 
   dispose(): void {
-    if (shownPicture.peek() === this.shown) {
-      shownPicture.value = null;
+    if (this.place.peek() === this.shown) {
+      this.place.value = null;
     }
     this.waiting?.fail(new Error("the graph is not shown any more"));
     this.waiting = null;
@@ -88,8 +96,8 @@ export class GraphPictures {
   }
 
   private svg(): string {
-    const { picture, labels } = this.parts;
-    const counts = drawnCounts.peek();
+    const { picture, labels, scene } = this.parts;
+    const counts = scene.drawnCounts.peek();
     if (!counts) {
       throw new Error("the graph is still being counted");
     }
@@ -100,15 +108,20 @@ export class GraphPictures {
       legend: this.legend(),
       edgeOpacity: settings.peek().edgeOpacity,
       labelSize: labels.fontSize,
+      describe: scene.describe ?? countWords,
     });
   }
 
   private legend(): Shape[] {
-    const legend = nodeColors.peek()?.legend;
+    const { scene } = this.parts;
+    const legend = scene.nodeColors.peek()?.legend;
     const edges = mode.peek() === "structure" ? EDGE_LEGEND : mode.peek() === "conditionals" ? BRANCH_LEGEND : [];
-    const lines = [...edges, ...(selection.peek() ? SELECTED_LEGEND : [])];
+    // The mode is that of the process' graph.
+    const lines = [...(scene === processScene ? edges : []), ...(scene.selection.peek() ? SELECTED_LEGEND : [])];
     const bottom = this.parts.picture.frame.height - LEGEND_MARGIN;
-    return legend ? legendShapes(legend, lines, this.parts.colors(), LEGEND_MARGIN, bottom) : [];
+    return legend && scene.part?.hasLegend !== false
+      ? legendShapes(legend, lines, this.parts.colors(), LEGEND_MARGIN, bottom)
+      : [];
   }
 
   private readonly draw: Draw = (context, width, height) => {

@@ -11,7 +11,7 @@ import { edgeStrength, sampleEdges } from "./edge-strength.ts";
 import { MOST_EDGES } from "./frame-pace.ts";
 import type { LabelColors, ShownLabel } from "./labels-layer.ts";
 import { findMarkedEdges, functionOfSelection } from "./marked-edges.ts";
-import { countWords, factsOf } from "./node-facts.ts";
+import { factsOf, type NodeFacts } from "./node-facts.ts";
 import type { GraphPicture } from "./picture.ts";
 
 /** Longer edges are fainter. */
@@ -27,6 +27,8 @@ export interface GraphSurroundings {
   edgeOpacity: number;
   /** The size of labels' letters. */
   labelSize: number;
+  /** How often a node was executed, in words. */
+  describe: (facts: NodeFacts) => string;
 }
 
 /** A document; throws an Error that says why where there is no picture yet, or it would have too many elements. */
@@ -52,7 +54,7 @@ export function graphSvg(picture: GraphPicture, counts: DrawnCounts, around: Gra
     let title = titles.get(node);
     if (title === undefined) {
       const facts = factsOf(graph, places.nBlocks, counts, node);
-      title = `${facts.symbol}\n${facts.address} in ${facts.image}, ${countWords(facts)}`;
+      title = `${facts.symbol}\n${facts.address} in ${facts.image}, ${around.describe(facts)}`;
       titles.set(node, title);
     }
     return title;

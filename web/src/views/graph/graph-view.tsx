@@ -6,7 +6,7 @@ import { nodeColors, processScene } from "../../model/graph/scene.ts";
 import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
 import { formatInteger } from "../../base/format.ts";
 import { LivePanel } from "../live/live-panel.tsx";
-import { GraphCanvas } from "./graph-canvas.tsx";
+import { GraphOrMessage } from "./graph-or-message.tsx";
 import { LegendPanel } from "./legend.tsx";
 import { NodeTable } from "./node-table.tsx";
 import { Toolbar } from "./toolbar.tsx";
@@ -15,7 +15,6 @@ const EDGES: Partial<Record<ColorMode, typeof EDGE_LEGEND>> = { structure: EDGE_
 
 export function GraphView() {
   const [failure, setFailure] = useState<string | null>(null);
-  const [attempt, setAttempt] = useState(0);
   const fit = useRef<() => void>(() => undefined);
   const of = functions.value;
   return (
@@ -27,26 +26,13 @@ export function GraphView() {
         }
       }}
     >
-      {failure === null ? (
-        <GraphCanvas key={attempt} scene={processScene} onFailure={setFailure} fit={fit} />
-      ) : (
-        <div class="graph-message" role="alert">
-          <h2>The graph cannot be drawn</h2>
-          <p>
-            It needs WebGL2: {failure}. The tables beside and below, and the other views, have the same facts without
-            it.
-          </p>
-          <button
-            type="button"
-            onClick={() => {
-              setFailure(null);
-              setAttempt(attempt + 1);
-            }}
-          >
-            Try again
-          </button>
-        </div>
-      )}
+      <GraphOrMessage
+        scene={processScene}
+        fit={fit}
+        failure={failure}
+        setFailure={setFailure}
+        elsewhere="The tables beside and below, and the other views, have the same facts without it."
+      />
       <Toolbar onFit={() => fit.current()} />
       {failure === null && !processScene.placedGraph.value && (
         <p class="graph-waiting waiting">{summary.value ? "Laying out the graph …" : "Opening the trace …"}</p>

@@ -1,8 +1,8 @@
 // What stands out of a picture: the edges at what is selected and under the pointer, and what was executed just before
 // the cursor.
 import { CATEGORIES, type Rgb } from "../../base/color.ts";
-import { edgesAt, edgesAtFunction, nodeOfSelection } from "../../model/graph/detail.ts";
-import type { PlacedGraph } from "../../model/graph/scene.ts";
+import { edgesAt, edgesAtFunction, nodeOfSelection, takenOf } from "../../model/graph/detail.ts";
+import type { LeftOut, PlacedGraph } from "../../model/graph/scene.ts";
 import type { RecentBlock } from "../../model/recent.ts";
 import type { Selection } from "../../model/view-state.ts";
 
@@ -17,6 +17,8 @@ const MOST_TRAIL = 16;
 export interface Heats {
   edges: { heat: Uint8Array };
   links: { heat: Uint8Array };
+  /** What is not in the picture, and with it the edges that were not taken; null for nothing. */
+  leftOut: LeftOut | null;
 }
 
 /** Both ends of each edge, four bytes of colour, and its heat; and what those at what is selected lead to and come from. */
@@ -39,7 +41,7 @@ export function findMarkedEdges(
   selected: number,
   hovered: number,
   wholeFunction: number,
-  { edges, links }: Heats,
+  { edges, links, leftOut }: Heats,
 ): MarkedEdges {
   const { graph, places } = placed;
   const ends: number[] = [];
@@ -53,13 +55,14 @@ export function findMarkedEdges(
     }
     firstHovered = node === hovered ? heats.length : firstHovered;
     const isByBlocks = node === selected && wholeFunction >= 0 && isOpen[wholeFunction] === 1;
-    const found = isByBlocks
+    const all = isByBlocks
       ? edgesAtFunction(graph, places.nBlocks, isOpen, wholeFunction)
       : edgesAt(graph, places.nBlocks, isOpen, node);
+    const heatOf = all.areLinks ? links.heat : edges.heat;
+    const found = leftOut ? takenOf(all, heatOf) : all;
     if (node === selected) {
       neighbours = findNeighbours(placed, found, selected);
     }
-    const heatOf = found.areLinks ? links.heat : edges.heat;
     for (const [list, indices, color] of [
       [found.out, found.outOf, OUT_COLOR],
       [found.in, found.inOf, IN_COLOR],
@@ -146,9 +149,14 @@ export function findTrail(
 }
 
 /** Whether a node is drawn: a block where its function is open, a function where it is not; -1 is no node. */
-export function isDrawn({ graph, places }: PlacedGraph, isOpen: Uint8Array, node: number): boolean {
-  if (node < places.nBlocks) {
-    return node >= 0 && isOpen[graph.functionOfBlock[node]] === 1;
+export function isDrawn(
+  { graph, places: { nBlocks } }: PlacedGraph,
+  isOpen: Uint8Array,
+  node: number,
+  leftOut: LeftOut | null,
+): boolean {
+  if (node < nBlocks) {
+    return node >= 0 && isOpen[graph.functionOfBlock[node]] === 1 && !leftOut?.blocks[node];
   }
-  return isOpen[node - places.nBlocks] === 0;
+  return isOpen[node - nBlocks] === 0 && !leftOut?.functions[node - nBlocks];
 }

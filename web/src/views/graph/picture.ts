@@ -41,6 +41,9 @@ export class GraphPicture extends SeenNodes {
   /** How much of the lower left corner something lies over, in CSS pixels; null for nothing. */
   corner: () => Corner | null = () => null;
 
+  /** The reader moves the camera, and has not let go yet. */
+  onEye: (eye: Eye) => void = () => undefined;
+
   private readonly renderer: GraphRenderer;
   private ratio = 1;
   private opacity = 1;
@@ -96,7 +99,9 @@ export class GraphPicture extends SeenNodes {
     this.padding = padding;
     this.canvas.width = Math.max(Math.round(frame.width * ratio), 1);
     this.canvas.height = Math.max(Math.round(frame.height * ratio), 1);
-    if (this.isFitted && !this.change) {
+    if (this.isFitted) {
+      // Where a change led to was for another frame.
+      this.finishChange();
       this.eye = this.fitted();
     }
     this.redraw();
@@ -177,7 +182,9 @@ export class GraphPicture extends SeenNodes {
   /** The nodes that were executed just before the cursor as they are drawn, the last first. */
   trail(): { node: number; weight: number }[] {
     const { placed, recent, isOpen } = this;
-    return placed && recent ? findTrail(placed, isOpen, recent) : [];
+    const leftOut = this.colors?.leftOut ?? null;
+    const found = placed && recent ? findTrail(placed, isOpen, recent) : [];
+    return found.filter(({ node }) => isDrawn(placed!, isOpen, node, leftOut));
   }
 
   setHovered(node: number): void {
@@ -232,6 +239,16 @@ export class GraphPicture extends SeenNodes {
     this.isFitted = false;
     this.eye = change(this.eye, this.frame);
     this.isCameraMoved = true;
+    this.onEye(this.eye);
+    this.isMovedNow();
+  }
+
+  /** Another picture is moved, which this one goes with. */
+  follow(eye: Eye): void {
+    this.finishChange();
+    this.isFitted = false;
+    this.eye = { ...eye };
+    this.isCameraMoved = false;
     this.isMovedNow();
   }
 
@@ -373,7 +390,7 @@ export class GraphPicture extends SeenNodes {
     const isOther = openFunctions(places, eye, this.frame, always, this.isOpen);
     const quality = this.isMoving ? "moving" : "rest";
     if (isOther || this.listsAre === "none") {
-      this.nodes = listNodes(graph, places.nBlocks, this.isOpen);
+      this.nodes = listNodes(graph, places.nBlocks, this.isOpen, colors.leftOut);
       this.renderer.setNodes(this.nodes);
     }
     if (isOther || this.listsAre !== quality) {
@@ -385,7 +402,8 @@ export class GraphPicture extends SeenNodes {
       }
       this.renderer.setEdges(list);
       this.mustDrawEdges = true;
-      this.selectedNode = nodeOfSelection(graph, places.nBlocks, this.isOpen, this.selection);
+      const selected = nodeOfSelection(graph, places.nBlocks, this.isOpen, this.selection);
+      this.selectedNode = isDrawn(placed, this.isOpen, selected, colors.leftOut) ? selected : -1;
       this.markEdges();
     }
     this.listsAre = quality;
@@ -414,7 +432,7 @@ export class GraphPicture extends SeenNodes {
       this.onParticles(0);
     }
     const front = new Set([this.hottest, hoveredNode, this.selectedNode]);
-    this.renderer.setFront([...front].filter((node) => isDrawn(placed, this.isOpen, node)));
+    this.renderer.setFront([...front].filter((node) => isDrawn(placed, this.isOpen, node, colors.leftOut)));
   }
 
   private fitted(): Eye {

@@ -2,7 +2,7 @@
 import { type Eye, type Frame, pixelsPerUnit, projectionMatrix, projectPoint } from "../../base/projection.ts";
 import type { EdgeColors } from "../../model/graph/edge-colors.ts";
 import { nodePixels, type NodeSize, pickNode, shareInFrame } from "../../model/graph/picking.ts";
-import type { PlacedGraph } from "../../model/graph/scene.ts";
+import type { LeftOut, PlacedGraph } from "../../model/graph/scene.ts";
 import { START_ANGLES } from "./fitting.ts";
 import { NO_SIZES, type NodeLook, reachFrom, sizeOfNode } from "./node-sizes.ts";
 import type { Look } from "./sight.ts";
@@ -14,6 +14,8 @@ export interface PictureColors {
   functions: Uint8Array;
   edges: EdgeColors;
   links: EdgeColors;
+  /** What is not drawn; null for nothing. */
+  leftOut: LeftOut | null;
 }
 
 export class SeenNodes {

@@ -3,10 +3,10 @@ import type { CodeBlock } from "../../api/code.ts";
 import type { Functions } from "../../api/graph.ts";
 import { heatColor, heatOf, toHex } from "../../base/color.ts";
 import { formatAddress, formatInteger, formatShare } from "../../base/format.ts";
-import { splitInstruction } from "../../base/instruction-text.ts";
 import { blockAt, lineAt, mostExecuted } from "../../model/listing/listing-pages.ts";
 import type { ListingRow, ListingRows } from "../../model/listing/listing-rows.ts";
 import { functionOfBlock } from "../../model/selected.ts";
+import { InstructionTokens } from "./instruction-tokens.tsx";
 
 interface Properties {
   row: ListingRow;
@@ -73,14 +73,7 @@ function InstructionRow({ block, instruction, source }: { block: CodeBlock; inst
       <span class="bytes" title={one?.bytes}>
         {one && one.bytes.length > 20 ? `${one.bytes.slice(0, 18)}…` : one?.bytes}
       </span>
-      <span class="text">
-        {one &&
-          splitInstruction(one.text, one.target?.name ?? null).map((token, i) => (
-            <span key={i} class={`code-${token.kind}`}>
-              {token.text}
-            </span>
-          ))}
-      </span>
+      <span class="text">{one && <InstructionTokens of={one} />}</span>
       {isLast && block.taken !== null && block.not_taken !== null && (
         <span class="shares">
           <Share way="taken" executions={block.taken} whole={block.taken + block.not_taken} />

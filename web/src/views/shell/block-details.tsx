@@ -1,12 +1,12 @@
 // The selected block in words: what it is, how often it ran, its code, what leads to it and where it leads.
 import { useEffect, useMemo } from "preact/hooks";
 import { formatAddress, formatDuration, formatInteger, formatShare } from "../../base/format.ts";
-import { splitInstruction } from "../../base/instruction-text.ts";
 import { followSelectedCode, selectedCode } from "../../model/selected-code.ts";
 import { functionOfBlock, selectedBlock, selectedFunction } from "../../model/selected.ts";
 import { blocks, counts, functions } from "../../model/session.ts";
 import { update } from "../../model/view-state.ts";
 import { EDGE_KIND, EXIT_KIND } from "../../protocol/generated.ts";
+import { InstructionTokens } from "../listing/instruction-tokens.tsx";
 
 const MOST_EDGES = 12;
 
@@ -100,11 +100,7 @@ function BlockCode({ index }: { index: number }) {
         <ol class="block-code" aria-label="Code of the block" tabIndex={0}>
           {found.code.instructions.map((one) => (
             <li key={one.address} title={`${one.address}: ${one.bytes}`}>
-              {splitInstruction(one.text, one.target?.name ?? null).map(({ kind, text }, at) => (
-                <span key={at} class={`code-${kind}`}>
-                  {text}
-                </span>
-              ))}
+              <InstructionTokens of={one} />
             </li>
           ))}
         </ol>

@@ -7,6 +7,7 @@ import { functionColors } from "../../model/highlights.ts";
 import { selectedFunction } from "../../model/selected.ts";
 import { counts, functions } from "../../model/session.ts";
 import { filter, update, updateFilter } from "../../model/view-state.ts";
+import { SortColumns } from "./sort-columns.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
 const ROW_HEIGHT = 22;
@@ -35,19 +36,7 @@ export function FunctionsPanel() {
         value={filter.value.text}
         onInput={(event) => updateFilter({ text: event.currentTarget.value })}
       />
-      <div class="columns">
-        {COLUMNS.map(([order, name, title]) => (
-          <button
-            key={order}
-            type="button"
-            title={title}
-            aria-pressed={functionOrder.value === order}
-            onClick={() => (functionOrder.value = order)}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
+      <SortColumns columns={COLUMNS} order={functionOrder} />
       {of && rows.length === 0 && <p class="waiting">No function passes the filter.</p>}
       <VirtualList
         count={rows.length}

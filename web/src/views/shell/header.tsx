@@ -5,6 +5,7 @@ import { currentLink, isFile, isLive, process, showProcess, summary, traceNames 
 import { openDialog, openPopover, tell, togglePopover } from "../../model/shell-state.ts";
 import { INITIAL_CALLS, threads, update, VIEWS, view, viewState } from "../../model/view-state.ts";
 import { toggleTheme, VIEW_NAMES } from "./shell-keys.ts";
+import { ProcessChoice, TraceChoice } from "./trace-choices.tsx";
 
 export function Header() {
   const nSets = highlights.value.length;
@@ -114,16 +115,15 @@ async function copyLink(): Promise<void> {
 
 function TraceChooser() {
   const names = traceNames.value;
-  const processes = summary.value?.processes ?? [];
   return (
     <>
       {names.length > 1 ? (
-        <select
-          aria-label="Trace"
+        <TraceChoice
+          label="Trace"
           value={viewState.value.trace}
-          onChange={(event) =>
+          onChoose={(trace) =>
             update({
-              trace: Number(event.currentTarget.value),
+              trace,
               process: -1,
               threads: null,
               selection: null,
@@ -133,31 +133,16 @@ function TraceChooser() {
               calls: INITIAL_CALLS,
             })
           }
-        >
-          {names.map((one) => (
-            <option key={one.index} value={one.index}>
-              {one.name}
-            </option>
-          ))}
-        </select>
+        />
       ) : (
         <span class="trace-name">{names[0]?.name ?? summary.value?.name}</span>
       )}
-      {processes.length > 1 ? (
-        <select
-          aria-label="Process"
-          value={process.value?.process_id}
-          onChange={(event) => showProcess(Number(event.currentTarget.value))}
-        >
-          {processes.map((one) => (
-            <option key={one.process_id} value={one.process_id}>
-              {one.pid} {one.command.join(" ").slice(0, 60)}
-            </option>
-          ))}
-        </select>
-      ) : (
-        <span class="quiet">{processes[0] && `pid ${processes[0].pid}`}</span>
-      )}
+      <ProcessChoice
+        label="Process"
+        value={process.value?.process_id}
+        onChoose={showProcess}
+        of={summary.value?.processes ?? []}
+      />
       <ThreadChooser />
     </>
   );

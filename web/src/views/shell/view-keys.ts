@@ -66,6 +66,7 @@ export function describeViewKeys(): void {
   describeKeys("Compare", [
     { key: "v", what: "The next part of the comparison" },
     { key: "x", what: "Swap A and B" },
+    { key: "s", what: "In the graph, one picture or two beside each other" },
     { key: "n", what: "Both replays to the next parting, or the one before" },
     { key: "p", what: "Both replays to the next parting, or the one before" },
     { key: "(", what: "Both replays a block back or on" },
