@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -77,10 +77,13 @@ class Controlled(Target):
 
 
 @contextmanager
-def controlled(program: Path, trace: Path, *options: str) -> Iterator[Controlled]:
+def controlled(
+    program: Path, trace: Path, *options: str, arguments: Sequence[str] = (), fixed_layout: bool = False
+) -> Iterator[Controlled]:
     """Record `program` until it is ready to be controlled; clew and all below it are ended in the end."""
+    words = runs.clew_command("record", "-q", "-o", trace, *options, "--", program, *arguments)
     process = subprocess.Popen(
-        [os.fspath(word) for word in runs.clew_command("record", "-q", "-o", trace, *options, "--", program)],
+        [*(runs.FIXED_LAYOUT if fixed_layout else ()), *(os.fspath(word) for word in words)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

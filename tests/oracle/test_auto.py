@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from pathlib import Path
 
@@ -14,14 +15,15 @@ from clew.analysis.thread_times import read_path_times
 from clew.protocol._generated import GapReason, PathEventKind
 from clew.store.columns import Array, to_numpy
 from tests.e2e import runs
+from tests.e2e.controlled import controlled
 from tests.oracle.steps import single_step
 from tests.oracle.test_paths import stepped_instructions
 from tests.oracle.truth import Decoder, Truth
 from tests.programs.build import BIN, build_one, find
 
 PROGRAM = BIN / "branches_random.static"
-LONG = "60000"
-"""So many turns in each phase make more order than is kept for a second."""
+SHORT, LONG = "2000", "60000"
+"""So many turns in each phase: the many make more order than is kept for a second."""
 
 
 def ordered_pieces(trace: clew.Trace) -> list[tuple[int, list[tuple[int, bytes]]]]:
@@ -102,6 +104,37 @@ def test_what_is_told_lies_in_its_place(thinned: Path, tmp_path: Path) -> None:
     told = set(np.concatenate([np.unique(piece.block_ids) for piece in trace.path().iter_pieces()]).tolist())
     names = {row["symbol"] for row in trace.blocks.to_pylist() if row["block_id"] in told}
     assert {"new_0", "new_1", "new_2", "new_3"} <= names, "what is new is told first"
+
+
+def test_what_is_told_by_turns_lies_in_its_place(tmp_path: Path) -> None:
+    """Each piece is what was executed there, wherever another mode was chosen."""
+    build_one(find(PROGRAM.name))
+    full, turns = tmp_path / "full.clew", tmp_path / "turns.clew"
+    assert runs.record([PROGRAM, SHORT], full, "--mode", "full", fixed_layout=True).status == 0
+    with controlled(PROGRAM, turns, "--pause", "60", arguments=[SHORT], fixed_layout=True) as target:
+        for number in range(4):
+            target.do("break", place=f"new_{number}")
+        target.do("continue")
+        # Where it stands, and wherever it was stepped to: at the start of a block, or in the middle.
+        for at_once, stepped in [("full", "counts"), ("auto", "full"), ("counts", "auto"), ("full", "counts")]:
+            target.wait_for_stop("breakpoint")
+            target.do("mode", mode=at_once)
+            for _ in range(30):
+                target.do("step")
+            target.do("mode", mode=stepped)
+            target.do("continue")
+        assert target.finish()[::2] == (0, "")
+    runs.read(turns)
+    assert runs.counts_by_place(turns) == runs.counts_by_place(full)
+    whole, trace = clew.Trace(full), clew.Trace(turns)
+    expected = list(itertools.chain.from_iterable(piece for _, piece in ordered_pieces(whole)))
+    told: list[int] = []
+    end = 0
+    for first, instructions in ordered_pieces(trace):
+        told += [first] if first != end or not told else []
+        end = first + len(instructions)
+        assert instructions == expected[first : first + len(instructions)], f"from instruction {first:,} on"
+    assert len(told) == 3, "behind the first, the second and the third stop"
 
 
 def test_counts_are_those_of_counts(thinned: Path, tmp_path: Path) -> None:
