@@ -83,6 +83,6 @@ def _to_json(lines: Iterator[DumpedBlock]) -> Iterator[str]:
 def _to_text(lines: Iterator[DumpedBlock]) -> Iterator[str]:
     for line in lines:
         if line.is_after_loss:
-            why = "left out, to stay within the budget" if line.is_thinned else "not recorded"
+            why = "left out, not lost" if line.is_thinned else "not recorded"
             yield f"              ... what was executed here was {why}"
         yield escape_control(f"{line.index:>14,}  {line.address:#18x}  {line.text or line.place}".rstrip())

@@ -43,7 +43,7 @@ export function LaneTables() {
                         {gap.reason === GAP_REASON.busy && <>: {formatInteger(gap.executions)} executions counted</>}
                         {gap.reason === GAP_REASON.lost && <>: {formatInteger(gap.executions)} executions lost</>}
                         {gap.reason === GAP_REASON.thinned && (
-                          <>: {formatInteger(gap.executions)} executions counted, left out to stay within the budget</>
+                          <>: {formatInteger(gap.executions)} executions counted, their order left out</>
                         )}
                       </li>
                     ))}
