@@ -15,7 +15,7 @@ from bench.counted import Counted, read_trace_counted
 
 ROOT = Path(__file__).resolve().parents[1]
 
-MODES = ("counts", "coverage", "region", "full")
+MODES = ("counts", "coverage", "region", "full", "auto")
 USUAL_MODES = ("counts", "coverage")
 NATIVE_NAME = "native"
 
