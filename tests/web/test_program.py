@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from clew.analysis.trace import Trace
 from clew.binary.disassembly import DisassembledInstruction, disassemble
+from tests.e2e import runs
 from tests.e2e.attaching import has_shared_memory, wait_for
 from tests.e2e.live_recording import LiveRecording
 from tests.programs.build import SOURCES
@@ -276,7 +278,7 @@ def test_a_budget_is_set_before_the_first_instruction(open_program: Open) -> Non
     budget.fill("much")
     live.press("Set budget")
     expect(live.panel.get_by_role("alert")).to_contain_text('budget "much"')
-    expect(live.panel).to_contain_text("In mode full what is included is chosen at the start")
+    expect(live.panel).to_contain_text("The order is recorded of all code: choose mode counts first")
     live.press("Pause program")
     live.wait_for("held")
     expect(live.panel.locator("label").first).to_contain_text("paused at ld-linux")
@@ -292,6 +294,68 @@ def test_a_budget_is_set_before_the_first_instruction(open_program: Open) -> Non
     live.wait_for("running")
     expect(button).to_be_focused()
     expect(button).to_be_disabled()
+
+
+def test_the_mode_is_switched_while_the_program_runs(open_program: Open) -> None:
+    live = open_program()
+    modes = live.panel.get_by_role("group", name="Mode of the recording")
+    told = live.panel.locator("[data-recorded]")
+    budget = live.panel.get_by_role("textbox", name="Order to record")
+    what = live.panel.get_by_role("textbox", name="An image")
+
+    def expect_mode(name: str, words: str) -> None:
+        expect(told).to_have_text(words)
+        expect(modes.get_by_role("button", pressed=True)).to_have_text([name])
+
+    expect_mode("counts", "Mode counts")
+    expect(budget).to_have_count(0)
+    live.call(10)
+    # By keys alone: the third of the buttons, which keeps the focus.
+    modes.get_by_role("button", name="counts").focus()
+    for key in ("Tab", "Tab", "Enter"):
+        live.page.keyboard.press(key)
+    expect_mode("full", "Mode full: all of the order")
+    expect(modes.get_by_role("button", name="full")).to_be_focused()
+    expect(budget).to_have_value("all")
+    expect(what).to_be_disabled()
+    expect(live.panel.get_by_title("The order is recorded of all code: choose mode counts first")).to_have_count(1)
+    live.call(5)
+    _check_accessible(live)
+    budget.fill("50")
+    live.press("Set budget")
+    expect_mode("auto", "Mode auto: 50 MB/s of order")
+    expect(budget).to_have_value("50")
+    modes.get_by_role("button", name="full").click()
+    expect_mode("full", "Mode full: all of the order")
+    expect(budget).to_have_value("all")
+    live.press("counts")
+    expect_mode("counts", "Mode counts")
+    expect(budget).to_have_count(0)
+    expect(what).to_be_enabled()
+    live.call(7)
+    expect(live.entries_of("counted")).to_have_text("22")
+    live.recording.close_input()
+    assert live.recording.hear() == "good"
+    expect(live.page.locator(".live-panel")).to_have_count(0)
+    expect(live.entries_of("counted")).to_have_text("22")
+    assert live.recording.stop() == 0
+    verified = runs.run(runs.clew_command("verify", live.recording.trace))
+    assert verified.status == 0, verified.stderr
+    runs.read(live.recording.trace)
+    trace = Trace(live.recording.trace)
+    assert trace.mode == "full"
+    # The order has the calls that were made meanwhile, and no others.
+    rows = trace.blocks.select(["block_id", "symbol", "symbol_offset"]).to_pylist()
+    [outer] = [row["block_id"] for row in rows if (row["symbol"], row["symbol_offset"]) == ("outer", 0)]
+    assert sum(piece.block_ids.tolist().count(outer) for piece in trace.path().iter_pieces()) == 5
+    # What can't be chosen says why.
+    live = open_program("--mode", "region", "--pause", "60")
+    live.wait_for("waiting")
+    for button in live.panel.get_by_role("group", name="Mode of the recording").get_by_role("button").all():
+        expect(button).to_have_attribute("title", re.compile("^Mode region stays to the end"))
+        expect(button).to_be_disabled()
+    expect(live.panel.get_by_role("textbox", name="An image")).to_be_disabled()
+    expect(live.panel.locator("[data-recorded]")).to_have_text("Mode region")
 
 
 def _check_accessible(live: ProgramPage) -> None:

@@ -13,7 +13,7 @@ import click
 from clew.address import Pid
 from clew.errors import UsageError
 from clew.recording.arguments import parse_budget
-from clew.recording.control_client import COMMAND_ARGUMENTS, ControlClient
+from clew.recording.control_client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
 
 __all__ = ["command"]
 
@@ -67,7 +67,7 @@ def command(pid: int, name: str, argument: str | None, tid: int | None, as_json:
 
 
 def _parse_mode(text: str) -> str:
-    if text not in ("counts", "full", "auto"):
+    if text not in TOLD_MODES:
         raise UsageError(f"mode {text!r}: neither counts, full nor auto")
     return text
 

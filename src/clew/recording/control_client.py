@@ -15,7 +15,7 @@ from clew.recording.arguments import parse_budget
 from clew.recording.control_sockets import ask, find_sessions
 from clew.recording.targets import describe_addresses, find_address
 
-__all__ = ["COMMAND_ARGUMENTS", "ControlClient"]
+__all__ = ["COMMAND_ARGUMENTS", "TOLD_MODES", "ControlClient"]
 
 COMMAND_ARGUMENTS: Final = {
     **dict.fromkeys(("status", "pause", "continue", "detach", "kill"), ""),
@@ -26,6 +26,8 @@ COMMAND_ARGUMENTS: Final = {
     "mode": "mode",
 }
 """By command the argument of `ControlClient.do` that it takes, or nothing."""
+TOLD_MODES: Final = ("counts", "full", "auto")
+"""The modes that a recording can be told while it runs."""
 
 
 class ControlClient:

@@ -20,7 +20,7 @@ from clew.address import Pid
 from clew.binary.system_calls import name_system_call
 from clew.errors import ControlError
 from clew.recording.assemble_tables import clean_text
-from clew.recording.control_client import COMMAND_ARGUMENTS, ControlClient
+from clew.recording.control_client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
 from clew.server.live_session import LiveSession
 
 __all__ = ["LiveControl", "refuse_control"]
@@ -44,6 +44,7 @@ class _Question:
     tid: int = 0
     place: str = ""
     what: str = ""
+    mode: str = ""
     budget: int | None = None
 
 
@@ -86,6 +87,7 @@ class LiveControl:
                 tid=question.tid,
                 place=question.place,
                 what=question.what,
+                mode=question.mode,
                 budget=question.budget,
             )
             places = answer.get("places")
@@ -134,6 +136,11 @@ def _parse(body: bytes) -> _Question:
         return _Question(str(command), pid, place=_take_word(said, "place"))
     if wanted == "what":
         return _Question(str(command), pid, what=_take_word(said, "what"))
+    if wanted == "mode":
+        mode = _take_word(said, "mode")
+        if mode not in TOLD_MODES:
+            raise HTTPException(400, f"mode: give one of {', '.join(TOLD_MODES)}")
+        return _Question(str(command), pid, mode=mode)
     if wanted == "budget":
         if "budget" not in said:
             raise HTTPException(400, "budget: give bytes a second, or -1 for all")

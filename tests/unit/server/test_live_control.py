@@ -171,6 +171,10 @@ def test_what_is_too_much_is_not_taken(app: Starlette, recorder: Recorder) -> No
         {"command": "budget"},
         {"command": "budget", "budget": -2},
         {"command": "budget", "budget": "all"},
+        {"command": "mode"},
+        {"command": "mode", "mode": ["full"]},
+        {"command": "mode", "mode": "region"},
+        {"command": "mode", "mode": "auto", "budget": 5},
     ],
 )
 def test_what_means_nothing_is_refused(app: Starlette, recorder: Recorder, said: object) -> None:
@@ -186,7 +190,9 @@ _VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 @settings(deadline=None, max_examples=60)
 @given(
     command=st.sampled_from([*COMMAND_ARGUMENTS]) | st.text(max_size=5),
-    words=st.dictionaries(st.sampled_from(["pid", "tid", "place", "what", "budget", "more"]), _VALUES, max_size=3),
+    words=st.dictionaries(
+        st.sampled_from(["pid", "tid", "place", "what", "mode", "budget", "more"]), _VALUES, max_size=3
+    ),
 )
 def test_whatever_is_said_is_answered(app: Starlette, command: str, words: dict[str, Any]) -> None:
     answer = tell(app, {**words, "command": command})
@@ -217,12 +223,15 @@ def test_how_it_stands_is_told_in_bounds(app: Starlette) -> None:
 
 
 def test_a_command_reaches_the_recorder_with_its_argument(app: Starlette, recorder: Recorder) -> None:
-    cases: list[tuple[dict[str, Any], dict[str, int]]] = [
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({"command": "pause"}, {}),
         ({"command": "next", "tid": 8}, {"tid": 8}),
         ({"command": "break", "place": " 0x401000 "}, {"address": 0x401000}),
         ({"command": "delete", "place": "010+0x0a"}, {"address": 20}),
         ({"command": "budget", "budget": -1}, {"bytes": -1}),
+        ({"command": "mode", "mode": "counts"}, {"mode": "counts"}),
+        ({"command": "mode", "mode": "full"}, {"mode": "full"}),
+        ({"command": "mode", "mode": "auto"}, {"mode": "full", "bytes": 4_000_000}),
     ]
     for said, told in cases:
         recorder.asked.clear()

@@ -21,6 +21,9 @@ export interface Breakpoint {
   symbol: string;
 }
 
+/** What a recording can be told to be while it runs; "auto" is "full" with a budget. */
+export type ToldMode = "counts" | "auto" | "full";
+
 export interface ProgramStatus {
   pid: number;
   mode: "coverage" | "counts" | "region" | "full";
@@ -51,6 +54,7 @@ export type Command =
   | { command: "step" | "next"; tid: number }
   | { command: "break" | "delete"; place: string }
   | { command: "include" | "exclude" | "only"; what: string }
+  | { command: "mode"; mode: ToldMode }
   | { command: "budget"; budget: number };
 
 const PATH = "live/control";

@@ -1,7 +1,17 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ProgramStatus, StandingThread } from "../../api/live-control.ts";
-import { describeBudget, findBlockAt, findMeant, parseBudget, stateOf } from "./program-state.ts";
+import {
+  describeBudget,
+  findBlockAt,
+  findMeant,
+  findMode,
+  parseBudget,
+  stateOf,
+  whyFiltersStay,
+  whyModeStays,
+  writeBudget,
+} from "./program-state.ts";
 
 const STATUS: ProgramStatus = {
   ...{ pid: 1, mode: "counts", budget: null, is_paused: false, include: [], exclude: [], executable: "/e" },
@@ -62,4 +72,21 @@ test("budgets are megabytes, all, or nothing that is one", () => {
     "no order, only counts",
     "2.5 MB/s of order",
   ]);
+});
+
+test("a budget is written as it can be read again", () => {
+  fc.assert(
+    fc.property(fc.option(fc.nat(2_000_000_000)), (budget) => {
+      expect(parseBudget(writeBudget(budget))).toBe(budget ?? -1);
+    }),
+  );
+});
+
+test("auto is full with a budget; what can't be changed has a reason", () => {
+  const told = (["coverage", "counts", "region", "full"] as const).map((mode) => ({ ...STATUS, mode }));
+  expect(told.map(findMode)).toEqual(["coverage", "counts", "region", "full"]);
+  expect([0, 5].map((budget) => findMode({ ...STATUS, mode: "full", budget }))).toEqual(["auto", "auto"]);
+  expect(findMode({ ...STATUS, mode: "counts", budget: 5 })).toBe("counts");
+  expect(told.map((one) => whyModeStays(one) !== "")).toEqual([true, false, true, false]);
+  expect(told.map((one) => whyFiltersStay(one) !== "")).toEqual([false, false, true, true]);
 });

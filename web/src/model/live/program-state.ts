@@ -1,5 +1,5 @@
 // What is said of a program that runs, and which block a thread stands in. Pure.
-import type { OtherThread, ProgramStatus, StandingThread } from "../../api/live-control.ts";
+import type { OtherThread, ProgramStatus, StandingThread, ToldMode } from "../../api/live-control.ts";
 
 /** "coming": not all of its threads stand still yet; "gone": it has ended, or clew has left it. */
 export type ProgramState = "unknown" | "waiting" | "running" | "coming" | "held" | "gone";
@@ -72,6 +72,27 @@ export function findBlockAt({ address, sizeBytes, codeVersion }: BlockPlaces, at
   return found;
 }
 
+/** The mode as people name it. */
+export function findMode({ mode, budget }: ProgramStatus): ProgramStatus["mode"] | ToldMode {
+  return mode === "full" && budget !== null ? "auto" : mode;
+}
+
+/** Why the recording can't be told another mode; empty where it can. */
+export function whyModeStays({ mode }: ProgramStatus): string {
+  return mode === "counts" || mode === "full"
+    ? ""
+    : `Mode ${mode} stays to the end; start with --mode counts to have the order later`;
+}
+
+/** Why what is included can't be changed; empty where it can. */
+export function whyFiltersStay({ mode }: ProgramStatus): string {
+  return mode === "full"
+    ? "The order is recorded of all code: choose mode counts first"
+    : mode === "region"
+      ? "In mode region what is included is chosen at the start"
+      : "";
+}
+
 /** Bytes a second of a budget as people write it, in MB or "all"; null where it is none. */
 export function parseBudget(text: string): number | null {
   const word = text.trim().toLowerCase();
@@ -82,10 +103,15 @@ export function parseBudget(text: string): number | null {
   return megabytes >= 0 && megabytes < 1e9 ? Math.round(megabytes * 1e6) : null;
 }
 
+/** A budget as people write it. */
+export function writeBudget(budget: number | null): string {
+  return budget === null ? "all" : String(budget / 1e6);
+}
+
 export function describeBudget(budget: number | null): string {
   return budget === null
     ? "all of the order"
     : budget === 0
       ? "no order, only counts"
-      : `${budget / 1e6} MB/s of order`;
+      : `${writeBudget(budget)} MB/s of order`;
 }
