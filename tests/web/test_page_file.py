@@ -18,6 +18,7 @@ from clew.analysis.trace import Trace
 from clew.server.table_files import write_csv
 from tests.e2e.runs import clew_command, run
 from tests.web.graph_page import GraphPage
+from tests.web.made_up_calls import HOSTILE_FILE
 from tests.web.serving import Server
 from tests.web.test_export import content_of, open_dialog, take
 from tests.web.traces import HOSTILE_NAMES, HOSTILE_TITLE, find_trace
@@ -155,6 +156,49 @@ def test_code_and_places_in_time_are_in_it(open_file: OpenFile) -> None:
     )
 
 
+def test_calls_are_in_it(open_file: OpenFile) -> None:
+    """As the server tells them: a row leads to its block, an entity to its calls, and the chart adds up."""
+    trace = Trace(find_trace("calls"))
+    viewer = open_file("calls", view="calls")
+    page = viewer.page
+    table = page.get_by_role("grid", name="Calls")
+    own = sorted((row for row in trace.calls.to_pylist() if row["process_id"] == 0), key=lambda row: row["time_ns"])
+    expect(table).to_have_attribute("aria-rowcount", str(len(own) + 1))
+    index = {block_id: number for number, block_id in enumerate(ProcessGraph(trace, 0).block_id.tolist())}
+    page.locator("[data-call='17']").click()
+    viewer.wait_for_state(select=f"b{index[own[17]['block_id']]}", call=17)
+    expect(page.locator("[data-open-call='17']")).to_be_visible()
+    expect(page.locator("[data-chart-calls]")).to_have_attribute("data-chart-calls", str(len(own)))
+    page.get_by_label("Name of calls").select_option("read")
+    reads = [number for number, row in enumerate(own) if row["name"] == "read"]
+    expect(table).to_have_attribute("aria-rowcount", str(len(reads) + 1))
+    page.get_by_label("Name of calls").select_option("")
+    number = {row["call_id"]: place for place, row in enumerate(own)}
+    (entity,) = (row["entity_id"] for row in trace.entities.to_pylist() if row["name"] == HOSTILE_FILE)
+    about = {row["call_id"] for row in trace.references.to_pylist() if row["entity_id"] == entity}
+    wanted = sorted(number[call] for call in about if call in number)
+    page.locator(f"[data-entity='{entity}']").click()
+    expect(table).to_have_attribute("aria-rowcount", str(len(wanted) + 1))
+    shown = page.locator("[data-call]").evaluate_all("(rows) => rows.map((row) => Number(row.dataset.call))")
+    assert shown == wanted[:200]
+    expect(page.locator("[data-chosen-entity]")).to_contain_text(f"{len(wanted)} of this process")
+    page.get_by_role("button", name="Who did what").click()
+    pairs = {(row["process_id"], row["entity_id"]) for row in trace.references.to_pylist()}
+    expect(page.locator("[data-touch-table] tbody tr")).to_have_count(len(pairs))
+
+
+def test_system_calls_are_in_it(open_file: OpenFile) -> None:
+    viewer = open_file("shapes-full", view="calls")
+    page = viewer.page
+    row = page.locator("[data-call='3']")
+    block = row.get_attribute("data-block")
+    row.click()
+    viewer.wait_for_state(select=f"b{block}")
+    expect(page.locator("[data-timeline]")).to_have_attribute("data-position", re.compile(r"[1-9]\d*"))
+    page.get_by_role("button", name="By place").click()
+    expect(page.get_by_role("listbox", name="Places of calls")).to_be_visible()
+
+
 def test_its_tables_are_those_of_the_server(open_file: OpenFile) -> None:
     trace = Trace(find_trace("hostile"))
     graph = ProcessGraph(trace, 0)
@@ -184,5 +228,7 @@ def test_what_there_was_no_room_for_is_said(open_file: OpenFile) -> None:
     left_out = page.locator("[data-left-out] li")
     expect(left_out.first).to_have_text(re.compile(r"^not in the file: .*(functions' code|listing)"))
     page.keyboard.press("Escape")
+    viewer.go("small", view="calls")
+    expect(page.locator(".calls-view")).to_contain_text(re.compile("calls|called"))
     viewer.go("small", view="listing")
     expect(page.get_by_role("alert")).to_have_text(re.compile("the listing of this process is not in this file"))

@@ -39,6 +39,7 @@ class RecordedCalls:
         self._excerpt = excerpt_of_process(graph.trace, graph.process_id)
         self.n_all = self._excerpt.n_rows("calls")
         """How many there are, listed or not."""
+        self.n_references = self._excerpt.n_rows("references")
 
     @cached_property
     def rows(self) -> CallRows:

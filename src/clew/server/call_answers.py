@@ -20,7 +20,14 @@ from clew.server.process_calls import ProcessCalls, hold_calls, parse_filter
 from clew.server.query import Query
 from clew.server.replay_answers import find_call_position
 
-__all__ = ["answer_call", "answer_call_places", "answer_call_summary", "answer_calls", "encode_call_chart"]
+__all__ = [
+    "answer_call",
+    "answer_call_places",
+    "answer_call_summary",
+    "answer_calls",
+    "encode_call_chart",
+    "tell_call_details",
+]
 
 MAX_PAGE: Final = 500
 MAX_NAMES: Final = 2000
@@ -150,37 +157,45 @@ def answer_call(query: Query) -> dict[str, Any]:
     with hold_calls(query.served, query.process_id) as calls:
         if calls.rows is None:
             raise UsageError("there are no calls with a time in this trace")
-        rows = calls.rows
-        call = _check_call(rows, int(query.path["call"]))
-        (told,) = _tell_calls(query, calls, rows, [call])
-        references: list[dict[str, Any]] = []
-        position = None
-        if calls.recorded is not None:
-            (more,) = calls.recorded.read([call])
-            position = more["position"]
-            references = calls.recorded.read_references([call], MAX_REFERENCES)[0]
-        source = int(rows.source[call]) if calls.recorded is None else None
-    if told["tid"] is not None:
-        position = find_call_position(
-            query.served,
-            query.process_id,
-            told["tid"],
-            number=source,
-            position=position,
-            time_ns=query.served.start_ns + told["time"],
-        )
-    return told | {
-        "position": position,
-        "references": [
+        chosen = [_check_call(calls.rows, int(query.path["call"]))]
+    (told,) = tell_call_details(query, chosen, MAX_REFERENCES)
+    return told
+
+
+def tell_call_details(query: Query, chosen: list[int], most_references: int) -> list[dict[str, Any]]:
+    """What `answer_call` tells of each of some calls, which have times, with at most so many references."""
+    with hold_calls(query.served, query.process_id) as calls:
+        rows, recorded = calls.rows, calls.recorded
+        assert rows is not None
+        found = _tell_calls(query, calls, rows, chosen)
+        # What was not recorded as a call is known by its number among the events.
+        sources: list[int | None] = [None if recorded else int(rows.source[call]) for call in chosen]
+        positions: list[int | None] = [None for _ in chosen]
+        references: list[list[dict[str, Any]]] = [[] for _ in chosen]
+        if recorded is not None:
+            positions = [more["position"] for more in recorded.read(chosen)]
+            references = recorded.read_references(chosen, most_references)
+    for told, source, position, about in zip(found, sources, positions, references, strict=True):
+        told["position"] = position
+        if told["tid"] is not None:
+            told["position"] = find_call_position(
+                query.served,
+                query.process_id,
+                told["tid"],
+                number=source,
+                position=position,
+                time_ns=query.served.start_ns + told["time"],
+            )
+        told["references"] = [
             {
                 "entity": one["entity_id"],
                 "role": str(one["role"])[:40],
                 "argument": one["argument"],
                 "bytes": one["bytes"],
             }
-            for one in references
-        ],
-    }
+            for one in about
+        ]
+    return found
 
 
 def answer_call_places(query: Query) -> dict[str, Any]:

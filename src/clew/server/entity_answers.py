@@ -15,7 +15,7 @@ from clew.errors import UsageError
 from clew.server.process_calls import hold_calls, open_entities
 from clew.server.query import Query
 
-__all__ = ["answer_entities", "answer_entity", "answer_touches"]
+__all__ = ["answer_entities", "answer_entity", "answer_touches", "tell_touches"]
 
 MAX_PAGE: Final = 500
 MAX_TOUCHES: Final = 1000
@@ -113,7 +113,7 @@ def answer_entity(query: Query) -> dict[str, Any]:
     table = open_entities(query.served)
     row = table.find(int(query.path["entity"]))
     (told,) = _tell_entities(query, table, [row])
-    return told | {"touches": _tell_touches(table, None, int(query.path["entity"]))[0]}
+    return told | {"touches": tell_touches(table, None, int(query.path["entity"]))[0]}
 
 
 def answer_touches(query: Query) -> dict[str, Any]:
@@ -122,15 +122,16 @@ def answer_touches(query: Query) -> dict[str, Any]:
     limit = query.number("limit", 100)
     if not 1 <= limit <= MAX_TOUCHES:
         raise UsageError(f"limit: from 1 to {MAX_TOUCHES}")
-    rows, total = _tell_touches(
+    rows, total = tell_touches(
         open_entities(query.served), query.process_id if query.flag("own") else None, None, limit
     )
     return {"total": total, "rows": rows}
 
 
-def _tell_touches(
+def tell_touches(
     table: EntityTable, process_id: int | None, entity_id: int | None, limit: int = MAX_TOUCHES
 ) -> tuple[list[dict[str, Any]], int]:
+    """At most `limit` of what processes, or one, did with entities, or one, and how many there are of that."""
     touches = table.touches(process_id, entity_id)
     kept = touches[:limit]
     told = table.read([table.find(touch.entity_id) for touch in kept])

@@ -19,6 +19,7 @@ from clew.server.query import Query
 from clew.server.served_trace import ServedTrace
 from clew.server.summary import list_traces
 from clew.server.table_files import TableFile
+from clew.server.taken_calls import take_calls
 
 __all__ = ["RecordedAnswers"]
 
@@ -75,6 +76,8 @@ class RecordedAnswers:
                 break
         self._leave_out(n_functions - self.n_functions, "function's code", "functions' code")
         self._add_replays({process["process_id"] for process in kept})
+        for process in kept:
+            self._add_calls(process)
         for what, iterate in (("the listing", self._iter_listing), ("cross references", self._iter_references)):
             for process in kept:
                 if not self.pack.add(iterate(process["process_id"])):
@@ -141,6 +144,14 @@ class RecordedAnswers:
     def _iter_references(self, process_id: int) -> Iterator[tuple[str, Any]]:
         for block in range(self._served.graph(process_id).n_blocks):
             yield self._take("/processes/{process:index}/references", {"process": process_id}, {"block": block})
+
+    def _add_calls(self, process: dict[str, Any]) -> None:
+        path = {"process": process["process_id"]}
+        calls = take_calls(self._served, process["process_id"])
+        # What the page asks for it chooses from these.
+        key = self._key("/processes/{process:index}/calls/all", path)
+        if calls is None or not self.pack.add([(key, calls)]):
+            self.left_out.append(f"calls of process {process['pid']}")
 
     def _add_replays(self, kept: set[int]) -> None:
         """Places in the order of the threads that have the longest paths, evenly over each of them."""

@@ -157,7 +157,12 @@ export async function fetchCallChart(
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<CallChart> {
-  const found = await client.arrays(`${pathOf(trace, process)}/calls/chart`, wanted, signal);
+  const path = `${pathOf(trace, process)}/calls/chart`;
+  if (client.isFile) {
+    const plain = await client.json<Omit<CallChart, "counts"> & { counts: number[] }>(path, wanted, signal);
+    return { ...plain, counts: Uint32Array.from(plain.counts) };
+  }
+  const found = await client.arrays(path, wanted, signal);
   const meta = found.meta as Pick<CallChart, "from" | "to" | "bins" | "others">;
   const { from, to, bins, others } = meta;
   return { from, to, bins, others, names: found.texts("name"), counts: found.get("calls", "u32") };

@@ -1,7 +1,9 @@
 // The answers that are in the file which the page is in: src/clew/server/recorded_answers.py chose them. Threads are told
 // together, time in one width, and places in the order of a thread are some.
 import { inflateBase64, type ReadElement } from "../base/embedded.ts";
+import type { CallDetails } from "./calls.ts";
 import { type Answer, type AnswerSource, ApiError } from "./client.ts";
+import { answerFromCalls, type TakenCalls } from "./file-calls.ts";
 import type { EventRow, ReplayState } from "./timeline.ts";
 
 interface Index {
@@ -38,9 +40,12 @@ export class FileSource implements AnswerSource {
 
   async ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer> {
     const name = path.slice(path.lastIndexOf("/") + 1);
+    const process = /^(.*\/processes\/\d+)\/((calls|entities|touches)\b.*)$/.exec(path);
     const thread = /^(.*\/threads\/\d+)\/(replay|seek|frames)$/.exec(path);
     let found: unknown;
-    if (thread) {
+    if (process) {
+      found = await this.calls(process[1], process[2], words);
+    } else if (thread) {
       found = await this.replay(thread[1], thread[2], words);
     } else if (name === "events") {
       found = await this.events(path, words);
@@ -114,13 +119,30 @@ export class FileSource implements AnswerSource {
     return { events: events.filter(({ time }) => time >= from && time <= to), omitted };
   }
 
-  /** States of a thread: the recorded one that is nearest to what is asked for. */
-  private async replay(thread: string, what: string, words: URLSearchParams): Promise<unknown> {
+  private async calls(process: string, what: string, words: URLSearchParams): Promise<unknown> {
+    const found = answerFromCalls((await this.find(`${process}/calls/all`)) as TakenCalls, what, words);
+    // Where its thread was is of use where the file has places in the order of that.
+    return /^calls\/\d+$/.test(what) ? this.placed(process, found as CallDetails) : found;
+  }
+
+  private async placed(process: string, call: CallDetails): Promise<CallDetails> {
+    const isReplayed = (await this.positionsOf(`${process}/threads/${call.tid}`)).length > 0;
+    return { ...call, position: isReplayed ? call.position : null };
+  }
+
+  /** Places in the order of a thread that are in the file, rising. */
+  private async positionsOf(thread: string): Promise<number[]> {
     const prefix = `${thread}/replay?position=`;
-    const positions = [...(await this.open()).chunkOf.keys()]
+    return [...(await this.open()).chunkOf.keys()]
       .filter((key) => key.startsWith(prefix))
       .map((key) => Number(key.slice(prefix.length)))
       .sort((a, b) => a - b);
+  }
+
+  /** States of a thread: the recorded one that is nearest to what is asked for. */
+  private async replay(thread: string, what: string, words: URLSearchParams): Promise<unknown> {
+    const prefix = `${thread}/replay?position=`;
+    const positions = await this.positionsOf(thread);
     if (positions.length === 0) {
       throw new ApiError(404, "this thread's replay is not in this file; `clew view` of the trace shows it");
     }
@@ -167,6 +189,7 @@ function nameOf(key: string): string {
     [/\/functions\/\d+/, "the code of this function"],
     [/\/listing/, "the listing of this process"],
     [/\/references$/, "what leads to this block"],
+    [/\/calls\/all$/, "what this process called"],
     [/\/search$/, "the search in code"],
     [/\/table$/, "this table"],
     [/\/processes\/\d+/, "this process"],

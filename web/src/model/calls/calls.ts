@@ -18,7 +18,7 @@ import {
   fetchTouches,
   type Touch,
 } from "../../api/calls.ts";
-import type { Parameters } from "../../api/client.ts";
+import { ApiError, type Parameters } from "../../api/client.ts";
 import { chosenThreads, client, failure, isFile, processId, showProcess } from "../session.ts";
 import { tell } from "../shell-state.ts";
 import { visibleSpan } from "../timeline.ts";
@@ -41,6 +41,8 @@ export const chosenEntity = signal<(EntityRow & { touches: Touch[] }) | null>(nu
 export const touches = signal<{ total: number; rows: Touch[] } | null>(null);
 /** The call that was opened last. */
 export const openCall = signal<CallDetails | null>(null);
+/** Why nothing is told of calls, where the page is a file that has none of the process; null if there is no reason. */
+export const noCalls = signal<string | null>(null);
 /** Which page of the table is looked at; null for the one with the call of the address, or the first. */
 export const pageNumber = signal<number | null>(null);
 /** What is searched for among entities, and the one kind that is listed; null for all. */
@@ -56,7 +58,7 @@ interface Where {
 
 const where = computed<Where | null>(() => {
   const process = processId.value;
-  return process < 0 || isFile.value ? null : { trace: viewState.value.trace, process };
+  return process < 0 ? null : { trace: viewState.value.trace, process };
 });
 
 /** Words of a request that choose calls. */
@@ -112,6 +114,7 @@ export function watchCalls(): () => void {
       () => [where.value],
       () => {
         openCall.value = null;
+        noCalls.value = null;
       },
     ),
   ];
@@ -167,7 +170,9 @@ function follow<T>(
         },
         (error: unknown) => {
           if (!current.signal.aborted) {
-            failure.value = error instanceof Error ? error.message : String(error);
+            // Of a file it is the same with whatever is asked.
+            const isMissing = isFile.peek() && error instanceof ApiError && error.status === 404;
+            (isMissing ? noCalls : failure).value = error instanceof Error ? error.message : String(error);
           }
         },
       );

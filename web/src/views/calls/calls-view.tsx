@@ -3,8 +3,16 @@
 import { useEffect } from "preact/hooks";
 import type { CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
-import { callChart, callSummary, chosenEntity, openCall, readCall, watchCalls } from "../../model/calls/calls.ts";
-import { isFile, isLive, processId } from "../../model/session.ts";
+import {
+  callChart,
+  callSummary,
+  chosenEntity,
+  noCalls,
+  openCall,
+  readCall,
+  watchCalls,
+} from "../../model/calls/calls.ts";
+import { isLive, processId } from "../../model/session.ts";
 import { type CallPart, calls, range, update, updateCalls } from "../../model/view-state.ts";
 import { CallDetailsBox } from "./call-details.tsx";
 import { CallsChart } from "./calls-chart.tsx";
@@ -20,13 +28,11 @@ const PARTS: Record<CallPart, [string, string]> = {
 };
 
 export function CallsView() {
-  if (isFile.value || isLive.value) {
+  if (isLive.value) {
     return (
       <div class="view calls-view">
         <p class="waiting">
-          {isFile.value
-            ? "Calls are not in this file; clew view of the trace shows them."
-            : "Calls are read from the finished trace: clew view shows them when the recording has ended."}
+          Calls are read from the finished trace: clew view shows them when the recording has ended.
         </p>
       </div>
     );
@@ -50,7 +56,9 @@ function Calls() {
   if (!known) {
     return (
       <div class="view calls-view">
-        <p class="waiting">Looking for calls …</p>
+        <p class="waiting" role={noCalls.value === null ? undefined : "alert"}>
+          {noCalls.value ?? "Looking for calls …"}
+        </p>
       </div>
     );
   }

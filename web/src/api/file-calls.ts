@@ -1,0 +1,220 @@
+// Calls in the file that the page is in: all of a process are there (src/clew/server/taken_calls.py), and what is asked for
+// is chosen from them and added up here, as src/clew/server/call_answers.py and entity_answers.py do it. Pure.
+import type {
+  CallChart,
+  CallDetails,
+  CallPage,
+  CallPlaces,
+  CallSource,
+  CallSummary,
+  EntityPage,
+  EntityRow,
+  Touch,
+} from "./calls.ts";
+import { ApiError } from "./client.ts";
+
+/** What the file has of the calls of a process. */
+export interface TakenCalls {
+  /** Of all calls. */
+  summary: CallSummary;
+  places: CallPlaces;
+  /** By index. */
+  calls: CallDetails[];
+  /** All entities, those with the most calls first; `own`: the process has to do with it. */
+  entities: { source: EntityPage["source"]; rows: (EntityRow & { own: boolean })[] };
+  /** Entities that are the process (null), or a thread of it. */
+  makers: [number, number | null][];
+  touches: Touch[];
+}
+
+/** A chart as JSON: what is typed arrays elsewhere. */
+export type PlainChart = Omit<CallChart, "counts"> & { counts: number[] };
+
+/** So many references of a call are told. */
+const MOST_REFERENCES = 8;
+
+/** What is asked for behind the path of a process: `calls/summary`, `entities/3`. Throws an ApiError for what there is not. */
+export function answerFromCalls(taken: TakenCalls, path: string, words: URLSearchParams): unknown {
+  const [what, which] = path.split("/") as [string, string | undefined];
+  if (what === "touches") {
+    return { total: taken.touches.length, rows: taken.touches.slice(0, Number(words.get("limit") ?? 100)) };
+  }
+  if (what === "entities") {
+    return which === undefined ? pageOfEntities(taken, words) : oneEntity(taken, Number(which));
+  }
+  switch (which) {
+    case undefined:
+      return pageOfCalls(taken, words);
+    case "summary":
+      return summaryOf(taken, words);
+    case "chart":
+      return chartOf(taken, words);
+    case "places":
+      return placesOf(taken, words);
+    default:
+      return oneCall(taken, Number(which));
+  }
+}
+
+/** Calls that are asked for, in the order of time. */
+function choose(taken: TakenCalls, words: URLSearchParams): CallDetails[] {
+  const text = (words.get("text") ?? "").toLowerCase();
+  const name = words.get("name");
+  const from = words.has("from") ? Number(words.get("from")) : -Infinity;
+  const to = words.has("to") ? Number(words.get("to")) : Infinity;
+  const isAbout = words.has("entity") ? aboutEntity(taken, Number(words.get("entity"))) : () => true;
+  return taken.calls.filter(
+    (call) =>
+      call.time >= from &&
+      call.time < to &&
+      (name === null || call.name === name) &&
+      (!words.has("failed") || call.error !== null) &&
+      (text === "" || hasText(call, text)) &&
+      isAbout(call),
+  );
+}
+
+function hasText({ name, arguments: given, result }: CallDetails, text: string): boolean {
+  const texts = given.flatMap((one) => [one.name, one.type, one.value, one.text]);
+  return [name, result, ...texts].some((one) => one?.toLowerCase().includes(text) === true);
+}
+
+/** Whether a call has to do with an entity: refers to it, or was made by it. */
+function aboutEntity(taken: TakenCalls, entity: number): (call: CallDetails) => boolean {
+  const maker = taken.makers.find(([number]) => number === entity);
+  return (call) =>
+    (maker !== undefined && (maker[1] === null || maker[1] === call.tid)) ||
+    call.references.some((one) => one.entity === entity);
+}
+
+function summaryOf(taken: TakenCalls, words: URLSearchParams): CallSummary {
+  const chosen = choose(taken, words);
+  const names = new Map<string, CallSummary["names"][number]>();
+  const threads = new Map<number, number>();
+  for (const { name, kind, tid, error } of chosen) {
+    const key = `${kind} ${name}`;
+    const known = names.get(key) ?? { name, kind, calls: 0, failed: 0 };
+    names.set(key, { ...known, calls: known.calls + 1, failed: known.failed + (error === null ? 0 : 1) });
+    if (tid !== null) {
+      threads.set(tid, (threads.get(tid) ?? 0) + 1);
+    }
+  }
+  return {
+    ...taken.summary,
+    calls: chosen.length,
+    names: [...names.values()].sort((a, b) => b.calls - a.calls || compare(a.name, b.name)),
+    names_omitted: 0,
+    threads: [...threads].sort(([a], [b]) => a - b).map(([tid, calls]) => ({ tid, calls })),
+  };
+}
+
+/** By what calls are sorted; of what is not known there is one that is none of the others. */
+const SORT_KEYS: Record<string, ((call: CallDetails) => number | string) | undefined> = {
+  thread: ({ tid }) => tid ?? Infinity,
+  name: ({ name }) => name,
+  duration: ({ duration }) => duration ?? -1,
+  block: ({ block }) => block,
+};
+
+function pageOfCalls(taken: TakenCalls, words: URLSearchParams): CallPage {
+  const chosen = choose(taken, words);
+  const sortKey = SORT_KEYS[words.get("sort") ?? "time"];
+  const sign = words.has("descending") ? -1 : 1;
+  if (sortKey) {
+    chosen.sort((a, b) => sign * compare(sortKey(a), sortKey(b)) || a.call - b.call);
+  } else if (sign < 0) {
+    chosen.reverse();
+  }
+  const count = Number(words.get("count") ?? 100);
+  const found = words.has("call") ? chosen.findIndex(({ call }) => call === Number(words.get("call"))) : -1;
+  const at = found < 0 ? null : found;
+  const offset = words.has("offset") || at === null ? Number(words.get("offset") ?? 0) : at - (at % Math.max(count, 1));
+  return { total: chosen.length, at, offset, rows: chosen.slice(offset, offset + count) };
+}
+
+function placesOf(taken: TakenCalls, words: URLSearchParams): CallPlaces {
+  const [name, text] = [words.get("name"), (words.get("text") ?? "").toLowerCase()];
+  const source: CallSource = taken.summary.source;
+  let rows: CallPlaces["rows"];
+  if (source === "counts") {
+    rows = taken.places.rows.filter(
+      (row) => (name === null || row.name === name) && (row.name ?? "").toLowerCase().includes(text),
+    );
+  } else {
+    const places = new Map<string, CallPlaces["rows"][number]>();
+    for (const { block, function: of, name: called } of choose(taken, words)) {
+      const key = `${block} ${called}`;
+      const known = places.get(key);
+      places.set(key, { block, function: of, name: called, calls: (known?.calls ?? 0) + 1 });
+    }
+    rows = [...places.values()].sort((a, b) => (b.calls ?? 0) - (a.calls ?? 0) || a.block - b.block);
+  }
+  const isCounted = rows.every(({ calls }) => calls !== null);
+  return { total: rows.length, calls: isCounted ? rows.reduce((sum, { calls }) => sum + calls!, 0) : null, rows };
+}
+
+function chartOf(taken: TakenCalls, words: URLSearchParams): PlainChart {
+  const { summary } = taken;
+  const from = words.has("from") ? Number(words.get("from")) : (summary.from ?? 0);
+  const to = words.has("to") ? Number(words.get("to")) : Math.max(summary.to ?? 0, from + 1);
+  const bins = Math.min(Number(words.get("bins") ?? 100), to - from);
+  const most = Number(words.get("series") ?? 8);
+  const by = words.get("by") ?? "name";
+  const wordOf = ({ name, kind, tid }: CallDetails) =>
+    by === "name" ? name : by === "kind" ? kind : String(tid ?? "unknown");
+  // What was at the last edge is in the last bin.
+  const inside = new URLSearchParams(words);
+  inside.set("from", String(from));
+  inside.set("to", words.has("to") ? String(to) : String(to + 1));
+  const chosen = choose(taken, inside);
+  const totals = new Map<string, number>();
+  for (const call of chosen) {
+    totals.set(wordOf(call), (totals.get(wordOf(call)) ?? 0) + 1);
+  }
+  const ranked = [...totals].sort(([, a], [, b]) => b - a).map(([word]) => word);
+  const shown = ranked.length <= most ? ranked : ranked.slice(0, most - 1);
+  const others = ranked.length - shown.length;
+  const names = others > 0 ? [...shown, "others"] : shown;
+  const place = new Map(shown.map((word, index) => [word, index]));
+  const counts = new Array<number>(names.length * bins).fill(0);
+  for (const call of chosen) {
+    const bin = Math.min(Math.floor(((call.time - from) * bins) / (to - from)), bins - 1);
+    counts[(place.get(wordOf(call)) ?? shown.length) * bins + bin]++;
+  }
+  return { from, to, bins, others, names, counts };
+}
+
+function oneCall(taken: TakenCalls, number: number): CallDetails {
+  const found = taken.calls[number] as CallDetails | undefined;
+  if (!found) {
+    throw new ApiError(400, `call: there are ${taken.calls.length}`);
+  }
+  return { ...found, references: found.references.slice(0, MOST_REFERENCES) };
+}
+
+function pageOfEntities({ entities }: TakenCalls, words: URLSearchParams): EntityPage {
+  const [kind, text] = [words.get("kind"), (words.get("text") ?? "").toLowerCase()];
+  const found = entities.rows.filter(
+    (row) => (row.own || !words.has("own")) && (text === "" || row.name.toLowerCase().includes(text)),
+  );
+  const kinds: Record<string, number> = {};
+  for (const row of found) {
+    kinds[row.kind] = (kinds[row.kind] ?? 0) + 1;
+  }
+  const chosen = kind === null ? found : found.filter((row) => row.kind === kind);
+  const offset = Number(words.get("offset") ?? 0);
+  const rows = chosen.slice(offset, offset + Number(words.get("count") ?? 100));
+  return { source: entities.source, total: chosen.length, offset, kinds, rows };
+}
+
+function oneEntity({ entities, touches }: TakenCalls, entity: number): EntityRow & { touches: Touch[] } {
+  const found = entities.rows.find((row) => row.entity === entity);
+  if (!found) {
+    throw new ApiError(400, `no entity ${entity} in this trace`);
+  }
+  return { ...found, touches: touches.filter((one) => one.entity === entity) };
+}
+
+function compare(a: number | string, b: number | string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
