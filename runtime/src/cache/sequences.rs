@@ -211,6 +211,13 @@ impl Sequences {
         self.given_up.retain(|pc| !(start..end).contains(pc));
     }
 
+    /// Takes out all that are known: where the program has their descriptors, and what these say.
+    pub fn take_known(&mut self) -> Vec<(u64, Descriptor)> {
+        let known = core::mem::take(&mut self.by_start);
+        let told = |(index, _)| (self.enclosure(index).address, self.enclosure(index).descriptor);
+        known.into_values().map(told).collect()
+    }
+
     /// Forgets all sequences.
     pub fn forget_all(&mut self) {
         self.by_start.clear();

@@ -76,14 +76,22 @@ pub fn mind(context: &mut ThreadContext, shared: Shared) {
         indirect::forget_ways(&mut engine);
     }
     context.standing.wishes_minded = wishes;
-    if !paths::follow_mode(&engine, &writer, context) {
-        drop(engine);
-        process::give_up(context);
-    }
     let before = core::mem::replace(&mut context.standing.filters_seen, n_filters);
     if before != n_filters {
         let is_included = |count| u64::from(shared.is_included_by(context.rip, count));
         let details = [is_included(before), is_included(n_filters), 0];
         write_event(&writer, event_kind::RECORDING_CHANGED, context.rip, details);
+    }
+    drop(engine);
+    follow_mode(context, shared);
+}
+
+/// Records the thread's path or no more, in front of the context's rip, as the engine has it. No lock held.
+pub fn follow_mode(context: &mut ThreadContext, shared: Shared) {
+    let engine = ENGINE.lock();
+    let writer = writer_of(context, shared);
+    if !paths::follow_mode(&engine, &writer, context) {
+        drop(engine);
+        process::give_up(context);
     }
 }

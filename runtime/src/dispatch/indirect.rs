@@ -142,6 +142,8 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     } else if is_executable
         && fragment.site != NONE
         && !(context.has_path && is_return)
+        // Not while another thread has changed the mode, and this one is about to learn of it.
+        && context.has_path == engine.records_path()
         && !engine.shared.has_breakpoint(target)
     {
         let first = fragment.first_pad;

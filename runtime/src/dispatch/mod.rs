@@ -157,6 +157,10 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         hold::mind(context, shared);
         if context.path_due {
             paths::go_on_if_between(context, link);
+            if context.path_due {
+                // Single instructions are none of a sequence.
+                sequences::settle(context);
+            }
         }
         if vsyscall::is_in_page(context.rip) {
             link = NONE;
@@ -177,6 +181,10 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             }
             Err(BuildError::NoCode(_)) => delivery::fault_natively(context, n_changes),
             Err(BuildError::OutOfMemory) => delivery::release(context, release_reason::RUNTIME_ERROR),
+            Err(BuildError::OtherMode) => {
+                hold::follow_mode(context, shared);
+                continue;
+            }
         }
         link = NONE;
     }
@@ -186,6 +194,9 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
 fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -> Result<u64, BuildError> {
     let mut engine = ENGINE.lock();
     *n_changes = engine.ranges.n_changes;
+    if context.has_path != engine.records_path() {
+        return Err(BuildError::OtherMode);
+    }
     let writer = writer_of(context, engine.shared);
     if engine.cache.by_pc.find(context.rip).is_none() {
         sequences::learn_announced(&mut engine, &writer, context);

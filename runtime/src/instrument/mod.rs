@@ -52,6 +52,8 @@ pub enum BuildError {
     NoCode(NoCode),
     /// Memory of the runtime is used up; reported on the status page.
     OutOfMemory,
+    /// The order is recorded now, and the thread does not know it yet; or the other way round.
+    OtherMode,
 }
 
 /// How execution comes to code for the first time.

@@ -147,6 +147,13 @@ impl Engine {
         self.cache.exits.push(exit).is_some() && !emitter.overflowed()
     }
 
+    /// New enclosures for all sequences, as if they had had none: their code is to be translated again.
+    pub fn renew_enclosures(&mut self) {
+        for (address, descriptor) in self.cache.sequences.take_known() {
+            self.make_enclosure(address, descriptor);
+        }
+    }
+
     /// Another enclosure for the sequence whose enclosure is full, or none.
     pub fn renew_enclosure(&mut self, writer: &RingWriter, index: u32) {
         let enclosure = *self.cache.sequences.enclosure(index);

@@ -8,6 +8,7 @@ extern crate alloc;
 use super::{BuildError, Engine};
 use crate::buffer::RingWriter;
 use crate::decode::{decode_block, Block, Ending};
+use crate::protocol::exit_kind;
 use alloc::vec::Vec;
 
 /// What the controller wished, as far as the engine did it.
@@ -40,7 +41,7 @@ impl Engine {
         let before = core::mem::replace(&mut self.wishes.breakpoints, breakpoints.clone());
         let n_filters = self.shared.filter_count();
         let has_other_filters = core::mem::replace(&mut self.wishes.n_filters, n_filters) != n_filters;
-        let has_other_mode = self.change_mode();
+        let has_other_mode = self.change_mode(writer);
         if has_other_mode || has_other_filters {
             self.retire_all(writer);
             return has_other_mode;
@@ -54,12 +55,20 @@ impl Engine {
 
     /// Has what is translated from now on tell of the order, or no more, as the controller wishes. Whether that is other than before:
     /// nothing of what was translated is to be executed then.
-    fn change_mode(&mut self) -> bool {
+    fn change_mode(&mut self, writer: &RingWriter) -> bool {
         let wishes_order = self.may_record_path() && self.shared.wishes_order();
         if wishes_order == self.records_path() {
             return false;
         }
         self.cache.keeps_shadow = wishes_order;
+        // What counted in the one mode need not in the other.
+        self.edges.clear();
+        for id in 0..self.cache.fragments.len() as u32 {
+            let fragment = *self.cache.fragment(id);
+            if fragment.is_valid && fragment.is_hot && fragment.exit_kind == exit_kind::CONDITIONAL {
+                self.expect_habit(writer, &fragment, fragment.habit);
+            }
+        }
         true
     }
 
@@ -74,6 +83,8 @@ impl Engine {
         for id in 0..self.cache.fragments.len() as u32 {
             self.retire_to_be_made_again(writer, id);
         }
+        // One that is full too often is given up.
+        self.renew_enclosures();
     }
 
     /// Translates the instruction at `pc` for one execution by the calling thread: nothing leads to it or on from it but the

@@ -65,7 +65,9 @@ pub fn resume(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -
         if !begin(context, writer, log) {
             return false;
         }
-        leave_out(context, writer);
+        if gap(context) == Gap::None {
+            leave_out(context, writer);
+        }
     }
     (context.has_path, context.path_due) = (true, true);
     forget_calls(context);

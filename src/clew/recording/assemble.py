@@ -21,7 +21,7 @@ from clew.recording.assemble_left_out import without_left_out
 from clew.recording.assemble_paths import build_path_tables
 from clew.recording.assemble_regions import iter_tag_tables
 from clew.recording.assemble_tables import Clock, FirstIds, build_tables, clean_text, number_blocks
-from clew.recording.finish_paths import finish_paths
+from clew.recording.finish_paths import drop_paths, finish_paths
 from clew.recording.path_weights import weigh_counters
 from clew.recording.raw import RawProcess, SessionInfo
 from clew.store.manifest import Manifest
@@ -111,6 +111,8 @@ def _assemble_process(
         for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
             writer.write(name, table)
         edges = without_left_out(blocks, edges)
+    else:
+        drop_paths(process, writer.directory)
     if process.mode == Mode.REGION:
         block_id, _ = number_blocks(blocks, edges, first.block)
         for table in iter_tag_tables(process, parsed.fragments, flow, blocks, block_id, first.process):

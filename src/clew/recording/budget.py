@@ -18,7 +18,8 @@ class Budget:
 
     def __init__(self, n_bytes: int) -> None:
         self._bytes = n_bytes
-        self._n_sharing = 0
+        self._sharing: list[int] = []
+        """The numbers of those that have a part."""
 
     @property
     def bytes(self) -> int | None:
@@ -31,12 +32,12 @@ class Budget:
         self._give_out(live)
 
     def share(self, live: Collection[FollowedProcess]) -> None:
-        """Give each process its part anew, where they are more or fewer than before."""
-        if len(live) != self._n_sharing:
+        """Give each process its part anew, where they are others than before."""
+        if [followed.number for followed in live] != self._sharing:
             self._give_out(live)
 
     def _give_out(self, live: Collection[FollowedProcess]) -> None:
-        self._n_sharing = len(live)
+        self._sharing = [followed.number for followed in live]
         part = self._bytes if self._bytes == PATH_UNLIMITED else self._bytes // max(len(live), 1)
         for followed in live:
             followed.shared.set_budget(part)

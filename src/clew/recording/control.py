@@ -26,6 +26,8 @@ __all__ = ["COMMANDS", "Control"]
 SETTLE_SECONDS: Final = 3.0
 """How long threads may take to come to where they stand still: one that has no processor, or runs in the kernel."""
 DETACH_SECONDS: Final = 10.0
+MAX_ROUNDS: Final = 8
+"""Where ever more processes come, some have to be left out."""
 
 Answer = dict[str, Any]
 Steps = Iterator[Answer | None]
@@ -132,7 +134,7 @@ class Control:
             raise ControlError(f"mode {before.name.lower()} stays; start with --mode counts to have the order later")
         budget = _budget_of(question)
         if mode != before:
-            yield from self._changing(self._processes.live, lambda: self._processes.set_mode(mode))
+            yield from self._changing(lambda: self._processes.live, lambda: self._processes.set_mode(mode))
         self._processes.set_budget(budget)
         yield from self.status(question)
 
@@ -182,7 +184,8 @@ class Control:
         if not isinstance(address, int) or not 0 < address < 1 << 47:
             raise ControlError(f"{address!r}: no address of code")
         yield from self._changing(
-            [followed], lambda: change(self._processes.holdings.of(followed), RemoteAddress(address))
+            lambda: [one for one in self._processes.live if one is followed],
+            lambda: change(self._processes.holdings.of(followed), RemoteAddress(address)),
         )
         yield from self.status(question)
 
@@ -203,25 +206,32 @@ class Control:
                         targets.append((followed.shared, read_maps(followed.memory_pid)))
                 n_places = self._processes.filters.add(item, is_included, targets)
 
-        yield from self._changing(self._processes.live, change)
+        yield from self._changing(lambda: self._processes.live, change)
         yield {"places": n_places}
 
-    def _changing(self, processes: list[FollowedProcess], change: Callable[[], None]) -> Steps:
-        """Make a change while all threads stand still; those that were not held before go on afterwards."""
-        holdings = [self._processes.holdings.of(followed) for followed in processes]
-        running = [holding for holding in holdings if not holding.is_held]
+    def _changing(self, find: Callable[[], list[FollowedProcess]], change: Callable[[], None]) -> Steps:
+        """Make a change while all threads of those that `find` finds stand still; those that were not held before go on
+        afterwards. Raises ControlError."""
+        held: list[Holding] = []
         try:
-            for holding in running:
-                # Others end while one is stopped.
-                if holding.followed in self._processes.live:
-                    holding.hold()
-            for holding in running:
-                yield from self._settle(holding)
-            if not any(holding.followed in self._processes.live for holding in holdings):
+            # Some come while others are stopped.
+            for _ in range(MAX_ROUNDS):
+                new = [self._processes.holdings.of(followed) for followed in find()]
+                new = [holding for holding in new if not holding.is_held]
+                if not new:
+                    break
+                for holding in new:
+                    # Others end while one is stopped.
+                    if holding.followed in self._processes.live:
+                        held.append(holding)
+                        holding.hold()
+                for holding in new:
+                    yield from self._settle(holding)
+            if not find():
                 raise ControlError("the process has ended meanwhile")
             change()
         finally:
-            for holding in running:
+            for holding in held:
                 # Unless it ended, or a thread came to a breakpoint, meanwhile.
                 if holding.followed in self._processes.live and not holding.has_news:
                     holding.go_on()

@@ -353,7 +353,7 @@ class Drain:
                 "lost_records": int(row["lost_records"]) + stream.skipped_bytes // RECORD_BYTES,
                 "records": stream.kept_bytes // RECORD_BYTES,
                 "has_ended": int(row["state"]) == SlotState.ENDED,
-                **({} if has_ended or stream.path is None else {"path_bytes": stream.path.writer.size_bytes}),
+                **({} if has_ended else {"path_bytes": 0 if stream.path is None else stream.path.writer.size_bytes}),
             },
             stream=stream.number,
             slot=stream.slot,

@@ -31,7 +31,7 @@ from clew.store.path_frames import (
 )
 from clew.store.path_index import PLACE, PathFacts, PathIndex, append_index, list_frames
 
-__all__ = ["FinishedPath", "finish_paths"]
+__all__ = ["FinishedPath", "drop_paths", "finish_paths"]
 
 Array = npt.NDArray[Any]
 
@@ -44,6 +44,12 @@ class FinishedPath:
     file: str
     stored_bytes: int
     facts: PathFacts
+
+
+def drop_paths(process: RawProcess, folder: Path) -> None:
+    """Remove files of paths that nothing else is known of: the recording was cut off when they had just begun."""
+    for thread in process.threads if (folder / FOLDER_NAME).is_dir() else ():
+        (folder / FOLDER_NAME / file_name(process.number, thread.stream)).unlink(missing_ok=True)
 
 
 def finish_paths(

@@ -220,7 +220,7 @@ class Processes:
     def set_mode(self, mode: Mode) -> None:
         """Modes counts and full: which of them it is from now on. All threads are to stand still."""
         self._settings = replace(self._settings, mode=mode)
-        self._roster.set_mode(mode)
+        self._roster.set_mode(mode, self._unborn)
 
     @property
     def budget(self) -> int | None:
@@ -229,6 +229,7 @@ class Processes:
 
     def set_budget(self, budget: int) -> None:
         """Mode full: how many bytes of paths a second they may record from now on, all together."""
+        self._settings = replace(self._settings, budget=budget)
         self._budget.set(budget, self._roster.live)
 
     def _await_execution(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from clew.address import Pid
@@ -123,11 +123,14 @@ class Roster:
             )
         return followed.attempt(lambda drain: drain.poll())
 
-    def set_mode(self, mode: Mode) -> None:
-        """Modes counts and full: which of them it is from now on. All threads are to stand still."""
+    def set_mode(self, mode: Mode, unborn: Iterable[FollowedProcess]) -> None:
+        """Modes counts and full: which of them it is from now on, of those that did not speak yet, too.
+
+        All threads are to stand still.
+        """
         self.mode = mode
         self._has_paths |= mode == Mode.FULL
-        for followed in self.live:
+        for followed in [*self.live, *unborn]:
             if followed.drain is not None and self._has_paths:
                 followed.drain.take_paths()
             followed.shared.set_records_order(mode == Mode.FULL)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -46,7 +46,13 @@ class ProcessCalls:
         """What is listed: `recorded` calls, `system_calls` with their times, or only `counts` of these by place."""
         if self.recorded is not None:
             return "recorded"
-        return "system_calls" if self._trace.mode in ("full", "region") else "counts"
+        return "system_calls" if self._trace.mode == "region" or self._paths else "counts"
+
+    @cached_property
+    def _paths(self) -> list[dict[str, Any]]:
+        """The paths of the process; none where no order of it was recorded."""
+        process_id = self.graph.process_id
+        return [row for row in self._trace.paths.to_pylist() if row["process_id"] == process_id]
 
     @cached_property
     def rows(self) -> CallRows | None:
@@ -55,10 +61,8 @@ class ProcessCalls:
             return self.recorded.rows
         if self._trace.mode == "region":
             return read_tag_calls(self.graph)
-        if self._trace.mode == "full":
-            process_id = self.graph.process_id
-            paths = [row for row in self._trace.paths.to_pylist() if row["process_id"] == process_id]
-            return read_path_calls(self.graph, load_process_code(self._trace, process_id), paths)
+        if self._paths:
+            return read_path_calls(self.graph, load_process_code(self._trace, self.graph.process_id), self._paths)
         return None
 
     def choose(self, rows: CallRows, wanted: CallFilter) -> Array:
