@@ -217,7 +217,7 @@ export class LabelsLayer {
         const glow = context.createRadialGradient(x, y, 1, x, y, radius);
         glow.addColorStop(0, colors.glow);
         // Strong for half the way: on a light ground what fades at once is not seen.
-        glow.addColorStop(0.5, colors.glow);
+        glow.addColorStop(0.5, `${colors.glow}a0`);
         glow.addColorStop(1, `${colors.glow}00`);
         context.globalAlpha = 0.3 + 0.6 * weight;
         context.fillStyle = glow;
