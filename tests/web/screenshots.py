@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -179,7 +180,12 @@ def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path],
 
 def _take_live(browser: Browser, work: Path, folder: Path) -> None:
     """A program that runs; raises AssertionError with what the page complained of."""
-    with record(build_new_code(), work) as recording, watch(browser, RecordedPage) as make:
+    # Its path is in the picture.
+    program = Path("/tmp/server")
+    if program.exists():
+        raise FileExistsError(program)
+    shutil.copy2(build_new_code(), program)
+    with record(program, work) as recording, watch(browser, RecordedPage) as make:
         live = make(recording, viewport=LARGE, reduced_motion="reduce")
         live.page.goto(recording.url)
         live.viewer.rows.first.wait_for()
@@ -190,6 +196,7 @@ def _take_live(browser: Browser, work: Path, folder: Path) -> None:
         recording.say("s100000000")
         live.page.wait_for_timeout(_LIVE_MS)
         _write(folder / "live.png", live.page.screenshot(animations="disabled"))
+    program.unlink()
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree
+
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.web.compare_page import look, search
 from tests.web.conftest import OpenViewer, Serve
 from tests.web.graph_page import GraphPage
+from tests.web.test_export import SVG, content_of, count_colors, elements, open_dialog, pixels_of, take
 
 FIRST, SECOND = "compared-first", "compared-second"
 
@@ -112,3 +115,26 @@ def test_two_pictures_have_one_camera_and_one_selection(open_viewer: OpenViewer,
     right.focus()
     page.keyboard.press("s")
     expect(page.get_by_role("application", name="Graph of both processes")).to_be_visible()
+
+
+def test_two_pictures_are_one_file(open_viewer: OpenViewer, serve: Serve) -> None:
+    """A's at the left, B's at the right: what only one of them ran is in its half alone."""
+    compared = open_viewer(serve(FIRST, SECOND))
+    page = look(compared, FIRST, SECOND, "graph", layout="circle", dimensions=2, compare_beside=1)
+    nodes = [int(text or -1) for text in read_sides(page, "drawn-nodes")]
+    box = page.locator(".compare-pictures canvas.graph-canvas").first.bounding_box()
+    assert box is not None
+    dialog = open_dialog(page)
+    root = xml.etree.ElementTree.fromstring(content_of(take(page, dialog, "SVG")).decode())
+    assert float(root.attrib["width"]) == pytest.approx(2 * box["width"], abs=2)
+    halves = [one for one in root if one.tag == f"{SVG}svg"]
+    assert [len(elements(half, "circle", "node")) for half in halves] == nodes
+    assert [float(half.attrib["x"]) for half in halves] == pytest.approx([0, box["width"]], abs=1)
+    ids = [one.attrib["id"] for one in root.iter() if "id" in one.attrib]
+    assert len(ids) == len(set(ids))
+    dialog.get_by_label("Scale").select_option("1")
+    pixels = pixels_of(compared, content_of(take(page, dialog, "PNG")))
+    assert pixels.shape[:2] == (round(box["height"]), 2 * round(box["width"]))
+    width = pixels.shape[1]
+    for half in (pixels[:, : width // 2], pixels[:, width // 2 :]):
+        assert count_colors(half) > 50

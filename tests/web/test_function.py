@@ -139,3 +139,11 @@ def test_the_minimap_moves_the_view(viewer: Viewer) -> None:
         arg=[before["x"], before["y"]],
     )
     assert float(viewer.dataset("[data-flow-canvas]")["scale"]) == pytest.approx(float(before["scale"]))
+
+
+def test_the_legend_lies_over_nothing(viewer: Viewer) -> None:
+    page = viewer.open("shapes-full", view="function")
+    picture = page.locator("[data-flow-canvas][data-scale]").bounding_box()
+    legend = page.get_by_role("list", name="Lines").bounding_box()
+    assert picture is not None and legend is not None
+    assert picture["y"] + picture["height"] <= legend["y"] + 0.5

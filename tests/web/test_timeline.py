@@ -90,6 +90,23 @@ def test_open_calls_do_not_make_the_panel_higher(viewer: Viewer) -> None:
     assert calls.evaluate("(list) => list.scrollHeight > 2 * list.clientHeight && list.clientHeight > 40")
 
 
+def test_the_timeline_is_asked_for_once(viewer: Viewer) -> None:
+    asked: list[str] = []
+    viewer.page.on("request", lambda request: asked.append(request.url))
+    page = viewer.open("shapes-full", at=f"{_tids()[0]}:0")
+    page.locator("[data-timeline] canvas").first.wait_for()
+    # Longer than a part is waited for.
+    page.wait_for_timeout(500)
+    assert len([url for url in asked if "/timeline" in url]) == 1
+
+
+def test_without_signals_none_is_looked_for(viewer: Viewer) -> None:
+    page = viewer.open("shapes-full", at=f"{_tids()[0]}:0")
+    expect(page.get_by_role("button", name="Next system call")).to_be_enabled()
+    for name in ("Next signal", "Previous signal"):
+        expect(page.get_by_role("button", name=name)).to_be_disabled()
+
+
 @pytest.mark.timing
 def test_places_are_found_in_time(viewer: Viewer) -> None:
     tid = _tids()[0]

@@ -69,6 +69,19 @@ test("threads are shown where there are several, and hidden with their process",
   expect(rows.map((row) => row.instructions)).toEqual([13, 8, 5, 1]);
 });
 
+test("a child of vfork is the program that it became, and no thread beside it", () => {
+  const child = { ...thread(8), end: "detached" as const };
+  const parent = process(0, 7, 1, { threads: [thread(7, 5), child] });
+  const shape = (all: ProcessSummary[]) => treeRows(all, OPTIONS).map((row) => [row.key, row.level]);
+  expect(shape([parent, process(1, 8, 7)])).toEqual([
+    ["0", 1],
+    ["1", 2],
+  ]);
+  // Nothing is known of what it became, or it is another one's: it is shown.
+  expect(shape([parent]).length).toBe(3);
+  expect(shape([parent, process(1, 8, 3)]).length).toBe(4);
+});
+
 const made = fc
   .array(
     fc.record({

@@ -77,6 +77,7 @@ export interface TreeOptions {
 /** The rows of the tree from top to bottom. */
 export function treeRows(processes: readonly ProcessSummary[], options: TreeOptions): TreeRow[] {
   const roots = buildTree(processes);
+  const recorded = new Map(processes.map((process) => [process.pid, process.parent_pid]));
   const rows: TreeRow[] = [];
   const sign = options.isDescending ? -1 : 1;
   const valueOf = (row: Omit<TreeRow, "level" | "parent">): number =>
@@ -88,8 +89,12 @@ export function treeRows(processes: readonly ProcessSummary[], options: TreeOpti
     })[options.order];
   type Item = Omit<TreeRow, "level" | "parent"> & { inside: () => Item[] };
   const compare = (a: Item, b: Item) => sign * (valueOf(a) - valueOf(b)) || a.started - b.started;
+  // A child of vfork runs in its parent until it executes a program, which has a row of its own.
+  const ownThreads = ({ pid, threads }: ProcessSummary) =>
+    threads.filter((one) => one.end !== "detached" || one.tid === pid || recorded.get(one.tid) !== pid);
   const toItem = (node: Node): Item => ({
     ...rowOf(node),
+    hasChildren: node.children.length > 0 || ownThreads(node.process).length > 1,
     inside: () => [...threadItems(node), ...node.children.map(toItem)],
   });
   const add = (items: Item[], level: number, parent: number) => {
@@ -118,9 +123,10 @@ export function treeRows(processes: readonly ProcessSummary[], options: TreeOpti
 
   function threadItems(node: Node): Item[] {
     const { process } = node;
-    return process.threads.length < 2
+    const threads = ownThreads(process);
+    return threads.length < 2
       ? []
-      : process.threads.map((thread) => ({
+      : threads.map((thread) => ({
           key: `${process.process_id}.${thread.tid}.${thread.start_ns}`,
           process,
           thread,

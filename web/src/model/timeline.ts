@@ -2,6 +2,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import { fetchTimeline, type Timeline, type TimelineThread } from "../api/timeline.ts";
 import { moveInside } from "../base/time-axis.ts";
+import { TICK_KIND } from "../protocol/generated.ts";
 import { openBookmarks } from "./bookmarks.ts";
 import { reachOver, timeAt } from "./replay-steps.ts";
 import { chosenThreads, client, failure, processId, summary } from "./session.ts";
@@ -17,6 +18,8 @@ export const shownTimeline = signal<Timeline | null>(null);
 export const visibleSpan = signal<readonly [number, number] | null>(null);
 /** How many bins the lanes have room for. */
 export const binsWanted = signal(1000);
+/** So many times as many bins as there is room for are drawn, and not asked for again. */
+const MOST_TOO_MANY = 4;
 
 export const wholeSpan = computed<readonly [number, number]>(() => {
   const whole = wholeTimeline.value;
@@ -45,10 +48,32 @@ export function timeOf(tid: number, position: number): number | null {
   return thread ? timeAt(thread.marks, position) : null;
 }
 
+/** Whether a thread had a signal or fault behind a position (`by` 1) or in front of it (-1); where it is not known, yes. */
+export function mayHaveSignal(thread: TimelineThread, binWidth: number, position: number, by: 1 | -1): boolean {
+  const { marks, ticks } = thread;
+  const n = marks.position.length;
+  // The time of a position lies between its marks.
+  const after = marks.position.findIndex((one) => one > position);
+  const [low, high] =
+    n === 0
+      ? [-Infinity, Infinity]
+      : after < 0
+        ? [marks.time[n - 1], Infinity]
+        : [after > 0 ? marks.time[after - 1] : -Infinity, marks.time[after]];
+  return ticks.some(
+    ({ kind, time, count }) =>
+      (kind === TICK_KIND.signal || kind === TICK_KIND.fault) &&
+      // Of a bin the first one's time is told.
+      (by < 0 ? time <= high : time + (count > 1 ? binWidth : 0) >= low),
+  );
+}
+
 /** Load what is wanted as long as the panel is there; what is returned ends that. */
 export function watchTimeline(): () => void {
   let timer = 0;
   let running: AbortController | null = null;
+  /** With how many bins the whole was asked for. */
+  let wholeBins = 0;
   const load = (isWhole: boolean) => {
     running?.abort();
     const current = (running = new AbortController());
@@ -58,6 +83,7 @@ export function watchTimeline(): () => void {
       bins: Math.min(binsWanted.peek(), MOST_BINS),
       threads: chosenThreads.peek(),
     };
+    wholeBins = isWhole ? wanted.bins : wholeBins;
     fetchTimeline(client(), trace, id, { ...wanted, span: isWhole ? null : (wanted.span ?? null) }, current.signal)
       .then((found) => {
         if (running === current) {
@@ -90,10 +116,14 @@ export function watchTimeline(): () => void {
     }
   });
   const stopPart = effect(() => {
-    visibleSpan.value;
-    binsWanted.value;
+    const whole = wholeTimeline.value;
+    const wanted = Math.min(binsWanted.value, MOST_BINS);
     clearTimeout(timer);
-    if (wholeTimeline.value) {
+    if (whole && !visibleSpan.value && wanted <= wholeBins && wholeBins <= MOST_TOO_MANY * wanted) {
+      // All of time was loaded already.
+      running?.abort();
+      shownTimeline.value = whole;
+    } else if (whole) {
       timer = window.setTimeout(() => load(false), DELAY_MS);
     }
   });

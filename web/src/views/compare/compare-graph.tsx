@@ -70,6 +70,7 @@ export function CompareGraph() {
         legend={comparedScene.nodeColors.value?.legend ?? null}
         edges={[]}
         hasSelection={isBeside || comparedScene.selection.value !== null}
+        hasCursor={false}
       />
     </div>
   );

@@ -41,7 +41,7 @@ export function labelColors(box: HTMLElement): LabelColors {
     panel: read("--panel"),
     line: read("--line"),
     accent: read("--accent"),
-    glow: read("--warning"),
+    glow: read("--glow"),
   };
 }
 

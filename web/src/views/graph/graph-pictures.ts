@@ -5,9 +5,9 @@ import { type ShownPicture, shownPicture } from "../../model/export/shown-pictur
 import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
 import { type GraphScene, processScene } from "../../model/graph/scene.ts";
 import { settings } from "../../model/settings.ts";
-import { mode } from "../../model/view-state.ts";
+import { cursor, mode } from "../../model/view-state.ts";
 import { graphSvg } from "./graph-svg.ts";
-import { SELECTED_LEGEND } from "./legend.tsx";
+import { REPLAY_LEGEND, SELECTED_LEGEND } from "./legend.tsx";
 import { legendShapes } from "./legend-shapes.ts";
 import type { LabelColors, LabelsLayer } from "./labels-layer.ts";
 import { countWords } from "./node-facts.ts";
@@ -116,8 +116,14 @@ export class GraphPictures {
     const { scene } = this.parts;
     const legend = scene.nodeColors.peek()?.legend;
     const edges = mode.peek() === "structure" ? EDGE_LEGEND : mode.peek() === "conditionals" ? BRANCH_LEGEND : [];
-    // The mode is that of the process' graph.
-    const lines = [...(scene === processScene ? edges : []), ...(scene.selection.peek() ? SELECTED_LEGEND : [])];
+    const isProcess = scene === processScene;
+    const { glow } = this.parts.colors();
+    // The mode is that of the process' graph, and so is the place in time.
+    const lines = [
+      ...(isProcess ? edges : []),
+      ...(scene.selection.peek() ? SELECTED_LEGEND : []),
+      ...(isProcess && cursor.peek() ? [{ color: glow, label: `ring: ${REPLAY_LEGEND[0]}, glow: before` }] : []),
+    ];
     const bottom = this.parts.picture.frame.height - LEGEND_MARGIN;
     return legend && scene.part?.hasLegend !== false
       ? legendShapes(legend, lines, this.parts.colors(), LEGEND_MARGIN, bottom)

@@ -1,7 +1,7 @@
 // The view "Graph": the bar, the picture, its legend, and its facts as a table.
 import { useRef, useState } from "preact/hooks";
 import { functions, isLive, MOST_BLOCKS, summary } from "../../model/session.ts";
-import { type ColorMode, mode, selection, update } from "../../model/view-state.ts";
+import { type ColorMode, cursor, mode, selection, update } from "../../model/view-state.ts";
 import { nodeColors, processScene } from "../../model/graph/scene.ts";
 import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
 import { formatInteger } from "../../base/format.ts";
@@ -46,6 +46,7 @@ export function GraphView() {
         legend={nodeColors.value?.legend ?? null}
         edges={EDGES[mode.value] ?? []}
         hasSelection={selection.value !== null}
+        hasCursor={cursor.value !== null}
       />
       {isLive.value && <LivePanel />}
       <NodeTable isOpen={failure !== null} />

@@ -212,12 +212,14 @@ export class LabelsLayer {
     }
     for (const { node, weight } of trail.toReversed()) {
       const [x, y, depth] = project(node);
-      const radius = picture.diameter(node, depth) / 2 + 9;
+      const radius = picture.diameter(node, depth) / 2 + 11;
       if (depth > 0) {
         const glow = context.createRadialGradient(x, y, 1, x, y, radius);
         glow.addColorStop(0, colors.glow);
-        glow.addColorStop(1, "transparent");
-        context.globalAlpha = 0.25 + 0.6 * weight;
+        // Strong for half the way: on a light ground what fades at once is not seen.
+        glow.addColorStop(0.5, `${colors.glow}a0`);
+        glow.addColorStop(1, `${colors.glow}00`);
+        context.globalAlpha = 0.3 + 0.6 * weight;
         context.fillStyle = glow;
         context.beginPath();
         context.arc(x, y, radius, 0, 2 * Math.PI);
@@ -229,11 +231,16 @@ export class LabelsLayer {
       const last = trail[0].node;
       const [x, y, depth] = project(last);
       if (depth > 0) {
-        context.beginPath();
-        context.arc(x, y, picture.diameter(last, depth) / 2 + 6, 0, 2 * Math.PI);
-        context.lineWidth = 2;
-        context.strokeStyle = colors.glow;
-        context.stroke();
+        for (const [width, color] of [
+          [5, colors.panel],
+          [2.5, colors.glow],
+        ] as const) {
+          context.beginPath();
+          context.arc(x, y, picture.diameter(last, depth) / 2 + 6, 0, 2 * Math.PI);
+          context.lineWidth = width;
+          context.strokeStyle = color;
+          context.stroke();
+        }
       }
     }
   }

@@ -16,7 +16,7 @@ const TEXT: Font = { family: "sans-serif", size: 11 };
 /** The legend with its lower left corner at a point. `lines` are what colours of edges mean. */
 export function legendShapes(
   legend: Legend,
-  lines: readonly { color: Rgb; label: string }[],
+  lines: readonly { color: Rgb | string; label: string }[],
   colors: LabelColors,
   left: number,
   bottom: number,
@@ -50,7 +50,15 @@ export function legendShapes(
     y += LINE;
   }
   for (const { color, label } of lines) {
-    shapes.push({ kind: "line", x, y, toX: x + 12, toY: y, stroke: toHex(color), width: 2.5 });
+    shapes.push({
+      kind: "line",
+      x,
+      y,
+      toX: x + 12,
+      toY: y,
+      stroke: typeof color === "string" ? color : toHex(color),
+      width: 2.5,
+    });
     write(cut(label), x + 16, colors.text, "start");
     y += LINE;
   }

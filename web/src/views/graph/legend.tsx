@@ -10,15 +10,21 @@ export const SELECTED_LEGEND: readonly { color: Rgb; label: string }[] = [
   { color: IN_COLOR, label: "leads here" },
 ];
 
+/** What ring and glow mean where there is a place in time. */
+export const REPLAY_LEGEND = ["ran last", "ran just before, the brighter the later"] as const;
+
 export function LegendPanel({
   legend,
   edges,
   hasSelection,
+  hasCursor,
 }: {
   legend: Legend | null;
   /** What the colours of edges mean, where it is not what those of nodes do. */
   edges: readonly { color: Rgb; label: string }[];
   hasSelection: boolean;
+  /** Whether there is a place in time. */
+  hasCursor: boolean;
 }) {
   if (!legend) {
     return null;
@@ -42,6 +48,21 @@ export function LegendPanel({
       )}
       {edges.length > 0 && <Lines title="Edges" lines={edges} />}
       {hasSelection && <Lines title="At what is selected" lines={SELECTED_LEGEND} />}
+      {hasCursor && (
+        <>
+          <h3>At the cursor</h3>
+          <ul class="replay-legend">
+            <li>
+              <span class="ring" />
+              {REPLAY_LEGEND[0]}
+            </li>
+            <li>
+              <span class="glow" />
+              {REPLAY_LEGEND[1]}
+            </li>
+          </ul>
+        </>
+      )}
     </section>
   );
 }

@@ -1,9 +1,9 @@
 // The timeline below the picture: transport, lanes, and what is open at the cursor.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { recentBlocks } from "../../model/recent.ts";
 import { currentBlock, currentPosition, isPlaying, watchCursor } from "../../model/replay.ts";
 import { settings } from "../../model/settings.ts";
-import { showSpan, visibleSpan, watchTimeline, wholeTimeline } from "../../model/timeline.ts";
+import { binsWanted, showSpan, visibleSpan, watchTimeline, wholeTimeline } from "../../model/timeline.ts";
 import { cursor } from "../../model/view-state.ts";
 import { CallsList } from "./calls-list.tsx";
 import { EventsList } from "./events-list.tsx";
@@ -13,6 +13,11 @@ import { registerTimelineKeys } from "./timeline-keys.ts";
 import { Transport } from "./transport.tsx";
 
 export function TimelinePanel() {
+  const box = useRef<HTMLElement>(null);
+  // Lanes are at most as wide as all of it: so they have enough bins as soon as they are there.
+  useLayoutEffect(() => {
+    binsWanted.value = Math.max(Math.ceil((box.current?.clientWidth ?? 0) / 50) * 50, 100);
+  }, []);
   useEffect(watchTimeline, []);
   useEffect(watchCursor, []);
   useEffect(registerTimelineKeys, []);
@@ -22,6 +27,7 @@ export function TimelinePanel() {
   const newest = recentBlocks.value?.[0]?.block ?? -1;
   return (
     <section
+      ref={box}
       class="timeline"
       aria-label="Timeline"
       data-timeline

@@ -20,7 +20,7 @@ import { shareOf, speedAt } from "../../model/replay-steps.ts";
 import { selectedBlock } from "../../model/selected.ts";
 import { isFile, processId } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
-import { showSpan, timeOf, wholeTimeline } from "../../model/timeline.ts";
+import { mayHaveSignal, showSpan, timeOf, wholeTimeline } from "../../model/timeline.ts";
 import { cursor, range, update } from "../../model/view-state.ts";
 import { bookmarkCursor, isBookmarked, toggleLanes } from "./timeline-keys.ts";
 
@@ -213,6 +213,13 @@ function SelectedBlock() {
 }
 
 function Jumps() {
+  const [timeline, thread] = [wholeTimeline.value, currentThread.value];
+  const position = currentPosition.value;
+  const isThere = (what: "syscall" | "signal", by: 1 | -1) =>
+    what === "syscall" ||
+    !timeline ||
+    !thread ||
+    mayHaveSignal(thread, (timeline.to - timeline.from) / timeline.bins, position, by);
   return (
     <span class="buttons" role="group" aria-label="Jumps">
       {(
@@ -226,6 +233,7 @@ function Jumps() {
             type="button"
             aria-label={`Previous ${name}`}
             title={`To the ${name} before`}
+            disabled={!isThere(what, -1)}
             onClick={() => seek({ what, back: true }, `${name} before`)}
           >
             ‹
@@ -235,6 +243,7 @@ function Jumps() {
             type="button"
             aria-label={`Next ${name}`}
             title={`To the next ${name}`}
+            disabled={!isThere(what, 1)}
             onClick={() => seek({ what, back: false }, `${name} behind`)}
           >
             ›
