@@ -356,6 +356,9 @@ def test_the_mode_is_switched_while_the_program_runs(open_program: Open) -> None
         expect(button).to_be_disabled()
     expect(live.panel.get_by_role("textbox", name="An image")).to_be_disabled()
     expect(live.panel.locator("[data-recorded]")).to_have_text("Mode region")
+    # One that waits at its start would wait on without clew.
+    live.press("Continue program")
+    assert live.recording.hear() == "ready"
 
 
 def _check_accessible(live: ProgramPage) -> None:
