@@ -17,6 +17,7 @@ from clew.errors import ControlError
 from tests.e2e import runs
 from tests.e2e.controlled import control, controlled
 from tests.e2e.test_control import executions_of, finish_well
+from tests.programs.build import BIN
 
 THREADS = """
 import hashlib, subprocess, threading, time
@@ -52,10 +53,11 @@ while (Date.now() - start < 2000) {
 }
 console.log("done");
 """
-HARD = {
+HARD: dict[str, list[str | Path]] = {
     "threads": ["/usr/bin/python3", "-c", THREADS],
     "signals": ["/usr/bin/python3", "-c", SIGNALS],
     "forks": ["/bin/sh", "-c", FORKS],
+    "sequences": [BIN / "rseq_counters"],
     "code_made": ["node", "-e", CODE_MADE],
 }
 
@@ -95,10 +97,10 @@ def test_the_order_is_told_while_it_is_wanted(program: Path, tmp_path: Path, fir
 
 def test_children_are_as_their_parents_are_then(program: Path, tmp_path: Path) -> None:
     with controlled(program, tmp_path / "out.clew") as target:
-        for mode in ("counts", "full", "counts"):
+        for number, mode in enumerate(("counts", "full", "counts"), 1):
             target.do("mode", mode=mode)
             target.tell("f")
-            target.read_until(b"child 17\n")
+            target.read_until(number * b"child 17\n")
         finish_well(target)
     trace = runs.read(tmp_path / "out.clew").trace
     parent, *children = [row["pid"] for row in trace.processes.to_pylist()]
@@ -123,10 +125,10 @@ def test_a_recording_without_it_is_as_ever(program: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("what", ["include", "exclude"])
 def test_what_filters_leave_out_is_in_the_order_and_not_counted(program: Path, tmp_path: Path, what: str) -> None:
     with controlled(program, tmp_path / "out.clew", f"--{what}", "libc.so.6") as target:
-        for mode in ("full", "counts", "full", "counts"):
+        for number, mode in enumerate(("full", "counts", "full", "counts"), 1):
             target.do("mode", mode=mode)
             target.tell("6")
-            target.read_until(b"did 6\n")
+            target.read_until(number * b"did 6\n")
         finish_well(target)
     trace = runs.read(tmp_path / "out.clew").trace
     assert told_of(clew.Trace(tmp_path / "out.clew"), "counted", target.target_pid) == 12
@@ -155,6 +157,7 @@ def test_what_is_refused(program: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.stress
+@pytest.mark.usefixtures("programs")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("what", HARD)
 @pytest.mark.parametrize("options", [(), ("--include", "libc.so.6")], ids=["all", "filtered"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -96,7 +97,8 @@ def open_program(browser: Browser, program: Path, tmp_path: Path) -> Iterator[Op
 
         def open_page(*options: str) -> ProgramPage:
             # What pulses takes the processor from what is tested.
-            live = make(recordings.enter_context(record(program, tmp_path, *options)), reduced_motion="reduce")
+            folder = Path(tempfile.mkdtemp(dir=tmp_path))
+            live = make(recordings.enter_context(record(program, folder, *options)), reduced_motion="reduce")
             if "--pause" in options:
                 live.page.goto(live.recording.url)
                 return live
