@@ -144,6 +144,8 @@ def test_what_is_refused(program: Path, tmp_path: Path) -> None:
             target.do("budget", budget=1)
         assert control(target.target_pid, "mode", "coverage").status == 2
         target.do("mode", mode="auto", budget=10_000)
+        with pytest.raises(ControlError, match="not a number of bytes"):
+            target.do("budget")
         with pytest.raises(ControlError, match="tell it `mode counts` first"):
             target.do("exclude", what="libc.so.6")
         target.do("mode", mode="counts")

@@ -165,8 +165,7 @@ impl Engine {
             hot.is_hot = true;
             hot.habit = habit;
             self.shared.add(crate::status_field!(relaid), 1);
-            self.retire(writer, id);
-            self.cache.bypass(id);
+            self.retire_to_be_made_again(writer, id);
             if fragment.exit_kind == exit_kind::CONDITIONAL {
                 self.expect_habit(writer, &fragment, habit);
             }

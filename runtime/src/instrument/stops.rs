@@ -63,7 +63,9 @@ impl Engine {
         self.cache.keeps_shadow = wishes_order;
         // What counted in the one mode need not in the other.
         self.edges.clear();
-        for id in 0..self.cache.fragments.len() as u32 {
+        // Paths are to expect what hot branches do by now.
+        let n_looked_at = if wishes_order { self.cache.fragments.len() as u32 } else { 0 };
+        for id in 0..n_looked_at {
             let fragment = *self.cache.fragment(id);
             if fragment.is_valid && fragment.is_hot && fragment.exit_kind == exit_kind::CONDITIONAL {
                 self.expect_habit(writer, &fragment, fragment.habit);

@@ -178,9 +178,8 @@ impl Engine {
         self.cache.sequences.remove(start, start + PAGE_BYTES);
         for id in self.fragments_within(start, start + PAGE_BYTES) {
             let fragment = self.cache.fragment(id);
-            if fragment.is_valid && fragment.is_compared == is_compared {
-                self.retire(writer, id);
-                self.cache.bypass(id);
+            if fragment.is_compared == is_compared {
+                self.retire_to_be_made_again(writer, id);
             }
         }
     }

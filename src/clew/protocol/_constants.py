@@ -366,7 +366,8 @@ class TickKind(IntEnum):
 
 class GapReason(IntEnum):
     """Why the order of a stretch of time is not known. busy: it was counted, since the thread was busy. lost: what was
-    recorded of it is lost. mode: this mode records none. thinned: left out, to stay within a budget.
+    recorded of it is lost. mode: this mode records none. thinned: left out, to stay within a budget or while no
+    order was recorded.
     """
 
     BUSY = 0

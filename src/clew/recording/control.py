@@ -132,7 +132,8 @@ class Control:
             raise ControlError(f"mode {question.get('mode')!r}: while a program runs there is counts, full and auto")
         if before not in modes.values():
             raise ControlError(f"mode {before.name.lower()} stays; start with --mode counts to have the order later")
-        budget = _budget_of(question)
+        # All of it where nothing is said.
+        budget = _budget_of({"bytes": -1} | question)
         if mode != before:
             yield from self._changing(lambda: self._processes.live, lambda: self._processes.set_mode(mode))
         self._processes.set_budget(budget)
@@ -267,7 +268,7 @@ def _what(question: dict[str, Any]) -> Filter:
 
 def _budget_of(question: dict[str, Any]) -> int:
     """StatusPage.budget that is meant. Raises ControlError."""
-    budget = question.get("bytes", -1)
+    budget = question.get("bytes")
     if not isinstance(budget, int) or not -1 <= budget < PATH_UNLIMITED:
         raise ControlError(f"budget {budget!r}: not a number of bytes a second")
     return PATH_UNLIMITED if budget < 0 else budget

@@ -45,8 +45,7 @@ class Roster:
     ) -> None:
         self._journal = journal
         self._feed = feed
-        self.mode = mode
-        """Of the processes that come from now on."""
+        self._mode = mode
         self._has_paths = mode == Mode.FULL
         self._answer = answer
         self._n_met = 0
@@ -86,7 +85,7 @@ class Roster:
 
     def meet(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
         """One that speaks through `shared`, or is about to; nobody yet."""
-        followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, plan, self.mode)
+        followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, plan, self._mode)
         self._n_met += 1
         self._doorbell.watch(shared)
         return followed
@@ -128,7 +127,7 @@ class Roster:
 
         All threads are to stand still.
         """
-        self.mode = mode
+        self._mode = mode
         self._has_paths |= mode == Mode.FULL
         for followed in [*self.live, *unborn]:
             if followed.drain is not None and self._has_paths:

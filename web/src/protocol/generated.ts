@@ -43,7 +43,8 @@ export const TICK_KIND = {
 } as const;
 
 // Why the order of a stretch of time is not known. busy: it was counted, since the thread was busy. lost: what was
-// recorded of it is lost. mode: this mode records none. thinned: left out, to stay within a budget.
+// recorded of it is lost. mode: this mode records none. thinned: left out, to stay within a budget or while no order
+// was recorded.
 export const GAP_REASON = {
   busy: 0,
   lost: 1,

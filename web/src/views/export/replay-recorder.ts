@@ -5,6 +5,7 @@ import type { ShownPicture } from "../../model/export/shown-picture.ts";
 import { FRAME_RATE } from "../../model/replay-steps.ts";
 import { currentPosition, currentThread, isPlaying, pause, play, speed } from "../../model/replay.ts";
 import { timeOf } from "../../model/timeline.ts";
+import { themeVariables } from "../theme-variables.ts";
 
 /** Larger videos take more than browsers encode as they go. */
 const MOST_WIDTH = 1920;
@@ -127,9 +128,9 @@ function caption(context: CanvasRenderingContext2D, canvas: HTMLCanvasElement): 
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.font = `${CAPTION_PX}px sans-serif`;
   context.textBaseline = "top";
-  const style = getComputedStyle(document.documentElement);
-  context.fillStyle = style.getPropertyValue("--panel").trim();
+  const read = themeVariables(document.documentElement);
+  context.fillStyle = read("--panel");
   context.fillRect(0, 0, Math.min(context.measureText(text).width + 20, canvas.width), CAPTION_PX + 12);
-  context.fillStyle = style.getPropertyValue("--text").trim();
+  context.fillStyle = read("--text");
   context.fillText(text, 10, 6);
 }

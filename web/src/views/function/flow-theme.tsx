@@ -1,6 +1,7 @@
 // Colours of the function's picture, as the theme has them, and how its edges are drawn.
 import type { TokenKind } from "../../base/instruction-text.ts";
 import { FLOW_STYLES } from "../../model/flow/flow-boxes.ts";
+import { themeVariables } from "../theme-variables.ts";
 
 /** Dashes of edges by style, besides their colours: nobody needs to tell colours apart. */
 export const EDGE_DASHES: readonly (readonly number[])[] = [[], [7, 4], [12, 3, 2, 3], [], [2, 3]];
@@ -22,8 +23,7 @@ export interface FlowTheme {
 
 /** What the theme says where `element` is. */
 export function readTheme(element: Element): FlowTheme {
-  const style = getComputedStyle(element);
-  const value = (name: string) => style.getPropertyValue(name).trim();
+  const value = themeVariables(element);
   return {
     ground: value("--ground"),
     panel: value("--panel"),

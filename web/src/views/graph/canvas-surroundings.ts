@@ -2,6 +2,7 @@
 import type { Rgb } from "../../base/color.ts";
 import type { Rectangle } from "../../base/label-placement.ts";
 import type { LabelColors } from "./labels-layer.ts";
+import { themeVariables } from "../theme-variables.ts";
 
 const FIT_PADDING = { top: 30, right: 40, bottom: 30, left: 40 };
 
@@ -33,8 +34,7 @@ export function fitPadding(box: HTMLElement): typeof FIT_PADDING {
 }
 
 export function labelColors(box: HTMLElement): LabelColors {
-  const style = getComputedStyle(box);
-  const read = (name: string) => style.getPropertyValue(name).trim();
+  const read = themeVariables(box);
   return {
     text: read("--text"),
     quiet: read("--quiet"),
@@ -47,7 +47,7 @@ export function labelColors(box: HTMLElement): LabelColors {
 
 /** The theme's ground, as WebGL takes it. */
 export function groundColor(box: HTMLElement): Rgb {
-  const text = getComputedStyle(box).getPropertyValue("--ground").trim();
+  const text = themeVariables(box)("--ground");
   const found = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(text);
   return found ? ([1, 2, 3].map((i) => parseInt(found[i], 16) / 255) as [number, number, number]) : [0, 0, 0];
 }

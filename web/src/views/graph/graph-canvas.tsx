@@ -21,6 +21,7 @@ import { rankFunctions } from "./ranked-functions.ts";
 import { shownMoves } from "./shown-moves.ts";
 import { type Hovered, Tooltip } from "./tooltip.tsx";
 import { FUNCTION_FLAG } from "../../protocol/generated.ts";
+import { themeVariables } from "../theme-variables.ts";
 
 /** Finer screens gain nothing that the eye could see, and cost four times the time. */
 const MOST_RATIO = 2;
@@ -236,7 +237,7 @@ function connect(
     picture,
     labels,
     scene,
-    ground: () => getComputedStyle(box).getPropertyValue("--ground").trim(),
+    ground: () => themeVariables(box)("--ground"),
     colors: () => colors,
     setRatio,
   });

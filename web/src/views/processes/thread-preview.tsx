@@ -5,6 +5,7 @@ import { heatColor, heatOf, toHex } from "../../base/color.ts";
 import { formatInteger } from "../../base/format.ts";
 import { instructionsByFunction, type Preview } from "../../model/previews.ts";
 import { settings } from "../../model/settings.ts";
+import { themeVariables } from "../theme-variables.ts";
 
 const WIDTH = 132;
 const HEIGHT = 38;
@@ -71,7 +72,8 @@ function draw(canvas: HTMLCanvasElement, { functions: of }: Preview, executed: F
       ran.push(i);
     }
   }
-  context.strokeStyle = getComputedStyle(canvas).getPropertyValue("--straight");
+  const read = themeVariables(canvas);
+  context.strokeStyle = read("--straight");
   context.globalAlpha = 0.16;
   context.lineWidth = 0.5;
   context.beginPath();
@@ -84,7 +86,7 @@ function draw(canvas: HTMLCanvasElement, { functions: of }: Preview, executed: F
   }
   context.stroke();
   context.globalAlpha = 1;
-  const rim = getComputedStyle(canvas).getPropertyValue("--quiet");
+  const rim = read("--quiet");
   // The busiest last, so that nothing lies on them.
   ran.sort((a, b) => executed[a] - executed[b]);
   for (const i of ran) {

@@ -21,6 +21,7 @@ import {
   timeAtX,
   xOf,
 } from "./lane-drawing.ts";
+import { themeVariables } from "../theme-variables.ts";
 
 const BOX_HEIGHT = 158;
 const MOVED_PX = 4;
@@ -311,17 +312,16 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
 }
 
 function readColors(element: Element): Colors {
-  const style = getComputedStyle(element);
-  const read = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  const read = themeVariables(element);
   return {
-    text: read("text"),
-    quiet: read("quiet"),
-    line: read("line"),
-    ground: read("ground"),
-    panel: read("panel"),
-    raised: read("lane"),
-    accent: read("accent"),
-    warning: read("warning"),
-    picked: read("picked"),
+    text: read("--text"),
+    quiet: read("--quiet"),
+    line: read("--line"),
+    ground: read("--ground"),
+    panel: read("--panel"),
+    raised: read("--lane"),
+    accent: read("--accent"),
+    warning: read("--warning"),
+    picked: read("--picked"),
   };
 }
