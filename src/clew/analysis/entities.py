@@ -6,7 +6,6 @@ how many there are of each process, entity and role.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from clew.analysis.arrays import Array, find_rows, to_numpy
+from clew.analysis.told_json import read_json, tell_value
 from clew.errors import UsageError
 from clew.store.trace import Trace
 
@@ -23,8 +23,6 @@ __all__ = ["ENTITY_SORTS", "EntityFilter", "EntityTable", "Touch"]
 
 ENTITY_SORTS: Final = ("calls", "name", "first", "bytes")
 _MAX_DETAILS: Final = 24
-_MAX_TEXT: Final = 400
-_MAX_JSON: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -272,13 +270,7 @@ class _Pairs:
 
 
 def _tell_details(text: str) -> list[tuple[str, str]]:
-    try:
-        told = json.loads(text) if len(text) <= _MAX_JSON else None
-    except (ValueError, RecursionError):
-        told = None
+    told = read_json(text)
     if not isinstance(told, dict):
         return []
-    return [
-        (name[:_MAX_TEXT], (value if isinstance(value, str) else json.dumps(value))[:_MAX_TEXT])
-        for name, value in list(told.items())[:_MAX_DETAILS]
-    ]
+    return [(tell_value(name), tell_value(value)) for name, value in list(told.items())[:_MAX_DETAILS]]

@@ -5,7 +5,6 @@ Runs in the controller. Texts stay in the file until somebody looks at the calls
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ import numpy as np
 from clew.analysis.arrays import Array, find_rows, to_numpy, to_words
 from clew.analysis.call_rows import CALL_KINDS, MOST_CALLS, CallRows, join_parts, sort_calls
 from clew.analysis.graph import ProcessGraph
+from clew.analysis.told_json import MAX_TEXT, read_json, tell_value
 from clew.store.excerpt import excerpt_of_process
 
 __all__ = ["RecordedCalls", "tell_arguments"]
@@ -24,8 +24,6 @@ _TOLD: Final = (
     "error",
 )
 _MAX_ARGUMENTS: Final = 64
-_MAX_TEXT: Final = 400
-_MAX_JSON: Final = 1 << 16
 
 
 class RecordedCalls:
@@ -151,20 +149,13 @@ def tell_arguments(text: str) -> list[dict[str, str]]:
 
     What is no such JSON is one argument whose `text` it is.
     """
-    try:
-        told = json.loads(text) if len(text) <= _MAX_JSON else None
-    except (ValueError, RecursionError):
-        told = None
+    told = read_json(text)
     if not isinstance(told, list):
-        return [{"text": text[:_MAX_TEXT]}] if text else []
+        return [{"text": text[:MAX_TEXT]}] if text else []
     found = []
     for one in told[:_MAX_ARGUMENTS]:
         words = one if isinstance(one, dict) else {"value": one}
         found.append(
-            {
-                name: (words[name] if isinstance(words[name], str) else json.dumps(words[name]))[:_MAX_TEXT]
-                for name in ("name", "type", "value", "text")
-                if words.get(name) is not None
-            }
+            {name: tell_value(words[name]) for name in ("name", "type", "value", "text") if words.get(name) is not None}
         )
     return found

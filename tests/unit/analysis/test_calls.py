@@ -234,3 +234,5 @@ def test_arguments_are_told_whatever_they_are() -> None:
         assert tell_arguments(odd) == [{"text": odd[:400]}]
     assert len(tell_arguments(json.dumps([1] * 500))) == 64
     assert len(tell_arguments(json.dumps([{"text": "x" * 5000}]))[0]["text"]) == 400
+    # Half of a character, which JSON can name and UTF-8 can't write.
+    assert tell_arguments(json.dumps([{"text": "a\ud83eb\U0001f9f5"}])) == [{"text": "a\ufffdb\U0001f9f5"}]
