@@ -26,7 +26,9 @@ __all__ = [
     "answer_call_summary",
     "answer_calls",
     "encode_call_chart",
+    "find_places",
     "tell_call_details",
+    "tell_calls",
 ]
 
 MAX_PAGE: Final = 500
@@ -109,7 +111,7 @@ def answer_calls(query: Query) -> dict[str, Any]:
             if at is not None and "offset" not in query.words():
                 offset = at - at % max(count, 1)
         page = order[offset : offset + count].tolist()
-        return {"total": len(order), "at": at, "offset": offset, "rows": _tell_calls(query, calls, rows, page)}
+        return {"total": len(order), "at": at, "offset": offset, "rows": tell_calls(query, calls, rows, page)}
 
 
 def _check_call(rows: CallRows, call: int) -> int:
@@ -118,7 +120,8 @@ def _check_call(rows: CallRows, call: int) -> int:
     return call
 
 
-def _tell_calls(query: Query, calls: ProcessCalls, rows: CallRows, page: list[int]) -> list[dict[str, Any]]:
+def tell_calls(query: Query, calls: ProcessCalls, rows: CallRows, page: list[int]) -> list[dict[str, Any]]:
+    """What is told of the calls `page`, which are indices of `rows`, those that `calls` has."""
     graph, start = calls.graph, query.served.start_ns
     recorded = calls.recorded
     told = recorded.read(page) if recorded is not None else [{} for _ in page]
@@ -167,7 +170,7 @@ def tell_call_details(query: Query, chosen: list[int], most_references: int) -> 
     with hold_calls(query.served, query.process_id) as calls:
         rows, recorded = calls.rows, calls.recorded
         assert rows is not None
-        found = _tell_calls(query, calls, rows, chosen)
+        found = tell_calls(query, calls, rows, chosen)
         # What was not recorded as a call is known by its number among the events.
         sources: list[int | None] = [None if recorded else int(rows.source[call]) for call in chosen]
         positions: list[int | None] = [None for _ in chosen]
@@ -200,6 +203,16 @@ def tell_call_details(query: Query, chosen: list[int], most_references: int) -> 
 
 def answer_call_places(query: Query) -> dict[str, Any]:
     """Which blocks made the calls asked for, and how many of which; the most first. Without times by threads alone."""
+    places = find_places(query)
+    return {
+        "total": len(places),
+        "calls": None if any(one["calls"] is None for one in places) else sum(one["calls"] for one in places),
+        "rows": places[:MAX_PLACES],
+    }
+
+
+def find_places(query: Query) -> list[dict[str, Any]]:
+    """All rows of what `answer_call_places` tells."""
     wanted = parse_filter(query)
     with hold_calls(query.served, query.process_id) as calls:
         graph, rows = calls.graph, calls.rows
@@ -216,19 +229,15 @@ def answer_call_places(query: Query) -> dict[str, Any]:
                 (block, rows.names[name] if name < len(rows.names) else None, n)
                 for block, name, n in rows.count_places(calls.choose(rows, wanted))
             ]
-        return {
-            "total": len(places),
-            "calls": None if any(n is None for _, _, n in places) else sum(n or 0 for _, _, n in places),
-            "rows": [
-                {
-                    "block": block,
-                    "function": int(graph.function[block]) if block >= 0 else -1,
-                    "name": None if name is None else name[:_MAX_TEXT],
-                    "calls": n,
-                }
-                for block, name, n in places[:MAX_PLACES]
-            ],
+    return [
+        {
+            "block": block,
+            "function": int(graph.function[block]) if block >= 0 else -1,
+            "name": None if name is None else name[:_MAX_TEXT],
+            "calls": n,
         }
+        for block, name, n in places
+    ]
 
 
 def _is_named(name: str | None, wanted: str | None, text: str) -> bool:

@@ -15,7 +15,7 @@ from clew.errors import UsageError
 from clew.server.process_calls import hold_calls, open_entities
 from clew.server.query import Query
 
-__all__ = ["answer_entities", "answer_entity", "answer_touches", "tell_touches"]
+__all__ = ["answer_entities", "answer_entity", "answer_touches", "tell_entities", "tell_touches"]
 
 MAX_PAGE: Final = 500
 MAX_TOUCHES: Final = 1000
@@ -27,11 +27,16 @@ def answer_entities(query: Query) -> dict[str, Any]:
     offset, count = query.number("offset", 0), query.number("count", 100)
     if offset < 0 or not 0 <= count <= MAX_PAGE:
         raise UsageError(f"count: at most {MAX_PAGE}, and an offset of 0 at least")
+    return tell_entities(query, offset, count)
+
+
+def tell_entities(query: Query, offset: int, count: int) -> dict[str, Any]:
+    """What `answer_entities` tells, however many are asked for."""
     process_id, table = query.process_id, open_entities(query.served)
     # Also where nothing is read of it: a process that there is not is told of.
     query.served.graph(process_id)
     if not len(table):
-        return _tell_known(query)
+        return _tell_known(query, offset, count)
     wanted = EntityFilter(
         query.word("kind") or None, query.word("text")[:200], process_id if query.flag("own") else None
     )
@@ -43,11 +48,11 @@ def answer_entities(query: Query) -> dict[str, Any]:
         "total": len(rows),
         "offset": offset,
         "kinds": kinds,
-        "rows": _tell_entities(query, table, page.tolist()),
+        "rows": _tell_rows(query, table, page.tolist()),
     }
 
 
-def _tell_entities(query: Query, table: EntityTable, rows: list[int]) -> list[dict[str, Any]]:
+def _tell_rows(query: Query, table: EntityTable, rows: list[int]) -> list[dict[str, Any]]:
     start = query.served.start_ns
     calls, all_calls = table.count_calls(query.process_id), table.count_calls()
     moved = table.count_bytes(query.process_id)
@@ -70,7 +75,7 @@ def _tell_entities(query: Query, table: EntityTable, rows: list[int]) -> list[di
     ]
 
 
-def _tell_known(query: Query) -> dict[str, Any]:
+def _tell_known(query: Query, offset: int, count: int) -> dict[str, Any]:
     """Processes of the trace, and threads of the process, as if they were entities: each recording has them."""
     with hold_calls(query.served, query.process_id) as calls:
         by_thread: dict[int, int] = {}
@@ -97,7 +102,6 @@ def _tell_known(query: Query) -> dict[str, Any]:
     found = [row for row in found if text in str(row["name"]).lower()]
     kinds = {word: sum(row["kind"] == word for row in found) for word in ("process", "thread")}
     chosen = [row for row in found if kind is None or row["kind"] == kind]
-    offset, count = query.number("offset", 0), query.number("count", 100)
     return {
         "source": "known",
         "total": len(chosen),
@@ -112,7 +116,7 @@ def answer_entity(query: Query) -> dict[str, Any]:
     query.served.graph(query.process_id)
     table = open_entities(query.served)
     row = table.find(int(query.path["entity"]))
-    (told,) = _tell_entities(query, table, [row])
+    (told,) = _tell_rows(query, table, [row])
     return told | {"touches": tell_touches(table, None, int(query.path["entity"]))[0]}
 
 

@@ -16,6 +16,7 @@ import pyarrow.csv
 
 from clew.analysis.selected_tables import TABLES, find_edges_at, tabulate
 from clew.errors import UsageError
+from clew.server.call_tables import CALL_TABLES, tabulate_calls
 from clew.server.query import Query
 from clew.store.columns import Array
 
@@ -36,23 +37,28 @@ class TableFile(NamedTuple):
 
 
 def make_table_file(query: Query) -> TableFile:
-    """The table `of` blocks, edges or functions, `as` csv or arrow, of what is named by `block` or `function`, or of
-    all functions that `text` (part of their name), `hide_stubs` and `hide_images` leave; executed by `threads`.
+    """The table `of` what is asked for, `as` csv or arrow. Of blocks, edges or functions it has what is named by
+    `block` or `function`, or by all functions that `text` (part of their name), `hide_stubs` and `hide_images` leave;
+    executed by `threads`. Of calls, places, entities or touches it has what `tabulate_calls` is asked for.
 
     Raises UsageError for words that mean nothing, and for a table of too many rows.
     """
     of, kind = query.word("of"), query.word("as")
-    if of not in TABLES:
-        raise UsageError(f"of: {of[:40]!r} is none of {', '.join(TABLES)}")
+    if of not in (*TABLES, *CALL_TABLES):
+        raise UsageError(f"of: {of[:40]!r} is none of {', '.join((*TABLES, *CALL_TABLES))}")
     if kind not in _WRITERS:
         raise UsageError(f"as: {kind[:40]!r} is none of {', '.join(_WRITERS)}")
+    table = tabulate_calls(query, of, MAX_ROWS) if of in CALL_TABLES else _tabulate_code(query, of)
+    write, media_type = _WRITERS[kind]
+    return TableFile(write(table), media_type)
+
+
+def _tabulate_code(query: Query, of: str) -> pa.Table:
     graph = query.served.graph(query.process_id)
     rows = _find_rows(query, of)
     if len(rows) > MAX_ROWS:
         raise UsageError(f"{len(rows)} rows are more than {MAX_ROWS}; the trace's own tables have all of them")
-    table = tabulate(graph, graph.count(query.threads()), of, rows, query.served.start_ns)
-    write, media_type = _WRITERS[kind]
-    return TableFile(write(table), media_type)
+    return tabulate(graph, graph.count(query.threads()), of, rows, query.served.start_ns)
 
 
 def write_csv(table: pa.Table) -> bytes:
