@@ -49,3 +49,30 @@ test("shapes are elements, a ramp with its gradient", () => {
   expect(svg).toContain('fill="url(#legend-2)"');
   expect(svg).toContain("&lt;b&gt;</text>");
 });
+
+test("what a shape is told as is in its element", () => {
+  const told = { class: "bar", title: "<a>\n3 calls" };
+  const svg = shapesToSvg(
+    [
+      { kind: "box", x: 1, y: 2, width: 3, height: 4, radius: 0, fill: "#fff", told },
+      { kind: "curve", path: "M0 0C1 1 2 2 3 3", stroke: "#000", width: 2, opacity: 0.5, told },
+      {
+        kind: "text",
+        x: 0,
+        y: 0,
+        text: "&",
+        fill: "#000",
+        font: { family: "monospace", size: 12 },
+        anchor: "start",
+        told,
+      },
+    ],
+    "calls",
+  ).split(/\n(?=<)/);
+  expect(svg).toHaveLength(3);
+  for (const one of svg) {
+    expect(one).toContain('class="bar"');
+    expect(one).toContain("<title>&lt;a&gt;\n3 calls</title>");
+  }
+  expect(svg[1]).toContain('d="M0 0C1 1 2 2 3 3" fill="none" stroke="#000" stroke-width="2" stroke-opacity="0.5"');
+});

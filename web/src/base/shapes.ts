@@ -1,11 +1,19 @@
 // Simple shapes that are painted on a canvas or written as SVG: what lies over a picture, such as its legend. Pure but for
 // the canvas that it is given.
 
-export type Shape =
+export type Shape = (
   | { kind: "box"; x: number; y: number; width: number; height: number; radius: number; fill: string; stroke?: string }
   | { kind: "line"; x: number; y: number; toX: number; toY: number; stroke: string; width: number }
   | { kind: "ramp"; x: number; y: number; width: number; height: number; colors: readonly string[] }
-  | { kind: "text"; x: number; y: number; text: string; fill: string; font: Font; anchor: "start" | "middle" | "end" };
+  | { kind: "curve"; path: string; stroke: string; width: number; opacity: number }
+  | { kind: "text"; x: number; y: number; text: string; fill: string; font: Font; anchor: "start" | "middle" | "end" }
+) & { told?: Told };
+
+/** What something in an SVG is: a class to find it by, and what is told of it when it is pointed at. */
+export interface Told {
+  class: string;
+  title: string;
+}
 
 export interface Font {
   family: "sans-serif" | "monospace";
@@ -45,6 +53,13 @@ export function paintShapes(context: CanvasRenderingContext2D, shapes: readonly 
         context.fillRect(shape.x, shape.y, shape.width, shape.height);
         break;
       }
+      case "curve":
+        context.lineWidth = shape.width;
+        context.strokeStyle = shape.stroke;
+        context.globalAlpha = shape.opacity;
+        context.stroke(new Path2D(shape.path));
+        context.globalAlpha = 1;
+        break;
       case "text":
         context.font = `${shape.font.isBold ? "600 " : ""}${shape.font.size}px ${shape.font.family}`;
         context.textBaseline = "alphabetic";
@@ -61,20 +76,27 @@ export function paintShapes(context: CanvasRenderingContext2D, shapes: readonly 
 export function shapesToSvg(shapes: readonly Shape[], id: string): string {
   return shapes
     .map((shape, index) => {
+      const { told } = shape;
+      const title = told ? element("title", {}, escapeXml(told.title)) : null;
       switch (shape.kind) {
         case "box": {
           const { x, y, width, height, radius, fill, stroke } = shape;
-          return element("rect", { x, y, width, height, rx: radius, fill, stroke });
+          return element("rect", { class: told?.class, x, y, width, height, rx: radius, fill, stroke }, title);
         }
         case "line":
-          return element("line", {
-            x1: shape.x,
-            y1: shape.y,
-            x2: shape.toX,
-            y2: shape.toY,
-            stroke: shape.stroke,
-            "stroke-width": shape.width,
-          });
+          return element(
+            "line",
+            {
+              class: told?.class,
+              x1: shape.x,
+              y1: shape.y,
+              x2: shape.toX,
+              y2: shape.toY,
+              stroke: shape.stroke,
+              "stroke-width": shape.width,
+            },
+            title,
+          );
         case "ramp": {
           const { x, y, width, height, colors } = shape;
           const stops = colors.map((color, i) =>
@@ -83,13 +105,27 @@ export function shapesToSvg(shapes: readonly Shape[], id: string): string {
           const name = `${id}-${index}`;
           return (
             element("linearGradient", { id: name }, stops.join("")) +
-            element("rect", { x, y, width, height, fill: `url(#${name})` })
+            element("rect", { class: told?.class, x, y, width, height, fill: `url(#${name})` }, title)
           );
         }
+        case "curve":
+          return element(
+            "path",
+            {
+              class: told?.class,
+              d: shape.path,
+              fill: "none",
+              stroke: shape.stroke,
+              "stroke-width": shape.width,
+              "stroke-opacity": shape.opacity,
+            },
+            title,
+          );
         case "text":
           return element(
             "text",
             {
+              class: told?.class,
               x: shape.x,
               y: shape.y + MIDDLE * shape.font.size,
               fill: shape.fill,
@@ -98,7 +134,7 @@ export function shapesToSvg(shapes: readonly Shape[], id: string): string {
               "font-weight": shape.font.isBold ? 600 : undefined,
               "text-anchor": shape.anchor === "start" ? undefined : shape.anchor,
             },
-            escapeXml(shape.text),
+            (title ?? "") + escapeXml(shape.text),
           );
       }
     })

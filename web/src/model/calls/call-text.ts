@@ -3,10 +3,15 @@ import type { CallArgument, CallRow } from "../../api/calls.ts";
 
 const MOST = 300;
 
-/** `path="/etc/passwd", flags=0x80000`: what an argument means where that is known, else its value. */
+/** The arguments on one line, as much as there is room for. */
 export function formatArguments(given: readonly CallArgument[]): string {
-  const text = given.map(formatArgument).join(", ");
+  const text = tellArguments(given);
   return text.length > MOST ? `${text.slice(0, MOST)}…` : text;
+}
+
+/** `path=/etc/passwd, flags=0x80000`: what an argument means where that is known, else its value. */
+export function tellArguments(given: readonly CallArgument[]): string {
+  return given.map(formatArgument).join(", ");
 }
 
 function formatArgument({ name, value, text }: CallArgument): string {

@@ -79,7 +79,8 @@ const chosen = computed<Parameters>(() => {
 /** The same without the stretch of time, which the chart shows around it. */
 const charted = computed<Parameters>(() => ({ ...chosen.value, from: null, to: null }));
 
-const hasCalls = computed(() => callSummary.value !== null && callSummary.value.source !== "counts");
+/** Whether single calls are known, with their times. */
+export const hasCalls = computed(() => callSummary.value !== null && callSummary.value.source !== "counts");
 
 /** Load what is wanted as long as the view is there; what is returned ends that. */
 export function watchCalls(): () => void {
@@ -88,11 +89,7 @@ export function watchCalls(): () => void {
     follow(() => (hasCalls.value ? pageWords() : null), fetchCalls, callPage),
     follow(() => (hasCalls.value ? chartWords() : null), fetchCallChart, callChart),
     follow(() => (calls.value.part === "places" || !hasCalls.value ? chosen.value : null), fetchCallPlaces, callPlaces),
-    follow(
-      () => ({ text: entityText.value || null, own: !showsAllEntities.value, count: MOST_ENTITIES, ...kindWords() }),
-      fetchEntities,
-      entityPage,
-    ),
+    follow(() => ({ ...entityWords(), count: MOST_ENTITIES }), fetchEntities, entityPage),
     follow(
       () => (calls.value.entity === null ? null : { entity: calls.value.entity }),
       (of, place, { entity }, signal) => fetchEntity(of, place, Number(entity), signal),
@@ -121,11 +118,25 @@ export function watchCalls(): () => void {
   return () => stops.forEach((stop) => stop());
 }
 
+/** Tables that the view has. */
+export const CALL_TABLES = ["calls", "places", "entities", "touches"] as const;
+export type CallTable = (typeof CALL_TABLES)[number];
+
+/** Words that ask for what a table of the view has, on whichever page. */
+export function wordsOfTable(of: CallTable): Parameters {
+  return { calls: sortedWords, places: () => chosen.value, entities: entityWords, touches: () => ({}) }[of]();
+}
+
+function sortedWords(): Parameters {
+  const { sort, isDescending } = calls.value;
+  return { ...chosen.value, sort, descending: isDescending };
+}
+
 function pageWords(): Parameters {
-  const { sort, isDescending, call } = calls.value;
+  const { call } = calls.value;
   const page = pageNumber.value;
   const place = page === null ? { call, offset: call === null ? 0 : null } : { offset: page * PAGE_ROWS };
-  return { ...chosen.value, ...place, count: PAGE_ROWS, sort, descending: isDescending };
+  return { ...sortedWords(), ...place, count: PAGE_ROWS };
 }
 
 function chartWords(): Parameters {
@@ -134,8 +145,8 @@ function chartWords(): Parameters {
   return { ...charted.value, ...part, by: calls.value.by, bins: CHART_BINS, series: CHART_SERIES };
 }
 
-function kindWords(): Parameters {
-  return { kind: entityKind.value };
+function entityWords(): Parameters {
+  return { text: entityText.value || null, kind: entityKind.value, own: !showsAllEntities.value };
 }
 
 /** Ask for what is wanted whenever that changes; null asks for nothing. Of a process that was left nothing stays. */

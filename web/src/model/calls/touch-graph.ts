@@ -3,9 +3,17 @@ import type { Touch } from "../../api/calls.ts";
 
 export const ROW_HEIGHT = 24;
 
+/** Across: how wide the picture is, where lines begin and end, and how far from them names are. */
+export const TOUCH_PLACES = { width: 640, left: 170, right: 400, gap: 6 } as const;
+
+/** There is room for so many letters of a name. */
+const MOST_LETTERS = { process: 26, entity: 36 } as const;
+
 export interface TouchNode {
   id: number;
   name: string;
+  /** As much of its name as there is room for. */
+  label: string;
   kind: string;
   calls: number;
   y: number;
@@ -34,8 +42,12 @@ export function layoutTouches(
   nameOf: (process: number) => string,
   most: number,
 ): TouchGraph {
-  const processes = gather(touches, most, (touch) => [touch.process, nameOf(touch.process), "process"]);
-  const entities = gather(touches, most, (touch) => [touch.entity, touch.name, touch.kind]);
+  const processes = gather(touches, most, MOST_LETTERS.process, (touch) => [
+    touch.process,
+    nameOf(touch.process),
+    "process",
+  ]);
+  const entities = gather(touches, most, MOST_LETTERS.entity, (touch) => [touch.entity, touch.name, touch.kind]);
   const rows = Math.max(processes.size, entities.size);
   place(processes, rows);
   place(entities, rows);
@@ -53,15 +65,23 @@ export function layoutTouches(
   };
 }
 
+/** The way of a line, as an SVG path. */
+export function touchPath({ from, to }: TouchLine): string {
+  const { left, right } = TOUCH_PLACES;
+  const middle = (left + right) / 2;
+  return `M${left} ${from.y}C${middle} ${from.y} ${middle} ${to.y} ${right} ${to.y}`;
+}
+
 function gather(
   touches: readonly Touch[],
   most: number,
+  letters: number,
   tell: (touch: Touch) => [number, string, string],
 ): Map<number, TouchNode> {
   const found = new Map<number, TouchNode>();
   for (const touch of touches) {
     const [id, name, kind] = tell(touch);
-    const node = found.get(id) ?? { id, name, kind, calls: 0, y: 0 };
+    const node = found.get(id) ?? { id, name, label: shorten(name, letters), kind, calls: 0, y: 0 };
     node.calls += touch.calls;
     found.set(id, node);
   }
@@ -72,4 +92,8 @@ function gather(
 function place(nodes: Map<number, TouchNode>, rows: number): void {
   const step = (rows * ROW_HEIGHT) / Math.max(nodes.size, 1);
   [...nodes.values()].forEach((node, index) => (node.y = (index + 0.5) * step));
+}
+
+function shorten(name: string, letters: number): string {
+  return name.length > letters ? `${name.slice(0, letters)}…` : name;
 }

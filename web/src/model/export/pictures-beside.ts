@@ -1,5 +1,5 @@
 // Two pictures as one, the second at the right of the first. Pure.
-import type { ShownPicture } from "./shown-picture.ts";
+import type { FollowPicture, ShownPicture } from "./shown-picture.ts";
 
 /** Both are of one size. */
 export function besideEachOther(left: ShownPicture, right: ShownPicture): ShownPicture {
@@ -24,27 +24,31 @@ export function besideEachOther(left: ShownPicture, right: ShownPicture): ShownP
       );
       return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}">\n${halves.join("")}</svg>\n`;
     },
-    follow: (onFrame) => {
-      // A picture can be read only just after it was drawn: of the other one the last that was is kept.
-      const halves = [left, right].map((one) => ({ one, canvas: document.createElement("canvas") }));
-      const ends = halves.map(({ one, canvas }) =>
-        one.follow((draw) => {
-          const { width, height } = one.size();
-          [canvas.width, canvas.height] = [width, height];
-          const context = canvas.getContext("2d");
-          if (context) {
-            draw(context, width, height);
-          }
-          onFrame((both, wide, high) => {
-            halves.forEach((half, i) => {
-              if (half.canvas.width > 0) {
-                both.drawImage(half.canvas, (i * wide) / 2, 0, wide / 2, high);
-              }
-            });
+    follow: left.follow && right.follow && followBoth([left, right], [left.follow, right.follow]),
+  };
+}
+
+function followBoth(pictures: ShownPicture[], follows: FollowPicture[]): FollowPicture {
+  return (onFrame) => {
+    // A picture can be read only just after it was drawn: of the other one the last that was is kept.
+    const halves = pictures.map((one) => ({ one, canvas: document.createElement("canvas") }));
+    const ends = halves.map(({ one, canvas }, i) =>
+      follows[i]((draw) => {
+        const { width, height } = one.size();
+        [canvas.width, canvas.height] = [width, height];
+        const context = canvas.getContext("2d");
+        if (context) {
+          draw(context, width, height);
+        }
+        onFrame((both, wide, high) => {
+          halves.forEach((half, j) => {
+            if (half.canvas.width > 0) {
+              both.drawImage(half.canvas, (j * wide) / 2, 0, wide / 2, high);
+            }
           });
-        }),
-      );
-      return () => ends.forEach((end) => end());
-    },
+        });
+      }),
+    );
+    return () => ends.forEach((end) => end());
   };
 }

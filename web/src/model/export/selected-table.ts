@@ -1,12 +1,12 @@
-// Tables of what is selected: the server writes them (src/clew/server/table_files.py); where the page is a file it writes
-// the same CSV itself.
+// Tables of the code that is selected: blocks, edges and functions.
 import type { Blocks, Counts, Functions } from "../../api/graph.ts";
-import { type Column, formatCsv } from "../../base/csv.ts";
+import type { Column } from "../../base/csv.ts";
 import { EDGE_KIND, EXIT_KIND } from "../../protocol/generated.ts";
 import { isShown } from "../functions-table.ts";
 import { functionOfBlock, selectedBlock, selectedFunction } from "../selected.ts";
-import { blocks, chosenThreads, client, counts, functions, isFile, processId } from "../session.ts";
-import { type Filter, filter, viewState } from "../view-state.ts";
+import { blocks, chosenThreads, counts, functions } from "../session.ts";
+import { type Filter, filter } from "../view-state.ts";
+import { type TableKind, tableFile } from "./table-file.ts";
 
 export const TABLES = ["blocks", "edges", "functions"] as const;
 export type TableName = (typeof TABLES)[number];
@@ -14,23 +14,8 @@ export type TableName = (typeof TABLES)[number];
 /** What is selected, the functions that the table of them has, or all. */
 export type TableScope = "selected" | "listed" | "all";
 
-export type TableKind = "csv" | "arrow";
-
-const MEDIA_TYPES: Record<TableKind, string> = {
-  csv: "text/csv;charset=utf-8",
-  arrow: "application/vnd.apache.arrow.file",
-};
-
 /** The table as a file. Rejects with an Error that says why it can't be had. */
-export async function makeTable(
-  of: TableName,
-  scope: TableScope,
-  kind: TableKind,
-  signal?: AbortSignal,
-): Promise<Blob> {
-  if (isFile.peek()) {
-    return new Blob([writeHere(of, scope, kind)], { type: MEDIA_TYPES[kind] });
-  }
+export function makeTable(of: TableName, scope: TableScope, kind: TableKind): Promise<Blob> {
   const { text, hideStubs, hiddenImages } = filter.peek();
   const block = selectedBlock.peek();
   const chosen = scope !== "selected" ? {} : block >= 0 ? { block } : { function: selectedFunction.peek() };
@@ -38,25 +23,18 @@ export async function makeTable(
     scope !== "listed"
       ? {}
       : { text: text || null, hide_stubs: hideStubs, hide_images: hiddenImages.join(",") || null };
-  const content = await client().bytes(
-    `traces/${viewState.peek().trace}/processes/${processId.peek()}/table`,
-    { of, as: kind, threads: chosenThreads.peek()?.join(","), ...chosen, ...listed },
-    signal,
-  );
-  return new Blob([content], { type: MEDIA_TYPES[kind] });
+  const words = { threads: chosenThreads.peek()?.join(","), ...chosen, ...listed };
+  return tableFile(of, kind, words, () => columnsHere(of, scope));
 }
 
-function writeHere(of: TableName, scope: TableScope, kind: TableKind): string {
+function columnsHere(of: TableName, scope: TableScope): Column[] {
   const loaded = { functions: functions.peek(), blocks: blocks.peek(), counts: counts.peek() };
-  if (kind !== "csv") {
-    throw new Error("Arrow needs the server: open the trace with `clew view`");
-  }
   if (!loaded.functions || !loaded.counts) {
     throw new Error("the trace is still being opened");
   }
   const chosen = chooseFunctions(loaded.functions, scope, filter.peek(), selectedFunction.peek());
   if (of === "functions") {
-    return formatCsv(functionColumns(loaded.functions, loaded.counts, chosen));
+    return functionColumns(loaded.functions, loaded.counts, chosen);
   }
   if (!loaded.blocks) {
     throw new Error("this process has more blocks than are in this file");
@@ -69,11 +47,9 @@ function writeHere(of: TableName, scope: TableScope, kind: TableKind): string {
       rows.push(one);
     }
   }
-  return formatCsv(
-    of === "blocks"
-      ? blockColumns(loaded.functions, loaded.blocks, loaded.counts, rows)
-      : edgeColumns(loaded.blocks, loaded.counts, rows),
-  );
+  return of === "blocks"
+    ? blockColumns(loaded.functions, loaded.blocks, loaded.counts, rows)
+    : edgeColumns(loaded.blocks, loaded.counts, rows);
 }
 
 /** Indices of the functions that a scope has, rising. */

@@ -2,21 +2,24 @@
 import { signal } from "@preact/signals";
 
 export interface ShownPicture {
-  name: "graph" | "function";
+  name: "graph" | "function" | "calls";
   /** Its size on the screen, in CSS pixels. */
   size: () => { width: number; height: number };
   /** All of it at `ratio` pixels by CSS pixel, with its ground. Rejects with an Error where it can't be drawn. */
   paint: (ratio: number) => Promise<HTMLCanvasElement>;
   /** As SVG, a document. Throws an Error that says why where it would have too many elements. */
   svg: () => string;
-  /**
-   * After every frame `onFrame` is given what draws that, at once, to a canvas of some width and height. What is returned
-   * ends it.
-   */
-  follow: (
-    onFrame: (draw: (context: CanvasRenderingContext2D, width: number, height: number) => void) => void,
-  ) => () => void;
+  /** Null where a replay changes nothing in it. */
+  follow: FollowPicture | null;
 }
+
+/**
+ * After every frame `onFrame` is given what draws that, at once, to a canvas of some width and height. What is returned
+ * ends it.
+ */
+export type FollowPicture = (
+  onFrame: (draw: (context: CanvasRenderingContext2D, width: number, height: number) => void) => void,
+) => () => void;
 
 /** Null where no picture is shown, or it can't be drawn. */
 export const shownPicture = signal<ShownPicture | null>(null);

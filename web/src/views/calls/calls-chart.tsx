@@ -1,9 +1,8 @@
 // Calls over time as stacked bars, and as a table for those who can't see them. A drag chooses a stretch of time.
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { CallChart } from "../../api/calls.ts";
-import { CATEGORIES, toHex } from "../../base/color.ts";
 import { formatDuration, formatInteger, formatShare } from "../../base/format.ts";
-import { binAt, binStart, stackBars, stretchOf } from "../../model/calls/stacked-bars.ts";
+import { binsOf, binStart, stackBars, stretchOf } from "../../model/calls/stacked-bars.ts";
 import { type ChartGroup, calls, CHART_GROUPS, range, update, updateCalls } from "../../model/view-state.ts";
 
 const MOST_ROWS = 200;
@@ -16,7 +15,7 @@ export function CallsChart({ chart }: { chart: CallChart }) {
   const [drag, setDrag] = useState<[number, number] | null>(null);
   const isDragging = useRef(false);
   const stretch = range.value;
-  const chosen = stretch && ([binAt(chart, stretch[0]), binAt(chart, stretch[1] - 1)] as [number, number]);
+  const chosen = stretch && binsOf(chart, stretch);
   const marked = drag ?? chosen;
   const binOf = (event: PointerEvent) => {
     const place = box.current!.getBoundingClientRect();
@@ -62,17 +61,16 @@ export function CallsChart({ chart }: { chart: CallChart }) {
           </select>
         </label>
         <ul aria-label="Legend of the chart">
-          {bars.series.map((series, index) => (
+          {bars.series.map((series) => (
             <li key={series.name}>
-              <span class="swatch" style={{ background: colorOf(index) }} aria-hidden="true" />
+              <span class="swatch" style={{ background: series.color }} aria-hidden="true" />
               <button
                 type="button"
-                disabled={calls.value.by !== "name" || isOthers(chart, index)}
+                disabled={calls.value.by !== "name" || series.isOthers}
                 aria-pressed={calls.value.name === series.name}
                 onClick={() => updateCalls({ name: calls.peek().name === series.name ? null : series.name })}
               >
-                <bdi>{isOthers(chart, index) ? `${chart.others} others` : series.name.slice(0, 40)}</bdi>{" "}
-                {formatInteger(series.calls)}
+                <bdi>{series.label}</bdi> {formatInteger(series.calls)}
               </button>
             </li>
           ))}
@@ -123,8 +121,8 @@ export function CallsChart({ chart }: { chart: CallChart }) {
               height={bars.highest}
             />
           )}
-          {bars.series.map((series, index) => (
-            <path key={series.name} d={series.path} fill={colorOf(index)} />
+          {bars.series.map((series) => (
+            <path key={series.name} d={series.path} fill={series.color} />
           ))}
         </svg>
       </div>
@@ -181,10 +179,4 @@ function tellMarked(chart: CallChart, marked: [number, number] | null, sums: rea
   const [first, last] = [Math.min(...marked), Math.max(...marked)];
   const n = sums.slice(first, last + 1).reduce((a, b) => a + b, 0);
   return `${formatDuration(binStart(chart, first))} to ${formatDuration(binStart(chart, last + 1))}: ${n} calls`;
-}
-
-const isOthers = (chart: CallChart, index: number) => chart.others > 0 && index === chart.names.length - 1;
-
-function colorOf(index: number): string {
-  return toHex(CATEGORIES[index % CATEGORIES.length]);
 }

@@ -1,6 +1,6 @@
 // The view "Calls": what a program asked of libraries and of the system, when, and of what. On the left what the calls are
 // about, on top how many there were over time, below the calls, the blocks that made them, or who did what with what.
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
 import {
@@ -16,6 +16,7 @@ import { isLive, processId } from "../../model/session.ts";
 import { type CallPart, calls, range, update, updateCalls } from "../../model/view-state.ts";
 import { CallDetailsBox } from "./call-details.tsx";
 import { CallsChart } from "./calls-chart.tsx";
+import { showCallsPicture } from "./calls-pictures.ts";
 import { CallsTable } from "./calls-table.tsx";
 import { EntitiesPanel } from "./entities-panel.tsx";
 import { PlacesTable } from "./places-table.tsx";
@@ -41,6 +42,7 @@ export function CallsView() {
 }
 
 function Calls() {
+  const main = useRef<HTMLDivElement>(null);
   useEffect(watchCalls, []);
   const { call } = calls.value;
   const id = processId.value;
@@ -53,6 +55,8 @@ function Calls() {
     }
   }, [call, id]);
   const known = callSummary.value;
+  const isKnown = known !== null;
+  useEffect(() => (isKnown ? showCallsPicture(main.current!) : undefined), [isKnown]);
   if (!known) {
     return (
       <div class="view calls-view">
@@ -66,7 +70,7 @@ function Calls() {
   return (
     <div class="view calls-view" data-calls-source={known.source} data-calls-total={known.calls}>
       <EntitiesPanel />
-      <div class="calls-main">
+      <div class="calls-main" ref={main}>
         <CallsBar />
         {known.reason && (
           <p class="calls-reason" data-calls-reason>

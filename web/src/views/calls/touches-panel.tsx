@@ -1,51 +1,41 @@
 // Who did what with what: a picture of processes and entities with a line for each pair, and the same as a table.
-import { useMemo } from "preact/hooks";
 import { formatBytes, formatInteger } from "../../base/format.ts";
 import { showEntity, touches } from "../../model/calls/calls.ts";
-import { layoutTouches, type TouchNode } from "../../model/calls/touch-graph.ts";
-import { showProcess, summary } from "../../model/session.ts";
+import { processName, touchGraph } from "../../model/calls/shown-touches.ts";
+import { TOUCH_PLACES, type TouchNode, touchPath } from "../../model/calls/touch-graph.ts";
+import { showProcess } from "../../model/session.ts";
 import { calls } from "../../model/view-state.ts";
-
-const MOST_NODES = 14;
-const WIDTH = 640;
-const LEFT = 170;
-const RIGHT = 400;
 
 export function TouchesPanel() {
   const found = touches.value;
-  const trace = summary.value;
-  const nameOf = (process: number) => {
-    const known = trace?.processes.find((one) => one.process_id === process);
-    return known ? `${known.pid} ${known.command[0] ?? ""}` : `process ${process}`;
-  };
-  const graph = useMemo(() => layoutTouches(found?.rows ?? [], nameOf, MOST_NODES), [found, trace]);
-  if (!found) {
+  const graph = touchGraph.value;
+  if (!found || !graph) {
     return <p class="waiting">Reading who did what …</p>;
   }
   if (found.rows.length === 0) {
     return <p class="waiting">This trace has no API calls, which alone tell of files and sockets.</p>;
   }
+  const { width: widest, left, right, gap } = TOUCH_PLACES;
   return (
     <div class="touches" tabIndex={0} role="region" aria-label="Who did what with what">
-      <svg width={WIDTH} height={graph.height} aria-hidden="true" data-touch-lines={graph.lines.length}>
-        {graph.lines.map(({ from, to, touch, width }) => (
+      <svg width={widest} height={graph.height} aria-hidden="true" data-touch-lines={graph.lines.length}>
+        {graph.lines.map((line) => (
           <path
-            key={`${touch.process} ${touch.entity}`}
-            class={touch.entity === calls.value.entity ? "chosen" : ""}
-            d={`M${LEFT} ${from.y}C${(LEFT + RIGHT) / 2} ${from.y} ${(LEFT + RIGHT) / 2} ${to.y} ${RIGHT} ${to.y}`}
-            stroke-width={width}
+            key={`${line.from.id} ${line.to.id}`}
+            class={line.to.id === calls.value.entity ? "chosen" : ""}
+            d={touchPath(line)}
+            stroke-width={line.width}
           />
         ))}
         {graph.processes.map((node) => (
-          <Name key={node.id} node={node} x={LEFT - 6} anchor="end" most={26} onClick={() => showProcess(node.id)} />
+          <Name key={node.id} node={node} x={left - gap} anchor="end" onClick={() => showProcess(node.id)} />
         ))}
         {graph.entities.map((node) => (
           <Name
             key={node.id}
             node={node}
-            x={RIGHT + 6}
+            x={right + gap}
             anchor="start"
-            most={36}
             onClick={() => showEntity({ entity: node.id, tid: null, process: null })}
           />
         ))}
@@ -71,7 +61,7 @@ export function TouchesPanel() {
           {found.rows.map((row) => (
             <tr key={`${row.process} ${row.entity}`}>
               <td>
-                <bdi>{nameOf(row.process)}</bdi>
+                <bdi>{processName.value(row.process)}</bdi>
               </td>
               <td>
                 <button
@@ -95,12 +85,11 @@ export function TouchesPanel() {
   );
 }
 
-function Name(properties: { node: TouchNode; x: number; anchor: "start" | "end"; most: number; onClick: () => void }) {
-  const { node, x, anchor, most, onClick } = properties;
-  const name = node.name.length > most ? `${node.name.slice(0, most)}…` : node.name;
+function Name(properties: { node: TouchNode; x: number; anchor: "start" | "end"; onClick: () => void }) {
+  const { node, x, anchor, onClick } = properties;
   return (
     <text x={x} y={node.y} text-anchor={anchor} dominant-baseline="central" onClick={onClick}>
-      {name}
+      {node.label}
     </text>
   );
 }

@@ -1,22 +1,14 @@
 // Takes what is shown out of the page: pictures, a video of the replay, tables.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatInteger } from "../../base/format.ts";
-import {
-  makeTable,
-  type TableKind,
-  type TableName,
-  type TableScope,
-  TABLES,
-} from "../../model/export/selected-table.ts";
-import { shownPicture } from "../../model/export/shown-picture.ts";
-import { functionRows } from "../../model/functions-table.ts";
+import { type ShownPicture, shownPicture } from "../../model/export/shown-picture.ts";
 import { currentThread, speed } from "../../model/replay.ts";
 import { FASTEST, SLOWEST } from "../../model/replay-steps.ts";
-import { selectedBlock, selectedFunction } from "../../model/selected.ts";
-import { functions, isFile } from "../../model/session.ts";
 import { wholeTimeline } from "../../model/timeline.ts";
 import { Dialog, DialogHead } from "../shell/dialog.tsx";
 import { download, fileName } from "./download.ts";
+import type { ExportPart } from "./export-part.ts";
+import { ExportTable } from "./export-table.tsx";
 import { type Recording, recordReplay, whyNoVideo } from "./replay-recorder.ts";
 
 const SCALES = [1, 2, 3, 4];
@@ -49,7 +41,7 @@ export function ExportDialog() {
       <DialogHead title="Export" />
       <Picture isBusy={isBusy} run={run} save={save} />
       <Replay isBusy={isBusy} run={run} save={save} />
-      <Table isBusy={isBusy} run={run} save={save} />
+      <ExportTable isBusy={isBusy} run={run} save={save} />
       {said && (
         <p class={said.isError ? "export-said error" : "export-said"} role={said.isError ? "alert" : "status"}>
           {said.text}
@@ -59,13 +51,13 @@ export function ExportDialog() {
   );
 }
 
-interface Part {
-  isBusy: boolean;
-  run: (work: () => Promise<string | null>) => void;
-  save: (content: Blob, what: string) => string;
-}
+const PICTURE_WORDS: Record<ShownPicture["name"], string> = {
+  graph: "The graph as it is seen, with labels and legend.",
+  function: "The function: PNG as it is seen, SVG all of it.",
+  calls: "The charts of calls as they are seen, with legend.",
+};
 
-function Picture({ isBusy, run, save }: Part) {
+function Picture({ isBusy, run, save }: ExportPart) {
   const [scale, setScale] = useState(2);
   const shown = shownPicture.value;
   const { width, height } = shown?.size() ?? { width: 0, height: 0 };
@@ -87,11 +79,7 @@ function Picture({ isBusy, run, save }: Part) {
     <fieldset disabled={!shown || isBusy}>
       <legend>Picture</legend>
       <p class="quiet">
-        {shown
-          ? shown.name === "graph"
-            ? "The graph as it is seen, with labels and legend."
-            : "The function: PNG as it is seen, SVG all of it."
-          : "The graph and the function view have pictures."}
+        {shown ? PICTURE_WORDS[shown.name] : "The graph, the function view and the view of calls have pictures."}
       </p>
       <div class="export-row">
         <label>
@@ -115,7 +103,7 @@ function Picture({ isBusy, run, save }: Part) {
   );
 }
 
-function Replay({ isBusy, run, save }: Part) {
+function Replay({ isBusy, run, save }: ExportPart) {
   const [seconds, setSeconds] = useState(SECONDS.first);
   const [blocksPerSecond, setSpeed] = useState(speed.peek());
   const [progress, setProgress] = useState<number | null>(null);
@@ -123,16 +111,18 @@ function Replay({ isBusy, run, save }: Part) {
   // Whoever closes the dialog wants no video any more.
   useEffect(() => () => recording.current?.cancel(), []);
   const unit = wholeTimeline.value?.unit ?? "block";
+  const shown = shownPicture.value;
+  const follow = shown?.follow;
   const reason =
     whyNoVideo() ??
     (!currentThread.value
       ? (wholeTimeline.value?.reason ?? "No thread of this process has a path.")
-      : !shownPicture.value
-        ? "The graph and the function view have pictures."
+      : !follow
+        ? "The graph and the function view show a replay."
         : null);
   const record = async () => {
     setProgress(0);
-    recording.current = recordReplay(shownPicture.peek()!, { blocksPerSecond, seconds }, setProgress);
+    recording.current = recordReplay({ size: shown!.size, follow: follow! }, { blocksPerSecond, seconds }, setProgress);
     try {
       const video = await recording.current.video;
       return video && save(video, "replay.webm");
@@ -180,74 +170,6 @@ function Replay({ isBusy, run, save }: Part) {
             </button>
           </>
         )}
-      </div>
-    </fieldset>
-  );
-}
-
-const TABLE_WORDS: Record<TableName, string> = {
-  blocks: "Blocks",
-  edges: "Edges",
-  functions: "Functions",
-};
-
-function Table({ isBusy, run, save }: Part) {
-  const [of, setOf] = useState<TableName>("blocks");
-  const [asked, setScope] = useState<TableScope>("selected");
-  const all = functions.value;
-  const isSelected = selectedFunction.value >= 0;
-  const scope = asked === "selected" && !isSelected ? "listed" : asked;
-  const name = all && isSelected ? all.names[selectedFunction.value] : "";
-  const write = (kind: TableKind) => async () => save(await makeTable(of, scope, kind), `${of}.${kind}`);
-  const choices: [TableScope, string, boolean][] = [
-    [
-      "selected",
-      isSelected
-        ? `What is selected: ${selectedBlock.value >= 0 ? "a block of " : ""}${name}`
-        : "What is selected: nothing",
-      !isSelected,
-    ],
-    ["listed", `The table of functions: ${formatInteger(functionRows.value.length)}`, false],
-    ["all", "All of the process", false],
-  ];
-  return (
-    <fieldset disabled={!all || isBusy}>
-      <legend>Table</legend>
-      {choices.map(([word, text, isOff]) => (
-        <label key={word} class="export-choice" title={text}>
-          <input
-            type="radio"
-            name="scope"
-            value={word}
-            checked={scope === word}
-            disabled={isOff}
-            onChange={() => setScope(word)}
-          />{" "}
-          {text}
-        </label>
-      ))}
-      <div class="export-row">
-        <label>
-          Rows{" "}
-          <select value={of} onChange={(event) => setOf(event.currentTarget.value as TableName)}>
-            {TABLES.map((one) => (
-              <option key={one} value={one}>
-                {TABLE_WORDS[one]}
-              </option>
-            ))}
-          </select>
-        </label>
-        <button type="button" onClick={() => run(write("csv"))}>
-          CSV
-        </button>
-        <button
-          type="button"
-          disabled={isFile.value}
-          title={isFile.value ? "Arrow needs the server: open the trace with clew view" : "An Arrow IPC file"}
-          onClick={() => run(write("arrow"))}
-        >
-          Arrow
-        </button>
       </div>
     </fieldset>
   );

@@ -1,7 +1,7 @@
 // Records a replay as a video: plays from the cursor on, and has the browser write down what the picture shows.
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { writeDuration } from "../../base/webm-duration.ts";
-import type { ShownPicture } from "../../model/export/shown-picture.ts";
+import type { FollowPicture, ShownPicture } from "../../model/export/shown-picture.ts";
 import { FRAME_RATE } from "../../model/replay-steps.ts";
 import { currentPosition, currentThread, isPlaying, pause, play, speed } from "../../model/replay.ts";
 import { timeOf } from "../../model/timeline.ts";
@@ -36,7 +36,7 @@ export interface Recording {
  * told from 0 to 1.
  */
 export function recordReplay(
-  picture: ShownPicture,
+  picture: Pick<ShownPicture, "size"> & { follow: FollowPicture },
   wanted: { blocksPerSecond: number; seconds: number },
   onProgress: (share: number) => void,
 ): Recording {
