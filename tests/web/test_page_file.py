@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,12 +16,14 @@ from playwright.sync_api import Browser, expect
 from clew.analysis.graph import ProcessGraph
 from clew.analysis.selected_tables import find_edges_at, tabulate
 from clew.analysis.trace import Trace
-from clew.server.table_files import write_csv
+from clew.server.query import Query
+from clew.server.served_trace import ServedTrace
+from clew.server.table_files import make_table_file, write_csv
 from tests.e2e.runs import clew_command, run
 from tests.web.graph_page import GraphPage
 from tests.web.made_up_calls import HOSTILE_FILE
 from tests.web.serving import Server
-from tests.web.test_export import content_of, open_dialog, take
+from tests.web.test_export import SVG, content_of, elements, open_dialog, take
 from tests.web.traces import HOSTILE_NAMES, HOSTILE_TITLE, find_trace
 from tests.web.viewer import Viewer
 
@@ -218,6 +221,36 @@ def test_its_tables_are_those_of_the_server(open_file: OpenFile) -> None:
         dialog.get_by_label("Rows").select_option(of)
         written = write_csv(tabulate(graph, graph.count(), of, rows, trace.manifest.start_ns))
         assert content_of(take(viewer.page, dialog, "CSV")) == written
+
+
+def test_its_tables_of_calls_are_those_of_the_server(open_file: OpenFile) -> None:
+    chosen = {"name": "write", "text": "out", "sort": "duration", "descending": "1"}
+    state = {"calls_name": "write", "calls_text": "out", "calls_sort": "duration", "calls_down": "1"}
+    for name, words, shown in (("calls", {}, {}), ("calls", chosen, state), ("shapes-full", {}, {})):
+        served = ServedTrace(find_trace(name), 0)
+        tables = {of: _table_of_calls(served, of, words) for of in ("calls", "places")}
+        tables |= {"entities": _table_of_calls(served, "entities", {"own": "1"})}
+        tables |= {"touches": _table_of_calls(served, "touches", {})}
+        viewer = open_file(name, view="calls", **shown)
+        n_calls = tables["calls"].count(b"\n")
+        expect(viewer.page.get_by_role("grid", name="Calls")).to_have_attribute("aria-rowcount", str(n_calls))
+        viewer.page.locator("[data-chart-calls]").wait_for()
+        dialog = open_dialog(viewer.page)
+        expect(dialog.get_by_role("button", name="Arrow")).to_be_disabled()
+        for of, wanted in tables.items():
+            dialog.get_by_label("Rows").select_option(of)
+            download = take(viewer.page, dialog, "CSV")
+            assert download.suggested_filename.endswith(f"-{of}.csv")
+            assert content_of(download) == wanted
+        # Pictures are made as with a server.
+        root = xml.etree.ElementTree.fromstring(content_of(take(viewer.page, dialog, "SVG")).decode())
+        bars = [bar.findtext(f"{SVG}title") or "" for bar in elements(root, "rect", "bar")]
+        assert sum(int(bar.split("\n")[1].split(" call")[0]) for bar in bars) == n_calls - 1
+
+
+def _table_of_calls(served: ServedTrace, of: str, words: dict[str, str]) -> bytes:
+    """What the server would write."""
+    return make_table_file(Query({"trace": 0, "process": 0}, {"of": of, "as": "csv", **words}, [served])).content
 
 
 def test_what_there_was_no_room_for_is_said(open_file: OpenFile) -> None:

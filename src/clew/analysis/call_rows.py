@@ -220,11 +220,12 @@ class CallRows:
 
     def count_places(self, chosen: Array) -> list[tuple[int, int, int]]:
         """Blocks (-1: not known) that made the calls `chosen` (bool), an index of `names`, and how many; the most
-        first."""
+        first; of as many those of the first block, by name."""
         n = len(self.names) + 1
+        rank = self._name_rank.tolist()
         key, counts = _count((self.block[chosen].astype(np.int64) + 1) * n + self.name[chosen])
         rows = [(one // n - 1, one % n, count) for one, count in zip(key.tolist(), counts.tolist(), strict=True)]
-        return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
+        return sorted(rows, key=lambda row: (-row[2], row[0], rank[row[1]]))
 
 
 def _count(keys: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from clew.analysis.entities import EntityFilter
 from clew.analysis.system_calls import sum_system_calls
-from clew.server.call_answers import answer_call_places, answer_call_summary, tell_call_details
+from clew.server.call_answers import answer_call_places, answer_call_summary, find_places, tell_call_details
 from clew.server.entity_answers import answer_entities, tell_touches
 from clew.server.process_calls import hold_calls, open_entities
 from clew.server.query import Query
@@ -44,7 +44,8 @@ def take_calls(served: ServedTrace, process_id: int) -> dict[str, Any] | None:
         rows = calls.rows
     return {
         "summary": answer_call_summary(query),
-        "places": answer_call_places(query),
+        # All of them: the page's tables are to be those of the server.
+        "places": answer_call_places(query) | {"rows": find_places(query)},
         "calls": [] if rows is None else tell_call_details(query, list(range(len(rows))), MOST_REFERENCES),
         "entities": entities,
         # Entities that are this process, or a thread of it: whatever they call has to do with them.

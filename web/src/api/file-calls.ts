@@ -147,7 +147,9 @@ function placesOf(taken: TakenCalls, words: URLSearchParams): CallPlaces {
       const known = places.get(key);
       places.set(key, { block, function: of, name: called, calls: (known?.calls ?? 0) + 1 });
     }
-    rows = [...places.values()].sort((a, b) => (b.calls ?? 0) - (a.calls ?? 0) || a.block - b.block);
+    rows = [...places.values()].sort(
+      (a, b) => (b.calls ?? 0) - (a.calls ?? 0) || a.block - b.block || compare(a.name ?? "", b.name ?? ""),
+    );
   }
   const isCounted = rows.every(({ calls }) => calls !== null);
   return { total: rows.length, calls: isCounted ? rows.reduce((sum, { calls }) => sum + calls!, 0) : null, rows };
