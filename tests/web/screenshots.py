@@ -55,9 +55,10 @@ _OTHER: Final = 3
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture: its name, the trace, and the words of the address; `selects` adds what is looked up in the trace:
-    the hottest function, the hottest of those that call some others, a block that jumps to many, or the function
-    that differs the most from the other trace.
+    """A picture: its name, the trace, the words of the address, and a key that is pressed when all of it is there.
+
+    `selects` adds to the words what is looked up in the trace: the hottest function, the hottest of those that call
+    some others, a block that jumps to many, or the function that differs the most from the other trace.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Shot:
     words: dict[str, object] = field(default_factory=dict)
     selects: Literal["", "hottest", "connected", "dispatch", "compared"] = ""
     theme: Literal["dark", "light"] = "dark"
+    key: str = ""
 
 
 SHOTS: Final = (
@@ -83,6 +85,7 @@ SHOTS: Final = (
     Shot("sqlite3-dispatch", "sqlite3", {"view": "function"}, selects="dispatch"),
     Shot("sqlite3-replay", "sqlite3", {"mode": "recency"}),
     Shot("sqlite3-calls", "sqlite3", {"view": "calls"}),
+    Shot("sqlite3-export", "sqlite3", {"view": "calls"}, key="e"),
     *(
         Shot(
             f"compare-{name}", "gzip", {"view": "compare", "with": _OTHER, "compare": part, **more}, selects="compared"
@@ -170,6 +173,8 @@ def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path],
         if viewer.page.locator(CANVAS).count():
             GraphPage(viewer).wait_for_whole()
         viewer.wait_for_quiet()
+        if shot.key:
+            viewer.page.keyboard.press(shot.key)
         # Labels, previews and what moves come to rest.
         viewer.page.wait_for_timeout(_SETTLE_MS)
         _write(folder / f"{shot.name}.png", viewer.page.screenshot(animations="disabled"))
