@@ -7,7 +7,7 @@ import io
 import json
 import re
 import xml.etree.ElementTree
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -124,20 +124,19 @@ def test_the_chart_as_svg_has_every_call(viewer: Viewer) -> None:
     width = max(column) + float(bars[0].attrib["width"]) - min(column)
     assert float(marked[0].attrib["width"]) / width == pytest.approx(400 / len(every), abs=2 / 120)
     # Labels: what it tells apart, the legend with the colours of the bars, and the axis.
-    texts = [one.text for one in root.iter(f"{SVG}text")]
+    texts = [one.text or "" for one in root.iter(f"{SVG}text")]
     assert texts[0] == "Calls over time by name"
-    ranked = [name for name, _ in total.most_common()]
-    assert texts[1:15:2] == page.get_by_label("Legend of the chart").locator("bdi").all_inner_texts()
-    assert sorted(texts[1:15:2]) == sorted(ranked)
-    assert texts[2:15:2] == [f"{total[name]:,}" for name in texts[1:15:2]]
-    axis = page.locator(".calls-axis span").all_inner_texts()
-    assert texts[15:] == axis
-    swatches = page.get_by_label("Legend of the chart").locator(".swatch")
+    legend = page.get_by_label("Legend of the chart")
+    names = legend.locator("bdi").all_inner_texts()
+    assert sorted(names) == sorted(total)
+    assert texts[1:15:2] == names
+    assert texts[2:15:2] == [f"{total[name]:,}" for name in names]
+    assert texts[15:] == page.locator(".calls-axis span").all_inner_texts()
+    swatches = legend.locator(".swatch")
     colors = swatches.evaluate_all("(all) => all.map((one) => getComputedStyle(one).backgroundColor)")
     fills = {(bar.findtext(f"{SVG}title") or "").split("\n")[0]: bar.attrib["fill"] for bar in bars}
-    assert [
-        f"rgb({', '.join(str(int(fills[name][at : at + 2], 16)) for at in (1, 3, 5))})" for name in texts[1:15:2]
-    ] == colors
+    parts = [[int(fills[name][at : at + 2], 16) for at in (1, 3, 5)] for name in names]
+    assert colors == [f"rgb({', '.join(map(str, part))})" for part in parts]
 
 
 @pytest.mark.parametrize("theme", ["dark", "light"])
@@ -154,7 +153,7 @@ def test_the_chart_as_a_picture(open_viewer: OpenViewer, theme: str) -> None:
     pixels = pixels_of(viewer, content_of(download)).astype(np.uint32)
     assert pixels.shape[:2] == (3 * int(root.attrib["height"]), 3 * int(root.attrib["width"]))
     words = pixels @ np.array([1 << 16, 1 << 8, 1], np.uint32)
-    area: Counter[str] = Counter()
+    area: dict[str, float] = defaultdict(float)
     for bar in elements(root, "rect", "bar"):
         area[bar.attrib["fill"]] += 9 * float(bar.attrib["width"]) * float(bar.attrib["height"])
     assert len(area) == 7
@@ -187,14 +186,14 @@ def test_who_did_what_as_svg(viewer: Viewer) -> None:
         for line in lines
     ]
     assert sorted(told) == sorted((pids[one], entities[entity]["name"], n) for (one, entity), n in touches.items())
-    shown = {one.findtext(f"{SVG}title"): "".join(one.itertext()) for one in elements(root, "text", "entity")}
+    shown = {one.findtext(f"{SVG}title") or "": "".join(one.itertext()) for one in elements(root, "text", "entity")}
     by_entity: Counter[int] = Counter()
     for (_, entity), n in touches.items():
         by_entity[entity] += n
     assert sorted(shown) == sorted(
         f"{entities[entity]['name']}\n{entities[entity]['kind']}, {n:,} calls" for entity, n in by_entity.items()
     )
-    (hostile,) = (text for title, text in shown.items() if (title or "").startswith(HOSTILE_FILE))
+    (hostile,) = (text for title, text in shown.items() if title.startswith(HOSTILE_FILE))
     assert hostile.endswith(HOSTILE_FILE[:36])
     processes = [one.findtext(f"{SVG}title") or "" for one in elements(root, "text", "process")]
     assert sorted(int(title.split(" ")[0]) for title in processes) == sorted({pids[one] for one, _ in touches})
