@@ -52,7 +52,9 @@ impl PathLog {
     /// What a path that begins now has to tell first.
     pub fn state(&self) -> impl Iterator<Item = Change> + '_ {
         let unlike = self.unlike.iter().map(|branch| (path_event_kind::UNLIKE, *branch));
-        unlike.chain(self.codes.values().map(|id| (path_event_kind::CODE, u64::from(*id))))
+        // As they came: of those that overlap the last one holds.
+        let codes: BTreeSet<u32> = self.codes.values().copied().collect();
+        unlike.chain(codes.into_iter().map(|id| (path_event_kind::CODE, u64::from(id))))
     }
 
     /// Whether the branch at `branch` is expected to go another way than its direction suggests.

@@ -43,6 +43,8 @@ impl Engine {
         let has_other_filters = core::mem::replace(&mut self.wishes.n_filters, n_filters) != n_filters;
         let has_other_mode = self.change_mode(writer);
         if has_other_mode || has_other_filters {
+            // What was counted need not be any more, or the other way round.
+            self.edges.clear();
             self.retire_all(writer);
             return has_other_mode;
         }
@@ -61,8 +63,6 @@ impl Engine {
             return false;
         }
         self.cache.keeps_shadow = wishes_order;
-        // What counted in the one mode need not in the other.
-        self.edges.clear();
         // Paths are to expect what hot branches do by now.
         let n_looked_at = if wishes_order { self.cache.fragments.len() as u32 } else { 0 };
         for id in 0..n_looked_at {

@@ -174,6 +174,7 @@ pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) -> bool {
             _ => checkpoint::write_whole(context, writer),
         };
     set_cell(context, PATH_LOST_CELL, if is_told { path_gap::NONE } else { path_gap::LOST });
+    context.path_due &= !is_told;
     is_told && gap == Gap::Lost
 }
 
