@@ -359,8 +359,11 @@ def test_places_of_a_thread_that_tells_nothing_have_times(tmp_path: Path) -> Non
     assert executions == sorted(set(executions))
     assert path.block_executions >= executions[-1] > executions[0] > 1000
     times = [path.time_at(place) for place in places]
-    # The last one may have been taken while the thread ended.
-    assert times[:-1] == samples["ns"][:-1].tolist()
+    # The last ones may have been taken while the thread ended, which takes a while where much else runs: at one place.
+    at = list(zip(samples["surprise_bytes"].tolist(), samples["decisions"].tolist(), strict=True))
+    n_inside = at.index(at[-1])
+    assert n_inside
+    assert times[:n_inside] == samples["ns"][:n_inside].tolist()
     assert times[-2] < times[-1] <= samples["ns"][-1]
     before = places[0].execution - 1
     assert path.time_at(PathPlace(before, 0)) < int(samples["ns"][0])
