@@ -49,13 +49,18 @@ pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) ->
 /// No order is recorded from here on, in front of the context's rip.
 pub fn suspend(context: &mut ThreadContext, writer: &RingWriter) {
     flush(context, writer);
+    break_off(context, writer, context.rip);
+    (context.has_path, context.path_due) = (false, false);
+}
+
+/// What follows is left out, from exactly `pc` on.
+fn break_off(context: &mut ThreadContext, writer: &RingWriter, pc: u64) {
     if gap(context) == Gap::None {
-        write_event(context, writer, path_event_kind::END, context.rip, 0);
+        write_event(context, writer, path_event_kind::END, pc, 0);
     }
     if gap(context) == Gap::None {
         leave_out(context, writer);
     }
-    (context.has_path, context.path_due) = (false, false);
 }
 
 /// The order is to be recorded again from the next block on (`path_due`); of the calls that are open now it is not known. `false`:
@@ -65,9 +70,8 @@ pub fn resume(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -
         if !begin(context, writer, log) {
             return false;
         }
-        if gap(context) == Gap::None {
-            leave_out(context, writer);
-        }
+        // It is further than where the path begins, which was not recorded.
+        break_off(context, writer, context.start_pc);
     }
     (context.has_path, context.path_due) = (true, true);
     forget_calls(context);
