@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
+import time
+
 from playwright.sync_api import expect
+from pytest import approx
 
 from tests.web.conftest import OpenViewer
 from tests.web.graph_page import GraphPage
@@ -49,11 +51,11 @@ def test_fingers_turn_enlarge_and_select_in_the_graph(open_viewer: OpenViewer) -
     fingers.move(((400, 400), (300, 400)), ((500, 400), (600, 400)))
     nearer = _wait_for_other_camera(viewer, before)
     assert nearer[:2] == turned[:2]
-    assert nearer[2] == pytest.approx(turned[2] / 3, rel=1e-4)
+    assert nearer[2] == approx(turned[2] / 3, rel=1e-4)
     before = viewer.state()["camera"]
     fingers.move(((400, 400), (440, 430)), ((500, 400), (540, 430)))
     moved = _wait_for_other_camera(viewer, before)
-    assert moved[:3] == pytest.approx(nearer[:3], rel=1e-4)
+    assert moved[:3] == approx(nearer[:3], rel=1e-4)
     assert moved[3:] != nearer[3:]
     assert viewer.state()["select"] == "b9"
 
@@ -64,7 +66,7 @@ def test_fingers_move_and_enlarge_a_function(open_viewer: OpenViewer) -> None:
     canvas = page.locator(FLOW)
     page.wait_for_function(f"() => document.querySelector('{FLOW}')?.dataset.scale > 0")
     fingers = Fingers(viewer, canvas)
-    x, y, scale = before = _seen(viewer)
+    x, y, scale = before = _at_rest(viewer)
     fingers.move(((300, 300), (340, 280)))
     moved = (x - 40 / scale, y + 20 / scale, scale)
     _wait_for_seen(viewer, moved)
@@ -81,18 +83,25 @@ def _seen(viewer: Viewer) -> list[float]:
     return [float(data[name]) for name in ("x", "y", "scale")]
 
 
+def _at_rest(viewer: Viewer) -> list[float]:
+    """Where the picture is once it stays there: what comes to be beside it has it fit anew."""
+    viewer.wait_for_quiet()
+    seen = _seen(viewer)
+    viewer.page.wait_for_timeout(WRITTEN_MS)
+    return seen if _seen(viewer) == seen else _at_rest(viewer)
+
+
 def _wait_for_seen(viewer: Viewer, wanted: tuple[float, float, float], within: float = 0.01) -> None:
     """Until the picture's place is the one wanted: a slow browser shows some of those on the way.
 
     `within`: how far its corner may be off.
     """
-    viewer.page.wait_for_function(
-        """([selector, [x, y, scale], within]) => {
-            const at = document.querySelector(selector).dataset;
-            return Math.hypot(at.x - x, at.y - y) <= within && Math.abs(at.scale - scale) < 1e-6;
-        }""",
-        arg=[FLOW, wanted, within],
-    )
+    until = time.monotonic() + 30
+    while not (is_there := _seen(viewer) == [approx(place, abs=within) for place in wanted]):
+        if time.monotonic() > until:
+            break
+        viewer.page.wait_for_timeout(50)
+    assert is_there, (_seen(viewer), wanted)
 
 
 def test_fingers_zoom_and_choose_in_the_lanes(open_viewer: OpenViewer) -> None:
