@@ -29,6 +29,11 @@ impl Shared {
         self.budget() != PATH_UNLIMITED
     }
 
+    /// Whether nothing may be recorded, however long it was quiet.
+    pub fn may_tell_nothing(&self) -> bool {
+        self.budget() == 0
+    }
+
     /// Whether what is new may be recorded.
     pub fn may_tell_news(&self) -> bool {
         let rate = self.budget();

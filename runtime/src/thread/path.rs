@@ -43,6 +43,10 @@ pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) ->
     (context.has_path, context.path_began, context.has_news) = (true, true, false);
     tell_state(context, writer, PATH_START, log);
     write_event(context, writer, path_event_kind::RESUME, PATH_START, context.start_pc);
+    if writer.shared.may_tell_nothing() {
+        // No checkpoint may come before the thread ends, and what is in its buffers then is told.
+        break_off(context, writer, context.start_pc);
+    }
     true
 }
 
