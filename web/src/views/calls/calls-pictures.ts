@@ -6,7 +6,7 @@ import { type CallsPicture, type CallsTheme, drawCalls } from "../../model/calls
 import { touchGraph } from "../../model/calls/shown-touches.ts";
 import { type ShownPicture, shownPicture, svgDocument } from "../../model/export/shown-picture.ts";
 import { calls, range } from "../../model/view-state.ts";
-import { themeVariables } from "../theme-variables.ts";
+import { themeColors } from "../theme-variables.ts";
 
 /** Offer the picture of what `view` shows as long as it shows one; what is returned ends that. */
 export function showCallsPicture(view: HTMLElement): () => void {
@@ -63,15 +63,5 @@ function paint({ width, height, shapes }: CallsPicture, ground: string, ratio: n
 }
 
 function readTheme(view: HTMLElement): CallsTheme {
-  const value = themeVariables(view);
-  return {
-    ground: value("--ground"),
-    panel: value("--panel"),
-    line: value("--line"),
-    text: value("--text"),
-    quiet: value("--quiet"),
-    accent: value("--accent"),
-    picked: value("--picked"),
-    straight: value("--straight"),
-  };
+  return themeColors(view, ["ground", "panel", "line", "text", "quiet", "accent", "picked", "straight"]);
 }

@@ -1,7 +1,7 @@
 // Colours of the function's picture, as the theme has them, and how its edges are drawn.
 import type { TokenKind } from "../../base/instruction-text.ts";
 import { FLOW_STYLES } from "../../model/flow/flow-boxes.ts";
-import { themeVariables } from "../theme-variables.ts";
+import { themeColors, themeVariables } from "../theme-variables.ts";
 
 /** Dashes of edges by style, besides their colours: nobody needs to tell colours apart. */
 export const EDGE_DASHES: readonly (readonly number[])[] = [[], [7, 4], [12, 3, 2, 3], [], [2, 3]];
@@ -25,12 +25,7 @@ export interface FlowTheme {
 export function readTheme(element: Element): FlowTheme {
   const value = themeVariables(element);
   return {
-    ground: value("--ground"),
-    panel: value("--panel"),
-    line: value("--line"),
-    text: value("--text"),
-    quiet: value("--quiet"),
-    accent: value("--accent"),
+    ...themeColors(element, ["ground", "panel", "line", "text", "quiet", "accent"]),
     recent: value("--flow-recent"),
     edges: EDGE_VARIABLES.map(value),
     tokens: Object.fromEntries(TOKEN_KINDS.map((kind) => [kind, value(`--code-${kind}`)])) as Record<TokenKind, string>,

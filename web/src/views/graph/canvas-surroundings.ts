@@ -2,7 +2,7 @@
 import type { Rgb } from "../../base/color.ts";
 import type { Rectangle } from "../../base/label-placement.ts";
 import type { LabelColors } from "./labels-layer.ts";
-import { themeVariables } from "../theme-variables.ts";
+import { themeColors, themeVariables } from "../theme-variables.ts";
 
 const FIT_PADDING = { top: 30, right: 40, bottom: 30, left: 40 };
 
@@ -34,15 +34,7 @@ export function fitPadding(box: HTMLElement): typeof FIT_PADDING {
 }
 
 export function labelColors(box: HTMLElement): LabelColors {
-  const read = themeVariables(box);
-  return {
-    text: read("--text"),
-    quiet: read("--quiet"),
-    panel: read("--panel"),
-    line: read("--line"),
-    accent: read("--accent"),
-    glow: read("--glow"),
-  };
+  return themeColors(box, ["text", "quiet", "panel", "line", "accent", "glow"]);
 }
 
 /** The theme's ground, as WebGL takes it. */

@@ -21,7 +21,7 @@ import {
   timeAtX,
   xOf,
 } from "./lane-drawing.ts";
-import { themeVariables } from "../theme-variables.ts";
+import { themeColors } from "../theme-variables.ts";
 
 const BOX_HEIGHT = 158;
 const MOVED_PX = 4;
@@ -312,16 +312,7 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
 }
 
 function readColors(element: Element): Colors {
-  const read = themeVariables(element);
-  return {
-    text: read("--text"),
-    quiet: read("--quiet"),
-    line: read("--line"),
-    ground: read("--ground"),
-    panel: read("--panel"),
-    raised: read("--lane"),
-    accent: read("--accent"),
-    warning: read("--warning"),
-    picked: read("--picked"),
-  };
+  const names = ["text", "quiet", "line", "ground", "panel", "lane", "accent", "warning", "picked"] as const;
+  const { lane: raised, ...others } = themeColors(element, names);
+  return { raised, ...others };
 }
