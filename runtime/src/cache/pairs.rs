@@ -95,10 +95,11 @@ impl PairTable {
         (entry.target != 0).then_some(entry)
     }
 
-    /// Sets a pad. Returns whether the table moved, so that the threads must learn its place; `None`: memory is used up.
+    /// Sets a pad. Returns whether the table moved, so that the threads must learn its place, which it does for none that it has an
+    /// entry for; `None`: memory is used up.
     pub fn insert(&mut self, site: u32, target: u64, pad: u64, pad_id: u64) -> Option<bool> {
         let mut moved = false;
-        if (self.used + 1) * 2 > self.tables[self.current].len() {
+        if (self.used + 1) * 2 > self.tables[self.current].len() && self.find(site, target).is_none() {
             let next = self.current + 1;
             if next == TABLES || !self.fill(next) {
                 return None;
@@ -129,5 +130,38 @@ impl PairTable {
             (&raw mut entry.target).write_volatile(target);
         }
         Some(moved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::calls::mmap;
+    use crate::sys::heap;
+    use crate::sys::kernel::{MAP_ANONYMOUS, MAP_NORESERVE, MAP_PRIVATE, PROT_NONE};
+
+    #[test]
+    fn what_is_replaced_stays_in_its_table() {
+        const RESERVE: u64 = 64 << 30;
+        // SAFETY: addresses that nobody uses, for the heap alone.
+        let base = unsafe { mmap(0, RESERVE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE) };
+        heap::initialize(base.expect("addresses"), RESERVE);
+        let mut pairs = PairTable::new();
+        assert!(pairs.initialize());
+        let before = pairs.location();
+        let mut n = 0;
+        while pairs.insert(0, 0x1000 + n, 1, 1) == Some(false) {
+            n += 1;
+        }
+        let after = pairs.location();
+        assert_ne!(before, after);
+        assert_eq!(n * 2, before.1 + 1);
+        // One more would move the table again, but none of these is more.
+        while (pairs.used + 1) * 2 <= pairs.tables[pairs.current].len() {
+            n += 1;
+            assert_eq!(pairs.insert(0, 0x1000 + n, 1, 1), Some(false));
+        }
+        assert_eq!(pairs.insert(0, 0x1000, 2, 2), Some(false));
+        assert_eq!((pairs.location(), pairs.find(0, 0x1000).map(|entry| entry.pad)), (after, Some(2)));
     }
 }
