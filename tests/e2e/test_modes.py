@@ -6,8 +6,10 @@ import random
 import shutil
 import subprocess
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,6 +65,12 @@ HARD: dict[str, list[str | Path]] = {
     "sequences": [BIN / "rseq_counters"],
     "code_made": ["node", "-e", CODE_MADE],
 }
+
+
+CHANGES: list[tuple[str, dict[str, Any]]] = [
+    *(("mode", {"mode": mode}) for mode in ("counts", "full", "full", "auto")),
+    *((command, {"what": "libc.so.6"}) for command in ("include", "exclude", "only")),
+]
 
 
 @pytest.fixture
@@ -141,6 +149,60 @@ def test_what_filters_leave_out_is_in_the_order_and_not_counted(program: Path, t
     assert (n_in_library == 0) == (what == "exclude")
 
 
+def test_filters_change_while_the_order_is_told(program: Path, tmp_path: Path) -> None:
+    changes: list[tuple[str, dict[str, str], int, bool]] = [
+        ("exclude", {"what": "controlled"}, 100, False),
+        ("include", {"what": "controlled"}, 7, True),
+        ("only", {"what": "libc.so.6"}, 20, False),
+        ("mode", {"mode": "counts"}, 60, False),
+        ("include", {"what": "controlled"}, 300, True),
+        ("mode", {"mode": "full"}, 5, True),
+        ("exclude", {"what": "controlled"}, 30, False),
+        ("only", {"what": "controlled"}, 9, True),
+    ]
+    with controlled(program, tmp_path / "out.clew", "--mode", "full") as target:
+        target.tell("40")
+        target.read_until(b"did 40\n")
+        for command, details, n_calls, _ in changes:
+            target.do(command, **details)
+            target.tell(str(n_calls))
+            target.read_until(f"did {n_calls}\n".encode())
+        finish_well(target)
+    runs.read(tmp_path / "out.clew")
+    assert executions_of(tmp_path / "out.clew", "counted") == 40 + sum(n for *_, n, is_counted in changes if is_counted)
+    # The order is of all code, but for the time that none was recorded.
+    n_ordered = 40 + sum(n for *_, n, _ in changes) - 60 - 300
+    assert told_of(clew.Trace(tmp_path / "out.clew"), "counted", target.target_pid) == n_ordered
+
+
+@pytest.mark.parametrize("mode", ["counts", "full"])
+def test_returns_are_counted_while_their_calls_are(program: Path, tmp_path: Path, mode: str) -> None:
+    """Calls of `outer`, and returns to it, are counted as often as they were made while it was recorded."""
+    with controlled(program, tmp_path / "out.clew", "--mode", mode, "--exclude", "controlled") as target:
+        for change, n_calls in [("", 30), ("include", 9), ("exclude", 50), ("include", 2), ("exclude", 4)]:
+            if change:
+                target.do(change, what="controlled!outer")
+            target.tell(str(n_calls))
+            target.read_until(f"did {n_calls}\n".encode())
+        finish_well(target)
+    trace = runs.read(tmp_path / "out.clew").trace
+    symbols = {row["block_id"]: row["symbol"] for row in trace.blocks.to_pylist()}
+    counts: Counter[int] = Counter()
+    for row in trace.counts.to_pylist():
+        if row["edge_id"] is not None:
+            counts[row["edge_id"]] += row["executions"]
+    ways: Counter[tuple[str, str | None, str | None]] = Counter()
+    for edge in trace.edges.to_pylist():
+        if counts[edge["edge_id"]]:
+            names = symbols.get(edge["source_block_id"]), symbols.get(edge["target_block_id"])
+            ways[edge["kind"], *names] += counts[edge["edge_id"]]
+    assert executions_of(tmp_path / "out.clew", "outer") == 11
+    assert executions_of(tmp_path / "out.clew", "counted") == 0
+    assert ways["call", "outer", "counted"] == 11
+    assert ways["return", "outer", "outer"] == 11
+    assert ways["call", "main", "outer"] == 11
+
+
 def test_what_is_refused(program: Path, tmp_path: Path) -> None:
     with controlled(program, tmp_path / "counts.clew") as target:
         with pytest.raises(ControlError, match="tell it `mode auto`"):
@@ -149,10 +211,6 @@ def test_what_is_refused(program: Path, tmp_path: Path) -> None:
         target.do("mode", mode="auto", budget=10_000)
         with pytest.raises(ControlError, match="not a number of bytes"):
             target.do("budget")
-        with pytest.raises(ControlError, match="tell it `mode counts` first"):
-            target.do("exclude", what="libc.so.6")
-        target.do("mode", mode="counts")
-        target.do("exclude", what="libc.so.6")
         finish_well(target)
     for mode in ("coverage", "region"):
         with controlled(program, tmp_path / f"{mode}.clew", "--mode", mode) as target:
@@ -177,7 +235,8 @@ def test_it_changes_all_the_time(tmp_path: Path, what: str, options: tuple[str, 
         while process.poll() is None:
             time.sleep(numbers.random() / 10)
             with suppress(ControlError):
-                ControlClient.find(Pid(process.pid)).do("mode", mode=numbers.choice(["counts", "full", "auto"]))
+                command, details = numbers.choice(CHANGES)
+                ControlClient.find(Pid(process.pid)).do(command, **details)
                 n_changes += 1
         output, said = process.communicate()
     assert (process.returncode, output, said) == (expected.status, expected.stdout, b"")

@@ -17,7 +17,6 @@ from clew.protocol._generated import EventKind, Mode
 from clew.recording.assemble_code import count_counters, parse_code, work_out
 from clew.recording.assemble_ends import end_at_execution
 from clew.recording.assemble_images import ImageFiles, build_image_map
-from clew.recording.assemble_left_out import without_left_out
 from clew.recording.assemble_paths import build_path_tables
 from clew.recording.assemble_regions import iter_tag_tables
 from clew.recording.assemble_tables import Clock, FirstIds, build_tables, clean_text, number_blocks
@@ -110,7 +109,6 @@ def _assemble_process(
         starts_ns = [clock.one_to_ns(path.thread.start_tsc) for path in paths]
         for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
             writer.write(name, table)
-        edges = without_left_out(blocks, edges)
     else:
         drop_paths(process, writer.directory)
     if process.mode == Mode.REGION:

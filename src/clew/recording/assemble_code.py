@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.protocol._generated import Mode
-from clew.recording.assemble_edges import Edges, build_edges
-from clew.recording.assemble_flow import ProcessFlow, compute_flow, compute_seen_flow
+from clew.recording.assemble_edges import Edges, build_edges, find_ran
+from clew.recording.assemble_flow import ProcessFlow, compute_flow, compute_seen_flow, keep_recorded
 from clew.recording.assemble_records import ParsedRecords, parse_records
 from clew.recording.assemble_regions import without_window
+from clew.recording.assemble_states import CodeStates
 from clew.recording.assemble_versions import assign_versions, find_ends
 from clew.recording.blocks import Blocks, build_blocks
 from clew.recording.blocks_keys import VSYSCALL_START, KeySpace
@@ -33,6 +34,7 @@ class ParsedCode:
     parsed: ParsedRecords
     space: KeySpace
     ends: npt.NDArray[Any]
+    states: CodeStates
 
 
 def count_counters(threads: Sequence[RawThread]) -> int:
@@ -50,16 +52,28 @@ def parse_code(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedCode:
     space = KeySpace(_find_highest_pc(parsed))
     versions = assign_versions(parsed.fragments, ends, space.max_versions)
     parsed = dataclasses.replace(parsed, fragments=dataclasses.replace(parsed.fragments, code_version=versions))
-    return ParsedCode(parsed, space, ends)
+    return ParsedCode(parsed, space, ends, CodeStates(parsed.fragments, ends))
 
 
 def work_out(code: ParsedCode, threads: Sequence[RawThread], mode: Mode) -> tuple[ProcessFlow, Blocks, Edges]:
-    """The flow that the counters of `threads` tell, the blocks, and the edges between them with their counts."""
+    """The flow that the counters of `threads` tell, the blocks, and the edges between them with their counts.
+
+    What is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges.
+    """
     if mode == Mode.REGION:
         threads = [without_window(thread) for thread in threads]
-    flow = compute_seen_flow(code.parsed) if mode == Mode.COVERAGE else compute_flow(code.parsed, threads)
-    blocks = build_blocks(code.parsed.fragments, flow, code.space, code.ends)
-    return flow, blocks, build_edges(flow, blocks)
+    if mode == Mode.COVERAGE:
+        flow = compute_seen_flow(code.parsed, code.states)
+    else:
+        flow = compute_flow(code.parsed, code.states, threads)
+    fragments = code.parsed.fragments
+    blocks = build_blocks(fragments, flow, code.space, code.ends)
+    edges = build_edges(flow, blocks)
+    if (fragments.is_left_out & ~fragments.is_excluded).any():
+        # Paths name blocks that are not counted, too.
+        recorded = build_edges(keep_recorded(flow, fragments), blocks)
+        edges = dataclasses.replace(recorded, passed=find_ran(edges))
+    return flow, blocks, edges
 
 
 def _find_highest_pc(parsed: ParsedRecords) -> int:

@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.protocol._generated import EdgeKind, ExitKind
-from clew.recording.assemble_flow import ProcessFlow, ThreadFlow
+from clew.recording.assemble_accounting import ThreadFlow
+from clew.recording.assemble_flow import ProcessFlow
 from clew.recording.blocks import NO_BLOCK, Blocks
-from clew.recording.blocks_keys import is_vsyscall, spans
+from clew.recording.blocks_keys import is_vsyscall, sorted_unique, spans
 from clew.recording.rows import Rows, add_up, is_in
 
-__all__ = ["Edges", "ThreadCounts", "build_edges"]
+__all__ = ["Edges", "ThreadCounts", "build_edges", "find_ran"]
 
 Array = npt.NDArray[Any]
 
@@ -47,7 +48,7 @@ class Edges:
 
     `callee` is the block called, for returns, or NO_BLOCK. `threads` has the counts of each thread of the flow.
     `shared_return_points` are addresses at which two calls end that overlap: their returns went to the lower call.
-    `passed` are blocks that ran and are not counted: ordered paths lead through them.
+    `passed` are blocks that ran, if some of them are not counted: ordered paths lead through them.
     """
 
     source: Array
@@ -65,6 +66,11 @@ class Edges:
 def build_edges(flow: ProcessFlow, blocks: Blocks) -> Edges:
     """Edges between `blocks`, with counts by thread where the flow has threads."""
     return _EdgeBuilder(flow, blocks).build()
+
+
+def find_ran(edges: Edges) -> Array:
+    """The blocks (indices, i64, rising) that some thread ran."""
+    return sorted_unique(np.zeros(0, np.int64), *(thread.block for thread in edges.threads))
 
 
 class _Missing:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_records import NO_INDEX, ParsedRecords
+from clew.recording.assemble_states import CodeStates
 from clew.recording.rows import Rows
 
 __all__ = ["DIRECT_EDGES", "FragmentEdges", "FragmentPaths", "collect_ways"]
@@ -33,7 +34,8 @@ class FragmentEdges:
 
     `source_pc` is the instruction for the kinds signal and fault, the fragment's first for the others. `counter` is
     the counter's index, or -1. `target` is the fragment (an index) that it leads to where the runtime said so, or -1;
-    `tsc` is when the runtime first told of the edge, or made its fragment.
+    `tsc` is when the runtime first told of the edge, or made its fragment. `source_state` and `target_state`, i8, are
+    those (CodeState) of the code on both sides at that time.
     """
 
     source: Array
@@ -43,6 +45,8 @@ class FragmentEdges:
     counter: Array
     target: Array
     tsc: Array
+    source_state: Array
+    target_state: Array
 
     def __len__(self) -> int:
         return len(self.source)
@@ -70,7 +74,7 @@ class FragmentPaths:
         return FragmentPaths(**{name: value[chosen] for name, value in vars(self).items()})
 
 
-def collect_ways(parsed: ParsedRecords) -> tuple[FragmentEdges, FragmentPaths]:
+def collect_ways(parsed: ParsedRecords, states: CodeStates) -> tuple[FragmentEdges, FragmentPaths]:
     """Every way out and every way through, with its counter; those never taken included."""
     fragments = parsed.fragments
     everything = np.arange(len(fragments))
@@ -127,7 +131,11 @@ def collect_ways(parsed: ParsedRecords) -> tuple[FragmentEdges, FragmentPaths]:
     target = np.where(needs_source & (kind != EdgeKind.SIGRETURN), by_number.find_first(rows["target_fragment_id"]), -1)
     columns = (source, source_pc, target_pc, kind, counter, target, rows["tsc"].astype(np.uint64))
     edges.append(tuple(column[usable] for column in columns))
+    source, source_pc, target_pc, kind, counter, target, tsc = (
+        np.concatenate(column) for column in zip(*edges, strict=True)
+    )
+    found = states.find_of_ways(source, source_pc, target_pc, tsc)
     return (
-        FragmentEdges(*(np.concatenate(column) for column in zip(*edges, strict=True))),
+        FragmentEdges(source, source_pc, target_pc, kind, counter, target, tsc, *found),
         FragmentPaths(*(np.concatenate(column) for column in zip(*paths, strict=True))),
     )

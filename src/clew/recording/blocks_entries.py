@@ -16,6 +16,7 @@ import numpy.typing as npt
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assemble_flow import ProcessFlow
 from clew.recording.assemble_records import Fragments
+from clew.recording.assemble_states import CodeState
 from clew.recording.blocks_keys import KeySpace, sorted_unique, spans
 
 __all__ = ["Entries", "find_entries"]
@@ -112,10 +113,8 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
 
     # The straight line makes no entry, but where it crosses between what is recorded and what is not.
     makes_entry = edges.kind != EdgeKind.FALL_THROUGH
-    excluded_pc = fragments.app_pc[fragments.is_left_out]
-    if len(excluded_pc):
-        makes_entry |= np.isin(edges.target_pc, excluded_pc)
-        makes_entry[has_source] |= fragments.is_left_out[edges.source[has_source]]
+    crosses = (edges.source_state == CodeState.RECORDED) != (edges.target_state == CodeState.RECORDED)
+    makes_entry |= has_source & crosses
     is_partial = paths.stop_pc != fragments.end_pc[paths.fragment]
     left = paths.fragment[is_partial]
     keys = [

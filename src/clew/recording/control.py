@@ -191,10 +191,7 @@ class Control:
         yield from self.status(question)
 
     def _change_filters(self, changes: list[tuple[Filter, bool]]) -> Steps:
-        mode = self._processes.mode
-        if mode == Mode.FULL:
-            raise ControlError("the order is recorded of all code: tell it `mode counts` first")
-        if mode == Mode.REGION:
+        if self._processes.mode == Mode.REGION:
             raise ControlError("mode region: what is recorded is chosen at the start")
         n_places = 0
 

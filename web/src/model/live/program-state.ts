@@ -86,11 +86,7 @@ export function whyModeStays({ mode }: ProgramStatus): string {
 
 /** Why what is included can't be changed; empty where it can. */
 export function whyFiltersStay({ mode }: ProgramStatus): string {
-  return mode === "full"
-    ? "The order is recorded of all code: choose mode counts first"
-    : mode === "region"
-      ? "In mode region what is included is chosen at the start"
-      : "";
+  return mode === "region" ? "In mode region what is included is chosen at the start" : "";
 }
 
 /** Bytes a second of a budget as people write it, in MB or "all"; null where it is none. */
