@@ -158,9 +158,8 @@ impl RingWriter {
         self.shared.ring_doorbell();
         let mut patience = Patience::new(self.shared);
         while word.load(Ordering::Acquire) == kind {
-            if waits_long && patience.has_heard() {
-                patience = Patience::new(self.shared);
-            } else if patience.is_over() {
+            let is_over = if waits_long { patience.is_alone() } else { patience.is_over() };
+            if is_over {
                 return None;
             }
             futex_wait(word.as_ptr(), kind, 100_000_000, true);
