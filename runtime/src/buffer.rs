@@ -1,15 +1,17 @@
-//! The shared memory seen from the target: header, status page, thread slots, rings, filters.
+//! The shared memory seen from the target: header, status page, thread slots, filters, and where the rings are.
 //!
 //! Everything written here is read by the controller as it likes; nothing read here but the ring's tail, the slot's
 //! state, the filters and the replies comes from it while the target runs.
 
 mod patience;
+mod ring;
 mod standing;
 
 pub use patience::Patience;
+pub use ring::RingWriter;
 
 use crate::protocol::{self, FilterRange, SessionHeader, StatusPage, ThreadSlot};
-use crate::sys::calls::{futex_wait, futex_wake, monotonic_ns, mremap, munmap, rdtsc, Error};
+use crate::sys::calls::{futex_wake, monotonic_ns, mremap, munmap, rdtsc, Error};
 use crate::sys::kernel::{MREMAP_FIXED, MREMAP_MAYMOVE};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -243,165 +245,4 @@ macro_rules! status_field {
     ($field:ident) => {
         |status| $crate::buffer::unsafe_field(status, core::mem::offset_of!($crate::protocol::StatusPage, $field))
     };
-}
-
-/// Writes records into the calling thread's ring.
-pub struct RingWriter {
-    pub shared: Shared,
-    pub slot: u32,
-    pub tid: u32,
-}
-
-impl RingWriter {
-    fn slot_pointer(&self) -> *mut ThreadSlot {
-        self.shared.slot(self.slot)
-    }
-
-    fn tail(&self) -> &AtomicU64 {
-        // SAFETY: the slot is mapped, the field aligned.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.slot_pointer()).ring_tail) }
-    }
-
-    fn head(&self) -> &AtomicU64 {
-        // SAFETY: as above.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.slot_pointer()).ring_head) }
-    }
-
-    /// Waits until `size` bytes are free. `false`: they are to be dropped.
-    fn wait_for(&self, size: u64) -> bool {
-        let ring_bytes = u64::from(self.shared.header().ring_bytes);
-        let head = self.head().load(Ordering::Relaxed);
-        let has_room = || head.wrapping_sub(self.tail().load(Ordering::Acquire)) + size <= ring_bytes;
-        if has_room() {
-            return true;
-        }
-        if self.shared.header().drop_on_full != 0 || self.shared.is_controller_gone() {
-            return false;
-        }
-        self.shared.add(status_field!(waits), 1);
-        self.shared.ring_doorbell();
-        let slot = self.slot_pointer();
-        // SAFETY: the slot is mapped, the fields aligned.
-        let waiters = unsafe { AtomicU32::from_ptr(&raw mut (*slot).ring_waiters) };
-        let tail_low = self.tail().as_ptr() as *const u32;
-        let mut patience = Patience::new(self.shared);
-        while !has_room() {
-            let before = self.tail().load(Ordering::Acquire);
-            waiters.store(1, Ordering::SeqCst);
-            futex_wait(tail_low, before as u32, 100_000_000, true);
-            waiters.store(0, Ordering::SeqCst);
-            if self.tail().load(Ordering::Acquire) != before {
-                patience = Patience::new(self.shared);
-            } else if patience.is_over() {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Writes a record and its payload as continuations; `false`: they are lost, and counted so.
-    pub fn write<T: Copy>(&self, record: &T, payload: &[u8]) -> bool {
-        const { assert!(size_of::<T>() == protocol::RECORD_BYTES as usize) };
-        let part = protocol::CONTINUATION_PAYLOAD_BYTES as usize;
-        let n = payload.len().div_ceil(part) as u64;
-        let size = (1 + n) * protocol::RECORD_BYTES;
-        if !self.wait_for(size) {
-            self.count_lost();
-            return false;
-        }
-        let mut head = self.head().load(Ordering::Relaxed);
-        self.store(head, record);
-        for (index, chunk) in payload.chunks(part).enumerate() {
-            head += protocol::RECORD_BYTES;
-            let mut continuation = protocol::ContinuationRecord {
-                kind: protocol::record_kind::CONTINUATION,
-                index: index as u16,
-                payload: [0; 60],
-            };
-            continuation.payload[..chunk.len()].copy_from_slice(chunk);
-            self.store(head, &continuation);
-        }
-        self.head().store(head + protocol::RECORD_BYTES, Ordering::Release);
-        true
-    }
-
-    /// As `write`, with the payload as it is: it takes rows of a record's size, the last one filled up with anything.
-    pub fn write_rows<T: Copy>(&self, record: &T, payload: &[u8]) -> bool {
-        const { assert!(size_of::<T>() == protocol::RECORD_BYTES as usize) };
-        let size = protocol::RECORD_BYTES + (payload.len() as u64).next_multiple_of(protocol::RECORD_BYTES);
-        if !self.wait_for(size) {
-            self.count_lost();
-            return false;
-        }
-        let head = self.head().load(Ordering::Relaxed);
-        self.store(head, record);
-        let ring_bytes = u64::from(self.shared.header().ring_bytes);
-        let at = (head + protocol::RECORD_BYTES) & (ring_bytes - 1);
-        let (first, second) = payload.split_at(payload.len().min((ring_bytes - at) as usize));
-        for (part, at) in [(first, at), (second, 0)] {
-            // SAFETY: inside the ring, which has room for it, and which the controller does not read before the head moves;
-            // nothing of the runtime's is there.
-            unsafe {
-                core::ptr::copy_nonoverlapping(part.as_ptr(), (self.shared.ring(self.slot) + at) as *mut u8, part.len())
-            };
-        }
-        self.head().store(head + size, Ordering::Release);
-        true
-    }
-
-    /// One more record that the trace does not have.
-    pub fn count_lost(&self) {
-        self.shared.add(status_field!(lost_records), 1);
-        // SAFETY: the slot is mapped, the field aligned.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.slot_pointer()).lost_records) }.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn store<T: Copy>(&self, position: u64, record: &T) {
-        let mask = u64::from(self.shared.header().ring_bytes) - 1;
-        let place = self.shared.ring(self.slot) + (position & mask);
-        // SAFETY: records are 64 bytes, the ring a power of two of at least that: the place is inside the ring, and the
-        // controller does not read it before the head moves.
-        unsafe { (place as *mut T).write_volatile(*record) };
-    }
-
-    /// Asks the controller and waits for its answer; `None` when it is silent.
-    pub fn request(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
-        let answer = self.ask(kind, arguments);
-        if answer.is_none() {
-            self.shared.add(status_field!(unanswered), 1);
-        }
-        answer
-    }
-
-    fn ask(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
-        self.ask_for(kind, arguments, false)
-    }
-
-    /// Asks, and waits for the answer; `waits_long`: for as long as the controller is there, however long that takes. `None`: it is
-    /// not there.
-    fn ask_for(&self, kind: u32, arguments: [u64; 4], waits_long: bool) -> Option<u32> {
-        let slot = self.slot_pointer();
-        // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
-        let (word, reply) =
-            unsafe { (AtomicU32::from_ptr(&raw mut (*slot).request_kind), &raw const (*slot).request_reply) };
-        // What was asked when the controller fell silent may still be answered: that must not be taken for this answer.
-        if self.shared.is_controller_gone() || word.load(Ordering::Acquire) != 0 {
-            return None;
-        }
-        // SAFETY: as above.
-        unsafe { (&raw mut (*slot).request_arguments).write_volatile(arguments) };
-        word.store(kind, Ordering::Release);
-        self.shared.ring_doorbell();
-        let mut patience = Patience::new(self.shared);
-        while word.load(Ordering::Acquire) == kind {
-            if waits_long && patience.has_heard() {
-                patience = Patience::new(self.shared);
-            } else if patience.is_over() {
-                return None;
-            }
-            futex_wait(word.as_ptr(), kind, 100_000_000, true);
-        }
-        // SAFETY: as above; the controller wrote it before it reset the kind.
-        Some(unsafe { reply.read_volatile() })
-    }
 }

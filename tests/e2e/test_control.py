@@ -229,6 +229,13 @@ def test_before_the_first_instruction(program: Path, tmp_path: Path) -> None:
         finish_well(target)
 
 
+def test_a_target_that_waits_at_its_start_goes_on_when_clew_is_killed(program: Path, tmp_path: Path) -> None:
+    with controlled(program, tmp_path / "out.clew", "--pause", "600") as target:
+        assert control_json(target.target_pid, "status")["is_paused"]
+        target.process.send_signal(signal.SIGKILL)
+        target.read_until(b"ready\n")
+
+
 def test_what_is_refused(program: Path, tmp_path: Path) -> None:
     with controlled(program, tmp_path / "out.clew") as target:
         pid = target.target_pid

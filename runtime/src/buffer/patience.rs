@@ -32,9 +32,13 @@ impl Patience {
         Patience { shared, heartbeat: shared.heartbeat(), since_ns: now_ns, start_ns: now_ns }
     }
 
-    /// Whether the controller's heart has beaten since.
-    pub fn has_heard(&self) -> bool {
-        self.shared.heartbeat() != self.heartbeat
+    /// Whether the controller is not there any more: for what it may take as long for as it likes.
+    pub fn is_alone(&mut self) -> bool {
+        if self.shared.heartbeat() != self.heartbeat {
+            *self = Patience::new(self.shared);
+            return false;
+        }
+        self.is_over()
     }
 
     /// Whether it has come to an end. Nobody else in the process waits then either. No lock is taken.

@@ -4,7 +4,8 @@
 //! `pending_mask` and the thread's own blocks everything but what an instruction can cause; it becomes the program's
 //! again once, at the very end, so that no signal sees one that is neither.
 
-use super::{count_part, written};
+use super::exits::count_part;
+use super::written;
 use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL};
 use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;

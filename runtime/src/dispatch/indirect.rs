@@ -2,8 +2,9 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
+use super::exits::{partial_edge, uncount_block};
 use super::paths::may_link_to;
-use super::{delivery, find_or_build, partial_edge, uncount_block, vsyscall};
+use super::{delivery, find_or_build, vsyscall};
 use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::guarded;
 use crate::cache::fragment::{ExitType, SpillState};

@@ -8,6 +8,7 @@ pub mod delivery;
 pub mod detach;
 pub mod ends;
 pub mod execute;
+pub mod exits;
 pub mod float_state;
 pub mod fork;
 pub mod hidden;
@@ -28,21 +29,20 @@ pub mod user_dispatch;
 pub mod vsyscall;
 pub mod written;
 
-use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE, SITE_RETURN};
+use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
 use crate::arch::x86_64::gate::{
     REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
 };
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
-use crate::cache::{Entry, Fragment, NONE};
+use crate::cache::{Entry, NONE};
 use crate::decode::NoCode;
-use crate::instrument::pads::{add_to_counter, correct_early_counts, DynamicEdge};
 use crate::instrument::{Arrival, BuildError, Engine, ENGINE};
-use crate::protocol::{edge_kind, release_reason};
+use crate::protocol::release_reason;
 use crate::signal::table::table_of;
 use crate::sys::calls::EFAULT;
 use crate::thread::registry::writer_of;
-use crate::thread::{path, region, trust, THREADS};
+use crate::thread::{path, THREADS};
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
@@ -57,7 +57,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         }
     }
     match reason {
-        REASON_EXIT => link = take_exit(context),
+        REASON_EXIT => link = exits::take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
         REASON_SYSCALL if context.pending != 0 => rewind_syscall(context),
         REASON_SYSCALL => {
@@ -261,123 +261,6 @@ fn find_or_build(
     Ok(id)
 }
 
-/// A direct exit without a link, or a stub that stands for something else. Returns the exit to link.
-fn take_exit(context: &mut ThreadContext) -> u32 {
-    let mut engine = ENGINE.lock();
-    engine.shared.add(crate::status_field!(entries_exit), 1);
-    let exit_id = context.exit_id;
-    let exit = *engine.cache.exit(exit_id);
-    context.rip = exit.target;
-    if exit.is_surprise {
-        path::write_long_surprise(context);
-    }
-    match exit.kind {
-        ExitType::Interrupted => {
-            context.note_step();
-            engine.cache.relink_after_interrupt(exit.fragment);
-            uncount_block(&mut engine, context, exit.fragment, exit.target);
-            NONE
-        }
-        ExitType::Release => {
-            uncount_block(&mut engine, context, exit.fragment, exit.target);
-            drop(engine);
-            delivery::release(context, release_reason::FAR_BRANCH);
-        }
-        ExitType::Stale => {
-            context.note_step();
-            let writer = writer_of(context, engine.shared);
-            engine.drop_stale(&writer, exit.fragment);
-            NONE
-        }
-        ExitType::Relayout => {
-            let writer = writer_of(context, engine.shared);
-            context.note_step();
-            if engine.cache.fragment(exit.fragment).is_compared {
-                trust::trust_pages_of(&mut engine, &writer, exit.fragment);
-            } else {
-                engine.retire_hot(&writer, context, exit.fragment);
-            }
-            NONE
-        }
-        ExitType::Region => {
-            context.note_step();
-            regions::decide(&engine, context, exit.fragment);
-            NONE
-        }
-        ExitType::SequenceEntry => {
-            context.note_step();
-            drop(engine);
-            sequences::enter(context);
-            NONE
-        }
-        ExitType::SequenceAbort => {
-            context.note_step();
-            context.undo_sequence();
-            context.sequence_aborted = 1;
-            NONE
-        }
-        ExitType::FloatState => {
-            let fragment = *engine.cache.fragment(exit.fragment);
-            drop(engine);
-            float_state::correct(context, &fragment);
-            exit_id
-        }
-        ExitType::Elsewhere => {
-            let writer = writer_of(context, engine.shared);
-            let source = *engine.cache.fragment(context.site & !SITE_RETURN);
-            path::return_to(context, &writer, source.branch_pc(), exit.target);
-            NONE
-        }
-        ExitType::Verified if !engine.cache.fragment(exit.fragment).is_valid => {
-            // The code was replaced, and this thread's table still led to its entry.
-            let source = indirect::source_of_site(&engine, context);
-            drop(engine);
-            if source != NONE {
-                delivery::with_faults(context, |context| indirect::follow_indirect(context, source, exit.target));
-            }
-            NONE
-        }
-        ExitType::Pad if engine.cache.pad(exit.pad).is_dead => {
-            // Its target was replaced by other code: the branch is counted anew, to what is there now.
-            if exit.counter != NONE {
-                add_to_counter(context, exit.counter, -1);
-            }
-            if let Some(symbol) = engine.cache.pad(exit.pad).symbol {
-                path::unwrite_symbol(context, symbol);
-            }
-            drop(engine);
-            delivery::with_faults(context, |context| indirect::follow_indirect(context, exit.fragment, exit.target));
-            NONE
-        }
-        _ => exit_id,
-    }
-}
-
-/// The block's branch was not executed: what ran of it before is counted as a part.
-fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
-    let fragment = *engine.cache.fragment(id);
-    correct_early_counts(&engine.cache, context, &fragment, stopped_at, -1);
-    count_part(engine, context, id, stopped_at);
-}
-
-/// Counts the instructions of a fragment before `stopped_at`.
-pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
-    let fragment = *engine.cache.fragment(id);
-    if fragment.region_block != NONE && stopped_at != fragment.end() {
-        region::note_stop(context, &writer_of(context, engine.shared), stopped_at);
-    }
-    // Behind its last instruction, which trapped, it has run as a whole.
-    if stopped_at == fragment.app_pc || stopped_at == fragment.end() || !fragment.is_included {
-        return;
-    }
-    let writer = writer_of(context, engine.shared);
-    engine.count_edge(&writer, context, partial_edge(&fragment, id, stopped_at));
-}
-
-fn partial_edge(fragment: &Fragment, id: u32, stopped_at: u64) -> DynamicEdge {
-    DynamicEdge { kind: edge_kind::PARTIAL, source_fragment: id, source_pc: fragment.app_pc, target_pc: stopped_at }
-}
-
 /// The address after the system call that the thread made.
 fn leave_syscall(context: &mut ThreadContext) -> u64 {
     let engine = ENGINE.lock();
@@ -399,5 +282,5 @@ fn rewind_syscall(context: &mut ThreadContext) {
     context.rip = fragment.app_pc + u64::from(fragment.last_offset);
     context.note_step();
     let stopped_at = context.rip;
-    uncount_block(&mut engine, context, exit.fragment, stopped_at);
+    exits::uncount_block(&mut engine, context, exit.fragment, stopped_at);
 }

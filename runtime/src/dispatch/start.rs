@@ -3,7 +3,7 @@
 use super::{attach, dispatch, hidden, process};
 use crate::arch::x86_64::context::set_private_range;
 use crate::arch::x86_64::{gate, parking};
-use crate::buffer::Shared;
+use crate::buffer::{Patience, Shared};
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
 use crate::signal::handler::set_image_range;
@@ -127,12 +127,14 @@ pub fn tell_running(shared: Shared) {
     unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::RUNNING, Ordering::Release);
 }
 
-/// `--pause`: the controller says when to go on.
+/// `--pause`: the controller says when to go on; if it was killed meanwhile, nobody does.
 fn wait_for_debugger(shared: Shared) {
     let status: *mut StatusPage = shared.status();
     // SAFETY: the status page is mapped; the field is an aligned u32.
     let ticket = unsafe { AtomicU32::from_ptr(&raw mut (*status).pause_ticket) };
-    while ticket.load(Ordering::Acquire) == 1 {
+    shared.look_for_controller();
+    let mut patience = Patience::new(shared);
+    while ticket.load(Ordering::Acquire) == 1 && !patience.is_alone() {
         futex_wait(ticket.as_ptr(), 1, 100_000_000, true);
     }
 }

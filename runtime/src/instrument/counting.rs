@@ -4,7 +4,7 @@
 //! way's counter and another one if it goes aside. Where the flags that `inc` changes are dead it is one instruction;
 //! elsewhere the addition goes through r10, which leaves the flags alone.
 
-use crate::arch::x86_64::context::{gs_counter, GS_SPILL_INDEX};
+use crate::arch::x86_64::displacements::{gs_counter, GS_SPILL_INDEX};
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{Gpr, INDEX};
 use crate::cache::fragment::Habit;

@@ -1,6 +1,6 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
-use crate::arch::x86_64::context::{gs_heat, GS_EXIT_ID, GS_GATE_EXIT};
+use crate::arch::x86_64::displacements::{gs_heat, GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
 use crate::cache::fragment::{Entry, Exit, ExitType, NONE};
 

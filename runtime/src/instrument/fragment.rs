@@ -7,7 +7,7 @@ use super::staleness::emit_check;
 use super::verification::emit_verified_entry;
 use super::way_out::WayOut;
 use super::{Arrival, BuildError, Engine};
-use crate::arch::x86_64::context::gs_heat;
+use crate::arch::x86_64::displacements::gs_heat;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Entry, ExitType, Fragment, Habit, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;

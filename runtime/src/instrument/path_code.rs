@@ -6,7 +6,7 @@
 //! bytes they are gathered in one cell before.
 
 use super::exits::ExitList;
-use crate::arch::x86_64::context::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
+use crate::arch::x86_64::displacements::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{Gpr, INDEX, RCX, TARGET};
 use crate::protocol::{PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL};

@@ -5,7 +5,7 @@
 //! the dispatcher, having changed nothing, and asks again when it comes back. Nothing here touches flags that are live.
 
 use super::exits::{ExitList, ZERO};
-use crate::arch::x86_64::context::{gs_counter, GS_SPILL_OTHER};
+use crate::arch::x86_64::displacements::{gs_counter, GS_SPILL_OTHER};
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::region::{gs_region_cell, REGION_LEVEL_OFFSET, REGION_TABLE_OFFSET, WORDS_END_OFFSET};
 use crate::arch::x86_64::{INDEX, RCX, TARGET};

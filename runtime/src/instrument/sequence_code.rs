@@ -14,7 +14,7 @@ use super::exits::ExitList;
 use super::fragment::{hash, kind_of, MapBuilder};
 use super::sequence_ways::{emit_count, emit_note_left, spill, unspill, WaysOut};
 use super::{BuildError, Engine};
-use crate::arch::x86_64::context::{GS_SEQUENCE_STATE, GS_SEQUENCE_WORD};
+use crate::arch::x86_64::displacements::{GS_SEQUENCE_STATE, GS_SEQUENCE_WORD};
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{RAX, RCX};
 use crate::buffer::RingWriter;

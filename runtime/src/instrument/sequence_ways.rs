@@ -7,7 +7,7 @@ use super::exits::ExitList;
 use super::path_code::{emit_surprise_bytes, FullBuffer};
 use super::path_plan::PathPlan;
 use super::Engine;
-use crate::arch::x86_64::context::{
+use crate::arch::x86_64::displacements::{
     gs_counter, gs_path_cell, GS_SEQUENCE_COUNT, GS_SEQUENCE_LEFT, GS_SEQUENCE_PATH, GS_SEQUENCE_STATE,
     GS_SEQUENCE_UNDO, GS_SEQUENCE_WORD, GS_SPILL_INDEX, GS_SPILL_RAX, GS_SPILL_RCX, GS_SPILL_TARGET,
 };

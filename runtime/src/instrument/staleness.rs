@@ -6,7 +6,7 @@
 
 extern crate alloc;
 use super::exits::ExitList;
-use crate::arch::x86_64::context::GS_SPILL_OTHER;
+use crate::arch::x86_64::displacements::GS_SPILL_OTHER;
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::RAX;
 use crate::decode::Block;

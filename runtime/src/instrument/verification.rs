@@ -7,7 +7,7 @@
 //! there `jrcxz` asks.
 
 use super::exits::ExitList;
-use crate::arch::x86_64::context::GS_GATE_INDIRECT;
+use crate::arch::x86_64::displacements::GS_GATE_INDIRECT;
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, RCX, TARGET};
 use crate::cache::fragment::ExitType;

@@ -6,9 +6,10 @@ use super::fragment::MapBuilder;
 use super::path_plan::PathPlan;
 use super::verification::{emit_other_way, emit_question};
 use super::Engine;
-use crate::arch::x86_64::context::{
+use crate::arch::x86_64::context::{SITE_OVERFLOW, SITE_RETURN};
+use crate::arch::x86_64::displacements::{
     gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX, GS_SPILL_R11,
-    GS_SPILL_RCX, GS_SPILL_TARGET, SITE_OVERFLOW, SITE_RETURN,
+    GS_SPILL_RCX, GS_SPILL_TARGET,
 };
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::{INDEX, R11, RAX, RCX, RSP, TARGET};

@@ -5,9 +5,8 @@
 
 use super::block::map_shadow_stack;
 use super::checkpoint;
-use crate::arch::x86_64::context::{
-    ThreadContext, SHADOW_BYTES, SHADOW_OFFSET, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET,
-};
+use crate::arch::x86_64::context::{ThreadContext, SHADOW_BYTES, SHADOW_OFFSET};
+use crate::arch::x86_64::displacements::{SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::buffer::RingWriter;
 use crate::instrument::path_log::PathLog;
 use crate::protocol::{

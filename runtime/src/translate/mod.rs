@@ -5,7 +5,7 @@
 //! Branches are not handled here but by instrument/, which knows where they lead.
 
 extern crate alloc;
-use crate::arch::x86_64::context::{GS_APP_GS_BASE, GS_SEQUENCE_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
+use crate::arch::x86_64::displacements::{GS_APP_GS_BASE, GS_SEQUENCE_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::sequence::{UNDO_ADDRESS_SHIFT, UNDO_OTHER_SHIFT};
 use crate::arch::x86_64::{Gpr, INDEX, TARGET};

@@ -18,8 +18,10 @@ from clew.store.trace import Trace
 
 __all__ = ["iter_by_pid", "iter_closed"]
 
-PIECE_ROWS = 1 << 20
-"""Rows of all tables that are looked at together, if several processes have them; one that has more is alone."""
+PIECE_ROWS = 1 << 18
+"""Rows of all tables that are looked at together, if several processes have them; one that has more is alone. As many
+as one row group has: with more, memory grows with small processes up to several times what reading them takes; with
+fewer, each row group is read for more and more pieces."""
 
 
 def iter_by_pid(trace: Trace, piece_rows: int | None = None) -> Iterator[Trace]:

@@ -7,7 +7,7 @@ runtime mean is `assemble_tags`'.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,13 +50,25 @@ def iter_tag_tables(
     clock = Clock(process)
     block_of, start_pc = _find_blocks(fragments, blocks)
     places = _Places(blocks, block_of, block_id)
-    n_tags: dict[int, int] = {}
-    for index, thread in enumerate(process.threads):
-        tid = thread.tid & 0x7FFFFFFF
-        before = n_tags.get(tid, 0)
-        for tags in _iter_tags(thread, start_pc, fragments, flow, index):
-            n_tags[tid] = before + int(tags.number[-1]) + 1
-            yield _table(tags, before, process, process_id, tid, clock, places)
+    for tid, indices in _group_by_number(process.threads).items():
+        n_before = 0
+        for index in indices:
+            n_tags = n_before
+            for tags in _iter_tags(process.threads[index], start_pc, fragments, flow, index):
+                n_tags = n_before + int(tags.number[-1]) + 1
+                yield _table(tags, n_before, process, process_id, tid, clock, places)
+            n_before = n_tags
+
+
+def _group_by_number(threads: Sequence[RawThread]) -> dict[int, list[int]]:
+    """By number the threads that had it, one after another: their tags are one sequence."""
+    groups: dict[int, list[int]] = {}
+    for index, thread in enumerate(threads):
+        groups.setdefault(thread.tid & 0x7FFFFFFF, []).append(index)
+    for indices in groups.values():
+        # Which slot was looked at first says nothing of that.
+        indices.sort(key=lambda index: threads[index].start_tsc)
+    return groups
 
 
 def _iter_tags(

@@ -15,7 +15,7 @@ import contextlib
 import ctypes
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -38,11 +38,12 @@ from clew.protocol._generated import (
     SlotState,
 )
 from clew.protocol.layout import field_offset
+from clew.recording.counter_extents import iter_data_extents, write_counters
 from clew.recording.journal import FrameKind, ProcessJournal
 from clew.recording.path_drain import PathDrain
 from clew.recording.path_tail import CELLS_BYTES, cut_tail
 
-__all__ = ["Drain", "Request", "iter_data_extents"]
+__all__ = ["Drain", "Request"]
 
 MAX_NAME_CHARACTERS: Final = 64
 SAMPLE_SECONDS: Final = 0.1
@@ -339,7 +340,7 @@ class Drain:
                 journal.write(FrameKind.PATH_TAIL, tail, stream=stream.number, slot=stream.slot)
         for start, end in iter_data_extents(self._shared.fd, first_offset, end_offset):
             data = os.pread(self._shared.fd, end - start, start)
-            _write_counters(journal, stream, data, (start - counters_offset) // 8)
+            write_counters(journal, data, (start - counters_offset) // 8, stream.number, stream.slot)
         name = bytes(row["name"]).split(b"\0", 1)[0].decode("utf-8", "replace") or stream.fallback_name
         journal.write_json(
             FrameKind.THREAD,
@@ -382,28 +383,3 @@ class Drain:
     def _warn(self, message: str) -> None:
         if len(self.warnings) < 8:
             self.warnings.append(message)
-
-
-def _write_counters(journal: ProcessJournal, stream: _Stream, data: bytes, first: int) -> None:
-    """Write the counters `data`, from index `first` on; only those that are not 0, if these are few."""
-    values = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-    used = np.flatnonzero(values)
-    if not len(used):
-        return
-    kind, content, second = FrameKind.COUNTERS, data, b""
-    if 12 * len(used) < len(data) // 2:
-        kind, content, second = FrameKind.SPARSE_COUNTERS, used.astype(np.uint32).tobytes(), values[used].tobytes()
-    journal.write(kind, content, second=second, stream=stream.number, slot=stream.slot, first=first)
-
-
-def iter_data_extents(fd: int, offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
-    """The parts of a sparse file between two offsets that hold data."""
-    while offset < end_offset:
-        try:
-            start = os.lseek(fd, offset, os.SEEK_DATA)
-        except OSError:  # ENXIO: nothing but a hole up to the end of the file
-            return
-        if start >= end_offset:
-            return
-        offset = min(os.lseek(fd, start, os.SEEK_HOLE), end_offset)
-        yield start, offset

@@ -26,7 +26,7 @@ from clew.protocol._generated import (
     Mode,
     SlotState,
 )
-from clew.recording.drain import iter_data_extents
+from clew.recording.counter_extents import iter_data_extents
 from clew.recording.raw import Counters
 
 __all__ = ["LiveCounters", "RunningThread"]

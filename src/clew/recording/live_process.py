@@ -2,8 +2,8 @@
 
 Runs in the controller, in the live viewer's process. Blocks are worked out by what makes the trace later, from what is
 there now; so they are what the trace would be if the process ended here, but for counters that rose while others were
-read. Of records only those are kept that tell of code: what a live view takes of memory grows with the code that ran,
-not with the time for which it runs.
+read. Of records only those are kept that tell of code, and of threads that ended, but for the last, nothing else: what
+a live view takes of memory grows with the code that ran, not with the time for which it runs.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class LiveCode:
 
 class _Records:
     """The records of one thread that tell of code, as they come."""
+
+    __slots__ = ("_is_kept", "parts")
 
     def __init__(self) -> None:
         self.parts: list[Records] = []
@@ -193,6 +195,9 @@ class LiveProcess:
 
     def _end_thread(self, frame: Frame, row: dict[str, Any]) -> None:
         parts = self._parts.pop(frame.stream, [])
+        # Most threads ran only what was known: nothing is kept of those.
+        if frame.stream in self._records and not len(self._records[frame.stream].join()):
+            del self._records[frame.stream]
         tid, start_tsc = int(row["tid"]), int(row["start_tsc"])
         if self.counters is not None:
             self.counters.settle(frame.slot, tid, start_tsc)

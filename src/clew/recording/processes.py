@@ -1,7 +1,7 @@
-"""All processes of a recording: children are adopted, new programs entered, ends noticed.
+"""All processes of a recording: children are adopted, ends noticed, and who asks is answered.
 
 Runs in the controller, in one thread. What is asked comes from the target and is checked: a process number counts only
-if that process maps the shared memory it speaks through.
+if that process maps the shared memory it speaks through. How the runtime gets into a program is not known here.
 """
 
 from __future__ import annotations
@@ -14,15 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid
-from clew.errors import AttachError, ClewError, TargetGoneError
-from clew.process import ptrace
+from clew.errors import AttachError
 from clew.process.attach import Attachment
 from clew.process.bring_in import bring_in
 from clew.process.detach import detach
-from clew.process.execution import stopped_at_start
-from clew.process.identity import is_ending, read_parent, read_stat
-from clew.process.inject import inject
-from clew.process.injection_plan import layout_for_limits
+from clew.process.identity import read_parent, read_stat
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
@@ -30,10 +26,11 @@ from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import Mode, RequestKind
 from clew.recording.budget import Budget
+from clew.recording.entering import Entering
 from clew.recording.executions import Executions
 from clew.recording.filters import FilterSet
 from clew.recording.filters_live import LiveFilters
-from clew.recording.followed import FollowedProcess, Fork, Identity, read_identity
+from clew.recording.followed import FollowedProcess, Fork, Identity
 from clew.recording.holdings import Holdings
 from clew.recording.journal import JournalWriter
 from clew.recording.roster import Roster
@@ -64,14 +61,13 @@ class Processes:
         filters: FilterSet,
         feed: LiveFeed | None = None,
     ) -> None:
-        self._image = image
-        self._settings = settings
         self._filters = LiveFilters(filters)
         self._is_leaving = False
         self._being_left: FollowedProcess | None = None
         self._roster = Roster(journal, settings.mode, self._answer, feed)
         self._exits = self._roster.exits
         self._executions = Executions(self._warn)
+        self._entering = Entering(image, settings, self._filters, self._roster, self._executions, self._warn)
         self.holdings = Holdings(self._bring_in)
         """Which of their threads stand still."""
         self._budget = Budget(settings.budget)
@@ -115,7 +111,8 @@ class Processes:
     def add(self, process: StoppedProcess, layout: SharedLayout, heap_bytes: int, *, is_paused: bool = False) -> int:
         """Put the runtime into a stopped process and follow it; its pidfd. Raises ClewError, OSError if it is gone."""
         parent_pid = read_parent(process.pid)
-        return self._inject(process, layout, heap_bytes, parent_pid, os.pidfd_open(process.pid), is_paused=is_paused)
+        pidfd = os.pidfd_open(process.pid)
+        return self._entering.inject(process, layout, heap_bytes, parent_pid, pidfd, is_paused=is_paused)
 
     def add_attached(
         self, attachment: Attachment, identity: Identity, mappings: list[Mapping], pidfd: int, start_ns: int
@@ -159,7 +156,7 @@ class Processes:
             # What one asks may end another: a region that is not used after all.
             if followed in live or followed in self._unborn:
                 moved_bytes += self._roster.drain(followed)
-        self._follow_executions()
+        self._entering.follow(is_leaving=self._is_leaving)
         for followed in ended:
             if followed in live and followed is not self._being_left:
                 self._roster.note_end(followed)
@@ -215,11 +212,11 @@ class Processes:
     @property
     def mode(self) -> Mode:
         """What is recorded of them now."""
-        return self._settings.mode
+        return self._entering.settings.mode
 
     def set_mode(self, mode: Mode) -> None:
         """Modes counts and full: which of them it is from now on. All threads are to stand still."""
-        self._settings = replace(self._settings, mode=mode)
+        self._entering.settings = replace(self._entering.settings, mode=mode)
         self._roster.set_mode(mode, self._unborn)
 
     @property
@@ -229,7 +226,7 @@ class Processes:
 
     def set_budget(self, budget: int) -> None:
         """Mode full: how many bytes of paths a second they may record from now on, all together."""
-        self._settings = replace(self._settings, budget=budget)
+        self._entering.settings = replace(self._entering.settings, budget=budget)
         self._budget.set(budget, self._roster.live)
 
     def _await_execution(
@@ -289,31 +286,6 @@ class Processes:
         for followed in self._roster.live:
             followed.shared.end_pause()
 
-    def _inject(
-        self,
-        process: StoppedProcess,
-        layout: SharedLayout,
-        heap_bytes: int,
-        parent_pid: Pid,
-        pidfd: int,
-        *,
-        is_paused: bool = False,
-    ) -> int:
-        start_ns = time.time_ns()
-        mappings = [mapping for mapping in read_maps(process.pid) if mapping.protection & PROT_EXEC]
-        settings = replace(self._settings, is_own_child=parent_pid == os.getpid())
-        shared, plan = inject(process, self._image, layout, heap_bytes, settings, is_paused=is_paused)
-        try:
-            followed = self._roster.meet(shared, plan)
-            followed.identify(read_identity(process.pid, parent_pid), pidfd)
-            self._filters.tell_all(shared, mappings)
-        except BaseException:
-            self._roster.forget(shared)
-            shared.close()
-            raise
-        self._roster.start(followed, start_ns, mappings, None)
-        return pidfd
-
     def _answer(self, followed: FollowedProcess, request: Request) -> int | None:
         """What a request is answered; None: later."""
         match request.kind:
@@ -346,58 +318,6 @@ class Processes:
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         self.holdings.inherit(followed, parent)
         return 1
-
-    def _follow_executions(self) -> None:
-        for execution, followed, end in self._executions.poll():
-            if end is None and self._is_leaving:
-                self._let_go(execution.pid, followed)
-            elif end is None:
-                self._enter(execution.pid, followed)
-            elif end.is_process and end.status is not None and self._roster.is_live(execution.pid):
-                self._exits.note_told(execution.pid, end.status)
-
-    def _let_go(self, pid: Pid, before: FollowedProcess) -> None:
-        """What `pid` executes runs natively: clew is leaving."""
-        if before.pid == pid and before in self._roster.live:
-            before.note_end(None, None)
-            self._roster.settle(before)
-        with contextlib.suppress(OSError):
-            ptrace.detach(pid)
-
-    def _enter(self, pid: Pid, before: FollowedProcess) -> None:
-        """Put the runtime into the program that `pid` executes, stopped inside execve, and let it go."""
-        if before.pid == pid and before not in self._roster.live:
-            # It was lost after it had asked, and is awaited.
-            with contextlib.suppress(OSError):
-                ptrace.detach(pid)
-            return
-        is_same = before.pid == pid
-        parent_pid = before.parent_pid if is_same else before.pid
-        pidfd = -1
-        try:
-            if is_same:
-                # One of its own could be one descriptor too many, and its exit status be lost.
-                pidfd = self._roster.take_pidfd(before)
-                before.note_end(None, None)
-            else:
-                pidfd = os.pidfd_open(pid)
-            if before.has_ended and before in self._roster.live:
-                self._roster.settle(before)
-            with stopped_at_start(pid) as process:
-                layout, heap_bytes = layout_for_limits(SharedLayout(), pid)
-                self._inject(process, layout, heap_bytes, parent_pid, pidfd)
-                pidfd = -1
-        except TargetGoneError as error:
-            self._exits.status[pid] = error.wait_status
-        except (ClewError, OSError) as error:
-            if not is_ending(pid):
-                self._warn(f"process {pid} goes on unfollowed: {error}")
-        finally:
-            with contextlib.suppress(OSError):
-                # Where it was not let go already.
-                ptrace.detach(pid)
-            if pidfd >= 0:
-                self._exits.wait_for(pid, pidfd)
 
     def _warn(self, message: str) -> None:
         if len(self.warnings) < MAX_WARNINGS and message not in self.warnings:

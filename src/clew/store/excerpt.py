@@ -51,7 +51,8 @@ class Excerpt(Trace):
             inside = self._ranges[table].within(group.first_row, group.first_row + group.n_rows)
             piece = self._parts[table].read_group(group, columns)
             first, last = int(inside.first[0]) - group.first_row, int(inside.last[-1]) - group.first_row
-            if len(inside.first) == 1:
+            # A slice keeps all of its row group in memory, so of a large one the rows are copied.
+            if len(inside.first) == 1 and 2 * len(inside) > group.n_rows:
                 yield piece.slice(first, last - first)
             else:
                 yield piece.take(numbers(inside.rows() - group.first_row, pa.int64()))

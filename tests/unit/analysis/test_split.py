@@ -11,11 +11,13 @@ import pytest
 from clew.analysis.arrays import to_numpy
 from clew.analysis.linked import find_linked
 from clew.analysis.split import iter_by_pid, iter_closed
+from clew.store.row_groups import MAX_GROUP_ROWS
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
+from tests.apps.chain_trace import write_chains
 from tests.unit.small_trace import MakeTrace, Rows, repeated_trace, write_trace
 
-Split = Callable[[Trace, int], Iterator[Trace]]
+Split = Callable[[Trace, int | None], Iterator[Trace]]
 
 
 def values(piece: Trace, table: str, column: str) -> list[int]:
@@ -42,6 +44,15 @@ def test_a_small_trace_is_one_piece(split: Split, make_trace: MakeTrace, rows: R
     for trace in (make_trace(repeated_trace(3), "a"), make_trace(rows, "b")):
         assert list(split(trace, 1000)) == [trace]
     assert list(split(make_trace(rows, "c"), 1)) != []
+
+
+@pytest.mark.parametrize("split", [iter_by_pid, iter_closed])
+def test_small_processes_are_looked_at_a_row_group_at_a_time(split: Split, tmp_path: Path) -> None:
+    """However many there are, they need no more memory than what has to be read at once anyway."""
+    trace = write_chains(tmp_path / "t.clew", 1500, 60)
+    n_rows = [sum(piece.n_rows(table) for table in SCHEMAS) for piece in split(trace, None)]
+    assert sum(n_rows) == sum(trace.n_rows(table) for table in SCHEMAS) > MAX_GROUP_ROWS
+    assert max(n_rows) <= MAX_GROUP_ROWS
 
 
 def test_programs_of_one_process_stay_together(make_trace: MakeTrace) -> None:

@@ -1,4 +1,4 @@
-"""`clew info`, `report`, `verify`, `export`: what they print, and what they say of traces that are none."""
+"""`clew info`, `report`, `verify`: what they print."""
 
 from __future__ import annotations
 
@@ -12,25 +12,11 @@ from typing import Any
 
 import pytest
 
-from clew.cli.main import main
-from clew.recording.journal import JournalWriter
-from clew.store.manifest import JOURNAL_NAME, MANIFEST_NAME
+from tests.unit.cli.running import Captured, run
 from tests.unit.small_trace import MakeTrace, Rows, put_together, small_trace
 
-Captured = pytest.CaptureFixture[str]
-COMMANDS = [["info"], ["report"], ["verify"], ["export", "--to", "drcov", "-o", "-"]]
 GONE = "clew: note: /bin/it is gone, so its lines are not known\n"
 """Said of lines: the program of the small trace never was."""
-
-
-@pytest.fixture
-def trace(make_trace: MakeTrace, rows: Rows) -> str:
-    return str(make_trace(rows).directory)
-
-
-def run(capsys: Captured, *arguments: str) -> tuple[int, str, str]:
-    status = main(list(arguments))
-    return status, *capsys.readouterr()
 
 
 def run_json(capsys: Captured, *arguments: str) -> Any:
@@ -231,109 +217,6 @@ def test_verify_tells_what_is_missing_where_all_holds(capsys: Captured, make_tra
     status, out, _ = run(capsys, "verify", str(make_trace(rows, losses={"dropped_records": 1200}).directory))
     assert status == 0
     assert out.endswith(" invariants hold; lost: 1,200 dropped records\n")
-
-
-def test_export(capsys: Captured, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(capsys, "export", "--to", "drcov", trace)[0] == 0
-    assert (tmp_path / "t.drcov.log").read_bytes().startswith(b"DRCOV VERSION: 2\n")
-    status, _, err = run(capsys, "export", "--to", "drcov", "-o", str(tmp_path / "x"), trace)
-    assert status == 0
-    assert "4 blocks" in err
-
-
-def test_export_leaves_a_file_that_is_there(
-    capsys: Captured, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("mine").write_text("mine")
-    Path("link").symlink_to("mine")
-    Path("t.drcov.log").symlink_to("mine")
-    for name, words in (("mine", ["-o", "mine"]), ("link", ["-o", "link"]), ("t.drcov.log", [])):
-        status, _, err = run(capsys, "export", "--to", "drcov", *words, trace)
-        told = f"clew: {name}: exists already; choose another name with -o, or replace it with --force\n"
-        assert (status, err) == (2, told)
-        assert Path("mine").read_text() == "mine"
-    assert run(capsys, "export", "--to", "drcov", "--force", trace)[0] == 0
-    assert Path("mine").read_bytes().startswith(b"DRCOV VERSION: 2\n")
-    assert Path("t.drcov.log").is_symlink()
-    assert "default NAME.drcov.log, NAME.este or NAME.html" in " ".join(run(capsys, "export", "--help")[1].split())
-
-
-def test_export_failures(capsys: Captured, trace: str, tmp_path: Path) -> None:
-    status, _, err = run(capsys, "export", "--to", "paper", trace)
-    assert status == 2
-    assert err == "clew: no such format: 'paper'; there is drcov, este, html\n"
-    status, _, err = run(capsys, "export", "--to", "drcov", "-o", str(tmp_path / "no" / "where"), trace)
-    assert status == 1
-    assert err.count("\n") == 1
-
-
-def test_export_of_the_page(capsys: Captured, trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    status, _, err = run(capsys, "export", "--to", "html", trace)
-    assert status == 0
-    assert err == "clew: wrote t.html: 2 functions\n"
-    assert Path("t.html").read_text().startswith("<!doctype html>")
-    assert run(capsys, "export", "--to", "html", trace)[0] == 2
-    status, _, err = run(capsys, "export", "--to", "drcov", "--limit", "5", "-o", "other", trace)
-    assert (status, err) == (2, "clew: --limit is for --to html\n")
-    for limit in ("0", "2000", "x"):
-        assert run(capsys, "export", "--to", "html", "--limit", limit, "-o", "other", trace)[0] == 2
-    monkeypatch.setattr("clew.server.page_file.PageExporter.__init__.__defaults__", (32, tmp_path / "no-page"))
-    status, _, err = run(capsys, "export", "--to", "html", "-o", "other", trace)
-    assert status == 1
-    assert "not built" in err
-    assert not Path("other").exists()
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
-def test_no_trace(capsys: Captured, words: list[str], tmp_path: Path) -> None:
-    status, out, err = run(capsys, *words, str(tmp_path / "nothing"))
-    assert (status, out) == (2, "")
-    assert "no such trace" in err
-    assert err.count("\n") == 1
-    assert run(capsys, *words, str(tmp_path))[0] == 2
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
-def test_trace_being_written(capsys: Captured, words: list[str], tmp_path: Path) -> None:
-    (tmp_path / JOURNAL_NAME).touch()
-    status, _, err = run(capsys, *words, str(tmp_path))
-    assert status == 1
-    assert "being written" in err
-    assert "`clew record` or `clew attach`" in err
-    assert err.count("\n") == 1
-
-
-def test_a_recording_that_goes_on_can_not_be_recovered(capsys: Captured, tmp_path: Path) -> None:
-    journal = JournalWriter(tmp_path / JOURNAL_NAME)
-    status, _, err = run(capsys, "recover", str(tmp_path))
-    assert status == 1
-    assert err == f"clew: {tmp_path}: is being recorded; end that `clew record` or `clew attach` first\n"
-    journal.close()
-    assert "after `clew record` or `clew attach` was" in " ".join(run(capsys, "recover", "--help")[1].split())
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
-def test_newer_trace(capsys: Captured, words: list[str], trace: str) -> None:
-    path = Path(trace) / MANIFEST_NAME
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
-    status, _, err = run(capsys, *words, trace)
-    assert status == 1
-    assert "newer clew" in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
-@pytest.mark.parametrize("kept", [0, 50, -5])
-def test_truncated_trace(capsys: Captured, words: list[str], trace: str, kept: int) -> None:
-    path = Path(trace) / "blocks" / "part-00000.parquet"
-    path.write_bytes(path.read_bytes()[:kept])
-    status, _, err = run(capsys, *words, trace)
-    assert status == 1
-    assert "damaged or truncated" in err
-    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize("width", [80, 200])

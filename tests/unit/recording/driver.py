@@ -18,8 +18,8 @@ from typing import Any
 import clew.process.launch
 import clew.process.ptrace
 import clew.process.stopped_process
+import clew.recording.entering
 import clew.recording.interrupts
-import clew.recording.processes
 from clew.cli.main import main
 from clew.recording.raw import RawProcess, SessionInfo
 
@@ -70,7 +70,7 @@ STAGES = {
     "before the tracer": (clew.process.ptrace, "seize"),
     "before execve": (clew.process.launch, "_wait_for_exec"),
     "after execve": (clew.process.stopped_process.StoppedProcess, "run_to_syscall_stop"),
-    "before injection": (clew.recording.processes, "inject"),
+    "before injection": (clew.recording.entering, "inject"),
     "before leaving": (clew.process.ptrace, "detach"),
     "after leaving": (clew.recording.interrupts.InterruptGuard, "follow"),
 }

@@ -14,7 +14,7 @@ from clew.recording.journal import Frame, FrameKind
 from clew.recording.live_counters import RunningThread
 from clew.recording.raw import Counters, RawProcess, RawThread
 
-__all__ = ["StandInCounters", "make_frames"]
+__all__ = ["StandInCounters", "make_frame", "make_frames", "make_thread_frames"]
 
 
 class StandInCounters:
@@ -66,15 +66,16 @@ def make_frames(process: RawProcess, rng: random.Random) -> list[Frame]:
     # The runtime hands over whole records.
     cuts = [at for at in range(1, len(heads)) if heads[at] != RecordKind.CONTINUATION and rng.random() < 0.2]
     for first, last in zip([0, *cuts], [*cuts, len(heads)], strict=True):
-        frames.append(_frame(FrameKind.RECORDS, process.records[first:last].tobytes()))
+        frames.append(make_frame(FrameKind.RECORDS, process.records[first:last].tobytes()))
     for stream, thread in enumerate(process.threads, 1):
-        frames += _thread_frames(stream, thread)
-    frames.append(_frame(FrameKind.STATUS, process.status.tobytes()))
+        frames += make_thread_frames(stream, thread)
+    frames.append(make_frame(FrameKind.STATUS, process.status.tobytes()))
     end: dict[str, Any] = {"end_ns": process.end_ns, "exit_code": 0, "signal": None, "is_lost": False, "warnings": []}
     return [*frames, _json(FrameKind.PROCESS_END, end)]
 
 
-def _thread_frames(stream: int, thread: RawThread) -> list[Frame]:
+def make_thread_frames(stream: int, thread: RawThread) -> list[Frame]:
+    """The frames of a thread that ended: its counters, and its row."""
     values = np.zeros(thread.counters.last + 1, np.uint64)
     values[thread.counters.index] = thread.counters.value
     row = {
@@ -88,13 +89,14 @@ def _thread_frames(stream: int, thread: RawThread) -> list[Frame]:
         "records": 0,
         "has_ended": True,
     }
-    counted = _frame(FrameKind.COUNTERS, values.tobytes(), stream, thread.slot)
+    counted = make_frame(FrameKind.COUNTERS, values.tobytes(), stream, thread.slot)
     return [counted, _json(FrameKind.THREAD, row, stream, thread.slot)]
 
 
-def _frame(kind: FrameKind, payload: bytes, stream: int = 0, slot: int = 0) -> Frame:
+def make_frame(kind: FrameKind, payload: bytes, stream: int = 0, slot: int = 0) -> Frame:
+    """One frame of process 0."""
     return Frame(kind, 0, stream, slot, 0, 0, memoryview(payload))
 
 
 def _json(kind: FrameKind, content: dict[str, Any], stream: int = 0, slot: int = 0) -> Frame:
-    return _frame(kind, json.dumps(content).encode(), stream, slot)
+    return make_frame(kind, json.dumps(content).encode(), stream, slot)

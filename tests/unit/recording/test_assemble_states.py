@@ -21,7 +21,7 @@ _EPOCH = 100
     data=st.data(),
 )
 def test_edges_lead_to_code_as_it_was_then(states: list[dict[int, CodeState]], data: st.DataObject) -> None:
-    """Filters change every 100 ticks, and everything goes out of use; `states` has by address what is made in between."""
+    """Filters change every 100 ticks, and everything goes out of use; `states` has what is made until then."""
     made: list[tuple[int, int, int, CodeState]] = []
     for epoch, codes in enumerate(states):
         for pc, state in codes.items():
@@ -32,20 +32,20 @@ def test_edges_lead_to_code_as_it_was_then(states: list[dict[int, CodeState]], d
                 base = epoch * _EPOCH
                 made.append((pc, base + tsc, _NEVER if is_last and end == _EPOCH else base + end, state))
     made.sort(key=lambda row: row[0])
-    pc, tsc, end, state = (np.array([row[column] for row in made], np.uint64) for column in range(4))
+    app_pc, made_at, out_at, kept = (np.array([row[column] for row in made], np.uint64) for column in range(4))
     fragments = SimpleNamespace(
-        app_pc=pc, tsc=tsc, is_left_out=state >= CodeState.COUNTED, is_excluded=state == CodeState.EXCLUDED
+        app_pc=app_pc, tsc=made_at, is_left_out=kept >= CodeState.COUNTED, is_excluded=kept == CodeState.EXCLUDED
     )
-    found = CodeStates(cast(Fragments, _Sized(fragments)), end)
+    found = CodeStates(cast(Fragments, _Sized(fragments)), out_at)
     source = data.draw(st.integers(0, len(made) - 1)) if made else -1
     target = data.draw(st.integers(1, 4))
     if source < 0:
         return
     comes_from, leads_to = found.find_of_ways(
-        np.array([source]), pc[[source]], np.array([target], np.uint64), np.zeros(1, np.uint64)
+        np.array([source]), app_pc[[source]], np.array([target], np.uint64), np.zeros(1, np.uint64)
     )
-    assert comes_from[0] == state[source]
-    epoch = int(tsc[source]) // _EPOCH
+    assert comes_from[0] == kept[source]
+    epoch = int(made_at[source]) // _EPOCH
     here = states[epoch].get(target)
     if here is not None:
         assert leads_to[0] == here

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
 import random
 from typing import Any
 
@@ -18,7 +20,7 @@ from clew.recording.blocks import Blocks
 from clew.recording.journal import Frame, FrameKind
 from clew.recording.live_process import LiveProcess
 from clew.recording.raw import RawProcess
-from tests.unit.recording.live_journal import StandInCounters, make_frames
+from tests.unit.recording.live_journal import StandInCounters, make_frame, make_frames, make_thread_frames
 from tests.unit.recording.simulate import make_runtime
 
 
@@ -76,6 +78,28 @@ def test_threads_that_ended_are_added_up_and_count_the_same(seed: int, monkeypat
     expected_blocks, expected, expected_of_edge = describe_whole(raw)
     assert (blocks, of_block) == (expected_blocks, expected)
     assert without_callees(of_edge) == without_callees(expected_of_edge)
+
+
+def test_threads_that_come_and_go_take_no_more_memory() -> None:
+    raw = make_runtime(8, max_threads=8, max_steps=3000).raw_process()
+    process = LiveProcess(0, {})
+    frames = make_frames(raw, random.Random(8))
+    for frame in frames[:-1]:
+        process.take(frame)
+    # Threads that run what is known, and tell of signals that came to them.
+    event = np.zeros((2, 64), np.uint8)
+    event[0, 0], event[1, 0] = RecordKind.EVENT, RecordKind.CONTINUATION
+    kept_bytes = []
+    for number in range(4 * live_process.MAX_ENDED_THREADS):
+        stream, thread = 100 + number, dataclasses.replace(raw.threads[number % len(raw.threads)], name="it")
+        for frame in (make_frame(FrameKind.RECORDS, event.tobytes(), stream), *make_thread_frames(stream, thread)):
+            process.take(frame)
+        kept_bytes.append(len(pickle.dumps(process)))
+    assert process.n_ended_threads == len(raw.threads) + len(kept_bytes)
+    assert kept_bytes[-1] < kept_bytes[len(kept_bytes) // 2] + 64
+    expected, found = describe_whole(raw), describe(*_code(process))
+    assert found[0] == expected[0]
+    assert sum(found[1].values()) > 10 * sum(expected[1].values())
 
 
 def without_callees(of_edge: dict[Any, int]) -> dict[Any, int]:

@@ -14,7 +14,7 @@ from clew.address import Pid
 from clew.process.injection_plan import InjectionPlan, plan_injection
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
-from clew.recording import processes as processes_module
+from clew.recording import entering
 from clew.recording.filters import FilterSet
 from clew.recording.journal import JournalWriter
 from clew.recording.processes import Processes
@@ -32,7 +32,7 @@ def test_nothing_is_left_of_a_process_that_is_gone_when_the_runtime_is_in_it(
         stopped.pid = Pid(1 << 30)  # no process has that number
         return SharedMemory(SharedFile.create(LAYOUT), settings), plan_injection(1 << 20, LAYOUT, 1 << 20, [])
 
-    monkeypatch.setattr(processes_module, "inject", inject)
+    monkeypatch.setattr(entering, "inject", inject)
     image: Any = None
     with JournalWriter(tmp_path / "journal") as journal:
         followed = Processes(journal, image, settings, FilterSet((), ()))

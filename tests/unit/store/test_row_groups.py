@@ -177,6 +177,16 @@ def test_excerpts(trace: Trace) -> None:
     assert excerpt.mode == trace.mode
 
 
+@pytest.mark.parametrize("n_rows", [10, MAX_GROUP_ROWS // 3])
+def test_a_few_rows_do_not_keep_their_row_group_in_memory(n_rows: int, tmp_path: Path) -> None:
+    whole = write_counts(tmp_path / "t.clew", [1000] * 250)
+    ranges = {table: RowRanges(np.zeros(0, np.int64), np.zeros(0, np.int64)) for table in SCHEMAS}
+    excerpt = Excerpt(whole, ranges | {"counts": RowRanges(np.array([7]), np.array([7 + n_rows]))})
+    table = excerpt.read("counts", ["block_id", "executions"])
+    assert table["block_id"].to_pylist() == (np.arange(7, 7 + n_rows) % 1000).tolist()
+    assert table.get_total_buffer_size() < 2 * 16 * n_rows + 4096
+
+
 def test_an_excerpt_of_a_process(trace: Trace) -> None:
     excerpt = excerpt_of_pid(trace, 9)
     assert excerpt.processes["process_id"].to_pylist() == [2]

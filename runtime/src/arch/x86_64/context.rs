@@ -14,10 +14,10 @@
 //! | `FRAME_OFFSET` | a signal frame that the runtime builds for itself |
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
+use super::displacements::{gs_branch_table, gs_counter, gs_heat};
 use super::standing::Standing;
 use crate::protocol;
 use crate::sys::kernel::{SigInfo, SigStack, MEMORY_FAULTS, SEGV_BIT, TRAP_FLAG, UNDEFERRED_SIGNALS};
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
@@ -282,60 +282,6 @@ const _: () = assert!(PRIVATE_BYTES < SHADOW_OFFSET);
 const _: () = assert!(SHADOW_OFFSET + SHADOW_BYTES < protocol::THREAD_COUNTERS_OFFSET);
 const _: () = assert!(BRANCH_TABLE_OFFSET + BRANCH_TABLE_ENTRIES * 8 <= HEAT_OFFSET);
 const _: () = assert!(HEAT_OFFSET + HEAT_CELLS as u64 * 2 <= STACK_OFFSET);
-
-/// gs displacement of a context field.
-macro_rules! gs_offset {
-    ($field:ident) => {
-        offset_of!(ThreadContext, $field) as u32
-    };
-}
-
-pub const GS_EXIT_ID: u32 = gs_offset!(exit_id);
-pub const GS_SITE: u32 = gs_offset!(site);
-pub const GS_SPILL_INDEX: u32 = gs_offset!(spill_index);
-pub const GS_SPILL_TARGET: u32 = gs_offset!(spill_target);
-pub const GS_SPILL_OTHER: u32 = gs_offset!(spill_other);
-pub const GS_SPILL_RCX: u32 = gs_offset!(spill_rcx);
-pub const GS_SPILL_ADDRESS: u32 = gs_offset!(spill_address);
-pub const GS_SPILL_R11: u32 = gs_offset!(spill_r11);
-pub const GS_GATE_EXIT: u32 = gs_offset!(gate_exit);
-pub const GS_GATE_INDIRECT: u32 = gs_offset!(gate_indirect);
-pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate_syscall);
-pub const GS_APP_GS_BASE: u32 = gs_offset!(app_gs_base);
-pub const GS_SPILL_RAX: u32 = gs_offset!(spill_rax);
-pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence_word);
-pub const GS_SEQUENCE_LEFT: u32 = gs_offset!(sequence_left);
-pub const GS_SEQUENCE_COUNT: u32 = gs_offset!(sequence_count);
-pub const GS_SEQUENCE_PATH: u32 = gs_offset!(sequence_path);
-pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence_state);
-pub const GS_SHADOW_DEPTH: u32 = gs_offset!(shadow_depth);
-pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence_undo);
-
-/// gs displacement of the cell that tells how hot a fragment is.
-pub fn gs_heat(fragment: u32) -> u32 {
-    HEAT_OFFSET as u32 + fragment % HEAT_CELLS * 2
-}
-
-/// gs displacement of counter `index`.
-pub fn gs_counter(index: u32) -> u32 {
-    protocol::THREAD_COUNTERS_OFFSET as u32 + index * 8
-}
-
-/// gs displacements of the ends of a path's buffers.
-pub const SURPRISES_END_OFFSET: u64 =
-    protocol::THREAD_COUNTERS_OFFSET + protocol::PATH_SURPRISES_OFFSET + protocol::PATH_BUFFER_BYTES;
-pub const SYMBOLS_END_OFFSET: u64 =
-    protocol::THREAD_COUNTERS_OFFSET + protocol::PATH_SYMBOLS_OFFSET + protocol::PATH_BUFFER_BYTES;
-
-/// gs displacement of one of a path's cells.
-pub fn gs_path_cell(cell: u64) -> u32 {
-    gs_counter(cell as u32)
-}
-
-/// gs displacement of a site's first branch table entry.
-pub fn gs_branch_table(site_index: u32) -> u32 {
-    BRANCH_TABLE_OFFSET as u32 + site_index * 8
-}
 
 /// The processor's number of page faults (arch/x86/include/asm/trapnr.h).
 const PAGE_FAULT: u64 = 14;

@@ -2,7 +2,7 @@
 //!
 //! None of them but `inc` and `cmp` touches the flags.
 
-use super::context::{GS_SPILL_INDEX, GS_SPILL_TARGET};
+use super::displacements::{GS_SPILL_INDEX, GS_SPILL_TARGET};
 use super::emit::Emitter;
 use super::{Gpr, INDEX, TARGET};
 

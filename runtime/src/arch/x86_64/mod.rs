@@ -1,6 +1,7 @@
 //! x86-64.
 
 pub mod context;
+pub mod displacements;
 pub mod emit;
 #[cfg(not(test))]
 pub mod gate;

@@ -3,7 +3,8 @@
 //! What is pushed and popped when is the path's rule (pathcodec, `shadow`); at the top of the room a push faults, and the
 //! signal handler forgets what is open.
 
-use super::context::{GS_SHADOW_DEPTH, GS_SPILL_OTHER, SHADOW_OFFSET};
+use super::context::SHADOW_OFFSET;
+use super::displacements::{GS_SHADOW_DEPTH, GS_SPILL_OTHER};
 use super::emit::Emitter;
 use super::{INDEX, RCX, TARGET};
 

@@ -1,20 +1,17 @@
-// The picture of a graph: what is in it, from where it is seen, and when it is drawn anew. It is drawn only when something
-// changed: coarsely while it moves, and then, edge by edge, in full.
+// The picture of a graph: from where it is seen, and when it is drawn anew. It is drawn only when something changed: coarsely
+// while it moves, and then, edge by edge, in full.
 import type { Eye, Frame, Padding } from "../../base/projection.ts";
-import { listEdges, listNodes, nodeOfSelection, openFunctions } from "../../model/graph/detail.ts";
-import { chooseParticles, NO_PARTICLES, type Particles } from "../../model/graph/particles.ts";
 import type { PlacedGraph } from "../../model/graph/scene.ts";
 import type { RecentBlock } from "../../model/recent.ts";
 import type { Camera, Selection } from "../../model/view-state.ts";
-import { edgeStrength, sampleEdges } from "./edge-strength.ts";
+import { DrawnLists } from "./drawn-lists.ts";
+import { edgeStrength } from "./edge-strength.ts";
 import { EyeChange } from "./eye-change.ts";
 import { type Corner, fittedEye, isSameEye } from "./fitting.ts";
 import { FrameLoop } from "./frame-loop.ts";
-import { FramePace, MOST_EDGES } from "./frame-pace.ts";
-import { findMarkedEdges, findTrail, functionOfSelection, isDrawn, type Neighbour } from "./marked-edges.ts";
 import { measureNodes, moveSizes } from "./node-sizes.ts";
 import { GraphRenderer } from "./renderer.ts";
-import { SeenNodes, type PictureColors } from "./seen-nodes.ts";
+import type { PictureColors } from "./seen-nodes.ts";
 import type { Look, Sight } from "./sight.ts";
 
 /** After so long without a movement the picture is at rest. */
@@ -33,39 +30,24 @@ export interface FrameReport {
   frameMs: number;
 }
 
-export class GraphPicture extends SeenNodes {
-  /** Where the edges at what is selected lead and come from. */
-  neighbours: readonly Neighbour[] = [];
-  isMoving = false;
-
+export class GraphPicture extends DrawnLists {
   /** How much of the lower left corner something lies over, in CSS pixels; null for nothing. */
   corner: () => Corner | null = () => null;
 
   /** The reader moves the camera, and has not let go yet. */
   onEye: (eye: Eye) => void = () => undefined;
 
-  private readonly renderer: GraphRenderer;
   private ratio = 1;
   private opacity = 1;
   private padding: Padding = { top: 0, right: 0, bottom: 0, left: 0 };
-  private selection: Selection | null = null;
-  private recent: readonly RecentBlock[] | null = null;
-  private readonly pace = new FramePace();
   private change: EyeChange | null = null;
   private isFitted = true;
   private lastMove = -Infinity;
   private readonly loop: FrameLoop;
   private restTimer = 0;
-  private listsAre: "none" | "moving" | "rest" = "none";
   private drawnEdges = 0;
-  private edgeCount = 0;
-  /** Of the edges that the picture at rest has. */
-  private edgeSample = sampleEdges(new Uint32Array(0));
-  private mustDrawEdges = true;
   /** Whether more than the particles has to be drawn. */
   private isStale = true;
-  private particles: Particles = NO_PARTICLES;
-  private hasParticles = false;
   private isParticleFrame = false;
   private isCameraMoved = false;
 
@@ -73,13 +55,12 @@ export class GraphPicture extends SeenNodes {
     private readonly canvas: HTMLCanvasElement,
     private readonly onFrame: (report: FrameReport) => void,
     /** Particles were drawn where they are now, so many; or there are none any more. */
-    private readonly onParticles: (count: number) => void,
+    onParticles: (count: number) => void,
     /** The reader moved the camera, and let go. */
     private readonly onCamera: (camera: Camera) => void,
     private readonly isStill: () => boolean,
   ) {
-    super();
-    this.renderer = new GraphRenderer(canvas);
+    super(new GraphRenderer(canvas), onParticles);
     this.loop = new FrameLoop(
       (now) => this.draw(now),
       () => this.renderer.isBusy,
@@ -179,14 +160,6 @@ export class GraphPicture extends SeenNodes {
     }
   }
 
-  /** The nodes that were executed just before the cursor as they are drawn, the last first. */
-  trail(): { node: number; weight: number }[] {
-    const { placed, recent, isOpen } = this;
-    const leftOut = this.colors?.leftOut ?? null;
-    const found = placed && recent ? findTrail(placed, isOpen, recent) : [];
-    return found.filter(({ node }) => isDrawn(placed!, isOpen, node, leftOut));
-  }
-
   setHovered(node: number): void {
     if (node !== this.hoveredNode) {
       this.hoveredNode = node;
@@ -266,10 +239,6 @@ export class GraphPicture extends SeenNodes {
     this.redraw();
   }
 
-  get selected(): Selection | null {
-    return this.selection;
-  }
-
   /** Draw all anew, at rest. */
   redraw(): void {
     this.mustDrawEdges = true;
@@ -305,7 +274,7 @@ export class GraphPicture extends SeenNodes {
     this.isStale = false;
     this.advance(now);
     this.isMoving = this.change !== null || started - this.lastMove < REST_MS;
-    this.makeLists(placed, colors);
+    this.makeLists(placed, colors, this.change?.to ?? this.eye);
     const { eye, frame, ratio, reach } = this;
     const sight: Sight = { eye, frame, ratio, reach, between: this.change?.between ?? 1 };
     const wanted = this.edgeCount;
@@ -380,59 +349,6 @@ export class GraphPicture extends SeenNodes {
       this.eye = eye;
     }
     this.redraw();
-  }
-
-  /** The lists of nodes and edges, as far as they are others than those of the frame before. */
-  private makeLists(placed: PlacedGraph, colors: PictureColors): void {
-    const { graph, places } = placed;
-    const eye = this.change?.to ?? this.eye;
-    const always = functionOfSelection(placed, this.selection);
-    const isOther = openFunctions(places, eye, this.frame, always, this.isOpen);
-    const quality = this.isMoving ? "moving" : "rest";
-    if (isOther || this.listsAre === "none") {
-      this.nodes = listNodes(graph, places.nBlocks, this.isOpen, colors.leftOut);
-      this.renderer.setNodes(this.nodes);
-    }
-    if (isOther || this.listsAre !== quality) {
-      const most = this.isMoving ? this.pace.movingEdges : MOST_EDGES;
-      const list = listEdges(graph, places.nBlocks, this.isOpen, colors.edges, colors.links, most);
-      this.edgeCount = list.count;
-      if (!this.isMoving || isOther || this.edgeSample.count === 0) {
-        this.edgeSample = sampleEdges(list.ends);
-      }
-      this.renderer.setEdges(list);
-      this.mustDrawEdges = true;
-      const selected = nodeOfSelection(graph, places.nBlocks, this.isOpen, this.selection);
-      this.selectedNode = isDrawn(placed, this.isOpen, selected, colors.leftOut) ? selected : -1;
-      this.markEdges();
-    }
-    this.listsAre = quality;
-  }
-
-  /** The edges at what is selected and what is under the pointer stand out, and both are in front of the rest. */
-  private markEdges(): void {
-    const { placed, colors, hoveredNode } = this;
-    if (!placed || !colors) {
-      return;
-    }
-    const whole = this.selection?.kind === "function" ? functionOfSelection(placed, this.selection) : -1;
-    const found = findMarkedEdges(placed, this.isOpen, this.selectedNode, hoveredNode, whole, colors);
-    const { atHovered } = found;
-    this.renderer.setMarkedEdges({ ends: found.ends, colors: found.colors, heat: found.heats });
-    this.neighbours = found.neighbours;
-    // Of what is pointed at the neighbours stay as they are, and all else fades.
-    this.renderer.setNear([...new Set(atHovered.ends)], hoveredNode >= 0);
-    [this.renderer.chosen, this.renderer.pointed] = [this.selectedNode, hoveredNode];
-    const before = this.particles.count;
-    this.particles = this.hasParticles
-      ? chooseParticles(atHovered.ends, atHovered.colors, atHovered.heats)
-      : NO_PARTICLES;
-    this.renderer.setParticles(this.particles);
-    if (before > 0 && this.particles.count === 0) {
-      this.onParticles(0);
-    }
-    const front = new Set([this.hottest, hoveredNode, this.selectedNode]);
-    this.renderer.setFront([...front].filter((node) => isDrawn(placed, this.isOpen, node, colors.leftOut)));
   }
 
   private fitted(): Eye {
