@@ -124,3 +124,14 @@ def test_the_parts_of_a_small_window_lie_beside_or_below_each_other(
     assert all(right - left >= 150 and bottom - top >= 100 for left, top, right, bottom in boxes), boxes
     lanes = page.locator(".lanes").bounding_box()
     assert lanes is not None and lanes["width"] > 250
+
+
+def test_the_table_of_processes_is_whole_in_the_usual_window(viewer: Viewer) -> None:
+    viewer.open("shapes-full", view="processes")
+    tree = viewer.page.locator(".tree")
+    tree.locator(".tree-row .picture").first.wait_for()
+    assert tree.evaluate("(tree) => tree.scrollWidth <= tree.clientWidth")
+    cells = ".tree-row.head > *, .tree-row .start span, .tree-row .instructions span, .tree-row .per-second span"
+    assert tree.evaluate(
+        "(tree, cells) => [...tree.querySelectorAll(cells)].every((one) => one.scrollWidth <= one.clientWidth)", cells
+    )

@@ -33,9 +33,9 @@ test("threads that a process takes with it were not killed from outside", () => 
     went_on_unfollowed: false,
   }));
   expect(processes.map((one) => threadEnd("killed", one))).toEqual([
-    "ended with its process",
-    "ended with its process",
-    "ended with its process",
+    "with its process",
+    "with its process",
+    "with its process",
     "killed from outside",
   ]);
   expect(processes.map((one) => isBadThreadEnd("killed", one))).toEqual([false, false, false, true]);

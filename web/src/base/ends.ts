@@ -49,7 +49,7 @@ const THREAD_ENDS = {
 
 /** How a thread of a process ended. One that was killed while its process ended was ended by that. */
 export function threadEnd(end: keyof typeof THREAD_ENDS, process: Ended): string {
-  return end === "killed" && hasEnded(process) ? "ended with its process" : THREAD_ENDS[end];
+  return end === "killed" && hasEnded(process) ? "with its process" : THREAD_ENDS[end];
 }
 
 /** Whether a reader should look: nobody knows, or it was killed while its process went on. */
