@@ -111,6 +111,13 @@ def test_options_that_contradict_a_configuration(configured: Path, options: list
     assert {path.name for path in configured.iterdir()} == {"este.toml"}
 
 
+def test_a_whitelist_of_nothing_is_told(configured: Path) -> None:
+    (configured / "este.toml").write_text(CONFIG.replace("/TRUE", "/nothing"))
+    run = clew(configured, "record", "--config", "este.toml", "--", "/bin/true")
+    assert run.status == 0
+    assert "name one, with --whitelist or as binary-whitelist" in run.stderr.decode()
+
+
 def test_a_place_that_is_no_folder_is_told_before_anything_runs(configured: Path) -> None:
     (configured / "gen").write_text("a file")
     run = clew(configured, "record", "--config", "este.toml", "--", "/bin/touch", "ran")

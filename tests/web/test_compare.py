@@ -324,6 +324,13 @@ def test_of_one_trace_alone_it_is_said_how_to_open_two(open_viewer: OpenViewer, 
     assert viewer.page.get_by_label("Process of B").input_value() != "0"
 
 
+def test_two_programs_part_at_once(viewer: Viewer) -> None:
+    page = look(viewer, "shapes-full", "gzip")
+    expect(page.get_by_text("They part at once, at instruction")).to_be_visible()
+    page.get_by_role("button", name="Partings", exact=True).click()
+    expect(page.locator("[data-parting]").first).to_contain_text("Part at once, at instruction")
+
+
 def test_symbols_are_text(viewer: Viewer) -> None:
     page = look(viewer, "hostile", "small")
     for name in HOSTILE_NAMES[1:3]:

@@ -125,6 +125,16 @@ def test_the_graph_as_svg_has_every_node(viewer: Viewer, layout: str, dimensions
     assert not [name for one in root.iter() for name in one.attrib if name.startswith("on") or "href" in name]
 
 
+@pytest.mark.parametrize(("trace", "has_counts"), [("shapes-counts", True), ("shapes-coverage", False)])
+def test_labels_say_how_often_only_where_it_was_counted(viewer: Viewer, trace: str, has_counts: bool) -> None:
+    viewer.open(trace, layout="circle", dimensions=2)
+    GraphPage(viewer).wait_for_whole()
+    root = xml.etree.ElementTree.fromstring(content_of(take(viewer.page, open_dialog(viewer.page), "SVG")).decode())
+    labels = [text.text or "" for text in root.iter(f"{SVG}text")]
+    assert len(labels) > 3
+    assert any("×" in label for label in labels) == has_counts
+
+
 def test_a_graph_too_large_for_svg_is_refused(open_viewer: OpenViewer) -> None:
     viewer = open_viewer(viewport=LARGE)
     viewer.open("small", layout="circle", dimensions=2)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from clew.analysis.graph import ProcessGraph
 from clew.analysis.trace import Trace
@@ -147,3 +148,23 @@ def test_the_legend_lies_over_nothing(viewer: Viewer) -> None:
     legend = page.get_by_role("list", name="Lines").bounding_box()
     assert picture is not None and legend is not None
     assert picture["y"] + picture["height"] <= legend["y"] + 0.5
+
+
+@pytest.mark.parametrize("trace", ["shapes-full", "gzip"])
+def test_the_bar_says_how_many_blocks_in_the_usual_window(viewer: Viewer, trace: str) -> None:
+    page = viewer.open(trace, view="function")
+    bar = page.locator(".function-view .view-bar")
+    expect(bar.locator(".quiet")).to_contain_text("edges")
+    for part in (".name", ".quiet"):
+        assert bar.locator(part).evaluate("(one) => one.scrollWidth <= one.clientWidth"), part
+    note = bar.locator(".note")
+    assert note.get_attribute("title") == note.inner_text()
+
+
+def test_what_a_block_leads_to_is_told_in_single_lines(viewer: Viewer) -> None:
+    graph = _graph("gzip")
+    called = next(int(block) for block in graph.source[graph.callee >= 0] if block >= 0)
+    page = viewer.open("gzip", view="listing", select=f"b{called}")
+    rows = page.locator(".references li")
+    expect(rows.filter(has_text="out of").first).to_be_visible()
+    assert all(height < 25 for height in rows.evaluate_all("(rows) => rows.map((one) => one.offsetHeight)"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import urllib.parse
 
 import pytest
@@ -74,3 +75,63 @@ def test_a_page_without_the_token_says_what_is_missing(open_viewer: OpenViewer, 
     viewer.expected.append("status of 403")
     viewer.page.goto(f"{serve().origin}/#token=wrong")
     expect(viewer.page.get_by_role("alert").first).to_contain_text("token")
+
+
+def test_where_nothing_was_counted_nothing_says_how_often(viewer: Viewer) -> None:
+    page = viewer.open("shapes-coverage")
+    details = page.get_by_role("region", name="Details")
+    expect(details).to_contain_text("Blocks")
+    expect(details).not_to_contain_text("Instructions")
+    viewer.rows.first.click()
+    expect(viewer.fact("instructions")).to_contain_text("that ran")
+    expect(viewer.fact("entries")).to_have_count(0)
+    expect(page.get_by_role("listbox", name="Functions").get_by_text("times entered")).to_have_count(0)
+    counted = viewer.open("shapes-counts", select="f0")
+    expect(counted.get_by_role("region", name="Details")).to_contain_text("Entered")
+
+
+@pytest.mark.parametrize("view", ["graph", "function", "listing", "processes", "calls"])
+@pytest.mark.parametrize("size", [(420, 800), (800, 600)])
+def test_the_parts_of_a_small_window_lie_beside_or_below_each_other(
+    open_viewer: OpenViewer, size: tuple[int, int], view: str
+) -> None:
+    width, height = size
+    viewer = open_viewer(viewport={"width": width, "height": height})
+    page = viewer.open("shapes-full", view=view)
+    viewer.wait_for_quiet()
+    boxes = page.evaluate(
+        "() => [...document.querySelectorAll('.panels > .side, .panels > .main, .body > .below')]"
+        ".map((one) => one.getBoundingClientRect()).map(({left, top, right, bottom}) => [left, top, right, bottom])"
+    )
+    assert len(boxes) == 4
+    for first, second in itertools.combinations(boxes, 2):
+        across = min(first[2], second[2]) - max(first[0], second[0])
+        down = min(first[3], second[3]) - max(first[1], second[1])
+        assert across < 1 or down < 1, (boxes, first, second)
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    main = page.locator(".panels > .main")
+    assert main.evaluate(
+        "(main) => { const of = main.getBoundingClientRect();"
+        " return [...main.querySelectorAll('.calls-main, .entities, .minimap, .tree')]"
+        ".every((one) => { const {left, right, bottom, width} = one.getBoundingClientRect();"
+        " return width === 0 || left >= of.left - 1 && right <= of.right + 1 && bottom <= of.bottom + 1; }); }"
+    )
+    assert main.evaluate(
+        "(main) => [...main.querySelectorAll('.calls-main')]"
+        ".every((one) => one.scrollHeight <= one.clientHeight || getComputedStyle(one).overflowY === 'auto')"
+    )
+    # There is something to see in each.
+    assert all(right - left >= 150 and bottom - top >= 100 for left, top, right, bottom in boxes), boxes
+    lanes = page.locator(".lanes").bounding_box()
+    assert lanes is not None and lanes["width"] > 250
+
+
+def test_the_table_of_processes_is_whole_in_the_usual_window(viewer: Viewer) -> None:
+    viewer.open("shapes-full", view="processes")
+    tree = viewer.page.locator(".tree")
+    tree.locator(".tree-row .picture").first.wait_for()
+    assert tree.evaluate("(tree) => tree.scrollWidth <= tree.clientWidth")
+    cells = ".tree-row.head > *, .tree-row .start span, .tree-row .instructions span, .tree-row .per-second span"
+    assert tree.evaluate(
+        "(tree, cells) => [...tree.querySelectorAll(cells)].every((one) => one.scrollWidth <= one.clientWidth)", cells
+    )

@@ -163,7 +163,9 @@ def test_a_breakpoint_stops_and_steps_follow_the_instructions(open_program: Open
     chosen = live.page.get_by_role("radio", checked=True)
     expect(live.panel.locator("label").filter(has=chosen)).to_contain_text("breakpoint at controlled!counted")
     # It is selected where it stands.
-    expect(page.get_by_role("region", name="Details").get_by_role("heading").first).to_contain_text("counted")
+    details = page.get_by_role("region", name="Details")
+    expect(details.get_by_role("heading").first).to_contain_text("counted")
+    expect(details).to_contain_text("Code comes with the finished trace.")
     page.get_by_role("searchbox", name="Filter functions").fill("")
     page.locator("canvas[data-layout-state]").focus()
     assert live.register("rdi") == 0
@@ -284,6 +286,7 @@ def test_a_budget_is_set_before_the_first_instruction(open_program: Open) -> Non
     live.wait_for("held")
     expect(live.panel.locator("label").first).to_contain_text("paused at ld-linux")
     expect(live.page.locator(".live-status")).to_contain_text("The program stands still")
+    expect(live.page.locator(".live-status")).to_contain_text(re.compile(r"\d s since the recording began"))
     live.add_breakpoint("outer")
     live.panel.get_by_role("button", name="Delete the breakpoint at controlled!outer").wait_for()
     _check_accessible(live)

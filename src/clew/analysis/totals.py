@@ -32,8 +32,11 @@ class Totals:
         arrays.load("blocks", "block_id", "n_instructions")
         executions = arrays.block_executions
         self._sums["blocks"] += int(np.count_nonzero(executions))
-        self._sums["edges"] += arrays.n_edges
-        if self._trace.mode != "coverage":
+        if self._trace.mode == "coverage":
+            self._sums["edges"] += arrays.n_edges
+        else:
+            # With the order there are edges of what is not recorded, too.
+            self._sums["edges"] += int(np.count_nonzero(arrays.edge_executions))
             self._sums["instructions"] += int((executions * arrays.n_instructions).sum())
             self._sums["block_executions"] += int(executions.sum())
             self._sums["edge_executions"] += int(arrays.edge_executions.sum())

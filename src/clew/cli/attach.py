@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.address import Pid
 from clew.cli.console import is_quiet, say
-from clew.cli.options import make_viewer, what_is_said, what_to_record, where_to_serve
+from clew.cli.options import make_viewer, parse_pid, what_is_said, what_to_record, where_to_serve
 from clew.cli.record import print_result
-from clew.errors import UsageError
 from clew.process.attachable import check_attachable
 from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
 from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
@@ -26,11 +24,10 @@ from clew.recording.output import default_output
 from clew.recording.session import RecordOptions, RecordResult
 
 if TYPE_CHECKING:
+    from clew.address import Pid
     from clew.cli.live import LiveViewer
 
 __all__ = ["command"]
-
-_MAX_PID = 1 << 22
 
 
 @click.command(name="attach")
@@ -71,7 +68,7 @@ def command(
     quiet = quiet or is_quiet()
     # numpy's linear algebra would start threads that are of no use here, and cost processor time.
     environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    target = _parse_pid(pid)
+    target = parse_pid(pid)
     check_attachable(target)
     options = RecordOptions(
         command=command_of(target),
@@ -129,9 +126,3 @@ def _attach(
                 "detach_microseconds": round((session.detach_seconds or 0.0) * 1e6),
             },
         )
-
-
-def _parse_pid(text: str) -> Pid:
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= _MAX_PID:
-        raise UsageError(f"{text}: not a process id; give the number that `ps` or `pgrep` shows")
-    return Pid(int(text))

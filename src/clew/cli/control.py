@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from clew.address import Pid
+from clew.cli.options import parse_pid
 from clew.errors import UsageError
 from clew.recording.arguments import parse_budget
 from clew.recording.control_client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
@@ -19,18 +19,18 @@ __all__ = ["command"]
 
 _WORDS = {"place": "a WHERE", "what": "a WHAT", "mode": "counts, full or auto", "budget": "a number of MB, or all"}
 """What people give for the arguments of commands; a thread is an option."""
-_MAX_PID = 1 << 22
+_MAX_TID = 1 << 22
 
 
 @click.command(name="control")
 @click.option(
-    "--thread", "tid", type=click.IntRange(1, _MAX_PID), metavar="TID", help="The thread that step and next move."
+    "--thread", "tid", type=click.IntRange(1, _MAX_TID), metavar="TID", help="The thread that step and next move."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-@click.argument("pid", metavar="PID", type=click.IntRange(1, _MAX_PID))
+@click.argument("pid", metavar="PID")
 @click.argument("name", metavar="COMMAND", type=click.Choice(list(COMMAND_ARGUMENTS)))
 @click.argument("argument", required=False, metavar="[WHERE|WHAT|MODE|MB]")
-def command(pid: int, name: str, argument: str | None, tid: int | None, as_json: bool) -> None:
+def command(pid: str, name: str, argument: str | None, tid: int | None, as_json: bool) -> None:
     """Tell the recording of process PID what to do.
 
     \b
@@ -51,6 +51,7 @@ def command(pid: int, name: str, argument: str | None, tid: int | None, as_json:
     """
     from clew.cli.control_text import iter_lines
 
+    process = parse_pid(pid)
     takes = COMMAND_ARGUMENTS[name]
     if (takes in _WORDS) != (argument is not None):
         raise UsageError(f"{name} takes {_WORDS.get(takes, 'no argument')}")
@@ -58,7 +59,7 @@ def command(pid: int, name: str, argument: str | None, tid: int | None, as_json:
     if argument is not None:
         parse = {"budget": _parse_budget, "mode": _parse_mode}.get(takes, str)
         how[takes] = parse(argument)
-    answer = ControlClient.find(Pid(pid)).do(name, tid=tid or 0, **how)
+    answer = ControlClient.find(process).do(name, tid=tid or 0, **how)
     if as_json:
         click.echo(json.dumps(_with_hexadecimal(answer)))
         return

@@ -14,25 +14,32 @@ from clew.cli.console import escape_control
 __all__ = ["iter_lines"]
 
 _REGISTERS_A_LINE = 4
-_REASONS = {"asked": "stands", "stepped": "stepped to", "breakpoint": "breakpoint at"}
+_MOVING = ("step", "next")
+_REASONS = {"asked": "stands at", "stepped": "stepped to", "breakpoint": "breakpoint at"}
 
 
 def iter_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:
     """The lines that say what command `name` was answered."""
     if "processes" in answer:
-        yield from _iter_status(answer)
+        yield from _iter_status(answer, only_moved=name in _MOVING)
     elif name == "detach":
         yield f"process {answer['pid']} goes on natively"
     elif name == "kill":
         yield f"process {answer['pid']} was sent SIGKILL"
     elif "places" in answer:
         n = answer["places"]
-        yield f"it holds {n} piece{'s' * (n != 1)} of code that is loaded, and what is loaded later"
+        yield f"{name}: {n} piece{'s' * (n != 1)} of code that is loaded now, and what is loaded later"
 
 
-def _iter_status(answer: dict[str, Any]) -> Iterator[str]:
+def _iter_status(answer: dict[str, Any], *, only_moved: bool) -> Iterator[str]:
+    """`only_moved` has the registers of threads that stand where they stood left out."""
     budget = "" if answer["budget"] is None else f", at most {answer['budget'] / 1e6:g} MB/s of order"
-    yield f"recording {escape_control(answer['output'])}, mode {answer['mode']}{budget}"
+    # As a command calls it: the trace is one of mode full.
+    mode = "auto" if budget and answer["mode"] == "full" else answer["mode"]
+    yield f"recording {escape_control(answer['output'])}, mode {mode}{budget}"
+    for kind in ("include", "exclude"):
+        if answer[kind]:
+            yield f"{kind}d, the last one last: {escape_control(', '.join(answer[kind]))}"
     for process in answer["processes"]:
         if answer["is_paused"]:
             state = "waits in front of its first instruction"
@@ -45,7 +52,8 @@ def _iter_status(answer: dict[str, Any]) -> Iterator[str]:
             registers = thread["registers"]
             where = f"{registers['rip']:#x}  {escape_control(thread['symbol'])}".rstrip()
             yield f"  thread {thread['tid']} {_REASONS[thread['reason']]} {where}"
-            yield from _iter_registers(registers)
+            if not only_moved or thread["reason"] != "asked":
+                yield from _iter_registers(registers)
         for thread in process["elsewhere"]:
             call = thread["system_call"]
             what = "runs" if call is None or call < 0 else f"waits in {name_system_call(call)}"

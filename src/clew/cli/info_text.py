@@ -137,7 +137,7 @@ def _print_process(console: Console, process: dict[str, Any], title: str, mode: 
                 row["name"],
                 format_count(row["instructions"]),
                 format_count(row["block_executions"]),
-                row["end"],
+                _format_thread_end(row["end"], process),
             ]
             for row in threads
         ]
@@ -178,6 +178,13 @@ def _describe_ends(processes: list[dict[str, Any]]) -> list[str]:
         ends.append(_format_exit(process, latest.get(process["pid"])))
         latest[process["pid"]] = process["executable"]
     return ends[::-1]
+
+
+def _format_thread_end(end: str, process: dict[str, Any]) -> str:
+    """One that was killed while its process ended was ended by that."""
+    exit_ = process["exit"]
+    has_ended = exit_.get("signal") is not None or exit_.get("code") is not None
+    return "with its process" if end == "killed" and has_ended else end
 
 
 def _format_exit(process: dict[str, Any], follower: str | None) -> str:

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import FrameType
 
 from clew.cli.console import say
 from clew.recording.journal import JOURNAL_NAME
@@ -100,5 +101,17 @@ class LiveViewer:
         if not is_quiet:
             say(f"{self.url} shows it until Ctrl-C")
         with contextlib.suppress(KeyboardInterrupt):
+            _end_as_by_interrupt(signal.SIGTERM, signal.SIGHUP)
             select.select([self._pidfd], [], [])
             say("the live view has ended")
+
+
+def _end_as_by_interrupt(*numbers: signal.Signals) -> None:
+    """Have these end the wait, too: the viewer is in a session of its own, and would be left."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    for number in numbers:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, interrupt)

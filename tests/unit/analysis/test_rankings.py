@@ -116,6 +116,14 @@ def test_summary_has_the_promised_keys(make_trace: MakeTrace, rows: Rows) -> Non
     assert summary["cpu"] == {"target_seconds": 1.0, "controller_seconds": 0.5}
 
 
+def test_totals_are_of_what_is_recorded(make_trace: MakeTrace, rows: Rows) -> None:
+    """With the order there are blocks and edges that were left out: nothing counts them."""
+    rows["blocks"][2]["is_recorded"] = False
+    rows["counts"] = [row for row in rows["counts"] if (row["block_id"], row["edge_id"]) not in ((2, None), (None, 4))]
+    totals = summarize_trace(make_trace(rows))["totals"]
+    assert (totals["blocks"], totals["edges"]) == (3, 4)
+
+
 def test_killed_process(make_trace: MakeTrace, rows: Rows) -> None:
     rows["processes"][0] |= {"exit_code": None, "signal": 11}
     assert summarize_trace(make_trace(rows))["processes"][0]["exit"] == {"signal": 11}

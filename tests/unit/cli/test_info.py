@@ -53,6 +53,17 @@ def test_info_of_many_processes_tells_how_they_ended(capsys: Captured, many: str
     assert killed.endswith("killed by SIGKILL")
 
 
+@pytest.mark.parametrize(("code", "end"), [(0, "with its process"), (None, "killed")])
+def test_info_tells_that_a_process_takes_its_threads_with_it(
+    capsys: Captured, make_trace: MakeTrace, code: int | None, end: str
+) -> None:
+    rows = repeated_trace(1)
+    rows["processes"][0]["exit_code"] = code
+    rows["threads"][0]["end"] = "killed"
+    _, out, _ = run(capsys, "info", str(make_trace(rows, "one.clew").directory))
+    assert any(line.endswith(f"  {end}") for line in out.splitlines())
+
+
 def test_info_of_all_processes(capsys: Captured, many: str, make_trace: MakeTrace) -> None:
     _, out, _ = run(capsys, "info", "--all", many)
     assert sum(line.startswith("process ") for line in out.splitlines()) == 30

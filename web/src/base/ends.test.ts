@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import { expect, test } from "vitest";
-import { isBadEnd, lossName, processEnd, signalName } from "./ends.ts";
+import { isBadEnd, isBadThreadEnd, lossName, processEnd, signalName, threadEnd } from "./ends.ts";
 
 test("signals are called as the system calls them", () => {
   const others = ["SIGPOLL", "SIGIOT", "SIGUNUSED", "SIGRTMIN"];
@@ -25,6 +25,22 @@ test("ends in words", () => {
     false,
     true,
   ]);
+});
+
+test("threads that a process takes with it were not killed from outside", () => {
+  const processes = [{ code: 7 }, { code: 0 }, { signal: 11 }, { code: null }].map((exit) => ({
+    exit,
+    went_on_unfollowed: false,
+  }));
+  expect(processes.map((one) => threadEnd("killed", one))).toEqual([
+    "with its process",
+    "with its process",
+    "with its process",
+    "killed from outside",
+  ]);
+  expect(processes.map((one) => isBadThreadEnd("killed", one))).toEqual([false, false, false, true]);
+  expect(processes.map((one) => threadEnd("exit", one))).toEqual(processes.map(() => "exited"));
+  expect(isBadThreadEnd("lost", processes[0])).toBe(true);
 });
 
 test("a loss that is not known keeps its name", () => {

@@ -47,8 +47,18 @@ const THREAD_ENDS = {
   lost: "end not known",
 };
 
-export function threadEnd(end: keyof typeof THREAD_ENDS): string {
-  return THREAD_ENDS[end];
+/** How a thread of a process ended. One that was killed while its process ended was ended by that. */
+export function threadEnd(end: keyof typeof THREAD_ENDS, process: Ended): string {
+  return end === "killed" && hasEnded(process) ? "with its process" : THREAD_ENDS[end];
+}
+
+/** Whether a reader should look: nobody knows, or it was killed while its process went on. */
+export function isBadThreadEnd(end: keyof typeof THREAD_ENDS, process: Ended): boolean {
+  return end === "lost" || (end === "killed" && !hasEnded(process));
+}
+
+function hasEnded({ exit: { code, signal } }: Ended): boolean {
+  return (signal ?? code ?? null) !== null;
 }
 
 const LOSSES: Record<string, string> = {

@@ -7,7 +7,7 @@ import { viewState } from "./view-state.ts";
 
 const MOST_KEPT = 8;
 
-/** Of a block; `code` is null where it is not known, with the reason if that is a failure. */
+/** Of a block; `code` is null where it is not known, with the reason unless its function is too large. */
 export interface SelectedCode {
   block: number;
   code: CodeBlock | null;
@@ -35,7 +35,7 @@ export function followSelectedCode(): () => void {
     }
     if (isLive.value) {
       // The server reads code from the trace, which there is in the end.
-      selectedCode.value = { block, code: null, failure: null };
+      selectedCode.value = { block, code: null, failure: "Code comes with the finished trace." };
       return;
     }
     void load(at, process, of)

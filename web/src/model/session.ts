@@ -34,6 +34,9 @@ export const leftOut = signal<readonly string[]>([]);
 /** Whether a recording is looked at that goes on; what is loaded then comes from live-session.ts. */
 export const isLive = signal(false);
 
+/** Whether it was counted how often code ran: mode coverage only knows what did. */
+export const isCounted = computed(() => summary.value?.mode !== "coverage");
+
 /** The process that is looked at; -1 until the trace is known. */
 export const processId = computed(() => {
   const known = summary.value;

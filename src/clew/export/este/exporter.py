@@ -79,7 +79,10 @@ class _Tally:
 
     def iter_warnings(self) -> Iterator[str]:
         if self.n_without == self.n_processes:
-            yield "no image of the trace is on the whitelist, so nothing is told of; name one with --whitelist"
+            yield (
+                "no image of the trace is on the whitelist, so nothing is told of; "
+                "name one, with --whitelist or as binary-whitelist"
+            )
         if self.n_with_warnings:
             yield f"there are warnings about {self.n_with_warnings} of {self.n_processes} processes in their .log files"
 

@@ -118,8 +118,14 @@ function PartingRow({ found, isCurrent }: { found: FoundParting; isCurrent: bool
   return (
     <li class="parting" aria-current={isCurrent} data-parting={number}>
       <p>
-        Part behind {last ? <Place place={last} /> : "the start"} at instruction {formatInteger(a.at.instruction)} |{" "}
-        {formatInteger(b.at.instruction)}
+        {last ? (
+          <>
+            Part behind <Place place={last} />
+          </>
+        ) : (
+          "Part at once"
+        )}
+        , at instruction {formatInteger(a.at.instruction)} | {formatInteger(b.at.instruction)}
       </p>
       <Way side="A" parting={parting} of={a} />
       <Way side="B" parting={parting} of={b} />

@@ -34,9 +34,16 @@ export function CompareSummary() {
       </p>
       {first && (
         <p>
-          They part first behind{" "}
-          <code>{first.parting.last ? namePlace(union.value, first.parting.last) : "the start"}</code>, at instruction{" "}
-          {formatInteger(first.parting.a.at.instruction)} of A and {formatInteger(first.parting.b.at.instruction)} of B.{" "}
+          They part{" "}
+          {first.parting.last ? (
+            <>
+              first behind <code>{namePlace(union.value, first.parting.last)}</code>
+            </>
+          ) : (
+            "at once"
+          )}
+          , at instruction {formatInteger(first.parting.a.at.instruction)} of A and{" "}
+          {formatInteger(first.parting.b.at.instruction)} of B.{" "}
           <button type="button" onClick={() => updateCompare({ part: "order" })}>
             Partings
           </button>

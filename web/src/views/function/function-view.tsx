@@ -11,6 +11,8 @@ import { BlockList } from "./block-list.tsx";
 import { FlowCanvas } from "./flow-canvas.tsx";
 import { FlowLegend } from "./flow-theme.tsx";
 
+const NOTHING_SELECTED = "Nothing is selected: this function executed the most instructions.";
+
 export function FunctionView() {
   const [showsBlocks, setShowsBlocks] = useState(false);
   useEffect(() => followFunction(), []);
@@ -35,8 +37,8 @@ export function FunctionView() {
             : "drawing …"}
         </span>
         {!isChosen.value && (
-          <span class="note" role="status">
-            Nothing is selected: this function executed the most instructions.
+          <span class="note" role="status" title={NOTHING_SELECTED}>
+            {NOTHING_SELECTED}
           </span>
         )}
         <span class="rest" />

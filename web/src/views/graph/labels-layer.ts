@@ -2,6 +2,7 @@
 import { type LabelPlace, type LabelWish, placeLabels, type Rectangle } from "../../base/label-placement.ts";
 import { type Rgb, toHex } from "../../base/color.ts";
 import { formatShort } from "../../base/format.ts";
+import { isCounted } from "../../model/session.ts";
 import { captionsOf } from "./captions.ts";
 import { IN_COLOR, OUT_COLOR } from "./marked-edges.ts";
 import type { GraphPicture } from "./picture.ts";
@@ -139,7 +140,7 @@ export class LabelsLayer {
       });
     };
     const told = (one: LabelledFunction) =>
-      one.entries > 0 ? `${shorten(one.name)} ×${formatShort(one.entries)}` : shorten(one.name);
+      one.entries > 0 && isCounted.peek() ? `${shorten(one.name)} ×${formatShort(one.entries)}` : shorten(one.name);
     const marked = new Set<number>();
     for (const node of rings) {
       const of = byDrawn.get(functionOf(node));

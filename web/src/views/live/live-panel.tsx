@@ -57,7 +57,7 @@ function Status({ state }: { state: LiveState | null }) {
       </p>
       {meta && isConnected.value && meta.state === "running" && (
         <p class="quiet">
-          for {formatDuration(meta.elapsed_ns)}
+          {formatDuration(meta.elapsed_ns)} since the recording began
           {state.meta.totals && `, ${formatShort(state.meta.totals.instructions)} instructions in this process`}
         </p>
       )}

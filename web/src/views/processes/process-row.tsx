@@ -1,7 +1,7 @@
 // One row of the tree of processes: a program or a thread.
 import { useEffect } from "preact/hooks";
 import type { TraceSummary } from "../../api/traces.ts";
-import { isBadEnd, processEnd, threadEnd } from "../../base/ends.ts";
+import { isBadEnd, isBadThreadEnd, processEnd, threadEnd } from "../../base/ends.ts";
 import { formatDuration, formatInteger, formatShare, formatShort } from "../../base/format.ts";
 import { loadPreview, previews } from "../../model/previews.ts";
 import { activityOf, type TreeRow } from "../../model/process-tree.ts";
@@ -113,10 +113,10 @@ function Name({ row, isOpen, onToggle }: { row: TreeRow; isOpen: boolean; onTogg
 }
 
 function End({ row: { process, thread, follower, started, ended } }: { row: TreeRow }) {
-  const isBad = thread ? thread.end === "lost" || thread.end === "killed" : isBadEnd(process);
+  const isBad = thread ? isBadThreadEnd(thread.end, process) : isBadEnd(process);
   return (
     <>
-      <span class={isBad ? "bad" : ""}>{thread ? threadEnd(thread.end) : processEnd(process, follower)}</span>
+      <span class={isBad ? "bad" : ""}>{thread ? threadEnd(thread.end, process) : processEnd(process, follower)}</span>
       <span class="quiet">after {formatDuration(Math.max(ended - started, 0))}</span>
     </>
   );

@@ -173,7 +173,7 @@ function ProcessesBar({ nRows }: { nRows: number }) {
         {process.value && `Looked at: pid ${process.value.pid}, `}
         {chosen === null ? "all its threads" : chosen.length === 1 ? `thread ${chosen[0]}` : `${chosen.length} threads`}
       </span>
-      <span class="quiet end">{nRows} rows · Ctrl or Shift chooses several threads</span>
+      <span class="quiet end">{nRows === 1 ? "1 row" : `${nRows} rows`} · Ctrl or Shift chooses several threads</span>
     </div>
   );
 }

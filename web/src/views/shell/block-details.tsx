@@ -3,7 +3,7 @@ import { useEffect, useMemo } from "preact/hooks";
 import { formatAddress, formatDuration, formatInteger, formatShare } from "../../base/format.ts";
 import { followSelectedCode, selectedCode } from "../../model/selected-code.ts";
 import { functionOfBlock, selectedBlock, selectedFunction } from "../../model/selected.ts";
-import { blocks, counts, functions } from "../../model/session.ts";
+import { blocks, counts, functions, isCounted } from "../../model/session.ts";
 import { update } from "../../model/view-state.ts";
 import { EDGE_KIND, EXIT_KIND } from "../../protocol/generated.ts";
 import { InstructionTokens } from "../listing/instruction-tokens.tsx";
@@ -43,8 +43,12 @@ export function BlockDetails() {
         <dd>
           <code>{formatAddress(loaded.address[index])}</code>
         </dd>
-        <dt>Executions</dt>
-        <dd data-fact="executions">{formatInteger(executions)}</dd>
+        {isCounted.value && (
+          <>
+            <dt>Executions</dt>
+            <dd data-fact="executions">{formatInteger(executions)}</dd>
+          </>
+        )}
         <dt>Instructions</dt>
         <dd>
           {formatInteger(loaded.nInstructions[index])}{" "}
@@ -54,25 +58,7 @@ export function BlockDetails() {
         <dd>{formatDuration(loaded.first[index])} after the start</dd>
         <dt>End</dt>
         <dd>{word ? EXIT_WORDS[word] : "not known"}</dd>
-        {kind === EXIT_KIND.conditional && (
-          <>
-            <dt>Taken</dt>
-            <dd data-fact="taken">
-              {formatInteger(ways.taken)}{" "}
-              <span class="quiet">{formatShare(ways.taken, ways.taken + ways.notTaken)}</span>
-            </dd>
-            <dt>Not taken</dt>
-            <dd data-fact="not-taken">
-              {formatInteger(ways.notTaken)}{" "}
-              <span class="quiet">{formatShare(ways.notTaken, ways.taken + ways.notTaken)}</span>
-            </dd>
-            <dt aria-hidden="true" />
-            <dd class="ways" aria-hidden="true">
-              <span class="taken" style={{ flexGrow: ways.taken }} />
-              <span class="not-taken" style={{ flexGrow: ways.notTaken }} />
-            </dd>
-          </>
-        )}
+        {kind === EXIT_KIND.conditional && <Ways {...ways} />}
         {loaded.codeVersion[index] > 0 && (
           <>
             <dt>Version</dt>
@@ -83,6 +69,37 @@ export function BlockDetails() {
       <BlockCode index={index} />
       <BlockEdges index={index} isOut={false} />
       <BlockEdges index={index} isOut={true} />
+    </>
+  );
+}
+
+/** How its conditional jump went: how often, or whether at all. */
+function Ways({ taken, notTaken }: { taken: number; notTaken: number }) {
+  if (!isCounted.value) {
+    return (
+      <>
+        <dt>Taken</dt>
+        <dd data-fact="taken">{taken > 0 ? "yes" : "never"}</dd>
+        <dt>Not taken</dt>
+        <dd data-fact="not-taken">{notTaken > 0 ? "yes" : "never"}</dd>
+      </>
+    );
+  }
+  return (
+    <>
+      <dt>Taken</dt>
+      <dd data-fact="taken">
+        {formatInteger(taken)} <span class="quiet">{formatShare(taken, taken + notTaken)}</span>
+      </dd>
+      <dt>Not taken</dt>
+      <dd data-fact="not-taken">
+        {formatInteger(notTaken)} <span class="quiet">{formatShare(notTaken, taken + notTaken)}</span>
+      </dd>
+      <dt aria-hidden="true" />
+      <dd class="ways" aria-hidden="true">
+        <span class="taken" style={{ flexGrow: taken }} />
+        <span class="not-taken" style={{ flexGrow: notTaken }} />
+      </dd>
     </>
   );
 }
@@ -141,7 +158,7 @@ function BlockEdges({ index, isOut }: { index: number; isOut: boolean }) {
           <li key={at}>
             <button type="button" onClick={() => update({ selection: { kind: "block", index: other } })}>
               <span class="name">{other === index ? "itself" : nameOfBlock(other)}</span>
-              <span class="count">{formatInteger(n)}</span>
+              {isCounted.value && <span class="count">{formatInteger(n)}</span>}
             </button>
           </li>
         ))}

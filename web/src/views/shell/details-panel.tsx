@@ -3,7 +3,7 @@ import { useMemo } from "preact/hooks";
 import { formatAddress, formatDuration, formatInteger, formatShare } from "../../base/format.ts";
 import { currentPreview } from "../../model/previews.ts";
 import { selectedFunction } from "../../model/selected.ts";
-import { counts, functions, isLive, process, summary } from "../../model/session.ts";
+import { counts, functions, isCounted, isLive, process, summary } from "../../model/session.ts";
 import { update } from "../../model/view-state.ts";
 import { BlockDetails } from "./block-details.tsx";
 
@@ -40,8 +40,12 @@ function ProcessDetails() {
         <dd>{known.pid}</dd>
         <dt>Ran for</dt>
         <dd>{formatDuration(known.ended - known.started)}</dd>
-        <dt>Instructions</dt>
-        <dd>{formatInteger(instructions)}</dd>
+        {isCounted.value && (
+          <>
+            <dt>Instructions</dt>
+            <dd>{formatInteger(instructions)}</dd>
+          </>
+        )}
         <dt>Threads</dt>
         <dd>{formatInteger(known.threads.length)}</dd>
         <dt>Functions</dt>
@@ -80,10 +84,16 @@ function FunctionDetails({ index }: { index: number }) {
         <dt>Instructions</dt>
         <dd data-fact="instructions">
           {formatInteger(instructions)}{" "}
-          <span class="quiet">{formatShare(instructions, summary.value?.totals.instructions ?? 0)}</span>
+          <span class="quiet">
+            {isCounted.value ? formatShare(instructions, summary.value?.totals.instructions ?? 0) : "that ran"}
+          </span>
         </dd>
-        <dt>Entered</dt>
-        <dd data-fact="entries">{formatInteger(executed?.functionEntries[index] ?? 0)}</dd>
+        {isCounted.value && (
+          <>
+            <dt>Entered</dt>
+            <dd data-fact="entries">{formatInteger(executed?.functionEntries[index] ?? 0)}</dd>
+          </>
+        )}
         <dt>Blocks</dt>
         <dd>{formatInteger(of.firstBlock[index + 1] - of.firstBlock[index])}</dd>
         <dt>Discovered</dt>
@@ -160,7 +170,7 @@ function Links({ index, isCaller }: { index: number; isCaller: boolean }) {
               <span class="name" title={of.names[other[link]]}>
                 {of.names[other[link]]}
               </span>
-              <span class="count">{formatInteger(executions?.[link] ?? 0)}</span>
+              {isCounted.value && <span class="count">{formatInteger(executions?.[link] ?? 0)}</span>}
             </button>
           </li>
         ))}

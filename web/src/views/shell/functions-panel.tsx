@@ -5,7 +5,7 @@ import { formatInteger, formatShort } from "../../base/format.ts";
 import { blocksOf, type FunctionOrder, functionOrder, functionRows } from "../../model/functions-table.ts";
 import { functionColors } from "../../model/highlights.ts";
 import { selectedFunction } from "../../model/selected.ts";
-import { counts, functions } from "../../model/session.ts";
+import { counts, functions, isCounted } from "../../model/session.ts";
 import { filter, update, updateFilter } from "../../model/view-state.ts";
 import { SortColumns } from "./sort-columns.tsx";
 import { VirtualList } from "./virtual-list.tsx";
@@ -63,8 +63,12 @@ export function FunctionsPanel() {
                   <span class="visually-hidden"> instructions</span>
                 </span>
                 <span class="entries">
-                  {formatShort(executed?.functionEntries[index] ?? 0)}
-                  <span class="visually-hidden"> times entered</span>
+                  {isCounted.value && (
+                    <>
+                      {formatShort(executed?.functionEntries[index] ?? 0)}
+                      <span class="visually-hidden"> times entered</span>
+                    </>
+                  )}
                 </span>
                 <span class="blocks">
                   {formatInteger(blocksOf(of, index))}
