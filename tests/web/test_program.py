@@ -71,6 +71,28 @@ class ProgramPage(RecordedPage):
         """Break at what is selected."""
         self.panel.get_by_role("button", name="Break here").click()
 
+    def choose_code(self, how: str, what: str) -> None:
+        """Include, exclude or record only some code."""
+        self.panel.get_by_role("combobox", name="Include, exclude").select_option(how)
+        field = self.panel.get_by_role("textbox", name="An image")
+        field.fill(what)
+        self.press("Apply")
+        # What was obeyed is not there any more.
+        expect(field).to_have_value("")
+
+    def end(self) -> None:
+        """Let the program come to its end; it did everything right."""
+        self.recording.close_input()
+        assert self.recording.hear() == "good"
+        expect(self.page.locator(".live-panel")).to_have_count(0)
+
+    def verify(self, status: int = 0) -> None:
+        """The recording has ended with this status; what was recorded is well-formed, and nothing was lost."""
+        assert self.recording.stop() == status
+        verified = runs.run(runs.clew_command("verify", self.recording.trace))
+        assert verified.status == 0, verified.stdout
+        runs.read(self.recording.trace)
+
     def entries_of(self, name: str) -> Locator:
         """How often a function was entered, by the details; it is selected."""
         self.page.get_by_role("searchbox", name="Filter functions").fill(name)
@@ -147,6 +169,8 @@ def test_pausing_the_program_holds_it(open_program: Open) -> None:
     expect(live.standing).to_have_count(0)
     expect(rates.nth(1)).not_to_have_text(executed[1])
     expect(live.entries_of("counted")).to_have_text("3")
+    live.end()
+    live.verify()
 
 
 def test_a_breakpoint_stops_and_steps_follow_the_instructions(open_program: Open) -> None:
@@ -197,6 +221,9 @@ def test_a_breakpoint_stops_and_steps_follow_the_instructions(open_program: Open
         expect(rip).to_have_text(hex(pc))
     live.press("Continue program")
     assert live.recording.hear() == "did 2"
+    live.end()
+    expect(live.entries_of("outer")).to_have_text("3")
+    live.verify()
 
 
 def test_what_is_recorded_is_chosen_and_the_program_ended(open_program: Open) -> None:
@@ -219,6 +246,16 @@ def test_what_is_recorded_is_chosen_and_the_program_ended(open_program: Open) ->
     # Calls are counted where they are made; what is called is not.
     expect(live.entries_of("counted")).to_have_text("210")
     assert live.viewer.number("instructions") == before["counted"]
+    live.choose_code("include", "controlled!counted")
+    live.call(5)
+    live.choose_code("only", "libc.so.6")
+    live.call(400)
+    live.choose_code("include", "controlled")
+    live.call(5)
+    for name, n_calls in (("outer", 10 + 200 + 5 + 5), ("counted", 10 + 5 + 5)):
+        live.entries_of(name)
+        executed = n_calls * before[name] // 10
+        expect(live.viewer.fact("instructions")).to_have_text(re.compile(rf"^{executed:,}\b"))
     # What is refused names the thing, and what was written stays to be mended.
     live.add_breakpoint("no_such_function")
     expect(live.panel.get_by_role("alert")).to_contain_text("no_such_function: nothing that process")
@@ -226,8 +263,8 @@ def test_what_is_recorded_is_chosen_and_the_program_ended(open_program: Open) ->
     expect(live.panel).to_contain_text("Mode counts has no order")
     live.wait_for("running")
     _kill(live)
-    expect(live.entries_of("outer")).to_have_text("210")
-    assert live.recording.stop() == 128 + signal.SIGKILL
+    expect(live.entries_of("outer")).to_have_text("220")
+    live.verify(128 + signal.SIGKILL)
 
 
 def _kill(live: ProgramPage) -> None:
@@ -266,6 +303,8 @@ def test_a_program_is_left_after_a_question(open_program: Open) -> None:
     assert live.recording.hear() == "good"
     expect(live.page.locator(".live-panel")).to_have_count(0)
     expect(live.entries_of("counted")).to_have_text("5")
+    # clew did not wait for it.
+    live.verify(128 + signal.SIGTERM)
 
 
 def test_a_budget_is_set_before_the_first_instruction(open_program: Open) -> None:
@@ -336,14 +375,9 @@ def test_the_mode_is_switched_while_the_program_runs(open_program: Open) -> None
     expect(what).to_be_enabled()
     live.call(7)
     expect(live.entries_of("counted")).to_have_text("22")
-    live.recording.close_input()
-    assert live.recording.hear() == "good"
-    expect(live.page.locator(".live-panel")).to_have_count(0)
+    live.end()
     expect(live.entries_of("counted")).to_have_text("22")
-    assert live.recording.stop() == 0
-    verified = runs.run(runs.clew_command("verify", live.recording.trace))
-    assert verified.status == 0, verified.stderr
-    runs.read(live.recording.trace)
+    live.verify()
     trace = Trace(live.recording.trace)
     assert trace.mode == "full"
     # The order has the calls that were made meanwhile, and no others.
