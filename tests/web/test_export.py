@@ -198,14 +198,25 @@ def test_a_replay_as_a_video(viewer: Viewer) -> None:
             colors.add((last[i] << 16) | (last[i + 1] << 8) | last[i + 2]);
             changed += Math.abs(last[i] - first[i]) > 40 ? 1 : 0;
           }
-          const frames = video.getVideoPlaybackQuality().totalVideoFrames;
-          return { duration, width: video.videoWidth, colors: colors.size, changed, frames };
+          // From the beginning to the end, by itself.
+          video.currentTime = 0;
+          await new Promise((done) => { video.onseeked = done; });
+          const times = [];
+          const note = (_, { mediaTime }) => { times.push(mediaTime); video.requestVideoFrameCallback(note); };
+          video.requestVideoFrameCallback(note);
+          const ended = new Promise((done) => { video.onended = done; });
+          await video.play();
+          await ended;
+          const frames = new Set(times).size;
+          const rises = times.every((time, i) => i === 0 || time >= times[i - 1]);
+          return { duration, width: video.videoWidth, colors: colors.size, changed, frames, rises, last: times.at(-1) };
         }""",
         base64.b64encode(content_of(download)).decode(),
     )
     player.close()
     assert 0.5 < played["duration"] < 20
-    assert played["frames"] > 0 and played["width"] > 100
+    assert played["frames"] > 5 and played["rises"] and played["width"] > 100
+    assert played["last"] > played["duration"] / 2
     assert played["colors"] > 100 and played["changed"] > 100
 
 
