@@ -82,6 +82,9 @@ class ProgramPage(RecordedPage):
 
     def verify(self, status: int = 0) -> None:
         """The recording has ended with this status; what was recorded is well-formed, and nothing was lost."""
+        # The page asks nobody who is gone.
+        self.viewer.wait_for_counts()
+        self.viewer.wait_for_quiet()
         assert self.recording.stop() == status
         verified = runs.run(runs.clew_command("verify", self.recording.trace))
         assert verified.status == 0, verified.stdout
