@@ -184,6 +184,21 @@ def test_losses_are_breaks(tmp_path: Path) -> None:
     assert "lost" in log
 
 
+def test_a_signal_that_ends_the_program_is_an_error(configured: Path) -> None:
+    run = clew(configured, "record", "--config", "este.toml", "--", "/bin/sh", "-c", "exit 3")
+    assert run.status == 3
+    run = clew(configured, "record", "-o", "killed.clew", "--config", "este.toml", "--", "/bin/sh", "-c", "kill -9 $$")
+    assert run.status == 128 + 9
+    for name, expected in (
+        ("sh.clew", "[INFO] process ended with code 3"),
+        ("killed.clew", "[ERROR] process ended by signal 9"),
+    ):
+        [pid] = Trace(configured / name).processes["pid"].to_pylist()
+        lines = (configured / "gen/out" / f"pid{pid}.log").read_text().splitlines()
+        assert lines[-1] == expected
+        assert all(line.startswith(("[INFO] ", "[WARNING] ", "[ERROR] ")) for line in lines)
+
+
 def test_threads_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each thread all its executions of the whitelist, in its order, however few paths are open at a time."""
     trace = Trace(find_trace("shapes-full"))

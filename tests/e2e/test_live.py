@@ -121,6 +121,32 @@ def test_new_code_is_told_of_as_it_runs_in_threads_and_children_too(start: Start
     assert recording.stop() == 3
 
 
+def test_a_frame_tells_what_changed_since_the_last_one(start: Start) -> None:
+    recording = start([build_new_code()])
+    picture, client = LivePicture(), LiveClient(recording.url)
+    client.begin(picture)
+    client.follow(picture, has("main"))
+    # It counts up all the time, and is acknowledged at once.
+    recording.say("s1000000000")
+    client.follow(picture, lambda one: one.named().get("spin", 0) > 0)
+    began, sizes, changed = time.monotonic(), [], 0
+    while time.monotonic() < began + 2:
+        before = picture.named()["spin"]
+        frame = client.read_frame()
+        picture.apply(frame)
+        assert picture.meta["since"] >= 0
+        changed += picture.named()["spin"] > before
+        client.say(ack=picture.sequence)
+        sizes.append(len(frame))
+    assert changed > 5
+    whole, known = LivePicture(), LiveClient(recording.url)
+    known.begin(whole)
+    first = known.read_frame()
+    assert max(sizes) < len(first) / 4
+    known.close()
+    client.close()
+
+
 def test_who_may_not_watch_is_refused(start: Start) -> None:
     recording = start([build_new_code()])
     LiveClient(recording.url).close()

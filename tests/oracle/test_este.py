@@ -200,7 +200,9 @@ def test_routines(files: Files, stepped: Stepped, has_made: bool) -> None:
     hidden = {pc for pc, name in every.items() if name in ("twice", "less", "ask")}
     executed = {pc - base for path in stepped.threads for pc in path if pc is not None}
     names = exported | {pc: f"sub_{base + pc:x}" for pc in hidden & executed}
-    assert len(names) > len(exported) == 4
+    assert len(names) > len(exported) == 5
+    [never] = [pc for pc, name in exported.items() if name == "outside_never"]
+    assert never not in executed
     expected = [
         [str(base + pc), name, str(library["idx"]), str(section_of(library, base + pc))]
         for pc, name in sorted(names.items())
@@ -224,7 +226,7 @@ def test_routines(files: Files, stepped: Stepped, has_made: bool) -> None:
 
 def test_graphs(files: Files, recorded: Trace, stepped: Stepped, has_made: bool) -> None:
     names = {int(row[0]): row[2] for row in files.routines}
-    header = ["id", "addr", "size", "bytes", "image_idx", "section_idx"]
+    header = ["idx", "addr", "size", "bytes", "image_idx", "section_idx"]
     _, threads = stepped.tell(has_made=has_made)
     number_of = {int(row[1]): int(row[0]) for row in files.blocks}
     routine_of = {int(row[1]): int(row[0]) for row in files.routines}
@@ -239,7 +241,8 @@ def test_graphs(files: Files, recorded: Trace, stepped: Stepped, has_made: bool)
         assert {node["id"]: node["count"] for node in graph["nodes"]} == counts
         for node in graph["nodes"]:
             assert [str(node[name]) for name in header] == files.blocks[node["id"]]
-            assert set(node) == {*header, "count"}
+            assert node["idx"] == node["id"]
+            assert set(node) == {*header, "id", "count"}
         expected = count_links(rows, names)
         found = {}
         for link in graph["links"]:

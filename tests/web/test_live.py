@@ -55,6 +55,12 @@ class LivePage(RecordedPage):
         self.page.get_by_role("searchbox", name="Filter functions").fill(name)
         expect(self.viewer.rows).to_have_count(1)
 
+    def wait_for_more_nodes(self, before: int) -> None:
+        """Until the picture has more nodes than so many."""
+        self.page.wait_for_function(
+            "(before) => Number(document.querySelector('.graph-canvas').dataset.drawnNodes) > before", arg=before
+        )
+
     def wait_for_drawn(self) -> None:
         """Until the picture is there."""
         self.viewer.wait_for_data(".graph-canvas", "quality", ["whole"])
@@ -100,9 +106,7 @@ def test_what_runs_anew_is_named_drawn_and_counted(open_live: Open) -> None:
     live.wait_for_newest("found_12")
     live.wait_for_newest("main calls")
     live.wait_for_function("found_12")
-    page.wait_for_function(
-        "(before) => Number(document.querySelector('.graph-canvas').dataset.drawnNodes) > before", arg=nodes
-    )
+    live.wait_for_more_nodes(nodes)
     # What is selected stays selected while indices change around it.
     live.viewer.rows.first.click()
     expect(page.get_by_role("heading", name="found_12")).to_be_visible()
@@ -132,33 +136,57 @@ def test_a_new_block_is_seen_soon_after_it_ran(open_own: Open) -> None:
     # The first line brings all that reads and writes lines with it.
     live.run("10")
     live.wait_for_newest("found_10")
-    needed = []
+    needed: dict[str, list[float]] = {"named": [], "drawn": []}
     for number in range(11, 20):
+        nodes = int(live.viewer.dataset(".graph-canvas")["drawnNodes"])
+        told = time.monotonic()
         live.run(str(number))
-        ran = time.monotonic()
         live.wait_for_newest(f"found_{number}")
-        needed.append(time.monotonic() - ran)
-    assert median(needed) < MOST_SECONDS, needed
+        needed["named"].append(time.monotonic() - told)
+        live.wait_for_more_nodes(nodes)
+        needed["drawn"].append(time.monotonic() - told)
+    # Seconds from the line to the program on, as `pytest -s` shows them.
+    print(*(f"{how}: {median(times):.3f}, at most {max(times):.3f}" for how, times in needed.items()), sep="; ")
+    for how, times in needed.items():
+        assert median(times) < MOST_SECONDS, (how, times)
 
 
-def test_a_connection_that_breaks_comes_back_without_loss_or_doubles(open_live: Open) -> None:
-    live = open_live()
+def test_a_connection_that_breaks_comes_back_without_loss_or_doubles(open_own: Open) -> None:
+    live = open_own()
     page = live.page
     for number in (13, 14, 15):
+        # While it counts up, and while nothing happens.
+        live.recording.say("s100000")
         page.evaluate("() => window.sockets.at(-1).close()")
+        assert live.recording.hear() == "s100000"
         live.run(str(number))
         live.wait_for_newest(f"found_{number}")
+        live.run(str(number))
     told = page.evaluate("() => window.told")
-    assert [since for since, _ in told if since < 0] == [-1] * sum(1 for since, _ in told if since < 0)
-    known = -1
+    known, has_followed = -1, False
     for since, sequence in told:
-        # Each frame follows what was there: nothing is missing, and nothing is told anew but what had no answer.
-        assert since == known or since == -1 == known or (since < 0 and known <= 0), told
-        known = sequence
+        # Each frame follows what was there: nothing is missing, and nothing is told anew but what was never answered.
+        assert since == known or (since < 0 and not has_followed), told
+        known, has_followed = sequence, has_followed or since >= 0
+    assert has_followed
     assert page.evaluate("() => window.sockets.length") >= 4
-    live.wait_for_function("found_14")
-    live.viewer.rows.first.click()
-    expect(live.viewer.fact("entries")).to_have_text("1")
+
+    def read_counts() -> dict[str, tuple[int, int]]:
+        """Entries and instructions of functions, as the details have them."""
+        found = {}
+        for name in ("found_13", "found_14", "found_15", "spin"):
+            live.wait_for_function(name)
+            live.viewer.rows.first.click()
+            expect(page.get_by_role("heading", name=name)).to_be_visible()
+            expect(live.viewer.fact("entries")).to_have_text("3" if name == "spin" else "2")
+            found[name] = live.viewer.number("entries"), live.viewer.number("instructions")
+        return found
+
+    seen = read_counts()
+    live.recording.close_input()
+    expect(page.locator(".live-panel")).to_have_count(0)
+    live.viewer.wait_for_counts()
+    assert read_counts() == seen, "what was told by and by is what the trace has"
 
 
 def test_a_paused_picture_says_that_the_program_runs_on(open_live: Open) -> None:
@@ -245,7 +273,8 @@ def test_the_live_panel_is_accessible(open_live: Open, scheme: str, number: int)
 def test_a_long_run_takes_no_more_memory_in_the_page_and_in_the_server(open_own: Open) -> None:
     live = open_own()
     viewer = _find_viewer(live.recording)
-    used = []
+    browser = live.viewer.context.new_cdp_session(live.page)
+    heap, resident = [], []
     until = time.monotonic() + LONG_SECONDS
     number = 0
     while time.monotonic() < until:
@@ -254,15 +283,17 @@ def test_a_long_run_takes_no_more_memory_in_the_page_and_in_the_server(open_own:
         live.run(f"t{10 + number % 20}")
         number += 1
         if number % 20 == 0:
-            live.page.evaluate("() => window.told.length = 0")
-            heap = live.page.evaluate("() => { window.gc?.(); return performance.memory.usedJSHeapSize; }")
-            used.append((heap, _resident_bytes(viewer)))
-    # Seconds, and bytes of the page's heap and of the server, as `pytest -s` shows them.
-    print(f"{LONG_SECONDS:.0f} s:", *used)
-    assert len(used) >= 6, used
-    half = len(used) // 2
-    for early, late in zip(zip(*used[1:half], strict=True), zip(*used[half:], strict=True), strict=True):
-        assert min(late) < 1.3 * max(early) + (8 << 20), used
+            live.page.evaluate("() => { window.told.length = 0; }")
+            browser.send("HeapProfiler.collectGarbage")
+            heap.append(browser.send("Runtime.getHeapUsage")["usedSize"])
+            resident.append(_resident_bytes(viewer))
+    # Bytes in the page's heap that are in use, and of the server, as `pytest -s` shows them.
+    for name, used in (("page", heap), ("server", resident)):
+        print(f"{name} in {LONG_SECONDS:.0f} s, {number} threads:", *used[:: max(len(used) // 20, 1)], used[-1])
+    assert len(heap) >= 6, heap
+    half = len(heap) // 2
+    for used, allowed in ((heap, 1 << 20), (resident, 8 << 20)):
+        assert min(used[half:]) < 1.1 * max(used[1:half]) + allowed, used
 
 
 def _find_viewer(recording: LiveRecording) -> int:

@@ -12,72 +12,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, expect
 
 from clew.analysis.trace import Trace
-from clew.binary.disassembly import DisassembledInstruction, disassemble
-from tests.e2e import runs
 from tests.e2e.attaching import has_shared_memory, wait_for
-from tests.e2e.live_recording import LiveRecording
 from tests.programs.build import SOURCES
 from tests.web.accessibility import find_serious, load_axe
-from tests.web.recorded_page import RecordedPage, record, watch
-
-
-class ProgramPage(RecordedPage):
-    """A page that is open on a recording of a program with two threads that compute and one that reads lines."""
-
-    @property
-    def panel(self) -> Locator:
-        return self.page.get_by_role("group", name="Program", exact=True)
-
-    @property
-    def standing(self) -> Locator:
-        """The threads that stand still."""
-        return self.page.get_by_role("group", name="Threads that stand still").get_by_role("radio")
-
-    def wait_for(self, state: str) -> None:
-        """Until the panel says that the program is in this state."""
-        self.viewer.wait_for_data("[data-program]", "program", [state])
-
-    def press(self, name: str) -> None:
-        """Press a button of the panel."""
-        self.panel.get_by_role("button", name=name, exact=True).click()
-
-    def register(self, name: str) -> int:
-        """What the table of registers says."""
-        return int(self.panel.locator(f"[data-register={name}]").inner_text(), 16)
-
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Bytes of the program's memory."""
-        with open(f"/proc/{_find_target(self.recording)}/mem", "rb", buffering=0) as memory:
-            return os.pread(memory.fileno(), size_bytes, address)
-
-    def instruction_at(self, address: int) -> DisassembledInstruction:
-        """By an independent decoder."""
-        return disassemble(self.read(address, 15), address)[0]
-
-    def call(self, n: int) -> None:
-        """Have the program call `counted` so often, and wait until it has."""
-        self.recording.say(str(n))
-        assert self.recording.hear() == f"did {n}"
-
-    def add_breakpoint(self, place: str) -> None:
-        """By the text field."""
-        self.panel.get_by_role("textbox", name="Break at").fill(place)
-        self.press("Break")
-
-    def press_break_here(self) -> None:
-        """Break at what is selected."""
-        self.panel.get_by_role("button", name="Break here").click()
-
-    def entries_of(self, name: str) -> Locator:
-        """How often a function was entered, by the details; it is selected."""
-        self.page.get_by_role("searchbox", name="Filter functions").fill(name)
-        expect(self.viewer.rows).to_have_count(1)
-        self.viewer.rows.first.click()
-        return self.viewer.fact("entries")
-
+from tests.web.program_page import ProgramPage, find_target
+from tests.web.recorded_page import record, watch
 
 Open = Callable[..., ProgramPage]
 
@@ -104,7 +46,7 @@ def open_program(browser: Browser, program: Path, tmp_path: Path) -> Iterator[Op
                 return live
             assert live.recording.hear() == "ready"
             # Its threads compute all the time: what is tested has the processor first.
-            for task in os.listdir(f"/proc/{_find_target(live.recording)}/task"):
+            for task in os.listdir(f"/proc/{find_target(live.recording)}/task"):
                 os.setpriority(os.PRIO_PROCESS, int(task), 19)
             live.page.goto(live.recording.url)
             live.viewer.rows.first.wait_for()
@@ -112,13 +54,6 @@ def open_program(browser: Browser, program: Path, tmp_path: Path) -> Iterator[Op
             return live
 
         yield open_page
-
-
-def _find_target(recording: LiveRecording) -> int:
-    """The program's process, of those that clew started."""
-    text = Path(f"/proc/{recording.process.pid}/task/{recording.process.pid}/children").read_text()
-    children = [int(word) for word in text.split()]
-    return next(one for one in children if Path(f"/proc/{one}/comm").read_text() == "controlled\n")
 
 
 def test_pausing_the_program_holds_it(open_program: Open) -> None:
@@ -147,6 +82,8 @@ def test_pausing_the_program_holds_it(open_program: Open) -> None:
     expect(live.standing).to_have_count(0)
     expect(rates.nth(1)).not_to_have_text(executed[1])
     expect(live.entries_of("counted")).to_have_text("3")
+    live.end()
+    live.verify()
 
 
 def test_a_breakpoint_stops_and_steps_follow_the_instructions(open_program: Open) -> None:
@@ -199,6 +136,9 @@ def test_a_breakpoint_stops_and_steps_follow_the_instructions(open_program: Open
         expect(rip).to_have_text(hex(pc))
     live.press("Continue program")
     assert live.recording.hear() == "did 2"
+    live.end()
+    expect(live.entries_of("outer")).to_have_text("3")
+    live.verify()
 
 
 def test_what_is_recorded_is_chosen_and_the_program_ended(open_program: Open) -> None:
@@ -221,6 +161,16 @@ def test_what_is_recorded_is_chosen_and_the_program_ended(open_program: Open) ->
     # Calls are counted where they are made; what is called is not.
     expect(live.entries_of("counted")).to_have_text("210")
     assert live.viewer.number("instructions") == before["counted"]
+    live.choose_code("include", "controlled!counted")
+    live.call(5)
+    live.choose_code("only", "libc.so.6")
+    live.call(400)
+    live.choose_code("include", "controlled")
+    live.call(5)
+    for name, n_calls in (("outer", 10 + 200 + 5 + 5), ("counted", 10 + 5 + 5)):
+        live.entries_of(name)
+        executed = n_calls * before[name] // 10
+        expect(live.viewer.fact("instructions")).to_have_text(re.compile(rf"^{executed:,}\b"))
     # What is refused names the thing, and what was written stays to be mended.
     live.add_breakpoint("no_such_function")
     expect(live.panel.get_by_role("alert")).to_contain_text("no_such_function: nothing that process")
@@ -228,13 +178,13 @@ def test_what_is_recorded_is_chosen_and_the_program_ended(open_program: Open) ->
     expect(live.panel).to_contain_text("Mode counts has no order")
     live.wait_for("running")
     _kill(live)
-    expect(live.entries_of("outer")).to_have_text("210")
-    assert live.recording.stop() == 128 + signal.SIGKILL
+    expect(live.entries_of("outer")).to_have_text("220")
+    live.verify(128 + signal.SIGKILL)
 
 
 def _kill(live: ProgramPage) -> None:
     """End the program, after a question that is not answered at first."""
-    target = _find_target(live.recording)
+    target = find_target(live.recording)
     live.press("Kill …")
     dialog = live.page.get_by_role("dialog", name="Kill the program?")
     expect(dialog).to_contain_text(f"Process {target} ")
@@ -257,7 +207,7 @@ def test_a_program_is_left_after_a_question(open_program: Open) -> None:
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
     live.wait_for("held")
-    target = _find_target(live.recording)
+    target = find_target(live.recording)
     assert has_shared_memory(target)
     live.press("Detach …")
     dialog.get_by_role("button", name="Detach", exact=True).click()
@@ -268,6 +218,8 @@ def test_a_program_is_left_after_a_question(open_program: Open) -> None:
     assert live.recording.hear() == "good"
     expect(live.page.locator(".live-panel")).to_have_count(0)
     expect(live.entries_of("counted")).to_have_text("5")
+    # clew did not wait for it.
+    live.verify(128 + signal.SIGTERM)
 
 
 def test_a_budget_is_set_before_the_first_instruction(open_program: Open) -> None:
@@ -345,14 +297,9 @@ def test_the_mode_is_switched_while_the_program_runs(open_program: Open) -> None
     expect(what).to_be_enabled()
     live.call(7)
     expect(live.entries_of("counted")).to_have_text("26")
-    live.recording.close_input()
-    assert live.recording.hear() == "good"
-    expect(live.page.locator(".live-panel")).to_have_count(0)
+    live.end()
     expect(live.entries_of("counted")).to_have_text("26")
-    assert live.recording.stop() == 0
-    verified = runs.run(runs.clew_command("verify", live.recording.trace))
-    assert verified.status == 0, verified.stderr
-    runs.read(live.recording.trace)
+    live.verify()
     trace = Trace(live.recording.trace)
     assert trace.mode == "full"
     # The order has the calls that were made meanwhile, and no others.

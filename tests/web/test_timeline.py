@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import statistics
 import time
 from functools import cache
@@ -11,7 +12,9 @@ import pytest
 from playwright.sync_api import expect
 
 from clew.analysis.graph import ProcessGraph
+from clew.analysis.thread_times import read_path_times
 from clew.analysis.trace import Trace
+from clew.protocol._generated import GapReason
 from tests.web.conftest import OpenViewer, Serve
 from tests.web.limits import assert_within
 from tests.web.traces import find_trace
@@ -169,6 +172,31 @@ def test_what_was_lost_is_hatched_and_said(open_viewer: OpenViewer, serve: Serve
     page.keyboard.press(",")
     expect(page.locator(PANEL)).to_have_attribute("data-position", str(reached - 1))
     expect(said).to_have_count(0)
+
+
+def test_what_was_left_out_is_hatched_and_counted(open_viewer: OpenViewer, serve: Serve) -> None:
+    """Of mode auto: what had no room in the budget is marked in the lane, and told where the cursor comes to it."""
+    trace = Trace(find_trace("thinned"))
+    path = trace.path()
+    gaps = read_path_times(path, 0, 1 << 62).gaps
+    assert len(gaps) and set(gaps["reason"].tolist()) == {GapReason.THINNED}
+    first = next(path.iter_pieces())
+    reached = first.place.execution + len(first.block_ids)
+    for piece in path.iter_pieces(reached):
+        if piece.place.execution != reached:
+            break
+        reached += len(piece.block_ids)
+    viewer = open_viewer(serve("thinned"))
+    page = viewer.open("thinned", view="processes", at=f"{trace.paths['tid'][0].as_py()}:{reached}")
+    hatched = page.locator("[data-hatched]")
+    hatched.first.wait_for(state="attached")
+    texts = hatched.all_text_contents()
+    counted = [re.search(r": ([\d,]+) executions counted, their order left out$", text) for text in texts]
+    assert all(counted), texts
+    found = [int(one[1].replace(",", "")) for one in counted if one]
+    assert sum(found) == int(gaps["executions"].sum())
+    said = page.locator("[data-gap=thinned]")
+    expect(said).to_contain_text(f"{int(gaps['executions'][0]):,} executions counted")
 
 
 def test_a_compacted_trace_is_replayed_like_the_one_that_it_was(open_viewer: OpenViewer, serve: Serve) -> None:

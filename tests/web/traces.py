@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.e2e.runs import ROOT, clew_command, record, run
+from tests.programs.build import build_one, find
 from tests.web.made_up_trace import write_made_up_trace
 
 __all__ = ["HOSTILE_NAMES", "HOSTILE_TITLE", "find_trace"]
@@ -26,6 +27,7 @@ _HERE: Final = Path(__file__).resolve().parent
 _SHAPES: Final = _HERE / "programs/shapes.c"
 _COMPARED: Final = _HERE / "programs/compared.c"
 _LOSSES: Final = _HERE / "programs/losses.c"
+_THINNED: Final = "branches_random.static"
 _RECORDER: Final = tuple(ROOT / "src/clew" / part for part in ("process", "protocol", "recording", "store", "_runtime"))
 _MAKER: Final = (
     *(_HERE / f"made_up_{name}.py" for name in ("program", "trace", "calls")),
@@ -97,6 +99,12 @@ def _record_program(source: Path, mode: str, *options: str) -> Callable[[Path], 
     return make
 
 
+def _record_thinned(trace: Path) -> None:
+    """A program that does more than its budget has room for, so that most of its order is left out."""
+    build_one(find(_THINNED))
+    _record([find(_THINNED).path, "60000"], trace, "auto", "--budget", "0.02")
+
+
 def _record_compared(mode: str, *arguments: str, flags: tuple[str, ...] = ()) -> Callable[[Path], None]:
     """A program that runs and builds of are compared; it is called the same, wherever it was built."""
 
@@ -148,6 +156,7 @@ _MAKERS: Final[dict[str, tuple[Callable[[Path], None], tuple[Path, ...]]]] = {
     },
     "shapes-compact": (_compact_shapes, (_SHAPES, *_RECORDER, ROOT / "src/clew/analysis")),
     "losses": (_record_program(_LOSSES, "full", "--on-full", "drop"), (_LOSSES, *_RECORDER)),
+    "thinned": (_record_thinned, (find(_THINNED).source, *_RECORDER)),
     "compared-first": (_record_compared("full"), (_COMPARED, *_RECORDER)),
     "compared-second": (_record_compared("full", "more"), (_COMPARED, *_RECORDER)),
     "compared-counts": (_record_compared("counts", "more"), (_COMPARED, *_RECORDER)),

@@ -37,6 +37,12 @@ function *outside_choose(long n)
     return n & 1 ? twice : less;
 }
 
+/* Nobody calls it. */
+long outside_never(long a)
+{
+    return a * 5;
+}
+
 /* The program's handler runs while this does. */
 long outside_signal(long number)
 {

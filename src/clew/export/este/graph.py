@@ -75,12 +75,13 @@ class ThreadGraph:
         for idx, count in sorted(self._counts.items()):
             address, size, content, image, section = blocks.row(idx)
             yield {
-                "id": idx,
+                "idx": idx,
                 "addr": address,
                 "size": size,
                 "bytes": content.hex().upper(),
                 "image_idx": image,
                 "section_idx": section,
+                "id": idx,
                 "count": count,
             }
 

@@ -34,6 +34,14 @@ export interface ThreadActivity {
   rates: Float64Array;
 }
 
+const PULSE_PERIOD_MS = 900;
+
+/** How strongly busy blocks are lit at a time in milliseconds, 0.2 to 1: it swells and fades, or is even where little movement is
+ *  asked for. */
+export function pulseStrength(now: number, isStill: boolean): number {
+  return isStill ? 1 : 0.6 + 0.4 * Math.sin((2 * Math.PI * now) / PULSE_PERIOD_MS);
+}
+
 export class LiveActivity {
   newest: Newest[] = [];
   busy: BusyBlock[] = [];

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Container } from "../../protocol/container.ts";
-import { MOST_BUSY, MOST_NEWEST, MOST_THREADS, LiveActivity } from "./live-activity.ts";
+import { MOST_BUSY, MOST_NEWEST, MOST_THREADS, LiveActivity, pulseStrength } from "./live-activity.ts";
 import { LiveGraph } from "./live-graph.ts";
 import { buildCounts, buildStructure } from "./live-picture.ts";
 import { type MadeUpRow, makeFrame } from "./made-up-frames.ts";
@@ -137,6 +137,18 @@ test("the busiest blocks are those that rose most since the frame before", () =>
   expect(activity.busy[0].weight).toBe(1);
   activity.note(graph, graph.apply(makeFrame(some, [], 2, 3)), 80);
   expect(activity.busy).toEqual([]);
+});
+
+test("what is busy swells and fades about once a second, and is even where little movement is asked for", () => {
+  const times = Array.from({ length: 100 }, (_, i) => 20 * i);
+  const strengths = times.map((time) => pulseStrength(time, false));
+  const [least, most] = [Math.min(...strengths), Math.max(...strengths)];
+  expect(least).toBeGreaterThan(0.1);
+  expect(most).toBeLessThanOrEqual(1);
+  expect(most - least).toBeGreaterThan(0.6);
+  const peaks = strengths.filter((one, i) => one > (strengths[i - 1] ?? 2) && one >= (strengths[i + 1] ?? 2));
+  expect(peaks.length).toBe(2);
+  expect(new Set(times.map((time) => pulseStrength(time, true)))).toEqual(new Set([1]));
 });
 
 test("a container without arrays tells of a process of which nothing is known yet", () => {

@@ -8,7 +8,7 @@ import { blocks, counts, functions, isLive, processId, sessionToken, summary } f
 import { prefersReducedMotion } from "../settings.ts";
 import { tell } from "../shell-state.ts";
 import { type Selection, selection, update, viewState } from "../view-state.ts";
-import { LiveActivity, type Newest, type ThreadActivity } from "./live-activity.ts";
+import { LiveActivity, type Newest, pulseStrength, type ThreadActivity } from "./live-activity.ts";
 import { LiveGraph, type LiveMeta, type LiveProcess, type LiveThread } from "./live-graph.ts";
 import { buildCounts, buildStructure, type LiveStructure } from "./live-picture.ts";
 import { followLiveLayout, placesBytes } from "./live-layout.ts";
@@ -20,7 +20,6 @@ const REST = 2;
 const FRESH_MS = 4000;
 const MOST_FRESH = 8;
 const PULSE_MS = 100;
-const PULSE_PERIOD_MS = 900;
 
 export interface LiveState {
   meta: LiveMeta;
@@ -259,7 +258,7 @@ function pulse(): () => void {
       return;
     }
     shown = busy;
-    const strength = isStill ? 1 : 0.6 + 0.4 * Math.sin((2 * Math.PI * performance.now()) / PULSE_PERIOD_MS);
+    const strength = pulseStrength(performance.now(), isStill);
     const { blockOfRow } = structure;
     recentBlocks.value = busy
       .filter(({ row }) => row < blockOfRow.length && blockOfRow[row] >= 0)

@@ -2,6 +2,7 @@
 import { type LabelPlace, type LabelWish, placeLabels, type Rectangle } from "../../base/label-placement.ts";
 import { type Rgb, toHex } from "../../base/color.ts";
 import { formatShort } from "../../base/format.ts";
+import { TextWidths } from "../../base/text-widths.ts";
 import { isCounted } from "../../model/session.ts";
 import { captionsOf } from "./captions.ts";
 import { IN_COLOR, OUT_COLOR } from "./marked-edges.ts";
@@ -61,7 +62,7 @@ export class LabelsLayer {
   shown: readonly ShownLabel[] = [];
   private letters = 12;
 
-  private readonly widths = new Map<string, number>();
+  private readonly widths = new TextWidths((text) => this.context?.measureText(text).width ?? 7 * text.length);
   private readonly context: CanvasRenderingContext2D | null;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
@@ -129,7 +130,7 @@ export class LabelsLayer {
         id: wishes.length,
         x,
         y,
-        width: this.widthOf(text) + 12,
+        width: this.widths.of(text) + 12,
         height: labelHeight,
         gap,
         text,
@@ -281,15 +282,6 @@ export class LabelsLayer {
       context.lineTo(leader.toX, leader.toY);
       context.stroke();
     }
-  }
-
-  private widthOf(text: string): number {
-    let width = this.widths.get(text);
-    if (width === undefined) {
-      width = Math.ceil(this.context?.measureText(text).width ?? 7 * text.length);
-      this.widths.set(text, width);
-    }
-    return width;
   }
 }
 
