@@ -146,6 +146,9 @@ class ProcessCode:
         for number, action in _ACTIONS.items():
             table["action"][kind == number] = action
         table["block"], table["value"] = self.find(records["pc"]), self.find(records["value"])
+        # A thread that made single steps may be left inside a block, which is not executed then.
+        ends = np.flatnonzero(kind == PathEventKind.END)
+        table["block"][ends] = self.find_around(records["pc"][ends])
         changes = np.flatnonzero((kind == PathEventKind.UNLIKE) | (kind == PathEventKind.CODE))
         if not len(changes):
             return table, numbers
