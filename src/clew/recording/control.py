@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import ControlError
-from clew.process.maps import read_maps
 from clew.protocol._constants import PATH_UNLIMITED, Mode
 from clew.recording.filters import EVERYTHING, Filter, parse_filter
 from clew.recording.followed import FollowedProcess
@@ -198,11 +197,7 @@ class Control:
         def change() -> None:
             nonlocal n_places
             for item, is_included in changes:
-                targets = []
-                for followed in self._processes.live:
-                    with contextlib.suppress(OSError):
-                        targets.append((followed.shared, read_maps(followed.memory_pid)))
-                n_places = self._processes.filters.add(item, is_included, targets)
+                n_places = self._processes.add_filter(item, is_included)
 
         yield from self._changing(lambda: self._processes.live, change)
         yield {"places": n_places}

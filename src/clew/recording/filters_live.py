@@ -34,24 +34,23 @@ class LiveFilters:
             executable = [one for one in mappings if one.protection & PROT_EXEC]
             self._append(shared, [row for one in executable for row in self._rows_for(one)])
 
-    def add(self, item: Filter, is_included: bool, targets: Iterable[tuple[SharedMemory, Iterable[Mapping]]]) -> int:
-        """From now on what `item` holds is recorded or not, in all `targets`: regions, and what is mapped there.
-
-        Their threads are to stand still. In how many pieces of code it holds something.
-        """
+    def add(self, item: Filter, is_included: bool) -> None:
+        """From now on what `item` holds is recorded or not: the last word of all."""
         self._filters.later.append((item, is_included))
-        n_rows = 0
-        for shared, mappings in targets:
-            shared.ask_about_images()
-            if item.addresses is not None:
-                rows: list[FilterRow] = [(*item.addresses, is_included)]
-            else:
-                executable = [CodeMapping.of(one) for one in mappings if one.protection & PROT_EXEC]
-                rows = [row for one in executable for row in self._filters.rows_of(item, is_included, one)]
-            self._append(shared, rows)
-            shared.wish()
-            n_rows += len(rows)
-        return n_rows
+
+    def change(self, shared: SharedMemory, mappings: Iterable[Mapping]) -> int:
+        """Tell a region of what was added last, whose threads are to stand still; in how many pieces of code it holds
+        something."""
+        item, is_included = self._filters.later[-1]
+        shared.ask_about_images()
+        if item.addresses is not None:
+            rows: list[FilterRow] = [(*item.addresses, is_included)]
+        else:
+            executable = [CodeMapping.of(one) for one in mappings if one.protection & PROT_EXEC]
+            rows = [row for one in executable for row in self._filters.rows_of(item, is_included, one)]
+        self._append(shared, rows)
+        shared.wish()
+        return len(rows)
 
     def _rows_for(self, mapping: Mapping) -> list[FilterRow]:
         return self._filters.rows_for(CodeMapping.of(mapping))

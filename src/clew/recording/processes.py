@@ -28,7 +28,7 @@ from clew.protocol._constants import Mode, RequestKind
 from clew.recording.budget import Budget
 from clew.recording.entering import Entering
 from clew.recording.executions import Executions
-from clew.recording.filters import FilterSet
+from clew.recording.filters import Filter, FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, Identity
 from clew.recording.holdings import Holdings
@@ -122,11 +122,6 @@ class Processes:
         followed.identify(identity, pidfd)
         self._roster.start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
-    @property
-    def filters(self) -> LiveFilters:
-        """What is recorded of them."""
-        return self._filters
-
     def tend_holdings(self) -> None:
         """Do what came up of threads that stand still while the rings were emptied."""
         self.holdings.tend(self._roster.live)
@@ -218,6 +213,22 @@ class Processes:
         """Modes counts and full: which of them it is from now on. All threads are to stand still."""
         self._entering.settings = replace(self._entering.settings, mode=mode)
         self._roster.set_mode(mode, self._unborn)
+
+    def add_filter(self, item: Filter, is_included: bool) -> int:
+        """From now on what `item` holds is recorded or not. All threads are to stand still.
+
+        In how many pieces of code of those that run it holds something.
+        """
+        self._filters.add(item, is_included)
+        n_places = 0
+        for followed in self.live:
+            with contextlib.suppress(OSError):
+                n_places += self._filters.change(followed.shared, read_maps(followed.memory_pid))
+        # A child that did not speak yet has the mappings of its parent.
+        for shared, pid in self._unborn.regions():
+            with contextlib.suppress(OSError):
+                self._filters.change(shared, read_maps(pid))
+        return n_places
 
     @property
     def budget(self) -> int | None:

@@ -61,6 +61,10 @@ class Unborn:
     def __iter__(self) -> Iterator[FollowedProcess]:
         return iter([child.process for child in self._children.values()])
 
+    def regions(self) -> list[tuple[SharedMemory, Pid]]:
+        """The regions of all, each with the process in whose copy of memory they begin."""
+        return [(shared, child.parent.memory_pid) for shared, child in self._children.items()]
+
     def expect(self, parent: FollowedProcess) -> int:
         """The number of a region for a child of `parent`; 0: there is none left."""
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,13 +13,14 @@ import pytest
 
 from clew.address import Pid
 from clew.process.injection_plan import InjectionPlan, plan_injection
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_memory import FilterRow, HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
 from clew.recording import entering
-from clew.recording.filters import FilterSet
+from clew.recording.filters import FilterSet, parse_filter
 from clew.recording.journal import JournalWriter
 from clew.recording.processes import Processes
 
+HERE = Pid(os.getpid())
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
 
 
@@ -44,4 +46,33 @@ def test_nothing_is_left_of_a_process_that_is_gone_when_the_runtime_is_in_it(
             assert time.monotonic() < deadline  # the thread that hears the bells lets go when it wakes
             time.sleep(0.01)
         assert len(followed) == 0
+        followed.leave()
+
+
+def test_a_child_that_did_not_speak_yet_has_filters_that_come_meanwhile(tmp_path: Path) -> None:
+    told: list[tuple[int, int, bool]] = []
+
+    class Region(SharedMemory):
+        def append_filters(self, rows: Sequence[FilterRow]) -> int:
+            told.extend(rows)
+            return super().append_filters(rows)
+
+    image: Any = None
+    settings = HeaderSettings(mode=Mode.COUNTS)
+    with JournalWriter(tmp_path / "journal") as journal:
+        followed = Processes(journal, image, settings, FilterSet((), ()))
+        child = Region(SharedFile.create(LAYOUT), settings)
+        parent: Any = SimpleNamespace(
+            pid=HERE,
+            memory_pid=HERE,
+            shared=SimpleNamespace(fork=lambda: child),
+            plan=plan_injection(1 << 20, LAYOUT, 1 << 20, []),
+        )
+        assert followed._unborn.expect(parent) == child.region
+        before = child._n_wishes
+        assert followed.add_filter(parse_filter("0x1000-0x2000"), True) == 0, "nothing of those that run"
+        assert followed.add_filter(parse_filter("libc.so.6"), False) == 0
+        assert told[0] == (0x1000, 0x2000, True)
+        assert {included for *_, included in told[1:]} == {False}
+        assert child._n_wishes == before + 2
         followed.leave()
