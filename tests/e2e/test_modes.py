@@ -92,9 +92,10 @@ def told_of(trace: clew.Trace, function: str, pid: int) -> int:
 @pytest.mark.parametrize("first", ["counts", "full"])
 def test_the_order_is_told_while_it_is_wanted(program: Path, tmp_path: Path, first: str) -> None:
     n_told = n_all = 0
+    changes = [("counts", 100), ("full", 7), ("full", 2), ("counts", 300), ("auto", 5), ("full", 50), ("counts", 6)]
     with controlled(program, tmp_path / "out.clew", "--mode", first) as target:
         pid = target.target_pid
-        for mode, n_calls in [(first, 40), ("counts", 100), ("full", 7), ("full", 2), ("counts", 300), ("auto", 5)]:
+        for mode, n_calls in [(first, 40), *changes]:
             assert control(pid, "mode", mode).status == 0
             target.tell(str(n_calls))
             target.read_until(f"did {n_calls}\n".encode())

@@ -14,10 +14,11 @@ import numpy as np
 
 from clew.analysis.arrays import Array, TraceArrays
 from clew.analysis.broken_places import Places
-from clew.analysis.ordered import Stretches
+from clew.analysis.ordered import Stretches, find_gaps
 from clew.analysis.path_code import ProcessCode, load_process_code, read_process_rows
 from clew.binary.path_codec import Position, Stop
 from clew.errors import TraceDamagedError
+from clew.protocol._generated import PathEventKind
 from clew.store.columns import to_numpy
 from clew.store.path_file import PathFile
 from clew.store.trace import Trace
@@ -111,7 +112,9 @@ class _ProcessChecker:
                 is_lost = file.facts.is_lost_at_end if is_last else stretches[stretch.number + 1].is_after_loss
                 # Where the recording was cut off counters are of later than the path's end.
                 walked.is_whole &= not is_lost and row["tid"] not in self._lost
-                may_be_cut = is_lost or (is_last and row["tid"] in self._cut)
+                may_be_cut = (is_lost and not _says_where_it_was_left(stretches, stretch.number)) or (
+                    is_last and row["tid"] in self._cut
+                )
                 if walk.stop != Stop.END and not (walk.stop == Stop.CUT and may_be_cut):
                     walked.is_whole = False
                     told.append(f"stretch {stretch.number} of {len(stretches)} is {walk.stop.name.lower()}")
@@ -173,6 +176,19 @@ class _ProcessChecker:
             f"{int(wrong.sum())} blocks were executed otherwise than counted, block {int(self._code.block_id[at])} "
             f"{int(walked[at])} times instead of {int(counted[at])}"
         )
+
+
+def _says_where_it_was_left(stretches: Stretches, number: int) -> bool:
+    """Whether the stretch, in front of something that was left out, says exactly where that begins."""
+    records = stretches.events(number)
+    gaps = find_gaps(records)
+    last = records[: gaps[0]] if len(gaps) else records
+    if not len(last) or last[-1]["event_kind"] != PathEventKind.END:
+        return False
+    if not len(gaps):
+        return stretches.file.facts.is_thinned_at_end
+    names = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
+    return all(last[-1][name] == records[gaps[0]][name] for name in names)
 
 
 def _count_behind(stretches: Stretches, end: Position) -> Array:

@@ -82,7 +82,8 @@ def _finish(
         behind = places[places["is_after_loss"] != 0]
         for kind, name in ((FrameKind.SURPRISES, "surprise_bytes"), (FrameKind.SYMBOLS, "symbol_bytes")):
             ends[kind] = max([ends[kind], *behind[name].tolist()])
-        last_gap = _find_gap_at_end(file, frames)
+        last = _find_last_event(file, frames)
+        last_gap = None if last is None else _gap_of(last)
         is_lost = last_gap is not None
         tail = _fitting_tail(thread.path_tail, ends, is_lost=is_lost)
         surprise_bytes = ends[FrameKind.SURPRISES] + len(tail.surprises)
@@ -110,7 +111,7 @@ def _finish(
         surprise_bytes=surprise_bytes,
         symbol_bytes=symbol_bytes,
         events=n_events,
-        decisions=tail.decisions,
+        decisions=_decisions_at_end(tail, last, surprise_bytes),
         is_lost_at_end=is_lost or tail.is_lost,
         is_thinned_at_end=tail.is_thinned or last_gap == PathEventKind.THINNED,
         tsc=clock.start_tsc,
@@ -156,13 +157,25 @@ def _count_reached(rows: Array, surprise_bytes: int, symbol_bytes: int) -> int:
     return int(beyond[0]) if len(beyond) else len(rows)
 
 
-def _find_gap_at_end(file: Any, frames: list[Frame]) -> int | None:
-    """The kind of the last event if it tells of something that is missing, and no checkpoint came after it."""
+def _find_last_event(file: Any, frames: list[Frame]) -> np.void | None:
     events = [frame for frame in frames if frame.kind == FrameKind.EVENTS]
     if not events:
         return None
-    kind = int(unshuffle(read_payload(file, events[-1]), PATH_EVENT_RECORD)[-1]["event_kind"])
+    last: np.void = unshuffle(read_payload(file, events[-1]), PATH_EVENT_RECORD)[-1]
+    return last
+
+
+def _gap_of(last: np.void) -> int | None:
+    """The kind of the last event if it tells of something that is missing, and no checkpoint came after it."""
+    kind = int(last["event_kind"])
     return kind if kind in (PathEventKind.LOST, PathEventKind.THINNED) else None
+
+
+def _decisions_at_end(tail: PathTail, last: np.void | None, surprise_bytes: int) -> int:
+    """Decisions behind the last surprise. Where the rest is left out, the event in front of it says how many."""
+    if last is None or not tail.is_lost or last["event_kind"] != PathEventKind.END:
+        return tail.decisions
+    return int(last["decisions"]) if last["surprise_bytes"] == surprise_bytes else tail.decisions
 
 
 def _fitting_tail(data: bytes, ends: dict[FrameKind, int], *, is_lost: bool) -> PathTail:
