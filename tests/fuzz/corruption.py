@@ -24,7 +24,7 @@ import clew.analysis.invariants
 import clew.cli.info_text
 import clew.cli.report_text
 import clew.export.formats
-import clew.recording.assemble
+import clew.recording.assembly.trace
 import clew.recording.journal_reader  # noqa: F401 - imported once, for all the children
 from clew.analysis import split
 from clew.cli import export, info, main, recover, report, verify

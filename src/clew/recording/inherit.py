@@ -21,11 +21,11 @@ from clew.protocol._generated import (
     Mode,
     RecordKind,
 )
-from clew.recording.assemble_records import NO_INDEX
-from clew.recording.blocks_keys import sorted_unique, spans
+from clew.recording.assembly.blocks_keys import sorted_unique, spans
+from clew.recording.assembly.records import NO_INDEX
+from clew.recording.assembly.rows import Rows
 from clew.recording.mapped import MappedSpans
 from clew.recording.raw import Counters
-from clew.recording.rows import Rows
 
 __all__ = ["Announced"]
 

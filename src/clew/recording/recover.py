@@ -28,7 +28,7 @@ def recover(directory: Path) -> bool:
     written.
     """
     reuse_memory()
-    from clew.recording.assemble import assemble
+    from clew.recording.assembly.trace import assemble
     from clew.recording.journal_reader import JournalReader, read_session
 
     if (directory / MANIFEST_NAME).is_file():

@@ -374,7 +374,7 @@ class RecordingSession:
 
     def _assemble(self, processes: Iterable[RawProcess], end_ns: int) -> None:
         reuse_memory()
-        from clew.recording.assemble import assemble
+        from clew.recording.assembly.trace import assemble
         from clew.recording.raw import SessionInfo
 
         described = self._describe()

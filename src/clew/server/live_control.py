@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from clew.address import Pid
 from clew.binary.system_calls import name_system_call
 from clew.errors import ControlError
-from clew.recording.assemble_tables import clean_text
+from clew.recording.assembly.tables import clean_text
 from clew.recording.control_client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
 from clew.server.live_session import LiveSession
 

@@ -21,8 +21,8 @@ from typing import Any, Final
 from clew.errors import ClewError
 from clew.process.shared_memory import SharedLayout
 from clew.protocol._constants import Mode
-from clew.recording.assemble_images import ImageFiles
-from clew.recording.assemble_tables import clean_text
+from clew.recording.assembly.images import ImageFiles
+from clew.recording.assembly.tables import clean_text
 from clew.recording.journal import Frame, FrameKind
 from clew.recording.live_counters import LiveCounters
 from clew.recording.live_feed import Told, iter_told

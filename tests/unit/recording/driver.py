@@ -57,9 +57,10 @@ def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: Se
 def stub_modules() -> dict[str, types.ModuleType]:
     """Modules to put in the place of the assembler and the summary."""
     modules = {
-        name: types.ModuleType(name) for name in ("clew.recording.assemble", "clew.cli.summary", "clew.store.trace")
+        name: types.ModuleType(name)
+        for name in ("clew.recording.assembly.trace", "clew.cli.summary", "clew.store.trace")
     }
-    modules["clew.recording.assemble"].assemble = assemble  # type: ignore[attr-defined]
+    modules["clew.recording.assembly.trace"].assemble = assemble  # type: ignore[attr-defined]
     modules["clew.cli.summary"].print_summary = lambda trace: None  # type: ignore[attr-defined]
     modules["clew.store.trace"].Trace = Path  # type: ignore[attr-defined]
     return modules

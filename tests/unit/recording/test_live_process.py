@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from clew.protocol._generated import EdgeKind, Mode, RecordKind
 from clew.recording import live_process
-from clew.recording.assemble_code import count_counters, parse_code, work_out
-from clew.recording.assemble_edges import Edges
-from clew.recording.blocks import Blocks
+from clew.recording.assembly.blocks import Blocks
+from clew.recording.assembly.code import count_counters, parse_code, work_out
+from clew.recording.assembly.edges import Edges
 from clew.recording.journal import Frame, FrameKind
 from clew.recording.live_process import LiveProcess
 from clew.recording.raw import RawProcess

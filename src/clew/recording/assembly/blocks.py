@@ -1,0 +1,177 @@
+"""Basic blocks out of overlapping fragments.
+
+Runs in the controller, after the target ended. Pure: knows fragments and the flow between them; images, symbols and
+tables are not known here.
+
+A basic block is a longest straight run of instructions entered only at its first and left only at its last, given every
+entry seen in the run. Fragments are none: one may start inside another, and a size limit may end one anywhere. So:
+
+1. Every fragment is cut where an *entry* is one of its instructions, and also where another fragment starts or was
+   ended by a limit. The *pieces* of all fragments that start at one instruction then have one end: they are copies of
+   one *segment*.
+2. Segments between which nothing but the straight line leads are joined again: a *joint* is no entry.
+3. Decodings that overlap out of step are different segments. Where they fall into step again, the instruction they
+   share is reached from two others: it is an entry too, and the cutting starts again with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import EdgeKind, ExitKind
+from clew.recording.assembly.blocks_cut import NONE, CutCode, cut_fragments
+from clew.recording.assembly.blocks_entries import Entries, find_entries
+from clew.recording.assembly.blocks_keys import KeySpace, is_vsyscall, sorted_unique
+from clew.recording.assembly.flow import ProcessFlow
+from clew.recording.assembly.records import Fragments
+
+__all__ = ["INSIDE_BLOCK", "NO_BLOCK", "Blocks", "build_blocks"]
+
+Array = npt.NDArray[Any]
+
+NO_BLOCK = -1
+INSIDE_BLOCK = -2
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Basic blocks, one element each, sorted by (address, version).
+
+    `parts[part_first[i] : part_first[i + 1]]` are pieces (of `code`) that make up block i, in order. `first_tsc` is the
+    time stamp at which the first fragment with the block was made. A block of size 0 is an address that was gone to and
+    where no instruction was ever read; one in the vsyscall page, whose code the kernel runs, ends in a return.
+
+    By piece: `piece_block` is the block it is part of (NO_BLOCK for one that never ran), `piece_starts` and
+    `piece_ends` tell whether it holds the block's first and last instruction.
+
+    By edge of the flow: `edge_source` is the block left (NO_BLOCK: none), `edge_target` the block entered (INSIDE_BLOCK
+    for a straight line inside one). Where `is_shared`, code of several versions starts there, and it is the likeliest.
+    """
+
+    app_pc: Array
+    end_pc: Array
+    code_version: Array
+    n_instructions: Array
+    exit_kind: Array
+    first_tsc: Array
+    is_recorded: Array
+    part_first: Array
+    parts: Array
+    code: CutCode
+    piece_block: Array
+    piece_starts: Array
+    piece_ends: Array
+    edge_source: Array
+    edge_target: Array
+    is_shared: Array
+
+    def __len__(self) -> int:
+        return len(self.app_pc)
+
+    def at(self, pc: int) -> Array:
+        """Blocks (indices) that start at address `pc`, one for each version of the code."""
+        address = np.uint64(pc)
+        return np.arange(np.searchsorted(self.app_pc, address), np.searchsorted(self.app_pc, address, "right"))
+
+
+def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends: Array) -> Blocks:
+    """Basic blocks of what ran, and where the flow's edges start and end among them.
+
+    `ends` are the time stamps at which the fragments went out of use.
+    """
+    entries = find_entries(fragments, flow, space, ends)
+    reach = fragments.app_pc.copy()
+    reach[fragments.is_excluded] = fragments.end_pc[fragments.is_excluded]
+    reach[entries.calls] = fragments.end_pc[entries.calls]
+    np.maximum.at(reach, flow.paths.fragment, flow.paths.stop_pc)
+    code = cut_fragments(fragments, space, entries.used, reach, entries.onward_key, entries.keys)
+
+    segments = np.flatnonzero(code.copy >= 0)
+    is_head = code.head[segments] == segments
+    heads = segments[is_head]
+    unread = _find_unread_keys(flow, entries, code)
+    key = np.concatenate([code.cuts[heads], unread])
+    pc = space.pc(key)
+    order = np.lexsort((key, pc))
+    block_of_head = np.full(len(code.cuts), NO_BLOCK)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    block_of_head[heads] = place[: len(heads)]
+    block_of_segment = np.where(code.copy >= 0, block_of_head[code.head], NO_BLOCK)
+
+    n_blocks = len(order)
+    members = segments[np.lexsort((space.pc(code.cuts[segments]), block_of_segment[segments]))]
+    part_first = np.concatenate([[0], np.cumsum(np.bincount(block_of_segment[members], minlength=n_blocks))])
+    parts = code.copy[members]
+    has_code = part_first[1:] > part_first[:-1]
+    last_part = parts[part_first[1:][has_code] - 1]
+    end_pc = pc[order]
+    end_pc[has_code] = code.end_pc[last_part]
+    n_instructions = np.zeros(n_blocks, np.int64)
+    counted = fragments.count_instructions(code.fragment[parts], code.start_pc[parts], code.end_pc[parts])
+    np.add.at(n_instructions, block_of_segment[members], counted.astype(np.int64))
+    exit_kind = np.full(n_blocks, ExitKind.NONE, np.uint8)
+    leaves = code.end_pc[last_part] == fragments.end_pc[code.fragment[last_part]]
+    exit_kind[has_code] = np.where(leaves, fragments.exit_kind[code.fragment[last_part]], ExitKind.FALL_THROUGH)
+
+    exit_kind[is_vsyscall(pc[order])] = ExitKind.RETURN
+
+    alive = np.flatnonzero(code.is_alive)
+    owner = block_of_segment[code.segment[alive]]
+    first_tsc = np.full(n_blocks, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(first_tsc, owner, fragments.tsc[code.fragment[alive]])
+    is_recorded = np.zeros(n_blocks, bool)
+    is_recorded[owner[~fragments.is_left_out[code.fragment[alive]]]] = True
+    is_recorded[~has_code] = True
+
+    piece_block = np.where(code.is_alive, block_of_segment[code.segment], NO_BLOCK)
+    blocks_key = key[order]
+    by_key = np.argsort(blocks_key, kind="stable")
+    sorted_key = blocks_key[by_key]
+
+    def find(wanted: Array) -> Array:
+        at = np.minimum(np.searchsorted(sorted_key, wanted), n_blocks - 1)
+        found: Array = np.where(sorted_key[at] == wanted, by_key[at], INSIDE_BLOCK)
+        return found
+
+    edge_target = find(entries.target_key) if n_blocks else np.zeros(0, np.int64)
+    edge_source = np.full(len(flow.edges), NO_BLOCK)
+    leaving = np.flatnonzero((flow.edges.source >= 0) & (flow.edges.kind != EdgeKind.START))
+    source = flow.edges.source[leaving]
+    whole = code.first[source + 1] > code.first[source]
+    edge_source[leaving[whole]] = piece_block[code.first[source[whole] + 1] - 1]
+    if len(entries.waiting):
+        edge_source[entries.waiting] = find(entries.waiting_key)
+    return Blocks(
+        app_pc=pc[order],
+        end_pc=end_pc,
+        code_version=space.version(blocks_key),
+        n_instructions=n_instructions,
+        exit_kind=exit_kind,
+        first_tsc=first_tsc,
+        is_recorded=is_recorded,
+        part_first=part_first,
+        parts=parts,
+        code=code,
+        piece_block=piece_block,
+        piece_starts=code.head[code.segment] == code.segment,
+        piece_ends=~code.continues[code.segment],
+        edge_source=edge_source,
+        edge_target=edge_target,
+        is_shared=entries.is_ambiguous,
+    )
+
+
+def _find_unread_keys(flow: ProcessFlow, entries: Entries, code: CutCode) -> Array:
+    """Keys of what edges lead to or leave and where no instruction was ever read."""
+    wanted: Array = sorted_unique(entries.target_key, entries.waiting_key)
+    if not len(code.cuts):
+        return wanted
+    at = np.minimum(np.searchsorted(code.cuts, wanted), len(code.cuts) - 1)
+    is_read = (code.cuts[at] == wanted) & (code.copy[at] != NONE)
+    unread: Array = wanted[~is_read]
+    return unread

@@ -1,0 +1,84 @@
+"""From records and counters of a process to its blocks, edges and counts.
+
+Runs in the controller: once when the target has ended, and again and again for a live view, which is therefore what
+the trace will be. Pure. Images, symbols and tables are not known here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import Mode
+from clew.recording.assembly.blocks import Blocks, build_blocks
+from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
+from clew.recording.assembly.edges import Edges, build_edges, find_ran
+from clew.recording.assembly.flow import ProcessFlow, compute_flow, compute_seen_flow, keep_recorded
+from clew.recording.assembly.records import ParsedRecords, parse_records
+from clew.recording.assembly.regions import without_window
+from clew.recording.assembly.states import CodeStates
+from clew.recording.assembly.versions import assign_versions, find_ends
+from clew.recording.raw import RawThread
+
+__all__ = ["ParsedCode", "count_counters", "parse_code", "work_out"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ParsedCode:
+    """Records parsed, with the fragments' versions. `ends` are time stamps at which fragments went out of use."""
+
+    parsed: ParsedRecords
+    space: KeySpace
+    ends: npt.NDArray[Any]
+    states: CodeStates
+
+
+def count_counters(threads: Sequence[RawThread]) -> int:
+    """How many counters there are to be looked at.
+
+    One more than the last that counted: a fragment may have two of which the first is that one.
+    """
+    return max((thread.counters.last for thread in threads), default=-1) + 2
+
+
+def parse_code(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedCode:
+    """Parse the records of a process, shape (n, 64)."""
+    parsed = parse_records(records, n_counters)
+    ends = find_ends(parsed.fragments, parsed.invalidates)
+    space = KeySpace(_find_highest_pc(parsed))
+    versions = assign_versions(parsed.fragments, ends, space.max_versions)
+    parsed = dataclasses.replace(parsed, fragments=dataclasses.replace(parsed.fragments, code_version=versions))
+    return ParsedCode(parsed, space, ends, CodeStates(parsed.fragments, ends))
+
+
+def work_out(code: ParsedCode, threads: Sequence[RawThread], mode: Mode) -> tuple[ProcessFlow, Blocks, Edges]:
+    """The flow that the counters of `threads` tell, the blocks, and the edges between them with their counts.
+
+    What is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges.
+    """
+    if mode == Mode.REGION:
+        threads = [without_window(thread) for thread in threads]
+    if mode == Mode.COVERAGE:
+        flow = compute_seen_flow(code.parsed, code.states)
+    else:
+        flow = compute_flow(code.parsed, code.states, threads)
+    fragments = code.parsed.fragments
+    blocks = build_blocks(fragments, flow, code.space, code.ends)
+    edges = build_edges(flow, blocks)
+    if (fragments.is_left_out & ~fragments.is_excluded).any():
+        # Paths name blocks that are not counted, too.
+        recorded = build_edges(keep_recorded(flow, fragments), blocks)
+        edges = dataclasses.replace(recorded, passed=find_ran(edges))
+    return flow, blocks, edges
+
+
+def _find_highest_pc(parsed: ParsedRecords) -> int:
+    """The highest address of code and of everything that edges lead to."""
+    fragments, edges = parsed.fragments, parsed.dynamic_edges
+    columns = (fragments.end_pc, fragments.target_pc, edges["target_pc"], edges["source_pc"], parsed.links["target_pc"])
+    low = [column[column < VSYSCALL_START] for column in columns]
+    return max((int(column.max()) for column in low if len(column)), default=0)

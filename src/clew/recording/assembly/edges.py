@@ -1,0 +1,359 @@
+"""Edges between basic blocks, and how often each thread ran each block and took each edge.
+
+Runs in the controller, after the target ended. Pure: images, symbols and files are not known here.
+
+Most edges stand in the flow as they are. Two sorts are worked out by thread: *returns*, from what is missing of the
+inflow at the end of a call; and edges to an address where code of several versions starts, which are shared out by what
+is missing of the inflow at each version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import EdgeKind, ExitKind
+from clew.recording.assembly.accounting import ThreadFlow
+from clew.recording.assembly.blocks import NO_BLOCK, Blocks
+from clew.recording.assembly.blocks_keys import is_vsyscall, sorted_unique, spans
+from clew.recording.assembly.flow import ProcessFlow
+from clew.recording.assembly.rows import Rows, add_up, is_in
+
+__all__ = ["Edges", "ThreadCounts", "build_edges", "find_ran"]
+
+Array = npt.NDArray[Any]
+
+_SEVERAL_VERSIONS = -2
+
+_CALL_KINDS = (EdgeKind.CALL, EdgeKind.INDIRECT_CALL)
+
+
+@dataclass(frozen=True)
+class ThreadCounts:
+    """How often a thread ran each block and took each edge: indices that rise, and counts above 0, i64."""
+
+    block: Array
+    block_count: Array
+    edge: Array
+    edge_count: Array
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Edges between blocks (indices), one element each; `source` is NO_BLOCK for a start.
+
+    `callee` is the block called, for returns, or NO_BLOCK. `threads` has the counts of each thread of the flow.
+    `shared_return_points` are addresses at which two calls end that overlap: their returns went to the lower call.
+    `passed` are blocks that ran, if some of them are not counted: ordered paths lead through them.
+    """
+
+    source: Array
+    target: Array
+    kind: Array
+    callee: Array
+    threads: list[ThreadCounts]
+    shared_return_points: list[int]
+    passed: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def build_edges(flow: ProcessFlow, blocks: Blocks) -> Edges:
+    """Edges between `blocks`, with counts by thread where the flow has threads."""
+    return _EdgeBuilder(flow, blocks).build()
+
+
+def find_ran(edges: Edges) -> Array:
+    """The blocks (indices, i64, rising) that some thread ran."""
+    return sorted_unique(np.zeros(0, np.int64), *(thread.block for thread in edges.threads))
+
+
+class _Missing:
+    """How many executions of each block no edge was found for yet, in one thread."""
+
+    def __init__(self, missing: Array, blocks: Blocks) -> None:
+        self._missing, self._blocks = missing, blocks
+        # By address, the blocks there that may miss some, in reverse. What misses none is not asked again: every edge
+        # to a place that had many versions would ask all of them.
+        self._lacking: dict[int, list[int]] = {}
+
+    def take(self, block: int, count: int) -> int:
+        """Find edges for at most `count` executions of `block`; for how many."""
+        part = max(min(count, int(self._missing[block])), 0)
+        self._missing[block] -= part
+        return part
+
+    def iter_shares(self, pc: int, count: int) -> Iterator[tuple[int, int]]:
+        """Blocks at `pc` and a part of `count` for each, by what it is missing; the last one gets what is left over."""
+        if pc not in self._lacking:
+            self._lacking[pc] = self._blocks.at(pc)[::-1].tolist()
+        lacking = self._lacking[pc]
+        while count and lacking:
+            block = lacking[-1]
+            part = self.take(block, count) if len(lacking) > 1 else count
+            count -= part
+            if part:
+                yield block, part
+            if count:
+                lacking.pop()
+
+
+class _EdgeBuilder:
+    """`path_*` arrays say what running a path once adds; `plain_*` are the edges that the flow has as they are."""
+
+    def __init__(self, flow: ProcessFlow, blocks: Blocks) -> None:
+        self.flow, self.blocks = flow, blocks
+        edges, paths, code = flow.edges, flow.paths, blocks.code
+        n_pieces = code.first[paths.fragment + 1] - code.first[paths.fragment]
+        piece = spans(code.first[paths.fragment], n_pieces)
+        path = np.repeat(np.arange(len(paths)), n_pieces)
+        has_run = code.start_pc[piece] < paths.stop_pc[path]
+        piece, path = piece[has_run], path[has_run]
+        ends = blocks.piece_ends[piece]
+        self.blocks_by_path, self.block_of_path = Rows(path[ends]), blocks.piece_block[piece[ends]]
+
+        following = np.minimum(piece + 1, len(code.fragment) - 1)
+        crosses = (piece + 1 < code.first[code.fragment[piece] + 1]) & blocks.piece_starts[following]
+        self.crossings_by_path = Rows(path[crosses])
+        crossing_source = blocks.piece_block[piece[crosses]]
+        crossing_target = blocks.piece_block[following[crosses]]
+
+        has_source = (blocks.edge_source >= 0) | (edges.kind == EdgeKind.START)
+        usable = (blocks.edge_target >= 0) & has_source
+        self.plain = np.flatnonzero(usable & ~blocks.is_shared)
+        self.shared_out = np.flatnonzero(usable & blocks.is_shared)
+        source = np.concatenate([blocks.edge_source[self.plain], crossing_source])
+        target = np.concatenate([blocks.edge_target[self.plain], crossing_target])
+        kind = np.concatenate(
+            [edges.kind[self.plain], np.full(len(crossing_source), EdgeKind.FALL_THROUGH, edges.kind.dtype)]
+        )
+        packed = self._pack(source, target, kind)
+        self.packed, chosen, edge = np.unique(packed, return_index=True, return_inverse=True)
+        self.source, self.target, self.kind = source[chosen], target[chosen], kind[chosen]
+        self.edge_of_plain, self.edge_of_crossing = edge[: len(self.plain)], edge[len(self.plain) :]
+        self.plain_of_row = np.full(len(edges), -1)
+        self.plain_of_row[self.plain] = self.edge_of_plain
+        # Edges worked out by thread: (source, target, kind, callee) -> its number, counted from after all others.
+        self.derived: dict[tuple[int, int, int, int], int] = {}
+        self.shared_return_points: list[int] = []
+        self.is_shared_row = np.zeros(len(edges), bool)
+        self.is_shared_row[self.shared_out] = True
+        self._find_callees()
+        self._find_return_points()
+        self._add_simple_returns()
+        self.into_vsyscall = is_vsyscall(blocks.app_pc[self.target]) & (self.kind != EdgeKind.RETURN)
+        self.before_vsyscall = (self.source >= 0) & is_vsyscall(blocks.app_pc[self.source])
+        self.before_vsyscall &= (self.kind == EdgeKind.SIGNAL) | (self.kind == EdgeKind.FAULT)
+
+    def build(self) -> Edges:
+        threads = [self._count(thread) for thread in self.flow.threads]
+        if not self.flow.threads:
+            self._see_all()
+        derived = np.array(list(self.derived), np.int64).reshape(-1, 4)
+        return Edges(
+            source=np.concatenate([self.source, derived[:, 0]]),
+            target=np.concatenate([self.target, derived[:, 1]]),
+            kind=np.concatenate([self.kind, derived[:, 2].astype(np.uint8)]),
+            callee=np.concatenate([self.callee, derived[:, 3]]),
+            threads=threads,
+            shared_return_points=self.shared_return_points,
+        )
+
+    def _pack(self, source: Array, target: Array, kind: Array) -> Array:
+        """One number for each edge; equal ones for equal edges."""
+        packed: Array = ((source + 1) * (len(self.blocks) + 1) + target) * len(EdgeKind) + kind
+        return packed
+
+    def _find_callees(self) -> None:
+        """By block: how many different callees it called, and the first of them."""
+        calls = np.flatnonzero(np.isin(self.kind, _CALL_KINDS))
+        self.call_edges = calls[np.argsort(self.source[calls], kind="stable")]
+        self.call_first = np.searchsorted(self.source[self.call_edges], np.arange(len(self.blocks) + 1))
+        # A call whose callee's version is not known counts as several.
+        n_callees = np.diff(self.call_first)
+        unsure = self.blocks.edge_source[self.shared_out]
+        n_callees[unsure[unsure >= 0]] += 2
+        self.n_callees = n_callees
+
+    def _find_return_points(self) -> None:
+        """By place: the call that ends there, and the block that starts there."""
+        blocks, flow = self.blocks, self.flow
+        calls = np.flatnonzero((blocks.exit_kind == ExitKind.CALL) | (blocks.exit_kind == ExitKind.INDIRECT_CALL))
+        calls = calls[np.argsort(blocks.end_pc[calls], kind="stable")]
+        place = np.flatnonzero(flow.inflow_missing > 0)
+        pc = flow.places[place]
+        first = np.searchsorted(blocks.end_pc[calls], pc)
+        n_calls = np.searchsorted(blocks.end_pc[calls], pc, "right") - first
+        self.call_of_place = np.full(len(flow.places), NO_BLOCK)
+        self.call_of_place[place[n_calls > 0]] = calls[first[n_calls > 0]]
+        at = np.searchsorted(blocks.app_pc, pc)
+        n_versions = np.searchsorted(blocks.app_pc, pc, "right") - at
+        self.block_of_place = np.full(len(flow.places), NO_BLOCK)
+        self.block_of_place[place[n_versions > 0]] = at[n_versions > 0]
+        self.block_of_place[place[n_versions > 1]] = _SEVERAL_VERSIONS
+        for several in np.flatnonzero(n_calls > 1):
+            ending = calls[first[several] : first[several] + n_calls[several]]
+            if len(np.unique(blocks.app_pc[ending])) > 1:
+                self.shared_return_points.append(int(pc[several]))
+            resumed = self.block_of_place[place[several]]
+            same = ending[blocks.code_version[ending] == blocks.code_version[resumed]] if resumed >= 0 else ending
+            self.call_of_place[place[several]] = same[0] if len(same) else ending[0]
+
+    def _add_simple_returns(self) -> None:
+        """Add the edges of returns that are the same whichever thread returns: one call, one callee, one version."""
+        is_simple = (self.call_of_place >= 0) & (self.block_of_place >= 0)
+        is_simple[is_simple] = self.n_callees[self.call_of_place[is_simple]] == 1
+        self.simple_places = np.flatnonzero(is_simple)
+        self.return_edge = np.full(len(self.flow.places), -1)
+        self.return_edge[self.simple_places] = len(self.source) + np.arange(len(self.simple_places))
+        call = self.call_of_place[self.simple_places]
+        callee = self.target[self.call_edges[self.call_first[call]]]
+        self.callee = np.concatenate([np.full(len(self.source), NO_BLOCK), callee])
+        self.source = np.concatenate([self.source, call])
+        self.target = np.concatenate([self.target, self.block_of_place[self.simple_places]])
+        self.kind = np.concatenate([self.kind, np.full(len(call), EdgeKind.RETURN, self.kind.dtype)])
+
+    def _count(self, thread: ThreadFlow) -> ThreadCounts:
+        blocks = self.blocks
+        plain, crossing = self.plain_of_row[thread.edge], self.crossings_by_path.find(thread.path)
+        simple = self.return_edge[thread.return_place]
+        edge, edge_count = add_up(
+            np.concatenate([plain[plain >= 0], self.edge_of_crossing[crossing[0]], simple[simple >= 0]]),
+            np.concatenate(
+                [thread.edge_count[plain >= 0], thread.path_count[crossing[1]], thread.return_count[simple >= 0]]
+            ),
+        )
+        within = self.blocks_by_path.find(thread.path)
+        # The kernel runs the vsyscall page's calls and returns: as often as they were come to, but for signals.
+        into_vsyscall, before_vsyscall = self.into_vsyscall[edge], self.before_vsyscall[edge]
+        block, block_count = add_up(
+            np.concatenate(
+                [self.block_of_path[within[0]], self.target[edge[into_vsyscall]], self.source[edge[before_vsyscall]]]
+            ),
+            np.concatenate([thread.path_count[within[1]], edge_count[into_vsyscall], -edge_count[before_vsyscall]]),
+        )
+        has_run = block_count > 0
+        counts = ThreadCounts(block[has_run], block_count[has_run], edge, edge_count)
+        derived: dict[int, int] = {}
+        missing = None
+        shared = self.is_shared_row[thread.edge]
+        if shared.any() or _SEVERAL_VERSIONS in self.block_of_place[thread.return_place]:
+            missing = _Missing(self._count_missing(counts), blocks)
+            self._share_edges(derived, thread.edge[shared], thread.edge_count[shared], missing)
+        self._add_returns(derived, thread, counts, missing)
+        edge, edge_count = add_up(
+            np.concatenate([edge, np.array(list(derived), np.int64)]),
+            np.concatenate([edge_count, np.array(list(derived.values()), np.int64)]),
+        )
+        return ThreadCounts(counts.block, counts.block_count, edge, edge_count)
+
+    def _count_missing(self, counts: ThreadCounts) -> Array:
+        """How many executions of each block no plain edge leads to."""
+        missing = np.zeros(len(self.blocks), np.int64)
+        missing[counts.block] = counts.block_count
+        kind, source = self.kind[counts.edge], self.source[counts.edge]
+        before = ((kind == EdgeKind.SIGNAL) | (kind == EdgeKind.FAULT)) & (source >= 0)
+        np.add.at(missing, source[before], counts.edge_count[before])
+        np.subtract.at(missing, self.target[counts.edge], counts.edge_count)
+        return missing
+
+    def _share_edges(self, derived: dict[int, int], rows: Array, counts: Array, missing: _Missing) -> None:
+        """Share out the edges to where code of several versions starts: first to the likeliest, as far as it misses."""
+        flow, blocks = self.flow, self.blocks
+        left = []
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            source, target = int(blocks.edge_source[row]), int(blocks.edge_target[row])
+            kind = int(flow.edges.kind[row])
+            part = missing.take(target, count)
+            if part:
+                self._add(derived, (source, target, kind, NO_BLOCK), part)
+            if count > part:
+                left.append(((source, int(flow.edges.target_pc[row]), kind, NO_BLOCK), count - part))
+        for key, count in left:
+            self._share_out(derived, key, count, missing)
+
+    def _share_out(
+        self, derived: dict[int, int], key: tuple[int, int, int, int], count: int, missing: _Missing
+    ) -> None:
+        """Add `count` of an edge to the versions at its target, by what each is missing; `key` has its address."""
+        source, pc, kind, callee = key
+        for target, part in missing.iter_shares(pc, count):
+            self._add(derived, (source, target, kind, callee), part)
+
+    def _add(self, derived: dict[int, int], key: tuple[int, int, int, int], count: int) -> None:
+        number = self._find_plain(key)
+        if number < 0:
+            number = len(self.source) + self.derived.setdefault(key, len(self.derived))
+        derived[number] = derived.get(number, 0) + count
+
+    def _find_plain(self, key: tuple[int, int, int, int]) -> int:
+        """The plain edge that is the same; -1 if there is none."""
+        source, target, kind, callee = key
+        if callee >= 0 or not len(self.packed):
+            return -1
+        packed = ((source + 1) * (len(self.blocks) + 1) + target) * len(EdgeKind) + kind
+        at = min(int(np.searchsorted(self.packed, packed)), len(self.packed) - 1)
+        return at if int(self.packed[at]) == packed else -1
+
+    def _add_returns(
+        self, derived: dict[int, int], thread: ThreadFlow, counts: ThreadCounts, missing: _Missing | None
+    ) -> None:
+        # What is missing elsewhere than after a call is lost; verifying the trace will show it.
+        others = (self.return_edge[thread.return_place] < 0) & (self.call_of_place[thread.return_place] >= 0)
+        places = thread.return_place[others]
+        call, resumed = self.call_of_place[places], self.block_of_place[places]
+        for place, count, source, target in zip(
+            places.tolist(), thread.return_count[others].tolist(), call.tolist(), resumed.tolist(), strict=True
+        ):
+            for callee, part in self._divide(source, count, counts):
+                if target == _SEVERAL_VERSIONS:
+                    assert missing is not None
+                    pc = int(self.flow.places[place])
+                    self._share_out(derived, (source, pc, EdgeKind.RETURN, callee), part, missing)
+                else:
+                    self._add(derived, (source, target, EdgeKind.RETURN, callee), part)
+
+    def _divide(self, call: int, count: int, counts: ThreadCounts | None) -> list[tuple[int, int]]:
+        """Returns to the block `call`, divided by callee; the callee is NO_BLOCK where that cannot be told."""
+        first, last = int(self.call_first[call]), int(self.call_first[call + 1])
+        if self.n_callees[call] == 1:
+            return [(int(self.target[self.call_edges[first]]), count)]
+        if counts is not None and self.n_callees[call] == last - first:
+            calls = self.call_edges[first:last]
+            calls = calls[is_in(calls, counts.edge)]
+            times = counts.edge_count[np.searchsorted(counts.edge, calls)]
+            if int(times.sum()) == count:
+                return list(zip(self.target[calls].tolist(), times.tolist(), strict=True))
+        return [(NO_BLOCK, count)]
+
+    def _see_all(self) -> None:
+        """Edges worked out, where nothing was counted: to the likeliest version.
+
+        One to which no edge leads then was come to by an edge that had been told of before, when code there was of
+        another version: by one of these, were there several. All of them to each would be the square of what happened.
+        """
+        seen: dict[int, int] = {}
+        flow, blocks = self.flow, self.blocks
+        is_reached = np.zeros(len(blocks) + 1, bool)
+        is_reached[self.target] = True
+        is_reached[blocks.edge_target[self.shared_out]] = True
+        told_before: dict[int, tuple[int, int]] = {}
+        for row in self.shared_out.tolist():
+            source, kind = int(blocks.edge_source[row]), int(flow.edges.kind[row])
+            self._add(seen, (source, int(blocks.edge_target[row]), kind, NO_BLOCK), 1)
+            if flow.edges.target[row] < 0:
+                told_before[int(flow.edges.target_pc[row])] = source, kind
+        for pc, (source, kind) in told_before.items():
+            for target in blocks.at(pc).tolist():
+                if not is_reached[target]:
+                    self._add(seen, (source, target, kind, NO_BLOCK), 1)
+        for place in np.flatnonzero((self.call_of_place >= 0) & (self.return_edge < 0)).tolist():
+            source = int(self.call_of_place[place])
+            callee = self._divide(source, 1, None)[0][0]
+            for target in self.blocks.at(int(self.flow.places[place])).tolist():
+                self._add(seen, (source, target, EdgeKind.RETURN, callee), 1)

@@ -1,0 +1,42 @@
+"""Which processes went on as another program that nobody followed: how that one ended is not how this one did.
+
+Runs in the controller, after the target ended. Where the program is followed, the session itself ends the process
+there. Where it is not, nobody tells: a thread says that it is about to execute a program, and is not heard of again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import EndKind, EventKind
+from clew.recording.assembly.tables import Clock
+from clew.recording.raw import RawProcess
+
+__all__ = ["end_at_execution"]
+
+Array = npt.NDArray[Any]
+
+
+def end_at_execution(process: RawProcess, events: Array) -> RawProcess:
+    """`process` as it is; or, if it went on as a program that was not followed, ended then, nobody knows how.
+
+    `events` are its event records.
+    """
+    # A child that vfork made is told of here, too, until it executes a program of its own.
+    children = set(events["a"][events["event_kind"] == EventKind.FORK].tolist())
+    for thread in process.threads:
+        if thread.end_kind != EndKind.EXECVE or thread.end_tsc or thread.tid in children:
+            continue
+        calls = events[(events["event_kind"] == EventKind.EXECVE) & (events["tid"] == thread.tid)]
+        if not len(calls):
+            # What it said was lost.
+            return dataclasses.replace(process, exit_code=None, signal=None, went_on_unfollowed=True)
+        last = calls[np.argmax(calls["tsc"])]
+        if not last["a"]:
+            end_ns = Clock(process).one_to_ns(int(last["tsc"]))
+            return dataclasses.replace(process, exit_code=None, signal=None, end_ns=end_ns, went_on_unfollowed=True)
+    return process

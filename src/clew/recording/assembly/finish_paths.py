@@ -1,0 +1,190 @@
+"""Makes the paths of a process' threads whole: what had not left the target, and the index.
+
+Runs in the controller, after the target ended. Of a path that was recorded nothing is read again but its checkpoints.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
+from clew.recording.assembly.path_weights import CounterWeights
+from clew.recording.assembly.tables import Clock
+from clew.recording.path_tail import PathTail, read_tail
+from clew.recording.raw import RawProcess, RawThread
+from clew.store.path_checkpoints import decode_checkpoints, unshuffle
+from clew.store.path_frames import (
+    FOLDER_NAME,
+    HEADER_BYTES,
+    Frame,
+    FrameKind,
+    file_name,
+    iter_frames,
+    pack_frame,
+    read_payload,
+)
+from clew.store.path_index import PLACE, PathFacts, PathIndex, append_index, list_frames
+
+__all__ = ["FinishedPath", "drop_paths", "finish_paths"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class FinishedPath:
+    """The path of a thread: its file in the trace, and facts."""
+
+    thread: RawThread
+    file: str
+    stored_bytes: int
+    facts: PathFacts
+
+
+def drop_paths(process: RawProcess, folder: Path) -> None:
+    """Remove files of paths that nothing else is known of: the recording was cut off when they had just begun."""
+    for thread in process.threads if (folder / FOLDER_NAME).is_dir() else ():
+        (folder / FOLDER_NAME / file_name(process.number, thread.stream)).unlink(missing_ok=True)
+
+
+def finish_paths(
+    process: RawProcess, folder: Path, weights: CounterWeights, clock: Clock, process_id: int
+) -> list[FinishedPath]:
+    """Finish the path of each thread that has one; `folder` is the trace's. Raises OSError if there is no room."""
+    finished = []
+    for thread in process.threads:
+        path = folder / FOLDER_NAME / file_name(process.number, thread.stream)
+        if thread.path_bytes == 0:
+            path.unlink(missing_ok=True)
+        elif path.is_file() or thread.path_tail:
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+            facts = _finish(path, process, thread, weights, clock, process_id)
+            finished.append(FinishedPath(thread, f"{FOLDER_NAME}/{path.name}", path.stat().st_size, facts))
+    return finished
+
+
+def _finish(
+    path: Path, process: RawProcess, thread: RawThread, weights: CounterWeights, clock: Clock, process_id: int
+) -> PathFacts:
+    with open(path, "rb") as file:
+        kept = math.inf if thread.path_bytes is None else thread.path_bytes
+        frames = [frame for frame in iter_frames(file) if frame.kind != FrameKind.INDEX and frame.end_offset <= kept]
+        size_bytes = frames[-1].end_offset if frames else 0
+        ends = {kind: max((frame.end for frame in frames if frame.kind == kind), default=0) for kind in FrameKind}
+        places = _weigh_checkpoints(file, frames, weights)
+        # What is missing in front of such a checkpoint never comes.
+        behind = places[places["is_after_loss"] != 0]
+        for kind, name in ((FrameKind.SURPRISES, "surprise_bytes"), (FrameKind.SYMBOLS, "symbol_bytes")):
+            ends[kind] = max([ends[kind], *behind[name].tolist()])
+        last = _find_last_event(file, frames)
+        last_gap = None if last is None else _gap_of(last)
+        is_lost = last_gap is not None
+        tail = _fitting_tail(thread.path_tail, ends, is_lost=is_lost)
+        surprise_bytes = ends[FrameKind.SURPRISES] + len(tail.surprises)
+        symbol_bytes = ends[FrameKind.SYMBOLS] + len(tail.symbols)
+        # Where clew was killed the streams may not have come as far as what was told of them.
+        places = places[: _count_reached(places, surprise_bytes, symbol_bytes)]
+        n_events = _count_events(file, frames, surprise_bytes, symbol_bytes)
+    with open(path, "r+b") as file:
+        # An index that is there was made in vain: the recording was cut off behind it.
+        file.truncate(size_bytes)
+        file.seek(size_bytes)
+        for kind, data in ((FrameKind.SURPRISES, tail.surprises), (FrameKind.SYMBOLS, tail.symbols)):
+            if data:
+                frame = pack_frame(kind, ends[kind], len(data), data)
+                offset = file.tell()
+                file.write(frame)
+                frames.append(Frame(kind, ends[kind], len(data), len(frame) - HEADER_BYTES, len(data), offset))
+    instructions, executions = weights.weigh(thread.counters.index, thread.counters.value)
+    facts = PathFacts(
+        pid=process.pid,
+        tid=thread.tid,
+        process_id=process_id,
+        instructions=instructions,
+        block_executions=executions,
+        surprise_bytes=surprise_bytes,
+        symbol_bytes=symbol_bytes,
+        events=n_events,
+        decisions=_decisions_at_end(tail, last, surprise_bytes),
+        is_lost_at_end=is_lost or tail.is_lost,
+        is_thinned_at_end=tail.is_thinned or last_gap == PathEventKind.THINNED,
+        tsc=clock.start_tsc,
+        ns=clock.start_ns,
+        ns_per_tick=clock.ns_per_tick,
+    )
+    append_index(path, PathIndex(facts, list_frames(frames), places))
+    return facts
+
+
+def _weigh_checkpoints(file: Any, frames: list[Frame], weights: CounterWeights) -> Array:
+    found = []
+    instructions = executions = 0
+    for frame in frames:
+        if frame.kind != FrameKind.CHECKPOINTS:
+            continue
+        for checkpoint in decode_checkpoints(read_payload(file, frame), frame.size):
+            more_instructions, more_executions = weights.weigh(checkpoint.index, checkpoint.rise)
+            instructions, executions = instructions + more_instructions, executions + more_executions
+            head = checkpoint.head
+            found.append(
+                (
+                    *(int(head[name]) for name in ("tsc", "surprise_bytes", "symbol_bytes", "events")),
+                    *(max(instructions, 0), max(executions, 0), int(head["is_after_loss"])),
+                )
+            )
+    return np.array(found, PLACE)
+
+
+def _count_events(file: Any, frames: list[Frame], surprise_bytes: int, symbol_bytes: int) -> int:
+    """How many events there are up to where the streams end."""
+    for frame in reversed([frame for frame in frames if frame.kind == FrameKind.EVENTS]):
+        records = unshuffle(read_payload(file, frame), PATH_EVENT_RECORD)
+        n_reached = _count_reached(records, surprise_bytes, symbol_bytes)
+        if n_reached:
+            return frame.start + n_reached
+    return 0
+
+
+def _count_reached(rows: Array, surprise_bytes: int, symbol_bytes: int) -> int:
+    """How many of `rows`, in the order of their places, come before streams of these lengths end."""
+    beyond = np.flatnonzero((rows["surprise_bytes"] > surprise_bytes) | (rows["symbol_bytes"] > symbol_bytes))
+    return int(beyond[0]) if len(beyond) else len(rows)
+
+
+def _find_last_event(file: Any, frames: list[Frame]) -> np.void | None:
+    events = [frame for frame in frames if frame.kind == FrameKind.EVENTS]
+    if not events:
+        return None
+    last: np.void = unshuffle(read_payload(file, events[-1]), PATH_EVENT_RECORD)[-1]
+    return last
+
+
+def _gap_of(last: np.void) -> int | None:
+    """The kind of the last event if it tells of something that is missing, and no checkpoint came after it."""
+    kind = int(last["event_kind"])
+    return kind if kind in (PathEventKind.LOST, PathEventKind.THINNED) else None
+
+
+def _decisions_at_end(tail: PathTail, last: np.void | None, surprise_bytes: int) -> int:
+    """Decisions behind the last surprise. Where the rest is left out, the event in front of it says how many."""
+    if last is None or not tail.is_lost or last["event_kind"] != PathEventKind.END:
+        return tail.decisions
+    return int(last["decisions"]) if last["surprise_bytes"] == surprise_bytes else tail.decisions
+
+
+def _fitting_tail(data: bytes, ends: dict[FrameKind, int], *, is_lost: bool) -> PathTail:
+    """What of a tail follows what left the target before: all of it, or nothing."""
+    try:
+        tail = read_tail(data)
+    except ValueError:
+        return PathTail(0, b"", 0, b"", 0, is_lost=False)
+    fits = (tail.surprises_left, tail.symbols_left) == (ends[FrameKind.SURPRISES], ends[FrameKind.SYMBOLS])
+    if fits and not tail.is_lost and not is_lost:
+        return tail
+    return PathTail(0, b"", 0, b"", 0, tail.is_lost, tail.is_thinned)

@@ -1,0 +1,141 @@
+"""The ways out of fragments and through them, each with the counter that counts it.
+
+Runs in the controller, after the target ended. Pure. How often each was taken is not known here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import EdgeKind, ExitKind
+from clew.recording.assembly.records import NO_INDEX, ParsedRecords
+from clew.recording.assembly.rows import Rows
+from clew.recording.assembly.states import CodeStates
+
+__all__ = ["DIRECT_EDGES", "FragmentEdges", "FragmentPaths", "collect_ways"]
+
+Array = npt.NDArray[Any]
+
+DIRECT_EDGES = {
+    ExitKind.FALL_THROUGH: EdgeKind.FALL_THROUGH,
+    ExitKind.JUMP: EdgeKind.JUMP,
+    ExitKind.CALL: EdgeKind.CALL,
+    ExitKind.SYSCALL: EdgeKind.SYSCALL,
+}
+
+
+@dataclass(frozen=True)
+class FragmentEdges:
+    """Ways out, one row each: from a fragment (`source`, an index, or -1) to an address.
+
+    `source_pc` is the instruction for the kinds signal and fault, the fragment's first for the others. `counter` is
+    the counter's index, or -1. `target` is the fragment (an index) that it leads to where the runtime said so, or -1;
+    `tsc` is when the runtime first told of the edge, or made its fragment. `source_state` and `target_state`, i8, are
+    those (CodeState) of the code on both sides at that time.
+    """
+
+    source: Array
+    source_pc: Array
+    target_pc: Array
+    kind: Array
+    counter: Array
+    target: Array
+    tsc: Array
+    source_state: Array
+    target_state: Array
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def take(self, chosen: Array) -> FragmentEdges:
+        """The rows that `chosen` names."""
+        return FragmentEdges(**{name: value[chosen] for name, value in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class FragmentPaths:
+    """Ways through fragments, one row each: fragment `fragment` from its start up to `stop_pc` (its end, or the
+    instruction that faulted), as often as counter `counter` says.
+    """
+
+    fragment: Array
+    stop_pc: Array
+    counter: Array
+
+    def __len__(self) -> int:
+        return len(self.fragment)
+
+    def take(self, chosen: Array) -> FragmentPaths:
+        """The rows that `chosen` names."""
+        return FragmentPaths(**{name: value[chosen] for name, value in vars(self).items()})
+
+
+def collect_ways(parsed: ParsedRecords, states: CodeStates) -> tuple[FragmentEdges, FragmentPaths]:
+    """Every way out and every way through, with its counter; those never taken included."""
+    fragments = parsed.fragments
+    everything = np.arange(len(fragments))
+    has_counter = fragments.counter_index >= 0
+    recorded = ~fragments.is_excluded
+    edges: list[tuple[Array, ...]] = []
+    paths: list[tuple[Array, Array, Array]] = []
+
+    def add_edges(rows: Array, target_pc: Array, kind: EdgeKind, counter: Array) -> None:
+        kinds, unsaid = np.full(len(rows), kind, np.uint8), np.full(len(rows), -1)
+        edges.append((rows, fragments.app_pc[rows], target_pc, kinds, counter, unsaid, fragments.tsc[rows]))
+
+    for exit_kind, edge_kind in DIRECT_EDGES.items():
+        rows = everything[(fragments.exit_kind == exit_kind) & (recorded | fragments.counts_first)]
+        targets = fragments.end_pc if exit_kind in (ExitKind.FALL_THROUGH, ExitKind.SYSCALL) else fragments.target_pc
+        add_edges(rows, targets[rows], edge_kind, fragments.counter_index[rows])
+    branches = fragments.exit_kind == ExitKind.CONDITIONAL
+    taken = everything[branches & (recorded | fragments.counts_first)]
+    add_edges(taken, fragments.target_pc[taken], EdgeKind.TAKEN, fragments.counter_index[taken])
+    not_taken = everything[branches & (recorded | fragments.counts_second)]
+    second = np.where(has_counter[not_taken], fragments.counter_index[not_taken] + 1, -1)
+    add_edges(not_taken, fragments.end_pc[not_taken], EdgeKind.NOT_TAKEN, second)
+
+    is_indirect = (fragments.exit_kind == ExitKind.INDIRECT_JUMP) | (fragments.exit_kind == ExitKind.INDIRECT_CALL)
+    direct = everything[recorded & ~is_indirect]
+    paths.append((direct, fragments.end_pc[direct], fragments.counter_index[direct]))
+    both = everything[recorded & branches]
+    paths.append((both, fragments.end_pc[both], np.where(has_counter[both], fragments.counter_index[both] + 1, -1)))
+
+    rows = parsed.dynamic_edges
+    by_number = Rows(fragments.fragment_id)
+    source = by_number.find_first(rows["source_fragment_id"])
+    counter = rows["counter_index"].astype(np.int64)
+    counter[counter == NO_INDEX] = -1
+    kind = rows["edge_kind"].copy()
+    source_pc, target_pc = rows["source_pc"].astype(np.uint64), rows["target_pc"].astype(np.uint64)
+    inside = np.zeros(len(rows), bool)
+    has_source = np.flatnonzero(source >= 0)
+    fragment = source[has_source]
+    inside[has_source] = (target_pc[has_source] >= fragments.app_pc[fragment]) & (
+        target_pc[has_source] < fragments.end_pc[fragment]
+    )
+    is_partial = kind == EdgeKind.PARTIAL
+    partial = np.flatnonzero(is_partial & inside)
+    partial = partial[fragments.starts_instruction(source[partial], target_pc[partial])]
+    partial = partial[recorded[source[partial]]]
+    paths.append((source[partial], target_pc[partial], counter[partial]))
+    through = has_source[is_indirect[fragment] & recorded[fragment]]
+    through = through[(kind[through] == EdgeKind.INDIRECT_CALL) | (kind[through] == EdgeKind.INDIRECT_JUMP)]
+    paths.append((source[through], fragments.end_pc[source[through]], counter[through]))
+    needs_source = (kind != EdgeKind.START) & (kind != EdgeKind.SIGNAL) & (kind != EdgeKind.FAULT)
+    usable = np.flatnonzero(~is_partial & ((source >= 0) | ~needs_source))
+    # What the dispatcher counts goes on counting when code at the target changes: the first target says nothing.
+    target = np.where(needs_source & (kind != EdgeKind.SIGRETURN), by_number.find_first(rows["target_fragment_id"]), -1)
+    columns = (source, source_pc, target_pc, kind, counter, target, rows["tsc"].astype(np.uint64))
+    edges.append(tuple(column[usable] for column in columns))
+    source, source_pc, target_pc, kind, counter, target, tsc = (
+        np.concatenate(column) for column in zip(*edges, strict=True)
+    )
+    found = states.find_of_ways(source, source_pc, target_pc, tsc)
+    return (
+        FragmentEdges(source, source_pc, target_pc, kind, counter, target, tsc, *found),
+        FragmentPaths(*(np.concatenate(column) for column in zip(*paths, strict=True))),
+    )
