@@ -106,6 +106,13 @@ fn number_of(stop: Option<Stop>) -> i32 {
     }
 }
 
+/// The processor's time stamp counter now: what the time stamps of a recording that goes on are compared with.
+#[no_mangle]
+pub extern "C" fn clew_time_stamp() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, which changes nothing.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
 /// Size of a walk's state.
 #[no_mangle]
 pub extern "C" fn clew_path_walk_bytes() -> u64 {

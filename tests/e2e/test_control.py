@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,9 @@ def test_the_target_goes_on_when_clew_is_killed(program: Path, tmp_path: Path) -
 def test_before_the_first_instruction(program: Path, tmp_path: Path) -> None:
     with controlled(program, tmp_path / "out.clew", "--pause", "60") as target:
         assert control_json(target.target_pid, "status")["is_paused"]
+        refused = control(target.target_pid, "step")
+        assert refused.status == 1
+        assert b"waits in front of its first instruction: pause it" in refused.stderr
         (thread,) = target.do("pause")["threads"]
         assert thread["symbol"].startswith("ld-linux")
         assert control(target.target_pid, "break", "main").status == 0
@@ -258,5 +262,15 @@ def test_what_is_refused(program: Path, tmp_path: Path) -> None:
         target.do("pause")
         with pytest.raises(ControlError, match="waits in a system call"):
             target.do("step", tid=pid)
+        with pytest.raises(ControlError, match=f"process {pid} has no thread 1$"):
+            target.do("next", tid=1)
         target.do("continue")
         finish_well(target)
+
+
+def test_a_call_that_a_stop_interrupted_is_told_as_what_it_is(tmp_path: Path) -> None:
+    script = "import time; print('ready', flush=True); time.sleep(1000)"
+    with controlled(Path(sys.executable), tmp_path / "out.clew", arguments=["-c", script]) as target:
+        wait_for(lambda: "waits in clock_nanosleep" in control(target.target_pid, "status").stdout.decode())
+        for command in ("pause", "continue") * 2:
+            assert "waits in clock_nanosleep" in control(target.target_pid, command).stdout.decode()

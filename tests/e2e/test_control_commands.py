@@ -20,7 +20,7 @@ from tests.e2e.controlled import Controlled, control, control_json, controlled
 from tests.e2e.test_control import executions_of, finish_well
 from tests.e2e.test_modes import told_of
 
-HOLDING = {"status", "pause", "continue", "break", "delete", "step", "next", "mode", "budget"}
+HOLDING = {"status", "pause", "continue", "break", "delete", "step", "next", "step-over", "mode", "budget"}
 LEAVING = {"exclude", "include", "only", "break", "pause", "detach"}
 KILLING = {"pause", "kill"}
 
@@ -86,7 +86,7 @@ def verify(trace: Path) -> None:
     runs.read(trace)
 
 
-def hold_and_step(typed: Typed, target: Controlled) -> None:
+def hold_and_step(typed: Typed, target: Controlled, step_over: str) -> None:
     """Pause, continue, break, delete, step and step over a call."""
     assert "is held" in typed("pause")
     assert len(typed.standing()) == 2, "those that compute; the first one reads"
@@ -104,7 +104,7 @@ def hold_and_step(typed: Typed, target: Controlled) -> None:
         is_call = instruction.text.startswith("call")
         n_calls += is_call
         behind = rip_of(thread) + len(instruction.code)
-        typed("next" if is_call else "step", "--thread", str(typed.pid))
+        typed(step_over if is_call else "step", "--thread", str(typed.pid))
         thread = typed.wait_for_main("stepped")
         assert rip_of(thread) == behind, instruction.text
         if not is_call and n_calls == 0:
@@ -120,10 +120,10 @@ def test_what_holds_and_what_chooses_the_mode(program: Path, tmp_path: Path) -> 
     trace = tmp_path / "out.clew"
     with controlled(program, trace) as target:
         typed = Typed(target)
-        hold_and_step(typed, target)
+        hold_and_step(typed, target, "next")
         typed("mode", "full")
         typed.call(6)
-        hold_and_step(typed, target)
+        hold_and_step(typed, target, "step-over")
         typed("mode", "auto")
         assert "mode auto" in typed("status") or "at most 4 MB/s" in typed("status")
         typed("budget", "50")
@@ -165,7 +165,9 @@ def test_what_chooses_the_code_and_what_leaves(program: Path, tmp_path: Path) ->
     verify(trace)
     assert executions_of(trace, "counted") == 10 + 3 + 7
     assert executions_of(trace, "outer") == 10 + 200 + 3 + 7
-    (process,) = runs.read(trace).summary["processes"]
+    summary = runs.read(trace).summary
+    (process,) = summary["processes"]
+    assert summary["cpu"]["target_seconds"] > 0, "what it had used when it was left"
     assert {thread["end"] for thread in process["threads"]} == {"detached"}
 
 

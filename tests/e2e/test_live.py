@@ -214,17 +214,34 @@ def test_the_viewer_ends_with_clew(start: Start) -> None:
     assert wait_for_end(viewer), "the viewer goes on without its recorder"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_what_ends_clew_ends_the_viewer_that_shows_the_trace(start: Start, number: signal.Signals) -> None:
     recording = start([build_new_code()])
     viewer = os.pidfd_open(find_viewer(recording))
+    client = LiveClient(recording.url)
+    client.begin(LivePicture())
     recording.close_input()
     limit = time.monotonic() + 30
     while "shows it until Ctrl-C" not in recording.said:
         assert time.monotonic() < limit, recording.said
         time.sleep(0.02)
-    assert recording.stop(number) == 3
+    assert recording.stop(number) == (-signal.SIGKILL if number == signal.SIGKILL else 3)
     assert wait_for_end(viewer), "the viewer goes on without clew"
+    client.close()
+
+
+def test_who_can_t_be_interrupted_says_what_ends_the_view(start: Start) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        recording = start([build_new_code()])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    recording.close_input()
+    limit = time.monotonic() + 30
+    while f"shows it until SIGTERM to clew (kill {recording.process.pid})" not in recording.said:
+        assert time.monotonic() < limit, recording.said
+        time.sleep(0.02)
+    assert recording.stop(signal.SIGTERM) == 3
 
 
 def test_a_trace_that_can_t_be_written_is_told_of(start: Start) -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "default_library_path",
     "lay_out",
     "load_library",
+    "read_time_stamp",
 ]
 
 NOWHERE: Final = 0xFFFFFFFF
@@ -174,6 +175,7 @@ _FUNCTIONS: Final = {
     "clew_path_memory_words": ctypes.c_uint64,
     "clew_path_encode": ctypes.c_int32,
     "clew_path_decode": ctypes.c_int32,
+    "clew_time_stamp": ctypes.c_uint64,
 }
 """The library's functions, and what they return."""
 
@@ -298,6 +300,11 @@ def load_library(path: Path) -> ctypes.CDLL:
 def default_library() -> ctypes.CDLL:
     """The codec's library. Raises PathCodecError."""
     return load_library(default_library_path())
+
+
+def read_time_stamp() -> int:
+    """The processor's time stamp counter now. Raises PathCodecError."""
+    return int(default_library().clew_time_stamp())
 
 
 class PathWalk:

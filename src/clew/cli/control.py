@@ -36,7 +36,8 @@ def command(pid: str, name: str, argument: str | None, tid: int | None, as_json:
     \b
     status            what stands still, and where
     pause, continue   have all threads stand still, or go on
-    step, next        one instruction of a thread; next: with what it calls
+    step              one instruction of a thread
+    next, step-over   one instruction with what it calls
     break WHERE       stand still there: an address, a symbol (main, libc.so.6!malloc), or main+0x10
     delete WHERE      take that back
     include WHAT      record that from now on, too: as --include of `clew record`

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clew.binary.system_calls import name_system_call
+from clew.binary.system_calls import name_wait
 from clew.cli.console import escape_control
 
 __all__ = ["iter_lines"]
 
 _REGISTERS_A_LINE = 4
-_MOVING = ("step", "next")
+_MOVING = ("step", "next", "step-over")
 _REASONS = {"asked": "stands at", "stepped": "stepped to", "breakpoint": "breakpoint at"}
 
 
@@ -56,7 +56,7 @@ def _iter_status(answer: dict[str, Any], *, only_moved: bool) -> Iterator[str]:
                 yield from _iter_registers(registers)
         for thread in process["elsewhere"]:
             call = thread["system_call"]
-            what = "runs" if call is None or call < 0 else f"waits in {name_system_call(call)}"
+            what = "runs" if call is None or call < 0 else f"waits in {name_wait(call)}"
             yield f"  thread {thread['tid']} {what}"
 
 

@@ -102,13 +102,15 @@ def _print_totals(console: Console, summary: dict[str, Any]) -> None:
         "command": shlex.join(summary["command"]),
         "mode": summary["mode"],
         "recorded": f"{_format_time(summary['start_ns'])}, {seconds:.2f} s",
-        **_processor_time(cpu.get("target_seconds", 0), cpu.get("controller_seconds", 0)),
+        **_processor_time(cpu.get("target_seconds"), cpu.get("controller_seconds", 0)),
         "blocks": format_count(totals["blocks"]),
         "edges": format_count(totals["edges"]),
     }
     if summary["mode"] != "coverage":
         facts["instructions"] = format_count(totals["instructions"])
         facts["block executions"] = format_count(totals["block_executions"])
+    if summary["order"] is not None:
+        facts["order"] = _describe_order(**summary["order"])
     facts["stored"] = f"{format_count(summary['stored_bytes'])} bytes, format {summary['format']}"
     for name, values in (("include", summary["include"]), ("exclude", summary["exclude"])):
         if values:
@@ -120,9 +122,23 @@ def _print_totals(console: Console, summary: dict[str, Any]) -> None:
         console.print(line, no_wrap=True, overflow="ellipsis")
 
 
-def _processor_time(target: float, clew: float) -> dict[str, str]:
+def _describe_order(
+    instructions: int = 0, all_instructions: int = 0, left_out: int = 0, lost: int = 0, damage: str = ""
+) -> str:
+    """What part of the instructions is in the order, and where it has gaps."""
+    if damage:
+        return f"can't be read: {damage}"
+    gaps = [f"{what} in {format_counted(n, 'places')}" for n, what in ((left_out, "left out"), (lost, "lost")) if n]
+    if not gaps:
+        return "all of it"
+    share = format_share(instructions / all_instructions if all_instructions else 1.0)
+    return f"{share} of the instructions, the rest {' and '.join(gaps)}"
+
+
+def _processor_time(target: float | None, clew: float) -> dict[str, str]:
     # Of a recording that was cut off nobody could tell.
-    return {"processor time": f"target {target:.2f} s, clew {clew:.2f} s"} if clew else {}
+    told = "not known" if target is None else f"{target:.2f} s"
+    return {"processor time": f"target {told}, clew {clew:.2f} s"} if clew else {}
 
 
 def _print_process(console: Console, process: dict[str, Any], title: str, mode: str) -> None:

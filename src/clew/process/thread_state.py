@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from clew.address import RemoteAddress, Tid
+from clew.binary.system_calls import RESTART_SYSCALL
 from clew.errors import TargetError
 from clew.process import ptrace
 from clew.process.stopped_process import SYSCALL_INSTRUCTION, StoppedProcess
@@ -35,7 +36,6 @@ REGISTER_NAMES: Final = (
 )
 """The general registers in the processor's numbering."""
 
-RESTART_SYSCALL: Final = 219
 ERESTARTNOHAND: Final = 514
 ERESTART_RESTARTBLOCK: Final = 516
 _RESTART_CODES: Final = (512, 513, ERESTARTNOHAND, ERESTART_RESTARTBLOCK)

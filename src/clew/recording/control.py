@@ -168,6 +168,10 @@ class Control:
     def _step(self, question: dict[str, Any], make: Callable[[Holding, Tid], None]) -> Steps:
         followed = self._find(question)
         self._refuse_in_region("step")
+        if self._describe()["is_paused"]:
+            raise ControlError(
+                f"process {followed.pid}: waits in front of its first instruction: pause it, and step then"
+            )
         holding = self._processes.holdings.of(followed)
         tid = question.get("tid") or holding.chosen
         if not isinstance(tid, int):
@@ -284,6 +288,7 @@ COMMANDS: Final[dict[str, Callable[[Control, dict[str, Any]], Steps]]] = {
     "continue": Control.go_on,
     "step": Control.step,
     "next": Control.step_over,
+    "step-over": Control.step_over,
     "break": Control.set_breakpoint,
     "delete": Control.delete_breakpoint,
     "include": Control.include,

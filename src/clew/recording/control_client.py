@@ -19,7 +19,7 @@ __all__ = ["COMMAND_ARGUMENTS", "TOLD_MODES", "ControlClient"]
 
 COMMAND_ARGUMENTS: Final = {
     **dict.fromkeys(("status", "pause", "continue", "detach", "kill"), ""),
-    **dict.fromkeys(("step", "next"), "tid"),
+    **dict.fromkeys(("step", "next", "step-over"), "tid"),
     **dict.fromkeys(("break", "delete"), "place"),
     **dict.fromkeys(("include", "exclude", "only"), "what"),
     "budget": "budget",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from clew.address import RemoteAddress, Tid
+from clew.binary.system_calls import RESTART_SYSCALL
 from clew.errors import ControlError
 from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply
 
@@ -77,6 +78,8 @@ class Holding:
     _replies: dict[Tid, HoldReply] = field(default_factory=dict)
     _wants_all: bool = False
     _moved: Tid | None = None
+    _calls_before: dict[Tid, int] = field(default_factory=dict)
+    """By thread, by the kernel's number, the system call that it was in when it was stopped last."""
 
     def answer(self, request: Request) -> int | None:
         """What a thread is told that stands still; None: later."""
@@ -124,6 +127,7 @@ class Holding:
         Raises TargetError.
         """
         self.is_held = True
+        self._note_calls()
         self.followed.shared.set_status_ticket("hold_ticket", 1)
         try:
             self.bring_in()
@@ -210,20 +214,23 @@ class Holding:
         """Whether no thread is on its way: each stands still, or sleeps in a system call."""
         if self._replies:
             return False
-        with contextlib.suppress(OSError):
-            tasks = [Tid(int(name)) for name in os.listdir(f"/proc/{self.followed.memory_pid}/task")]
-            return all(self.followed.number_of(tid) in self.standing or self.is_asleep(tid) for tid in tasks)
-        return True
+        tasks = self._tasks()
+        return all(self.followed.number_of(tid) in self.standing or self.is_asleep(tid) for tid in tasks)
 
     def is_asleep(self, task: Tid) -> bool:
         """Whether a thread, by the kernel's number, waits in a system call of the program's, or is gone."""
-        return self.system_call(task) is not None
+        return self._read_call(task) is not None
 
     def system_call(self, task: Tid) -> int | None:
         """The system call that a thread, by the kernel's number, waits in: -1 if it is gone, None if it runs.
 
-        What waits on the runtime's stack waits for this process.
+        RESTART_SYSCALL where it is not known which: the kernel goes on by that with some that a stop interrupted.
         """
+        call = self._read_call(task)
+        return self._calls_before.get(task, RESTART_SYSCALL) if call == RESTART_SYSCALL else call
+
+    def _read_call(self, task: Tid) -> int | None:
+        """As the kernel tells it. What waits on the runtime's stack waits for this process."""
         try:
             with open(f"/proc/{self.followed.memory_pid}/task/{task}/syscall", "rb") as file:
                 words = file.read(256).split()
@@ -233,14 +240,32 @@ class Holding:
         except (OSError, ValueError):
             return -1
 
+    def _note_calls(self) -> None:
+        """Note what system calls the threads are in, before they are stopped."""
+        known, self._calls_before = self._calls_before, {}
+        for task in self._tasks():
+            call = self._read_call(task)
+            call = known.get(task) if call == RESTART_SYSCALL else call
+            if call is not None and call >= 0:
+                self._calls_before[task] = call
+
+    def _tasks(self) -> list[Tid]:
+        """Its threads, by the kernel's numbers; none if it is gone."""
+        with contextlib.suppress(OSError):
+            return [Tid(int(name)) for name in os.listdir(f"/proc/{self.followed.memory_pid}/task")]
+        return []
+
     def _find(self, tid: Tid) -> StandingThread:
         thread = self.standing.get(tid)
-        if thread is None:
-            what = (
-                "does not stand still: it waits in a system call" if self.is_held else "runs: pause the process first"
-            )
-            raise ControlError(f"thread {tid} {what}")
-        return thread
+        if thread is not None:
+            return thread
+        task = next((task for task in self._tasks() if self.followed.number_of(task) == tid), None)
+        if task is None:
+            raise ControlError(f"process {self.followed.pid} has no thread {tid}")
+        if not self.is_held:
+            raise ControlError(f"thread {tid} runs: pause the process first")
+        what = "it waits in a system call" if self.is_asleep(task) else "it is on its way; try again"
+        raise ControlError(f"thread {tid} does not stand still: {what}")
 
     def _return_of_call(self, pc: RemoteAddress) -> RemoteAddress | None:
         """Where the call at `pc` returns to; None if it is no call."""

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from clew.address import Pid
-from clew.binary.system_calls import name_system_call
+from clew.binary.system_calls import name_wait
 from clew.errors import ControlError
 from clew.recording.assembly.tables import clean_text
 from clew.recording.control_client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
@@ -211,4 +211,4 @@ def _tell_status(answer: Mapping[str, Any], pid: Pid) -> dict[str, Any] | None:
 
 def _name_call(number: int | None) -> str | None:
     """The system call that a thread waits in; None where it runs."""
-    return None if number is None or number < 0 else name_system_call(number)
+    return None if number is None or number < 0 else name_wait(number)

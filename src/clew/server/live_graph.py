@@ -1,7 +1,8 @@
 """The graph of a process that runs: rows of its functions, blocks and edges, with names and counts.
 
 Runs in the controller, in the live viewer's process. Functions and blocks are those that the finished trace will have
-(`clew.analysis.graph`), but numbered as they come: a number stays. Times are guessed by the processor's time stamps.
+(`clew.analysis.graph`), but numbered as they come: a number stays. Times are told by the processor's time stamps, whose
+rate is measured from the process's start to now.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from clew.analysis.callers import find_callers
 from clew.analysis.functions import NO_OFFSET, name_function
 from clew.analysis.graph import CALLS, JUMPS
 from clew.binary.demangle import demangle
+from clew.binary.path_codec import read_time_stamp
 from clew.binary.plt import SUFFIX as STUB_SUFFIX
 from clew.protocol._generated import EdgeKind, Mode
 from clew.recording.assembly.images import Image, ImageFiles, ImageMap, build_image_map
@@ -101,6 +103,7 @@ class LiveGraph:
         self.instructions = self.executions = 0
         self._text_of: dict[str, int] = {}
         self._image_of: dict[tuple[str, int], int] = {}
+        self._first_tsc = 0
         self._ns_per_tick = 0.0
         self._last: tuple[int, bytes] | None = None
 
@@ -115,6 +118,7 @@ class LiveGraph:
             return False
         code = process.work_out()
         self._last, self.trouble = told, ""
+        self._set_clock()
         parsed = code.code.parsed
         images = build_image_map(process.initial_images, parsed.mappings, parsed.unmaps, self._files)
         block_id, kept = number_blocks(code.blocks, code.edges, 0)
@@ -230,22 +234,25 @@ class LiveGraph:
         source, target, is_call = source[edge], target[edge], np.isin(kind[edge], _CALLS)
         return find_callers(of_block[source], of_block[target], is_call, tsc[source], tsc[target], discovered)
 
-    def _to_ns(self, tsc: Array) -> Array:
-        """Nanoseconds since the recording began, f64, of time stamps: as well as it can be known while it runs."""
+    def _set_clock(self) -> None:
+        """Measure how fast time stamps rise, for all of what is told now."""
         process = self.process
-        assert process.start is not None
         status = process.status if process.counters is None else process.counters.status
-        first = int(status["start_tsc"])
-        seen = tsc[tsc != _NEVER]
-        newest, elapsed_ns = int(seen.max()) if len(seen) else 0, time.monotonic_ns() - int(status["start_ns"])
-        if process.end is not None and int(status["last_tsc"]) > first:
-            newest, elapsed_ns = int(status["last_tsc"]), int(status["last_ns"]) - int(status["start_ns"])
-        if first and newest > first and elapsed_ns > 0:
-            # It was seen later than it was: the least is the nearest.
-            guessed = elapsed_ns / (newest - first)
-            self._ns_per_tick = min(self._ns_per_tick or guessed, guessed)
+        self._first_tsc = int(status["start_tsc"])
+        if process.end is not None and int(status["last_tsc"]) > self._first_tsc:
+            # As in the finished trace.
+            tsc, ns = int(status["last_tsc"]), int(status["last_ns"])
+        else:
+            tsc, ns = _read_clocks()
+        ticks, elapsed_ns = tsc - self._first_tsc, ns - int(status["start_ns"])
+        self._ns_per_tick = elapsed_ns / ticks if self._first_tsc and ticks > 0 and elapsed_ns > 0 else 0.0
+
+    def _to_ns(self, tsc: Array) -> Array:
+        """Nanoseconds since the recording began, f64, of time stamps."""
+        assert self.process.start is not None
+        first = self._first_tsc
         ticks = np.where((tsc > first) & (tsc != _NEVER), tsc - np.uint64(first), 0).astype(np.float64)
-        found: Array = (process.start["start_ns"] - self._start_ns) + ticks * self._ns_per_tick
+        found: Array = (self.process.start["start_ns"] - self._start_ns) + ticks * self._ns_per_tick
         return found
 
     def _count(self, code: LiveCode, block_id: Array, block: Array, edge: Array, sequence: int) -> None:
@@ -277,3 +284,8 @@ class LiveGraph:
         threads.sort(key=lambda one: (one.n_members > 1, not one.is_running))
         self.threads = threads[:MAX_TOLD_THREADS]
         self.n_threads_ended = self.process.n_ended_threads
+
+
+def _read_clocks() -> tuple[int, int]:
+    """The time stamp counter and CLOCK_MONOTONIC in nanoseconds, at one time."""
+    return read_time_stamp(), time.monotonic_ns()

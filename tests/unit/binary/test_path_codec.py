@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from clew.binary.path_codec import Position, Stop, default_library_path, load_library
+from clew.binary.path_codec import Position, Stop, default_library_path, load_library, read_time_stamp
 from clew.errors import PathCodecError
 from tests.oracle.path_walk import Action, Block, Cut, Damaged, Ending, Event, PathWalk, Streams
 from tests.unit.binary.made_up_paths import MadeUpPath, damaged_paths, paths
@@ -159,3 +159,8 @@ def test_a_library_without_the_functions_is_refused() -> None:
 
 def test_the_library_is_beside_the_package() -> None:
     assert default_library_path().parts[-3:] == ("clew", "_runtime", "libclew-pathcodec.so")
+
+
+def test_time_stamps_rise() -> None:
+    first = read_time_stamp()
+    assert 0 < first < read_time_stamp()

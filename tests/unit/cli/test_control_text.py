@@ -56,6 +56,12 @@ def test_a_step_tells_the_registers_of_what_moved() -> None:
     assert [number for number, line in enumerate(lines) if "rax" in line] == [at + 1]
 
 
+def test_a_call_that_nobody_wrote_is_not_named() -> None:
+    status = _status()
+    status["processes"][0]["elsewhere"] = [{"tid": 9, "system_call": 219}]
+    assert list(iter_lines("status", status))[-1] == "  thread 9 waits in a system call that a stop interrupted"
+
+
 def test_the_mode_is_called_as_it_was_told() -> None:
     def first(**changes: Any) -> str:
         return next(iter_lines("status", _status(**changes)))

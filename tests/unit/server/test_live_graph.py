@@ -6,9 +6,11 @@ import random
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clew.server import live_graph
 from clew.server.live_rows import LiveRows, match_rows
 from tests.e2e.live_client import LivePicture
 from tests.unit.server.live_frames import MadeUpRecording
@@ -47,6 +49,19 @@ def test_frames_put_together_in_any_way_are_the_whole_picture(seed: int, with_re
         }
         assert content(picture) == content(whole)
     assert whole.rows["block"]
+
+
+def test_times_of_functions_and_blocks_are_of_one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    recording = MadeUpRecording(5)
+    status = recording.counters.status
+    start_tsc, start_ns, n_ticks = int(status["start_tsc"]), int(status["start_ns"]), 10**12
+    # It is looked at long after the newest code came. A tick is three nanoseconds.
+    monkeypatch.setattr(live_graph, "_read_clocks", lambda: (start_tsc + n_ticks, start_ns + 3 * n_ticks))
+    while not recording.is_over:
+        recording.advance()
+    first_ns = {3.0 * (tsc - start_tsc) for tsc in recording.process.work_out().blocks.first_tsc.tolist()}
+    functions, blocks = recording.graph.functions.columns, recording.graph.blocks.columns
+    assert set(functions["discovered"].tolist()) <= set(blocks["first"].tolist()) <= first_ns
 
 
 @settings(max_examples=50, deadline=None)

@@ -7,7 +7,7 @@ import { type GraphScene, layOutGraph } from "../graph/scene.ts";
 import { recentBlocks } from "../recent.ts";
 import { MOST_BLOCKS } from "../session.ts";
 import { type Camera, dimensions, EMPTY_FILTER, layout, updateCompare } from "../view-state.ts";
-import { colorOf, countsWords } from "./classes.ts";
+import { colorOf, countsWords, entriesWords } from "./classes.ts";
 import { compareText, comparedSelection, pair, selectCompared, union } from "./compare-session.ts";
 import { paintCompared, unionCounts } from "./paint-compared.ts";
 
@@ -44,8 +44,8 @@ export function colorComparedEdges(counts: DrawnCounts | null) {
   const ends = counts.edges ? graph.edges : { ...graph.edges, source: new Int32Array(0), target: new Int32Array(0) };
   const executions = counts.edges ?? new Float64Array(0);
   return {
-    edges: colorEdges(ends, executions, "heat", false, ofNodes.blocks, paint(edges)),
-    links: colorEdges(graph.links, counts.links, "heat", true, ofNodes.functions, paint(links)),
+    edges: colorEdges(ends, executions, "heat", false, ofNodes.blocks, of.compared.isCounted, paint(edges)),
+    links: colorEdges(graph.links, counts.links, "heat", true, ofNodes.functions, of.compared.isCounted, paint(links)),
   };
 }
 
@@ -86,6 +86,10 @@ export const comparedScene: GraphScene = {
       }) ?? null
     );
   }),
+  tellEntries: (drawn) => {
+    const of = union.peek()?.compared;
+    return of?.isCounted ? entriesWords(of.entries.a[drawn], of.entries.b[drawn]) : "";
+  },
   describe: ({ kind, index }) => {
     const of = union.peek()?.compared;
     if (!of) {
