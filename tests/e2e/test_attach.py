@@ -26,6 +26,7 @@ def test_one_thread(programs_to_attach: Path, tmp_path: Path, mode: str) -> None
         assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
     if mode == "counts":
         assert recorded.totals["instructions"] > 1_000_000
+    assert recorded.summary["cpu"]["target_seconds"] > 0
     process = recorded.summary["processes"][0]
     assert (process["pid"], process["parent_pid"]) == (target.pid, os.getpid())
     functions = set(recorded.trace.blocks["symbol"].to_pylist())
@@ -173,7 +174,8 @@ def test_a_process_that_ends_while_recorded(programs_to_attach: Path, tmp_path: 
         assert target.end(number=signal.SIGTERM)[0] == 0
         _, said = clew.communicate(timeout=60)
         assert (clew.returncode, b"ended" in said) == (0, True)
-    runs.read(tmp_path / "out.clew")
+    # What it used only its parent is told.
+    assert runs.read(tmp_path / "out.clew").summary["cpu"].keys() == {"controller_seconds"}
 
 
 def test_a_stopped_process_stays_stopped(programs_to_attach: Path, tmp_path: Path) -> None:

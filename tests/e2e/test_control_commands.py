@@ -165,7 +165,9 @@ def test_what_chooses_the_code_and_what_leaves(program: Path, tmp_path: Path) ->
     verify(trace)
     assert executions_of(trace, "counted") == 10 + 3 + 7
     assert executions_of(trace, "outer") == 10 + 200 + 3 + 7
-    (process,) = runs.read(trace).summary["processes"]
+    summary = runs.read(trace).summary
+    (process,) = summary["processes"]
+    assert summary["cpu"]["target_seconds"] > 0, "what it had used when it was left"
     assert {thread["end"] for thread in process["threads"]} == {"detached"}
 
 

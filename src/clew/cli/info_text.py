@@ -102,7 +102,7 @@ def _print_totals(console: Console, summary: dict[str, Any]) -> None:
         "command": shlex.join(summary["command"]),
         "mode": summary["mode"],
         "recorded": f"{_format_time(summary['start_ns'])}, {seconds:.2f} s",
-        **_processor_time(cpu.get("target_seconds", 0), cpu.get("controller_seconds", 0)),
+        **_processor_time(cpu.get("target_seconds"), cpu.get("controller_seconds", 0)),
         "blocks": format_count(totals["blocks"]),
         "edges": format_count(totals["edges"]),
     }
@@ -120,9 +120,10 @@ def _print_totals(console: Console, summary: dict[str, Any]) -> None:
         console.print(line, no_wrap=True, overflow="ellipsis")
 
 
-def _processor_time(target: float, clew: float) -> dict[str, str]:
+def _processor_time(target: float | None, clew: float) -> dict[str, str]:
     # Of a recording that was cut off nobody could tell.
-    return {"processor time": f"target {target:.2f} s, clew {clew:.2f} s"} if clew else {}
+    told = "not known" if target is None else f"{target:.2f} s"
+    return {"processor time": f"target {told}, clew {clew:.2f} s"} if clew else {}
 
 
 def _print_process(console: Console, process: dict[str, Any], title: str, mode: str) -> None:

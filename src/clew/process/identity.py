@@ -137,6 +137,12 @@ def read_stat(pid: Pid | str) -> list[bytes]:
         return []
 
 
+def read_cpu_seconds(pid: Pid) -> float | None:
+    """User and system time of a process, and of the children that it waited for; None if it is gone."""
+    fields = read_stat(pid)
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if fields else None
+
+
 def read_parent(pid: Pid) -> Pid:
     """The parent of a process; 0 if that is outside of what can be seen. Raises OSError if it is gone."""
     return Pid(_read_number(pid, "PPid"))

@@ -75,15 +75,18 @@ def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: Sessio
             end_ns=session.end_ns,
             clew_version=session.clew_version,
             machine=session.machine,
-            cpu={
-                "target_seconds": session.target_cpu_seconds,
-                "controller_seconds": session.controller_cpu_seconds,
-            },
+            cpu=_describe_cpu(session),
             losses=losses,
             processes=ends,
             warnings=[clean_text(line) for line in dict.fromkeys(warnings)],
         )
     )
+
+
+def _describe_cpu(session: SessionInfo) -> dict[str, float]:
+    target = session.target_cpu_seconds
+    known = {} if target is None else {"target_seconds": target}
+    return known | {"controller_seconds": session.controller_cpu_seconds}
 
 
 def _assemble_process(

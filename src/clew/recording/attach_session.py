@@ -14,7 +14,7 @@ from clew.address import Pid
 from clew.errors import AttachError
 from clew.process.attach import attach
 from clew.process.attachable import check_attachable, find_living_task
-from clew.process.identity import read_parent, read_stat
+from clew.process.identity import read_cpu_seconds, read_parent
 from clew.process.leftover import take_out_leftover
 from clew.process.maps import Mapping
 from clew.process.runtime_image import load_runtime_image
@@ -87,7 +87,7 @@ class AttachSession(RecordingSession):
             undo.callback(self._processes.leave)
             self._start_ns = time.time_ns()
             self._write_session()
-            self._cpu_seconds_before = _cpu_seconds(self.pid)
+            self._cpu_seconds_before = read_cpu_seconds(self.pid) or 0.0
             self._guard.commit()
             mapped: list[Mapping] = []
             met: list[Identity] = []
@@ -129,8 +129,9 @@ class AttachSession(RecordingSession):
         self.left = self._leave()
         return True
 
-    def _target_cpu_seconds(self) -> float:
-        return max(_cpu_seconds(self.pid) - self._cpu_seconds_before, 0.0)
+    def _target_cpu_seconds(self) -> float | None:
+        # Of a process that has ended only its parent is told.
+        return None if self.has_ended else max(self._processes.cpu_seconds - self._cpu_seconds_before, 0.0)
 
 
 def name_of(pid: Pid) -> str:
@@ -148,8 +149,3 @@ def command_of(pid: Pid) -> list[str]:
         if words != [b""]:
             return [os.fsdecode(word) for word in words]
     return [name_of(pid)]
-
-
-def _cpu_seconds(pid: Pid) -> float:
-    fields = read_stat(pid)
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0

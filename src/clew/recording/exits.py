@@ -11,7 +11,7 @@ import select
 from collections.abc import Callable, Iterable
 
 from clew.address import Pid
-from clew.process.identity import find_ended_children
+from clew.process.identity import find_ended_children, read_cpu_seconds
 from clew.recording.followed import read_status_of_ended
 
 __all__ = ["Exits"]
@@ -26,12 +26,16 @@ class Exits:
         self._told: dict[Pid, int] = {}
         self.status: dict[Pid, int | None] = {}
         """Wait status of the processes that ended; None where the kernel did not tell."""
-        self.cpu_seconds = 0.0
-        """User and system time of the processes that were waited for here."""
+        self._cpu_seconds = 0.0
 
     def __len__(self) -> int:
         """How many run unfollowed and are awaited."""
         return len(self._awaited)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """User and system time of the processes that were waited for here, were left, or run unfollowed."""
+        return self._cpu_seconds + sum(read_cpu_seconds(pid) or 0.0 for pid in self._awaited.values())
 
     def is_awaited(self, pid: Pid) -> bool:
         """Whether process `pid` runs unfollowed and is awaited."""
@@ -56,6 +60,10 @@ class Exits:
                 os.close(pidfd)
                 with contextlib.suppress(ChildProcessError):
                     self.status[pid] = self._collect(pid)
+
+    def note_left(self, pid: Pid) -> None:
+        """Process `pid` goes on by itself: what it used until now is the recording's."""
+        self._cpu_seconds += read_cpu_seconds(pid) or 0.0
 
     def note_told(self, pid: Pid, status: int) -> None:
         """What a tracer was told of the end of `pid`, which nobody is told again."""
@@ -84,5 +92,5 @@ class Exits:
         found, status, usage = os.wait4(pid, os.WNOHANG)
         if not found:
             return None
-        self.cpu_seconds += usage.ru_utime + usage.ru_stime
+        self._cpu_seconds += usage.ru_utime + usage.ru_stime
         return status

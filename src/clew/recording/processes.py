@@ -101,7 +101,7 @@ class Processes:
 
     @property
     def cpu_seconds(self) -> float:
-        """User and system time of the processes that were waited for here."""
+        """User and system time of the processes that were waited for here, were left, or run unfollowed."""
         return self._exits.cpu_seconds
 
     def is_running(self, pid: Pid) -> bool:
@@ -206,6 +206,7 @@ class Processes:
         if departure.has_ended:
             self._roster.note_end(followed)
         else:
+            self._exits.note_left(followed.pid)
             self._roster.finish(followed)
         return departure.seconds
 
@@ -276,6 +277,7 @@ class Processes:
         """Finish what is there; the processes go on."""
         self._executions.give_up()
         for followed in list(self._roster.live):
+            self._exits.note_left(followed.pid)
             self._roster.finish(followed, goes_on=True)
         self._roster.close()
         if self._filters.left_out:

@@ -136,9 +136,9 @@ class SessionInfo:
     """One run of recording.
 
     `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `machine` holds facts for the manifest, such as
-    `architecture`, `kernel`, `cpu`. `target_cpu_seconds` is user and system time of the target's processes,
-    `controller_cpu_seconds` of clew until the trace is assembled. `warnings` are lines for people. With `follow`
-    children are followed.
+    `architecture`, `kernel`, `cpu`. `target_cpu_seconds` is user and system time of the target's processes, None
+    if it is not known, `controller_cpu_seconds` of clew until the trace is assembled. `warnings` are lines for people.
+    With `follow` children are followed.
     """
 
     command: list[str]
@@ -149,7 +149,7 @@ class SessionInfo:
     end_ns: int
     clew_version: str
     machine: dict[str, Any]
-    target_cpu_seconds: float
+    target_cpu_seconds: float | None
     controller_cpu_seconds: float
     warnings: list[str] = field(default_factory=list)
     follow: bool = True

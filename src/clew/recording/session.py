@@ -344,7 +344,7 @@ class RecordingSession:
             "machine": machine_facts(),
         }
 
-    def _target_cpu_seconds(self) -> float:
+    def _target_cpu_seconds(self) -> float | None:
         return self._processes.cpu_seconds
 
     def _header_settings(self) -> HeaderSettings:

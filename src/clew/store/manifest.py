@@ -25,8 +25,9 @@ MAX_MANIFEST_BYTES: Final = 1 << 26
 class Manifest:
     """What `manifest.json` holds, key by field.
 
-    `losses` counts what is not in the trace, by name; all 0 in a whole one. `cpu` has `target_seconds` and
-    `controller_seconds`. `tables` has, by name of table, `rows` and `parts`: paths of files relative to the trace.
+    `losses` counts what is not in the trace, by name; all 0 in a whole one. `cpu` has `target_seconds`, where
+    they are known, and `controller_seconds`. `tables` has, by name of table, `rows` and `parts`: paths of files
+    relative to the trace.
     """
 
     command: list[str]

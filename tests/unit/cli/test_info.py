@@ -95,3 +95,12 @@ def test_tables_are_the_same_on_a_terminal_and_in_a_file(width: int) -> None:
         print_table(Console(file=file, width=width, force_terminal=is_terminal, color_system=None), columns, rows)
         printed.append(re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue()))
     assert printed[0] == printed[1]
+
+
+def test_info_tells_processor_time_only_where_it_is_known(capsys: Captured, make_trace: MakeTrace) -> None:
+    trace = make_trace(repeated_trace(1)).directory
+    assert "processor time    target 1.00 s, clew 0.50 s" in run(capsys, "info", str(trace))[1]
+    manifest = json.loads((trace / "manifest.json").read_text())
+    del manifest["cpu"]["target_seconds"]
+    (trace / "manifest.json").write_text(json.dumps(manifest))
+    assert "processor time    target not known, clew 0.50 s" in run(capsys, "info", str(trace))[1]
