@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import subprocess
 from pathlib import Path
 
@@ -104,6 +105,20 @@ def test_what_is_told_lies_in_its_place(thinned: Path, tmp_path: Path) -> None:
     told = set(np.concatenate([np.unique(piece.block_ids) for piece in trace.path().iter_pieces()]).tolist())
     names = {row["symbol"] for row in trace.blocks.to_pylist() if row["block_id"] in told}
     assert {"new_0", "new_1", "new_2", "new_3"} <= names, "what is new is told first"
+
+
+def test_info_tells_how_much_is_in_the_order(thinned: Path) -> None:
+    trace = clew.Trace(thinned)
+    sizes = {row["block_id"]: row["n_instructions"] for row in trace.blocks.to_pylist()}
+    told = [sum(sizes[block] for block in piece.block_ids.tolist()) for piece in trace.path().iter_pieces()]
+    run = runs.run(runs.clew_command("info", "--json", thinned))
+    order = json.loads(run.stdout)["order"]
+    assert (order["instructions"], order["all_instructions"]) == (sum(told), trace.path().instructions)
+    assert (order["left_out"], order["lost"]) == (len(read_path_times(trace.path(), 0, 1 << 62).gaps), 0)
+    line = next(
+        line for line in runs.run(runs.clew_command("info", thinned)).stdout.decode().splitlines() if "order " in line
+    )
+    assert line.endswith(f"% of the instructions, the rest left out in {order['left_out']} places")
 
 
 def test_what_is_told_by_turns_lies_in_its_place(tmp_path: Path) -> None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import click
+
+from clew.errors import TraceDamagedError
 
 __all__ = ["command"]
 
@@ -25,11 +28,17 @@ def command(trace_path: Path, as_json: bool, shows_all: bool) -> None:
     """
     # numpy's linear algebra would start threads that are of no use here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from clew.analysis.order_gaps import find_order_gaps
     from clew.analysis.totals import summarize_trace
     from clew.store.trace import Trace
 
     trace = Trace(trace_path)
     summary = summarize_trace(trace)
+    try:
+        order = find_order_gaps(trace)
+        summary["order"] = None if order is None else asdict(order)
+    except TraceDamagedError as error:
+        summary["order"] = {"damage": error.message}
     if as_json:
         click.echo(json.dumps(summary, indent=1))
         return

@@ -109,6 +109,8 @@ def _print_totals(console: Console, summary: dict[str, Any]) -> None:
     if summary["mode"] != "coverage":
         facts["instructions"] = format_count(totals["instructions"])
         facts["block executions"] = format_count(totals["block_executions"])
+    if summary["order"] is not None:
+        facts["order"] = _describe_order(**summary["order"])
     facts["stored"] = f"{format_count(summary['stored_bytes'])} bytes, format {summary['format']}"
     for name, values in (("include", summary["include"]), ("exclude", summary["exclude"])):
         if values:
@@ -118,6 +120,19 @@ def _print_totals(console: Console, summary: dict[str, Any]) -> None:
         line = escaped(f"{name:<{width}}  ", "dim")
         line.append_text(escaped(value))
         console.print(line, no_wrap=True, overflow="ellipsis")
+
+
+def _describe_order(
+    instructions: int = 0, all_instructions: int = 0, left_out: int = 0, lost: int = 0, damage: str = ""
+) -> str:
+    """What part of the instructions is in the order, and where it has gaps."""
+    if damage:
+        return f"can't be read: {damage}"
+    gaps = [f"{what} in {format_counted(n, 'places')}" for n, what in ((left_out, "left out"), (lost, "lost")) if n]
+    if not gaps:
+        return "all of it"
+    share = format_share(instructions / all_instructions if all_instructions else 1.0)
+    return f"{share} of the instructions, the rest {' and '.join(gaps)}"
 
 
 def _processor_time(target: float | None, clew: float) -> dict[str, str]:

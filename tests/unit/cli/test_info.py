@@ -9,6 +9,7 @@ import re
 import pytest
 from rich.console import Console
 
+from clew.analysis.order_gaps import OrderGaps
 from clew.cli.main import main
 from clew.cli.tables import Column, print_table
 from tests.unit.small_trace import MakeTrace, repeated_trace
@@ -104,3 +105,21 @@ def test_info_tells_processor_time_only_where_it_is_known(capsys: Captured, make
     del manifest["cpu"]["target_seconds"]
     (trace / "manifest.json").write_text(json.dumps(manifest))
     assert "processor time    target not known, clew 0.50 s" in run(capsys, "info", str(trace))[1]
+
+
+@pytest.mark.parametrize(
+    ("order", "line"),
+    [
+        (OrderGaps(7, 7), "all of it"),
+        (OrderGaps(1, 8, left_out=1), "12.5 % of the instructions, the rest left out in 1 place"),
+        (OrderGaps(3, 4, 2, 1), "75.0 % of the instructions, the rest left out in 2 places and lost in 1 place"),
+    ],
+)
+def test_info_tells_where_the_order_has_gaps(
+    capsys: Captured, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch, order: OrderGaps, line: str
+) -> None:
+    trace = str(make_trace(repeated_trace(1)).directory)
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "\norder " not in run(capsys, "info", trace)[1], "mode counts has none"
+    monkeypatch.setattr("clew.analysis.order_gaps.find_order_gaps", lambda _: order)
+    assert f"\norder             {line}\n" in run(capsys, "info", trace)[1]
