@@ -230,6 +230,20 @@ def test_what_ends_clew_ends_the_viewer_that_shows_the_trace(start: Start, numbe
     client.close()
 
 
+def test_who_can_t_be_interrupted_says_what_ends_the_view(start: Start) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        recording = start([build_new_code()])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    recording.close_input()
+    limit = time.monotonic() + 30
+    while f"shows it until SIGTERM to clew (kill {recording.process.pid})" not in recording.said:
+        assert time.monotonic() < limit, recording.said
+        time.sleep(0.02)
+    assert recording.stop(signal.SIGTERM) == 3
+
+
 def test_a_trace_that_can_t_be_written_is_told_of(start: Start) -> None:
     recording = start([build_new_code()])
     picture, client = LivePicture(), LiveClient(recording.url)

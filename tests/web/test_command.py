@@ -28,6 +28,17 @@ def test_it_ends_when_it_is_told_to(with_signal: signal.Signals) -> None:
         socket.create_connection(("127.0.0.1", server.port), timeout=5)
 
 
+def test_a_signal_that_is_ignored_is_not_the_page() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        server = Server([find_trace("hostile")])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert server.get("/").status == 200
+    assert server.stop(signal.SIGINT) == 0
+    assert server.said == "clew: stopped\n"
+
+
 def test_a_port_in_use_is_said_with_one_that_is_free() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

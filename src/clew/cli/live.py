@@ -99,7 +99,9 @@ class LiveViewer:
         if self._pidfd < 0:
             return
         if not is_quiet:
-            say(f"{self.url} shows it until Ctrl-C")
+            # A shell starts its background jobs with SIGINT ignored, and it stays so.
+            is_deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            say(f"{self.url} shows it until {f'SIGTERM to clew (kill {os.getpid()})' if is_deaf else 'Ctrl-C'}")
         with contextlib.suppress(KeyboardInterrupt):
             _end_as_by_interrupt(signal.SIGTERM, signal.SIGHUP)
             select.select([self._pidfd], [], [])

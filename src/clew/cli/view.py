@@ -40,8 +40,9 @@ def command(trace_paths: tuple[Path, ...], port: int, host: str, no_browser: boo
 
     with listening:
         try:
-            serve(trace_paths, listening, host, tell)
-            say("stopped by the page")
+            is_stopped_by_page = serve(trace_paths, listening, host, tell)
+            # A signal that clew was started to ignore ends the server, and nothing else.
+            say("stopped by the page" if is_stopped_by_page else "stopped")
         except TraceUnfinishedError as error:
             raise TraceUnfinishedError(error.path, _explain(error)) from error
         except KeyboardInterrupt:

@@ -57,10 +57,11 @@ def serve(
     host: str,
     on_ready: Callable[[str], None],
     token: str | None = None,
-) -> None:
-    """Serve the traces in `directories` until SIGINT or SIGTERM, or until the page says so.
+) -> bool:
+    """Serve the traces in `directories` until SIGINT or SIGTERM, or until the page says so: whether the page did.
 
-    `on_ready` is given the address once they are open.
+    `on_ready` is given the address once they are open. A signal then does what it does to this process anyway, which
+    may be nothing.
 
     Raises TraceError where one can't be opened, ViewerError where the page was not built into this package.
     """
@@ -69,7 +70,7 @@ def serve(
     address = Address(host, listening.getsockname()[1])
     token = token or make_token()
     on_ready(address.url(token))
-    _run(lambda stop: make_app(served, token, address.hosts, commands={"stop": stop}), listening)
+    return _run(lambda stop: make_app(served, token, address.hosts, commands={"stop": stop}), listening)
 
 
 def serve_recording(
@@ -106,12 +107,15 @@ def _run(
     listening: socket.socket,
     session: LiveSession | None = None,
     on_ready: Callable[[], None] = lambda: None,
-) -> None:
-    """Serve the application that `make` makes, given what stops it."""
+) -> bool:
+    """Serve the application that `make` makes, given what stops it; whether that was called."""
     import uvicorn
 
+    is_stopped = False
+
     def stop() -> None:
-        server.should_exit = True
+        nonlocal is_stopped
+        is_stopped = server.should_exit = True
 
     config = uvicorn.Config(
         make(stop),
@@ -131,3 +135,4 @@ def _run(
         session.start()
     on_ready()
     server.run(sockets=[listening])
+    return is_stopped
