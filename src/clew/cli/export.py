@@ -107,7 +107,7 @@ def command(
     if not (quiet or is_quiet()):
         from clew.cli.tables import format_counted
 
-        say(f"wrote {path}: {format_counted(n, exporter.items)}")
+        say(f"wrote {path}: {exporter.part}{format_counted(n, exporter.items)}")
         for note in exporter.notes:
             say(note)
 

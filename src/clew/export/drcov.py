@@ -25,6 +25,7 @@ class DrcovExporter:
     name: Final = "drcov"
     suffix: Final = ".drcov.log"
     items: Final = "blocks"
+    part: Final = ""
     notes: Final = ()
 
     def export(self, trace: Trace, file: IO[bytes]) -> int:

@@ -18,8 +18,8 @@ __all__ = ["EXPORTERS", "FOLDER_EXPORTERS", "Exporter", "FolderExporter"]
 
 
 class Exporter(Protocol):
-    """Writes a trace in one format. `suffix` is what its files' names end with, `items` what it counts; `notes` are
-    lines about what was written last."""
+    """Writes a trace in one format. `suffix` is what its files' names end with, `items` what it counts, of which
+    `part` says what is in them, if not all; `notes` are lines about what was written last."""
 
     @property
     def name(self) -> str: ...
@@ -29,6 +29,9 @@ class Exporter(Protocol):
 
     @property
     def items(self) -> str: ...
+
+    @property
+    def part(self) -> str: ...
 
     @property
     def notes(self) -> Sequence[str]: ...

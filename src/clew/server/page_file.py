@@ -38,6 +38,7 @@ class PageExporter:
     name: Final = "html"
     suffix: Final = ".html"
     items: Final = "functions"
+    part: Final = "the code of "
 
     def __init__(self, limit_mb: int = DEFAULT_LIMIT_MB, page: Path = PAGE_DIRECTORY) -> None:
         self._limit_bytes = limit_mb << 20

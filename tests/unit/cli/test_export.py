@@ -49,7 +49,7 @@ def test_export_of_the_page(capsys: Captured, trace: str, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     status, _, err = run(capsys, "export", "--to", "html", trace)
     assert status == 0
-    assert err == "clew: wrote t.html: 2 functions\n"
+    assert err == "clew: wrote t.html: the code of 2 functions\n"
     assert Path("t.html").read_text().startswith("<!doctype html>")
     assert run(capsys, "export", "--to", "html", trace)[0] == 2
     status, _, err = run(capsys, "export", "--to", "drcov", "--limit", "5", "-o", "other", trace)
