@@ -95,6 +95,12 @@ export function ratioWords(a: number, b: number): string {
         : `×${rounded}`;
 }
 
+/** How often a function was entered in each, short: `A ×10, B ×25`; nothing of one that did not. */
+export function entriesWords(a: number, b: number): string {
+  const words = [a > 0 ? `A ×${formatShort(a)}` : "", b > 0 ? `B ×${formatShort(b)}` : ""];
+  return words.filter((word) => word !== "").join(", ");
+}
+
 /** Both numbers and what they are to each other, in one line. */
 export function countsWords(a: number, b: number, isComparable: boolean): string {
   const words = `A ${formatInteger(a)}, B ${formatInteger(b)}`;

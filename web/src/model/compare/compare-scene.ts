@@ -7,7 +7,7 @@ import { type GraphScene, layOutGraph } from "../graph/scene.ts";
 import { recentBlocks } from "../recent.ts";
 import { MOST_BLOCKS } from "../session.ts";
 import { type Camera, dimensions, EMPTY_FILTER, layout, updateCompare } from "../view-state.ts";
-import { colorOf, countsWords } from "./classes.ts";
+import { colorOf, countsWords, entriesWords } from "./classes.ts";
 import { compareText, comparedSelection, pair, selectCompared, union } from "./compare-session.ts";
 import { paintCompared, unionCounts } from "./paint-compared.ts";
 
@@ -86,6 +86,10 @@ export const comparedScene: GraphScene = {
       }) ?? null
     );
   }),
+  tellEntries: (drawn) => {
+    const of = union.peek()?.compared;
+    return of?.isCounted ? entriesWords(of.entries.a[drawn], of.entries.b[drawn]) : "";
+  },
   describe: ({ kind, index }) => {
     const of = union.peek()?.compared;
     if (!of) {

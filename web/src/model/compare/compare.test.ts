@@ -17,6 +17,7 @@ import {
   classOf,
   colorOf,
   countsWords,
+  entriesWords,
   ratioWords,
 } from "./classes.ts";
 import { comparedRows, nameNode } from "./compared-code.ts";
@@ -89,6 +90,7 @@ describe("classes", () => {
       "×0.75",
     ]);
     expect([ratioWords(1e6, 1e6 + 1), ratioWords(1e6 + 1, 1e6), ratioWords(0, 0)]).toEqual(["×1.00+", "×1.00−", ""]);
+    expect([entriesWords(10, 2500), entriesWords(3, 0), entriesWords(0, 0)]).toEqual(["A ×10, B ×2.5k", "A ×3", ""]);
     expect(countsWords(10, 25, true)).toBe("A 10, B 25, ×2.5");
     expect(countsWords(10, 0, false)).toBe("A 10, B 0, not comparable");
   });

@@ -4,6 +4,7 @@ import { computed, signal } from "@preact/signals";
 import type { ShownPicture } from "../export/shown-picture.ts";
 import { foldCounts } from "../graph/folding.ts";
 import type { GraphScene, ScenePart } from "../graph/scene.ts";
+import { entriesWords } from "./classes.ts";
 import { colorComparedEdges, comparedScene, drawnGraph } from "./compare-scene.ts";
 import { union } from "./compare-session.ts";
 import { sideCounts } from "./paint-compared.ts";
@@ -19,6 +20,10 @@ function makeScene(side: "a" | "b"): GraphScene & { part: ScenePart } {
     ...comparedScene,
     label: `Graph of ${side.toUpperCase()}`,
     drawnCounts,
+    tellEntries: (_, entries) => {
+      const of = union.peek()?.compared;
+      return of?.isCounted ? entriesWords(side === "a" ? entries : 0, side === "b" ? entries : 0) : "";
+    },
     edgeColors: computed(() => colorComparedEdges(drawnCounts.value)),
     // One of both asks for the layout that both have; and the cursor is A's.
     ...(side === "b" && { followLayout: () => () => undefined, recent: signal(null) }),

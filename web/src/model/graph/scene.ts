@@ -63,6 +63,8 @@ export interface GraphScene {
   recent: ReadonlySignal<RecentBlock[] | null>;
   /** In place of how often a node was executed, in words. */
   describe?: (chosen: Selection) => string;
+  /** How often a drawn function was entered, in words: `×10`, where the picture is of one process. */
+  tellEntries?: (drawn: number, entries: number) => string;
   /** Only a part of the graph is drawn, beside another picture of it; else all of it. */
   part?: ScenePart;
 }

@@ -1,10 +1,12 @@
 // The picture in the page: a canvas for the graph, one for labels over it, and what connects both to the state.
 import { effect, type Signal, useSignal } from "@preact/signals";
 import { useEffect, useId, useRef } from "preact/hooks";
+import { formatShort } from "../../base/format.ts";
 import type { Rectangle } from "../../base/label-placement.ts";
 import { FOLDED_IMAGE } from "../../model/graph/folding.ts";
 import { nodeHeats } from "../../model/graph/count-effect.ts";
 import { freshFunctions } from "../../model/recent.ts";
+import { isCounted } from "../../model/session.ts";
 import { findLeftOut, type GraphScene } from "../../model/graph/scene.ts";
 import { prefersReducedMotion, settings } from "../../model/settings.ts";
 import { tell } from "../../model/shell-state.ts";
@@ -97,6 +99,9 @@ function connect(
   const { box, canvas, overlay, place } = parts;
   const { drawnGraph, drawnCounts, nodeColors, edgeColors, placedGraph, selection } = scene;
   const labels = new LabelsLayer(overlay);
+  const tellEntries =
+    scene.tellEntries ??
+    ((_: number, entries: number) => (entries > 0 && isCounted.value ? `×${formatShort(entries)}` : ""));
   let ranked: LabelledFunction[] = [];
   let byDrawn = new Map<number, LabelledFunction>();
   let taken: Rectangle[] = [];
@@ -268,10 +273,10 @@ function connect(
       const [placed, graph, counts] = [placedGraph.value, drawnGraph.value, drawnCounts.value];
       const [ofNodes, ofEdges] = [nodeColors.value, edgeColors.value];
       if (placed && graph && placed.graph === graph && counts && ofNodes && ofEdges) {
-        ranked = rankFunctions(graph, counts);
+        ranked = rankFunctions(graph, counts, tellEntries);
         byDrawn = new Map(ranked.map((one) => [one.drawn, one]));
         const whole = scene.part?.whole.value;
-        const hot = whole ? rankFunctions(graph, whole) : ranked;
+        const hot = whole ? rankFunctions(graph, whole, tellEntries) : ranked;
         const hottest = counts.blocks && hot.length > 0 ? hot[0].hottestBlock : -1;
         // A stub is named like the function it leads to, which has a label of its own.
         ranked = ranked.filter(

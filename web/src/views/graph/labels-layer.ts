@@ -1,9 +1,7 @@
 // Names over the picture: of what is selected, of what is under the pointer, and of the hottest functions in the frame.
 import { type LabelPlace, type LabelWish, placeLabels, type Rectangle } from "../../base/label-placement.ts";
 import { type Rgb, toHex } from "../../base/color.ts";
-import { formatShort } from "../../base/format.ts";
 import { TextWidths } from "../../base/text-widths.ts";
-import { isCounted } from "../../model/session.ts";
 import { captionsOf } from "./captions.ts";
 import { IN_COLOR, OUT_COLOR } from "./marked-edges.ts";
 import type { GraphPicture } from "./picture.ts";
@@ -26,8 +24,8 @@ const MOST_WISHES = 240;
 export interface LabelledFunction {
   drawn: number;
   name: string;
-  /** How often it was entered: the number that it has wherever it is told of. */
-  entries: number;
+  /** How often it was entered, in words; empty where it was not counted. */
+  entered: string;
   /** How often its hottest block was executed. */
   executions: number;
   hottestBlock: number;
@@ -140,8 +138,7 @@ export class LabelsLayer {
         further: end ? CAPTION_REACH * labelHeight : 0,
       });
     };
-    const told = (one: LabelledFunction) =>
-      one.entries > 0 && isCounted.peek() ? `${shorten(one.name)} ×${formatShort(one.entries)}` : shorten(one.name);
+    const told = (one: LabelledFunction) => (one.entered ? `${shorten(one.name)} ${one.entered}` : shorten(one.name));
     const marked = new Set<number>();
     for (const node of rings) {
       const of = byDrawn.get(functionOf(node));

@@ -3,8 +3,12 @@ import { type DrawnCounts, type DrawnGraph, nameOfDrawn } from "../../model/grap
 import { functionHeat } from "../../model/graph/node-colors.ts";
 import type { LabelledFunction } from "./labels-layer.ts";
 
-/** Functions that were executed, the hottest first. */
-export function rankFunctions(graph: DrawnGraph, counts: DrawnCounts): LabelledFunction[] {
+/** Functions that were executed, the hottest first; `tellEntries` says how often one was entered. */
+export function rankFunctions(
+  graph: DrawnGraph,
+  counts: DrawnCounts,
+  tellEntries: (drawn: number, entries: number) => string,
+): LabelledFunction[] {
   const heat = functionHeat(graph, counts);
   const found: LabelledFunction[] = [];
   for (let drawn = 0; drawn < graph.nFunctions; drawn++) {
@@ -17,7 +21,8 @@ export function rankFunctions(graph: DrawnGraph, counts: DrawnCounts): LabelledF
     const name = nameOfDrawn(graph, drawn);
     // What the threads that are looked at did not execute has nothing to say.
     if (heat[drawn] > 0) {
-      found.push({ drawn, name, entries: counts.entries[drawn], executions: heat[drawn], hottestBlock });
+      const entered = tellEntries(drawn, counts.entries[drawn]);
+      found.push({ drawn, name, entered, executions: heat[drawn], hottestBlock });
     }
   }
   return found.sort((a, b) => b.executions - a.executions || a.drawn - b.drawn);
