@@ -19,6 +19,9 @@ export const HEAT_TOP: Rgb = HEAT_STOPS[HEAT_STOPS.length - 1];
 /** The colour of what was not executed. */
 export const COLD: Rgb = [0.25, 0.28, 0.34];
 
+/** The colour of what was not counted, so that nobody knows whether it was executed. */
+export const UNCOUNTED: Rgb = [0.47, 0.41, 0.33];
+
 /** Okabe and Ito's palette, without black: eight colours that nearly everybody tells apart. */
 export const CATEGORIES: readonly Rgb[] = [
   [0.34, 0.71, 0.91],

@@ -44,8 +44,8 @@ export function colorComparedEdges(counts: DrawnCounts | null) {
   const ends = counts.edges ? graph.edges : { ...graph.edges, source: new Int32Array(0), target: new Int32Array(0) };
   const executions = counts.edges ?? new Float64Array(0);
   return {
-    edges: colorEdges(ends, executions, "heat", false, ofNodes.blocks, paint(edges)),
-    links: colorEdges(graph.links, counts.links, "heat", true, ofNodes.functions, paint(links)),
+    edges: colorEdges(ends, executions, "heat", false, ofNodes.blocks, of.compared.isCounted, paint(edges)),
+    links: colorEdges(graph.links, counts.links, "heat", true, ofNodes.functions, of.compared.isCounted, paint(links)),
   };
 }
 

@@ -47,7 +47,7 @@ export function followFlow(side: "a" | "b", show: (flow: LaidOutFlow | null) => 
       show(null);
       return;
     }
-    const model = makeFlow(code, null);
+    const model = makeFlow(code, null, of.compared.isCounted);
     layOutModel(model, (flow) => {
       if (!isOver && current === number) {
         show({ ...flow, colorOf: (box) => nodeColor(of, model.boxes[box].block.block) });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { CodeBlock, CodeEdge, FunctionCode } from "../../api/code.ts";
-import { makeFlow } from "./flow-boxes.ts";
+import { describeEdge, makeFlow } from "./flow-boxes.ts";
 
 function makeCode(n: number, edges: [number, number, string][]): FunctionCode {
   const block = (index: number): CodeBlock => ({
@@ -51,6 +51,20 @@ test("of a box that jumps to many it is told how many, of others nothing", () =>
       [2, 4, "indirect_jump"],
     ]),
     null,
+    true,
   );
   expect(fans.map(({ edge, targets }) => [edges[edge].source, targets])).toEqual([[1, 4]]);
+});
+
+test("heads of boxes have numbers only where it was counted", () => {
+  const code = makeCode(2, [[0, 1, "taken"]]);
+  code.blocks[1].is_recorded = false;
+  const words = [true, false].map((isCounted) => {
+    const { boxes, edges } = makeFlow(code, null, isCounted);
+    return [...boxes.map(({ head }) => head), describeEdge(edges[0], isCounted)];
+  });
+  expect(words).toEqual([
+    ["0x0  ×1", "0x1  not counted", "taken ×1 (100.0 %)"],
+    ["0x0", "0x1  not counted", "taken"],
+  ]);
 });

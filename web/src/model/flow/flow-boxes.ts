@@ -1,6 +1,6 @@
 // A function's code as boxes and lines of text, before they are laid out: what each box says and how large it is.
 import type { CodeBlock, CodeEdge, CodeLines, FunctionCode } from "../../api/code.ts";
-import { formatShort } from "../../base/format.ts";
+import { formatInteger, formatShare, formatShort } from "../../base/format.ts";
 import { splitInstruction, type Token } from "../../base/instruction-text.ts";
 import type { FlowInput } from "./flow-graph.ts";
 
@@ -60,6 +60,8 @@ export interface FlowEdge {
 
 export interface FlowModel {
   code: FunctionCode;
+  /** Whether it was counted how often it ran. */
+  isCounted: boolean;
   boxes: FlowBox[];
   /** By index of boxes. */
   edges: FlowEdge[];
@@ -73,8 +75,8 @@ export interface FlowModel {
   input: FlowInput;
 }
 
-/** Boxes and edges of a function, at most `mostBoxes`; with source lines if they are given. */
-export function makeFlow(code: FunctionCode, lines: CodeLines | null): FlowModel {
+/** Boxes and edges of a function; with source lines if they are given, with numbers if it was counted how often it ran. */
+export function makeFlow(code: FunctionCode, lines: CodeLines | null, isCounted: boolean): FlowModel {
   const indexOf = new Map(code.blocks.map((block, index) => [block.block, index]));
   const callees = new Map<number, number>();
   for (const way of code.ways_out) {
@@ -83,7 +85,9 @@ export function makeFlow(code: FunctionCode, lines: CodeLines | null): FlowModel
       callees.set(way.source, way.function);
     }
   }
-  const boxes = code.blocks.map((block) => makeBox(block, callees.get(block.block) ?? -1, wayName(code, block), lines));
+  const boxes = code.blocks.map((block) =>
+    makeBox(block, callees.get(block.block) ?? -1, wayName(code, block), lines, isCounted),
+  );
   const edges = mergeEdges(code.edges, indexOf, code.blocks);
   const sourceColumn = new Float64Array(boxes.length);
   const widths = new Float64Array(boxes.length);
@@ -99,6 +103,7 @@ export function makeFlow(code: FunctionCode, lines: CodeLines | null): FlowModel
   });
   return {
     code,
+    isCounted,
     boxes,
     edges,
     fans: findFans(edges),
@@ -130,7 +135,13 @@ function wayName(code: FunctionCode, block: CodeBlock): string | null {
   return ways.length === 0 ? null : ways.length === 1 ? ways[0].name : `${ways[0].name} +${ways.length - 1}`;
 }
 
-function makeBox(block: CodeBlock, callee: number, calleeName: string | null, lines: CodeLines | null): FlowBox {
+function makeBox(
+  block: CodeBlock,
+  callee: number,
+  calleeName: string | null,
+  lines: CodeLines | null,
+  isCounted: boolean,
+): FlowBox {
   const sources = lines?.lines[String(block.block)];
   let above = "";
   const shown = block.instructions.slice(0, MOST_LINES).map((instruction, index): BoxLine => {
@@ -149,8 +160,18 @@ function makeBox(block: CodeBlock, callee: number, calleeName: string | null, li
     block,
     lines: shown,
     more: block.instructions.length - shown.length,
-    head: `${block.address}${version}  ×${formatShort(block.executions)}`,
+    head: `${block.address}${version}${countInHead(block, isCounted)}`,
   };
+}
+
+function countInHead(block: CodeBlock, isCounted: boolean): string {
+  return !block.is_recorded ? "  not counted" : isCounted ? `  ×${formatShort(block.executions)}` : "";
+}
+
+/** What an edge is, and how often it was taken, if that was counted. */
+export function describeEdge({ kinds, executions, share }: FlowEdge, isCounted: boolean): string {
+  const words = kinds.join(", ").replaceAll("_", " ");
+  return isCounted ? `${words} ×${formatInteger(executions)} (${formatShare(share, 1)})` : words;
 }
 
 function cut(text: string, most: number): string {

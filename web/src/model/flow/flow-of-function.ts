@@ -4,7 +4,7 @@ import { type CodeLines, fetchFunctionCode, fetchFunctionLines, type FunctionCod
 import type { Rgb } from "../../base/color.ts";
 import { startEmbeddedWorker } from "../../base/embedded.ts";
 import { selectedFunction } from "../selected.ts";
-import { client, counts, failure, functions, processId } from "../session.ts";
+import { client, counts, failure, functions, isCounted, processId } from "../session.ts";
 import { threads, viewState } from "../view-state.ts";
 import { type FlowModel, makeFlow } from "./flow-boxes.ts";
 import type { FlowInput, FlowLayout } from "./flow-graph.ts";
@@ -54,7 +54,7 @@ export const hasLines = computed(
 const model = computed(() => {
   const of = code.value;
   const known = lines.value;
-  return of && makeFlow(of, showsLines.value && known?.function === of.function ? known.lines : null);
+  return of && makeFlow(of, showsLines.value && known?.function === of.function ? known.lines : null, isCounted.value);
 });
 
 /** Load and lay out what is shown, for as long as the view is open: until the function returned is called. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { COLD, HEAT_TOP, type Rgb } from "../../base/color.ts";
+import { COLD, HEAT_TOP, type Rgb, UNCOUNTED } from "../../base/color.ts";
 import { EMPTY_FILTER, MODES } from "../view-state.ts";
 import { branchOutcomes } from "./branch-outcomes.ts";
 import { colorEdges } from "./edge-colors.ts";
@@ -18,6 +18,7 @@ function input(change: Partial<ColoringInput> = {}): ColoringInput {
     mode: "heat",
     text: "",
     recent: null,
+    isCounted: true,
     highlights: [],
     ...change,
   };
@@ -43,6 +44,30 @@ describe("colours of nodes", () => {
       expect(at(blocks, 3)).toEqual(bytes(COLD));
       expect(blocks[15]).toBe(FAINT);
     }
+  });
+
+  test("what was left out is told as not counted, and not as not executed", () => {
+    const given = input();
+    given.graph.blocks!.isRecorded.set([0, 0, 0], 5);
+    const executions = Float64Array.from([1, 11, 10, 0, 6, 0, 0, 0]);
+    const none = Float64Array.from([40, 24, 0, 0]);
+    const counts = { ...given.counts, blocks: executions, instructions: none, entries: none };
+    const { blocks, functions, legend } = colorNodes({ ...given, counts });
+    expect(legend.swatches.map(({ label, count }) => [label, count])).toEqual([
+      ["not executed", 1],
+      ["left out, not counted", 3],
+    ]);
+    expect([at(blocks, 3), at(blocks, 5), at(functions, 2)]).toEqual([COLD, UNCOUNTED, UNCOUNTED].map(bytes));
+  });
+
+  test("where nothing was counted the legend has what ran, and no scale", () => {
+    const given = input({ isCounted: false });
+    const { legend } = colorNodes({ ...given, counts: { ...given.counts, blocks: new Float64Array(8).fill(1) } });
+    expect(legend).toEqual({
+      title: "Blocks that ran",
+      swatches: [{ color: HEAT_TOP, label: "executed", count: 8 }],
+      ramp: null,
+    });
   });
 
   test("conditional branches are told apart by the edges that were taken", () => {
@@ -103,13 +128,25 @@ describe("colours of edges", () => {
     const { graph, counts } = input();
     const executions = counts.edges!.slice();
     executions[7] = 0;
-    const { ranking, colors } = colorEdges(graph.edges, executions, "heat", false, new Uint8Array(32).fill(255));
+    const { ranking, colors } = colorEdges(graph.edges, executions, "heat", false, new Uint8Array(32).fill(255), true);
     expect([...ranking.subarray(0, 2)]).toEqual([2, 3]);
     expect(ranking).not.toContain(7);
     expect(ranking).not.toContain(0);
     expect(at(colors, 2)).toEqual(bytes(HEAT_TOP));
     expect(colors[4 * 2 + 3]).toBeGreaterThan(colors[4 * 4 + 3]);
   });
+});
+
+test("where nothing was counted no edge is as strong as the busiest of others", () => {
+  const { graph } = input();
+  const executions = new Float64Array(graph.edges.source.length).fill(1);
+  const weights = [true, false].map((isCounted) => {
+    const { colors } = colorEdges(graph.edges, executions, "heat", false, new Uint8Array(32).fill(255), isCounted);
+    return [at(colors, 2), colors[4 * 2 + 3]];
+  });
+  expect(weights[0]).toEqual([bytes(HEAT_TOP), 255]);
+  expect(weights[1][0]).not.toEqual(bytes(HEAT_TOP));
+  expect(weights[1][1]).toBeLessThan(160);
 });
 
 test("what is in a set has the set's colour in every mode, and the legend names it", () => {

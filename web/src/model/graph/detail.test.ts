@@ -28,8 +28,8 @@ function sample() {
   return {
     graph,
     places: nodePlaces(graph, result),
-    edges: colorEdges(graph.edges, drawnCounts.edges!, "heat", false, strong),
-    links: colorEdges(graph.links, drawnCounts.links, "heat", true, strong),
+    edges: colorEdges(graph.edges, drawnCounts.edges!, "heat", false, strong, true),
+    links: colorEdges(graph.links, drawnCounts.links, "heat", true, strong, true),
   };
 }
 

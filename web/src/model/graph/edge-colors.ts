@@ -15,6 +15,9 @@ export interface EdgeColors {
   ranking: Uint32Array;
 }
 
+/** How hot an edge is drawn of which only that it was taken is known: of a middling width. */
+const UNCOUNTED_HEAT = 0.4;
+
 const QUIET: Rgb = [0.42, 0.48, 0.58];
 const CALL: Rgb = CATEGORIES[1];
 const FLOW: Rgb = CATEGORIES[0];
@@ -54,7 +57,8 @@ export const BRANCH_LEGEND: readonly { color: Rgb; label: string }[] = [
 
 /**
  * Colours of edges between blocks (`areLinks` false), whose labels are kinds, or between functions, whose labels are 1 for
- * calls. `nodeColors` are those of the ends, by index. With `colorOf` edges have colours of their own, whatever the mode.
+ * calls. `nodeColors` are those of the ends, by index. Where nothing was counted (`isCounted`) no edge is hotter than another.
+ * With `colorOf` edges have colours of their own, whatever the mode.
  */
 export function colorEdges(
   edges: DrawnEdges,
@@ -62,6 +66,7 @@ export function colorEdges(
   mode: ColorMode,
   areLinks: boolean,
   nodeColors: Uint8Array,
+  isCounted: boolean,
   colorOf?: (edge: number) => Rgb,
 ): EdgeColors {
   const { source, target, label } = edges;
@@ -72,11 +77,11 @@ export function colorEdges(
   const bucket = new Int16Array(source.length).fill(-1);
   const sizes = new Uint32Array(258);
   for (let edge = 0; edge < source.length; edge++) {
-    const heat = heatOf(executions[edge], most);
+    const heat = isCounted ? heatOf(executions[edge], most) : executions[edge] > 0 ? UNCOUNTED_HEAT : -1;
     if (heat < 0 || source[edge] < 0 || target[edge] < 0) {
       continue;
     }
-    heatBytes[edge] = heatByte(executions[edge], most);
+    heatBytes[edge] = isCounted ? heatByte(executions[edge], most) : Math.round(255 * UNCOUNTED_HEAT);
     bucket[edge] = 255 - Math.round(heat * 255);
     sizes[bucket[edge] + 1]++;
     const at = 4 * edge;
@@ -86,7 +91,7 @@ export function colorEdges(
       colors[at + 1] = nodeColors[end + 1];
       colors[at + 2] = nodeColors[end + 2];
     } else {
-      const color = colorOf?.(edge) ?? edgeColor(mode, areLinks, label[edge], heat);
+      const color = colorOf?.(edge) ?? edgeColor(mode, areLinks, label[edge], heat, isCounted);
       colors[at] = Math.round(color[0] * 255);
       colors[at + 1] = Math.round(color[1] * 255);
       colors[at + 2] = Math.round(color[2] * 255);
@@ -109,9 +114,9 @@ export function colorEdges(
   return { colors, heat: heatBytes, ranking };
 }
 
-function edgeColor(mode: ColorMode, areLinks: boolean, label: number, heat: number): Rgb {
+function edgeColor(mode: ColorMode, areLinks: boolean, label: number, heat: number, isCounted: boolean): Rgb {
   if (mode === "heat") {
-    return heatColor(heat);
+    return isCounted ? heatColor(heat) : QUIET;
   }
   if (mode === "conditionals") {
     const isTaken = !areLinks && label === EDGE_KIND.taken;

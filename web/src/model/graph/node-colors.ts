@@ -1,5 +1,5 @@
 // The colours of drawn blocks and functions in each mode, and the legend that explains them. Pure.
-import { amountColor, CATEGORIES, COLD, heatColor, heatOf, type Rgb } from "../../base/color.ts";
+import { amountColor, CATEGORIES, COLD, HEAT_TOP, heatColor, heatOf, type Rgb, UNCOUNTED } from "../../base/color.ts";
 import { EXIT_KIND } from "../../protocol/generated.ts";
 import type { ColorMode } from "../view-state.ts";
 import { type BranchOutcome, branchOutcomes } from "./branch-outcomes.ts";
@@ -7,10 +7,13 @@ import type { DrawnCounts, DrawnGraph } from "./folding.ts";
 import { paintStructure } from "./image-colors.ts";
 import {
   COLD_PAINT,
+  coldBlock,
+  coldFunction,
   type ColoringInput,
   DIM,
   FAINT,
   isExecuted,
+  isUncounted,
   logTicks,
   type Legend,
   type NodeColors,
@@ -54,11 +57,11 @@ export function paintNodes(
     to[4 * i + 3] = isDimmed ? Math.min(strength, FAINT) : strength;
   };
   for (let i = 0; i < nBlocks; i++) {
-    const paint = counts.blocks![i] > 0 ? recolor(paintBlock(i), own.ofBlocks.get(i)) : COLD_PAINT;
+    const paint = counts.blocks![i] > 0 ? recolor(paintBlock(i), own.ofBlocks.get(i)) : coldBlock(graph, i);
     write(found.blocks, i, paint, isFound !== null && !isFound[graph.functionOfBlock[i]]);
   }
   for (let i = 0; i < graph.nFunctions; i++) {
-    const paint = isExecuted(counts, i) ? recolor(paintFunction(i), own.ofFunctions.get(i)) : COLD_PAINT;
+    const paint = isExecuted(counts, i) ? recolor(paintFunction(i), own.ofFunctions.get(i)) : coldFunction(graph, i);
     write(found.functions, i, paint, isFound !== null && !isFound[i]);
   }
   return found;
@@ -142,16 +145,27 @@ function highest(values: Float64Array): number {
   return most;
 }
 
-function paintHeat({ graph, counts }: ColoringInput): Painter {
+function paintHeat({ graph, counts, isCounted }: ColoringInput): Painter {
   const ofFunctions = functionHeat(graph, counts);
   const most = highest(ofFunctions);
-  const cold = (counts.blocks ?? ofFunctions).reduce((sum, value) => sum + (value > 0 ? 0 : 1), 0);
+  const totals = { hot: 0, cold: 0, uncounted: 0 };
+  (counts.blocks ?? ofFunctions).forEach((value, i) => {
+    totals[value > 0 ? "hot" : counts.blocks && isUncounted(graph, i) ? "uncounted" : "cold"]++;
+  });
   const paint = (executions: number) => plain(heatColor(heatOf(executions, most)));
+  // Of what was only noted as executed there is nothing between.
+  const isScale = isCounted || !counts.blocks;
+  const title = !isScale ? "Blocks that ran" : counts.blocks ? "Executions of blocks" : "Instructions of functions";
+  const swatches = [
+    { color: HEAT_TOP, label: "executed", count: isScale ? 0 : totals.hot },
+    { color: COLD, label: "not executed", count: totals.cold },
+    { color: UNCOUNTED, label: "left out, not counted", count: totals.uncounted },
+  ];
   return {
     legend: {
-      title: counts.blocks ? "Executions of blocks" : "Instructions of functions",
-      swatches: cold > 0 ? [{ color: COLD, label: "not executed", count: cold }] : [],
-      ramp: { colors: rampColors(heatColor), ticks: logTicks(most) },
+      title,
+      swatches: swatches.filter(({ count }) => count > 0),
+      ramp: isScale ? { colors: rampColors(heatColor), ticks: logTicks(most) } : null,
     },
     paintBlock: (drawn) => paint(counts.blocks![drawn]),
     paintFunction: (drawn) => (ofFunctions[drawn] > 0 ? paint(ofFunctions[drawn]) : COLD_PAINT),

@@ -1,5 +1,5 @@
 // What the colours of each mode are made of: paints, legends, ramps with ticks. Pure.
-import { CATEGORIES, COLD, type Rgb } from "../../base/color.ts";
+import { CATEGORIES, COLD, type Rgb, UNCOUNTED } from "../../base/color.ts";
 import { formatShort } from "../../base/format.ts";
 import type { RecentBlock } from "../recent.ts";
 import type { ColorMode } from "../view-state.ts";
@@ -41,6 +41,8 @@ export interface ColoringInput {
   /** Functions whose name does not hold this are dim. */
   text: string;
   recent: readonly RecentBlock[] | null;
+  /** Whether it was counted how often code ran, and not only what did. */
+  isCounted: boolean;
   /** Sets that the reader made: they have their own colours in every mode. */
   highlights: readonly Highlight[];
 }
@@ -53,6 +55,8 @@ export interface Paint {
 
 /** What was not executed. */
 export const COLD_PAINT: Paint = { color: COLD, strength: FAINT };
+/** What filters left out when it was recorded: nothing of it was counted. */
+export const UNCOUNTED_PAINT: Paint = { color: UNCOUNTED, strength: FAINT };
 /** The colour of what has none of its own. */
 export const OTHER: Rgb = CATEGORIES[7];
 
@@ -64,6 +68,32 @@ export interface Painter {
 
 export function isExecuted(counts: DrawnCounts, drawn: number): boolean {
   return counts.instructions[drawn] > 0 || counts.entries[drawn] > 0;
+}
+
+/** Whether a drawn block was left out when it was recorded, so that it says nothing that it was not executed. */
+export function isUncounted({ blocks, blockOf }: DrawnGraph, drawn: number): boolean {
+  return blocks !== null && blocks.isRecorded[blockOf[drawn]] === 0;
+}
+
+/** Whether all blocks of a drawn function were. */
+function isUncountedFunction(graph: DrawnGraph, drawn: number): boolean {
+  const [first, end] = [graph.firstBlock[drawn], graph.firstBlock[drawn + 1]];
+  for (let block = first; block < end; block++) {
+    if (!isUncounted(graph, block)) {
+      return false;
+    }
+  }
+  return end > first;
+}
+
+/** The paint of a drawn block of which no execution was counted. */
+export function coldBlock(graph: DrawnGraph, drawn: number): Paint {
+  return isUncounted(graph, drawn) ? UNCOUNTED_PAINT : COLD_PAINT;
+}
+
+/** The paint of a drawn function of which none was. */
+export function coldFunction(graph: DrawnGraph, drawn: number): Paint {
+  return isUncountedFunction(graph, drawn) ? UNCOUNTED_PAINT : COLD_PAINT;
 }
 
 export function plain(color: Rgb): Paint {

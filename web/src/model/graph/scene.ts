@@ -7,7 +7,7 @@ import { MovedByLayout, type MovedNodes } from "../layout/moved-nodes.ts";
 import type { ShownPicture } from "../export/shown-picture.ts";
 import { highlights } from "../highlights.ts";
 import { type RecentBlock, recentBlocks } from "../recent.ts";
-import { blocks, counts, failure, functions, isLive, MOST_BLOCKS } from "../session.ts";
+import { blocks, counts, failure, functions, isCounted, isLive, MOST_BLOCKS } from "../session.ts";
 import {
   type Camera,
   dimensions,
@@ -134,6 +134,7 @@ export const nodeColors = computed(() => {
       text: filterText.value,
       // While the cursor moves only the mode that shows it makes new colours: of the others a ring tells where it is.
       recent: mode.value === "recency" && !isLive.value ? recentBlocks.value : null,
+      isCounted: isCounted.value,
       highlights: highlights.value,
     })
   );
@@ -150,8 +151,8 @@ export const edgeColors = computed(() => {
   const executions = drawn.edges ?? new Float64Array(0);
   const edges = drawn.edges ? graph.edges : { ...graph.edges, source: new Int32Array(0), target: new Int32Array(0) };
   return {
-    edges: colorEdges(edges, executions, mode.value, false, ofNodes.blocks),
-    links: colorEdges(graph.links, drawn.links, mode.value, true, ofNodes.functions),
+    edges: colorEdges(edges, executions, mode.value, false, ofNodes.blocks, isCounted.value),
+    links: colorEdges(graph.links, drawn.links, mode.value, true, ofNodes.functions, isCounted.value),
   };
 });
 

@@ -19,7 +19,8 @@ export function BlockList({ of, isOpen }: { of: LaidOutFlow; isOpen: boolean }) 
       (edge) =>
         `${edge.kinds.join(", ").replaceAll("_", " ")} to ${boxes[edge.target].block.address} ${formatInteger(edge.executions)} times`,
     );
-    return [` times executed, ${block.instructions.length} instructions`, ...ways].join("; ");
+    const how = block.is_recorded ? "times executed" : "left out: not counted";
+    return [` ${how}, ${block.instructions.length} instructions`, ...ways].join("; ");
   };
   return (
     <div class={isOpen ? "block-list open" : "block-list"}>
@@ -39,7 +40,7 @@ export function BlockList({ of, isOpen }: { of: LaidOutFlow; isOpen: boolean }) 
                 {last?.text}
               </span>
               <span class="count">
-                {formatInteger(block.executions)}
+                {block.is_recorded ? formatInteger(block.executions) : "–"}
                 <span class="visually-hidden">{describe(row)}</span>
               </span>
             </>

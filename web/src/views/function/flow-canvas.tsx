@@ -1,7 +1,7 @@
 // The picture of a function's control flow: moved, enlarged and clicked; with a minimap.
 import { effect, type ReadonlySignal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { formatInteger, formatShare } from "../../base/format.ts";
+import { describeEdge } from "../../model/flow/flow-boxes.ts";
 import { newestBlock } from "../../model/flow/flow-follow.ts";
 import type { LaidOutFlow } from "../../model/flow/flow-of-function.ts";
 import { selectedBlock } from "../../model/selected.ts";
@@ -255,16 +255,14 @@ export function FlowCanvas({ of, subject = OF_PROCESS }: { of: LaidOutFlow; subj
 }
 
 function EdgeTip({ of, edge, x, y }: { of: LaidOutFlow; edge: number; x: number; y: number }) {
-  const { source, target, kinds, executions, share } = of.model.edges[edge];
+  const { source, target } = of.model.edges[edge];
   const address = (box: number) => of.model.boxes[box].block.address;
   return (
     <div class="flow-tip" role="tooltip" style={{ left: `${x + 14}px`, top: `${y + 14}px` }}>
       <span class="mono">
         {address(source)} → {address(target)}
       </span>
-      <span>
-        {kinds.join(", ").replaceAll("_", " ")} ×{formatInteger(executions)} ({formatShare(share, 1)})
-      </span>
+      <span>{describeEdge(of.model.edges[edge], of.model.isCounted)}</span>
     </div>
   );
 }

@@ -98,7 +98,7 @@ function paintEdge(
   }
   const { style, executions, share } = flow.model.edges[edge];
   const isSeen = standsOut(flow, edge, marks);
-  const heat = Math.max(heatOf(executions, flow.model.mostTaken), 0);
+  const heat = flow.model.isCounted ? Math.max(heatOf(executions, flow.model.mostTaken), 0) : 0;
   const width = Math.max(1 + 2.2 * heat + (isSeen ? 1 : 0), 0.8 / camera.scale);
   const endX = corners[corners.length - 2];
   const endY = corners[corners.length - 1];
@@ -123,7 +123,7 @@ function paintEdge(
   context.lineTo(endX - arrow * 0.7, endY - arrow * 1.4);
   context.lineTo(endX + arrow * 0.7, endY - arrow * 1.4);
   context.fill();
-  if (style < 2 && camera.scale >= LABELS_FROM) {
+  if (style < 2 && camera.scale >= LABELS_FROM && flow.model.isCounted) {
     const box = flow.model.edges[edge].source;
     const isLeft = corners[0] < flow.layout.x[box] + flow.model.input.widths[box] / 2 || isLeftmost(flow, edge);
     context.font = `9.5px ${theme.font}`;

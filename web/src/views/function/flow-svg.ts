@@ -1,9 +1,9 @@
 // A function's whole picture as SVG: boxes with their code, and edges, each with a title. Names are text in it.
 import { textOn, toHex } from "../../base/color.ts";
-import { formatInteger, formatShare } from "../../base/format.ts";
+import { formatInteger } from "../../base/format.ts";
 import { element, escapeXml, round } from "../../base/shapes.ts";
 import { refuseTooMany, svgDocument } from "../../model/export/shown-picture.ts";
-import { METRICS } from "../../model/flow/flow-boxes.ts";
+import { describeEdge, METRICS } from "../../model/flow/flow-boxes.ts";
 import type { LaidOutFlow } from "../../model/flow/flow-of-function.ts";
 import { heatOfBox } from "./flow-painter.ts";
 import { EDGE_DASHES, type FlowTheme } from "./flow-theme.tsx";
@@ -31,7 +31,7 @@ export function flowSvg(flow: LaidOutFlow, theme: FlowTheme): string {
 
 function edgeElement(flow: LaidOutFlow, edge: number, theme: FlowTheme): string {
   const { first, points } = flow.layout;
-  const { source, target, kinds, executions, share, style } = flow.model.edges[edge];
+  const { source, target, style } = flow.model.edges[edge];
   const corners = points.subarray(2 * first[edge], 2 * first[edge + 1]);
   let path = "";
   for (let i = 0; i < corners.length; i += 2) {
@@ -40,7 +40,7 @@ function edgeElement(flow: LaidOutFlow, edge: number, theme: FlowTheme): string 
   const [x, y] = [corners[corners.length - 2], corners[corners.length - 1]];
   const color = theme.edges[style];
   const address = (box: number) => flow.model.boxes[box].block.address;
-  const words = `${kinds.join(", ").replaceAll("_", " ")} ×${formatInteger(executions)} (${formatShare(share, 1)})`;
+  const words = describeEdge(flow.model.edges[edge], flow.model.isCounted);
   return element(
     "g",
     { class: "edge" },
@@ -81,7 +81,9 @@ function boxElement(flow: LaidOutFlow, index: number, theme: FlowTheme): string 
     lines.push(text(middle, theme.quiet, `… ${box.more} more`));
   }
   const { block } = box;
-  const told = `${block.address}, executed ${formatInteger(block.executions)} times, ${block.instructions.length} instructions`;
+  const often = `executed ${formatInteger(block.executions)} times`;
+  const how = !block.is_recorded ? "not counted" : flow.model.isCounted ? often : "executed";
+  const told = `${block.address}, ${how}, ${block.instructions.length} instructions`;
   return element(
     "g",
     { class: "node" },

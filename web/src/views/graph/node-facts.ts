@@ -1,5 +1,6 @@
 // What is told of a drawn node, in the tooltip and in the table beside the picture.
 import { formatAddress, formatInteger } from "../../base/format.ts";
+import { coldFunction, isExecuted, isUncounted, UNCOUNTED_PAINT } from "../../model/graph/paint.ts";
 import { blocksOfDrawn, type DrawnCounts, type DrawnGraph, nameOfDrawn } from "../../model/graph/folding.ts";
 
 export interface NodeFacts {
@@ -13,6 +14,8 @@ export interface NodeFacts {
   /** Of a block how often it was executed, of a folded loop its hottest one; of a function how often it was entered. */
   executions: number;
   instructions: number;
+  /** Whether it was left out when it was recorded: `executions` says nothing then. */
+  isUncounted: boolean;
   /** More than one where several are drawn as one. */
   blocks: number;
 }
@@ -37,6 +40,7 @@ export function factsOf(graph: DrawnGraph, nBlocks: number, counts: DrawnCounts,
       symbol: `${functions.names[function_]}${away === 0n ? "" : `${sign}0x${(away < 0n ? -away : away).toString(16)}`}`,
       executions: counts.blocks?.[node] ?? 0,
       instructions: counts.blockInstructions?.[node] ?? 0,
+      isUncounted: isUncounted(graph, node),
       blocks: blocksOfDrawn(graph, node),
     };
   }
@@ -48,6 +52,7 @@ export function factsOf(graph: DrawnGraph, nBlocks: number, counts: DrawnCounts,
     symbol: nameOfDrawn(graph, drawn),
     executions: counts.entries[drawn],
     instructions: counts.instructions[drawn],
+    isUncounted: !isExecuted(counts, drawn) && coldFunction(graph, drawn) === UNCOUNTED_PAINT,
     blocks: graph.size[drawn],
   };
 }
@@ -55,6 +60,9 @@ export function factsOf(graph: DrawnGraph, nBlocks: number, counts: DrawnCounts,
 /** One line: how often, and of how much. */
 export function countWords(facts: NodeFacts): string {
   const { kind, executions, blocks, instructions } = facts;
+  if (facts.isUncounted) {
+    return "left out when it was recorded: not counted";
+  }
   const size = `${formatInteger(blocks)} ${blocks === 1 ? "block" : "blocks"}, ${formatInteger(instructions)} instructions`;
   if (kind === "function") {
     return `entered ${formatInteger(executions)} times, ${size}`;

@@ -54,20 +54,20 @@ export function CodeRow({ row, rows, of }: Properties) {
 
 function InstructionRow({ block, instruction, source }: { block: CodeBlock; instruction: number; source: string }) {
   const one = block.instructions[instruction];
-  const executions = formatInteger(block.executions);
+  const executions = block.is_recorded ? formatInteger(block.executions) : "–";
   const heat = heatOf(block.executions, mostExecuted.value);
   const isLast = instruction === block.instructions.length - 1;
   return (
     <>
       <span
         class="heat"
-        title={`×${executions}`}
+        title={block.is_recorded ? `×${executions}` : "left out: not counted"}
         aria-hidden="true"
         style={heat < 0 ? {} : { background: toHex(heatColor(heat)), width: `${6 + 26 * heat}px` }}
       />
       <span class="count">
         {instruction === 0 ? executions : <span class="visually-hidden">{executions}</span>}
-        <span class="visually-hidden"> times executed</span>
+        <span class="visually-hidden">{block.is_recorded ? " times executed" : " left out: not counted"}</span>
       </span>
       <span class="address">{one?.address.slice(2)}</span>
       <span class="bytes" title={one?.bytes}>

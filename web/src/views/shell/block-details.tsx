@@ -46,7 +46,9 @@ export function BlockDetails() {
         {isCounted.value && (
           <>
             <dt>Executions</dt>
-            <dd data-fact="executions">{formatInteger(executions)}</dd>
+            <dd data-fact="executions">
+              {loaded.isRecorded[index] ? formatInteger(executions) : "left out: not counted"}
+            </dd>
           </>
         )}
         <dt>Instructions</dt>

@@ -36,7 +36,10 @@ export function FunctionsPanel() {
         value={filter.value.text}
         onInput={(event) => updateFilter({ text: event.currentTarget.value })}
       />
-      <SortColumns columns={COLUMNS} order={functionOrder} />
+      <SortColumns
+        columns={isCounted.value ? COLUMNS : COLUMNS.filter(([by]) => by !== "entries")}
+        order={functionOrder}
+      />
       {of && rows.length === 0 && <p class="waiting">No function passes the filter.</p>}
       <VirtualList
         count={rows.length}
@@ -62,14 +65,12 @@ export function FunctionsPanel() {
                   {formatShort(instructions)}
                   <span class="visually-hidden"> instructions</span>
                 </span>
-                <span class="entries">
-                  {isCounted.value && (
-                    <>
-                      {formatShort(executed?.functionEntries[index] ?? 0)}
-                      <span class="visually-hidden"> times entered</span>
-                    </>
-                  )}
-                </span>
+                {isCounted.value && (
+                  <span class="entries">
+                    {formatShort(executed?.functionEntries[index] ?? 0)}
+                    <span class="visually-hidden"> times entered</span>
+                  </span>
+                )}
                 <span class="blocks">
                   {formatInteger(blocksOf(of, index))}
                   <span class="visually-hidden"> blocks</span>

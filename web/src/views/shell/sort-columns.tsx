@@ -13,6 +13,7 @@ export function SortColumns<Order extends string>({ columns, order }: Properties
       {columns.map(([by, name, title]) => (
         <button
           key={by}
+          data-by={by}
           type="button"
           title={title}
           aria-pressed={order.value === by}
