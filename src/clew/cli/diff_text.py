@@ -202,6 +202,9 @@ def _print_rows(console: Console, content: Row, is_counted: bool) -> None:
         else:
             cells.append([*counts, _name(row), _offset(row["a"])])
     _print_with_processes(console, content, [*numbers, *columns], cells, rows)
+    if is_counted and any(row["difference"] > abs(row["a"][key] - row["b"][key]) for row in rows):
+        console.print()
+        print_line(console, "difference: added up over the pieces of a function, whether A or B ran one more often")
 
 
 def _print_with_processes(

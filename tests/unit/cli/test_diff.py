@@ -222,3 +222,15 @@ def test_from_python(a: str, b: str) -> None:
     assert [row["function"] for row in found.rows()] == ["f", "main"]
     assert [row["function"] for row in found.rows_only_in("a")] == ["main"]
     assert found.rows_only_in("b", "edge") == []
+
+
+def test_a_difference_of_pieces_is_told_as_one(capsys: Captured, make_trace: MakeTrace, rows: Rows, a: str) -> None:
+    other = deepcopy(rows)
+    for row in other["counts"]:
+        row["executions"] += {0: 1, 1: -3}.get(row["block_id"], 0)
+    b = str(make_trace(other, "other.clew").directory)
+    told = "\ndifference: added up over the pieces of a function, whether A or B ran one more often\n"
+    assert told in run(capsys, a, b)[1]
+    (row,) = run_json(capsys, a, b)["rows"]
+    assert row["difference"] == 7 > abs(row["a"]["instructions"] - row["b"]["instructions"])
+    assert told not in run(capsys, "--by", "block", a, b)[1]
