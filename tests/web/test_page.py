@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import re
 import urllib.parse
 
 import pytest
@@ -86,6 +87,9 @@ def test_where_nothing_was_counted_nothing_says_how_often(viewer: Viewer) -> Non
     expect(viewer.fact("instructions")).to_contain_text("that ran")
     expect(viewer.fact("entries")).to_have_count(0)
     expect(page.get_by_role("listbox", name="Functions").get_by_text("times entered")).to_have_count(0)
+    expect(page.get_by_role("button", name="Entered")).to_have_count(0)
+    page.get_by_role("group", name="Colours").get_by_role("button", name="Heat").click()
+    expect(page.get_by_role("region", name="Legend")).to_contain_text("Blocks that ran")
     counted = viewer.open("shapes-counts", select="f0")
     expect(counted.get_by_role("region", name="Details")).to_contain_text("Entered")
 
@@ -135,3 +139,22 @@ def test_the_table_of_processes_is_whole_in_the_usual_window(viewer: Viewer) -> 
     assert tree.evaluate(
         "(tree, cells) => [...tree.querySelectorAll(cells)].every((one) => one.scrollWidth <= one.clientWidth)", cells
     )
+
+
+@pytest.mark.parametrize("trace", ["shapes-full", "shapes-coverage"])
+def test_the_header_is_whole_in_the_usual_window(open_viewer: OpenViewer, serve: Serve, trace: str) -> None:
+    viewer = open_viewer(serve(trace))
+    page = viewer.open(trace)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    chosen = page.get_by_label("Thread", exact=True)
+    expect(chosen).to_have_text(re.compile("^5 threads"))
+    text_px, room_px = chosen.evaluate("""
+        select => {
+            const context = document.createElement("canvas").getContext("2d");
+            context.font = getComputedStyle(select).font;
+            return [context.measureText(select.selectedOptions[0].text).width, select.clientWidth];
+        }
+    """)
+    # Padding at both sides, and the arrow.
+    assert text_px + 2 * 8 + 20 <= room_px
+    assert page.locator(".header").evaluate("header => header.scrollWidth <= header.clientWidth")

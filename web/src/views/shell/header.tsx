@@ -135,7 +135,9 @@ function TraceChooser() {
           }
         />
       ) : (
-        <span class="trace-name">{names[0]?.name ?? summary.value?.name}</span>
+        <span class="trace-name" title={names[0]?.name ?? summary.value?.name}>
+          {names[0]?.name ?? summary.value?.name}
+        </span>
       )}
       <ProcessChoice
         label="Process"
@@ -165,10 +167,10 @@ function ThreadChooser() {
         update({ threads: word === "all" ? null : [Number(word)] });
       }}
     >
-      <option value="all">all {own.length} threads</option>
+      <option value="all">{own.length} threads</option>
       {chosen && chosen.length > 1 && (
         <option value="several" disabled>
-          {chosen.length} threads
+          {chosen.length} of {own.length}
         </option>
       )}
       {own.map((thread) => (
