@@ -43,11 +43,6 @@ pub fn postpone(context: &mut ThreadContext) {
     context.checkpoint_due = rdtsc() + INTERVAL_CYCLES;
 }
 
-/// One is due sooner than ever.
-pub fn hasten(context: &mut ThreadContext) {
-    context.checkpoint_due = rdtsc() + INTERVAL_CYCLES / 16;
-}
-
 /// Writes a checkpoint that shows all open calls.
 pub fn write_whole(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     context.calls_kept = 0;
@@ -69,38 +64,28 @@ pub fn write(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     writer.write(&event, &[])
 }
 
+/// How many bytes one takes now, but for open calls.
+pub fn find_cost(context: &ThreadContext, writer: &RingWriter) -> u64 {
+    let mut cost = 0;
+    Rises::of(context, writer.shared).each(|_, _| {
+        cost += Piece::ENTRY_BYTES as u64;
+        true
+    });
+    cost
+}
+
 /// Writes how much each counter rose, and keeps what they are.
 fn write_counters(context: &mut ThreadContext, writer: &RingWriter) -> bool {
-    let first = PATH_WINDOW_BYTES / 8;
-    // SAFETY: the status page is mapped.
-    let n_used = unsafe { (&raw const (*writer.shared.status()).counters_used).read_volatile() };
-    let end = n_used.min(writer.shared.header().counter_bytes / 8).min(MAX_COUNTERS);
     let mut piece = Piece { bytes: [0; Piece::BYTES], used: 0 };
-    let kept = (context.self_address + KEPT_COUNTERS_OFFSET) as *mut u64;
-    let counters = context.counter(0);
-    for group in (first..end).step_by(GROUP as usize) {
-        let group_end = (group + GROUP).min(end);
-        // SAFETY: counters below `end` are inside the thread's window, and there is room for as many kept ones; only this
-        // thread writes either.
-        let rise = |index: u64| unsafe {
-            let index = index as usize;
-            counters.add(index).read_volatile().wrapping_sub(kept.add(index).read_volatile())
-        };
-        if (group..group_end).fold(0, |all, index| all | rise(index)) == 0 {
-            continue;
+    let rises = Rises::of(context, writer.shared);
+    let all_sent = rises.each(|index, rise| {
+        if !piece.has_room() && !piece.send(context, writer, rises.kept) {
+            return false;
         }
-        for index in group..group_end {
-            let rose = rise(index);
-            if rose == 0 {
-                continue;
-            }
-            if !piece.has_room() && !piece.send(context, writer, kept) {
-                return false;
-            }
-            piece.add(index as u32, rose);
-        }
-    }
-    piece.send(context, writer, kept)
+        piece.add(index, rise);
+        true
+    });
+    all_sent && piece.send(context, writer, rises.kept)
 }
 
 /// Writes the open calls that are not as they were at the last checkpoint; how many are. `None`: dropped.
@@ -127,6 +112,48 @@ fn write_calls(context: &mut ThreadContext, writer: &RingWriter) -> Option<u64> 
     let n_open = open.len() as u64;
     (context.calls_written, context.calls_kept) = (written, n_open);
     Some(n_same as u64)
+}
+
+/// The thread's counters, and what they were at the last checkpoint.
+struct Rises {
+    counters: *const u64,
+    kept: *mut u64,
+    end: u64,
+}
+
+impl Rises {
+    fn of(context: &ThreadContext, shared: Shared) -> Self {
+        // SAFETY: the status page is mapped.
+        let n_used = unsafe { (&raw const (*shared.status()).counters_used).read_volatile() };
+        Self {
+            counters: context.counter(0),
+            kept: (context.self_address + KEPT_COUNTERS_OFFSET) as *mut u64,
+            end: n_used.min(shared.header().counter_bytes / 8).min(MAX_COUNTERS),
+        }
+    }
+
+    /// Calls `take` with the index of each counter that rose, and by how much, until it is `false`; the last one's.
+    fn each(&self, mut take: impl FnMut(u32, u64) -> bool) -> bool {
+        // SAFETY: counters below `end` are inside the thread's window, and there is room for as many kept ones; only this
+        // thread writes either.
+        let rise = |index: u64| unsafe {
+            let index = index as usize;
+            self.counters.add(index).read_volatile().wrapping_sub(self.kept.add(index).read_volatile())
+        };
+        for group in (PATH_WINDOW_BYTES / 8..self.end).step_by(GROUP as usize) {
+            let group_end = (group + GROUP).min(self.end);
+            if (group..group_end).fold(0, |all, index| all | rise(index)) == 0 {
+                continue;
+            }
+            for index in group..group_end {
+                let rose = rise(index);
+                if rose != 0 && !take(index as u32, rose) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
 }
 
 /// Counters on their way into the ring.
