@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xc3, 0x9c, 0xcf, 0x01, 0x5c, 0xc1, 0x8b, 0xb5, 0x77, 0x97, 0xa9, 0x8f, 0xf5, 0x41, 0x58, 0x96, 0x9f, 0x2f, 0x62,
-    0xbc, 0xe1, 0x51, 0x3e, 0x9e, 0xbf, 0x36, 0x07, 0xaf, 0xbb, 0xcf, 0x3e, 0x06,
+    0x05, 0x5a, 0x82, 0x10, 0xff, 0x5b, 0x74, 0x3b, 0xce, 0x49, 0xc6, 0x35, 0xc7, 0xdc, 0xa2, 0x87, 0xde, 0xab, 0x72,
+    0x65, 0x9d, 0x63, 0x4c, 0x36, 0x2d, 0xbb, 0x90, 0xa1, 0xc4, 0xb2, 0x74, 0xba,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -183,12 +183,15 @@ pub mod path_gap {
 
 /// The streams of a thread's path (mode full). surprises, symbols: see docs/format/paths.md. counters: pairs of a
 /// counter's index (u32) and how much it rose (u64), 12 bytes each. calls: return addresses (u64) of open calls,
-/// outermost first. Counters and calls belong to the next checkpoint.
+/// outermost first. few: as counters, of those that rose by less than 65,536; each chunk begins with an index (u32),
+/// and has 3 bytes for each counter: its index less the one before (u8), and how much it rose (u16); if that is 0 there
+/// is no counter, and the index is 256 times as much higher. Counters, few and calls belong to the next checkpoint.
 pub mod path_stream {
     pub const SURPRISES: u16 = 0;
     pub const SYMBOLS: u16 = 1;
     pub const COUNTERS: u16 = 2;
     pub const CALLS: u16 = 3;
+    pub const FEW: u16 = 4;
 }
 
 /// What a word of a thread's tags tells (mode region), 32 bits; behind each kind: its value; the numbers that go with

@@ -163,18 +163,18 @@ def python_that_repeats() -> list[str]:
     return ["/usr/bin/python3", "-c", script]
 
 
-def compiler_pass(folder: Path) -> list[str]:
+def compiler_pass(folder: Path, n_functions: int = 600) -> list[str]:
     """gcc's own compiler on a source with many functions."""
     source = folder / "many.c"
     body = "for (int i = 0; i < x; i++) x += i % 3 ? x * 7 : x >> 1;"
-    source.write_text("".join(f"int f{n}(int x) {{ {body} return x; }}\n" for n in range(600)))
+    source.write_text("".join(f"int f{n}(int x) {{ {body} return x; }}\n" for n in range(n_functions)))
     found = subprocess.run(["gcc", "-print-prog-name=cc1"], stdout=subprocess.PIPE, check=True, text=True)
     return [found.stdout.strip(), "-quiet", "-O2", "-o", "/dev/null", str(source)]
 
 
 @pytest.mark.parametrize("program", ["python3", pytest.param("cc1", marks=pytest.mark.stress)])
 def test_no_more_is_recorded_than_the_budget_allows(tmp_path: Path, program: str) -> None:
-    """Over the whole run, but for what may be kept for a second, and what one stretch may owe."""
+    """Over the whole run, but for what there is at first, and what a stretch and the last checkpoint may owe."""
     path = tmp_path / "out.clew"
     command = python_that_repeats() if program == "python3" else compiler_pass(tmp_path)
     budget = 200_000
@@ -186,9 +186,25 @@ def test_no_more_is_recorded_than_the_budget_allows(tmp_path: Path, program: str
     facts = stretches.file.facts
     n_events = sum(len(stretches.events(one.number)) for one in stretches)
     told = sum(sum(map(len, stretches.read_streams(one.number))) for one in stretches) + 64 * n_events
+    told += sum(3 * len(stretches.file.read_checkpoint(n).index) for n in range(len(stretches.file.places)))
     seconds = (trace.manifest.end_ns - trace.manifest.start_ns) / 1e9
     assert facts.block_executions > sum(len(piece.block_ids) for piece in trace.path().iter_pieces())
     assert told <= budget * seconds + (1 << 20) + (1 << 18)
     kinds = {int(kind) for one in stretches for kind in stretches.events(one.number)["event_kind"]}
     assert PathEventKind.THINNED in kinds
     assert not any(trace.manifest.losses.values())
+
+
+def test_what_is_told_behind_a_gap_is_worth_its_checkpoint(tmp_path: Path) -> None:
+    """Of a program with so much code that going on takes as much as the budget brings in some tenths of a second."""
+    path = tmp_path / "out.clew"
+    assert runs.record(compiler_pass(tmp_path, 250), path, "--mode", "auto", "--budget", "4").status == 0
+    lengths, end = [], -1
+    for piece in clew.Trace(path).path().iter_pieces():
+        if piece.place.execution != end:
+            lengths.append(0)
+        lengths[-1] += len(piece.block_ids)
+        end = piece.place.execution + len(piece.block_ids)
+    # The last one may be where the thread ended.
+    assert len(lengths) > 2
+    assert min(lengths[1:-1]) > 20_000

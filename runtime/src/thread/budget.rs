@@ -1,7 +1,7 @@
 //! How much of paths a process may record (mode `full`): so many bytes a second, whichever thread writes them.
 //!
-//! What was not used is kept for a second. Who spends looks first, and may owe a little then: over some time no more is
-//! spent than was allowed.
+//! What was not used is kept for a second, or until there is enough to go on with. Who spends looks first, and may owe a little
+//! then: over some time no more is spent than was allowed.
 
 use crate::buffer::Shared;
 use crate::protocol::PATH_UNLIMITED;
@@ -12,11 +12,19 @@ const SECOND_NS: u64 = 1_000_000_000;
 const REFILL_NS: u64 = 1_000_000;
 /// Room for sixteen full buffers, however little is allowed: code that is new tells one each time.
 const LEAST_KEPT: u64 = 1 << 20;
+/// Who goes on behind what was left out has room for a full buffer,
+const LEAST_TOLD: i64 = 1 << 16;
+/// and for so many times what its checkpoint takes: the rest of the budget may go into checkpoints.
+const TOLD_PER_COST: i64 = 3;
+/// No checkpoint takes more.
+const MAX_COST: u64 = 1 << 26;
 
 /// What may be spent now; below 0 it is owed.
 static ALLOWANCE: AtomicI64 = AtomicI64::new(0);
 /// When it was added to last; 0: never.
 static REFILLED_NS: AtomicU64 = AtomicU64::new(0);
+/// The most that a thread ever had to have for going on: it is kept, too.
+static MOST_NEEDED: AtomicI64 = AtomicI64::new(0);
 
 impl Shared {
     fn budget(&self) -> u64 {
@@ -40,11 +48,24 @@ impl Shared {
         rate == PATH_UNLIMITED || rate != 0 && refill(rate) > 0
     }
 
-    /// Whether what is not new may go on being recorded; or, if it is left out now (`begins`), be recorded again.
-    pub fn may_tell_more(&self, begins: bool) -> bool {
+    /// Whether what is not new may go on being recorded.
+    pub fn may_tell_more(&self) -> bool {
         let rate = self.budget();
-        let needed = if begins { kept(rate) / 4 * 3 } else { kept(rate) / 2 };
-        rate == PATH_UNLIMITED || rate != 0 && refill(rate) > needed
+        rate == PATH_UNLIMITED || rate != 0 && refill(rate) > reserve(rate)
+    }
+
+    /// How many bytes a thread may tell that goes on with a checkpoint of `cost` bytes, whatever comes; `None`: it may not yet.
+    pub fn find_stretch(&self, cost: u64, is_new: bool) -> Option<u64> {
+        let rate = self.budget();
+        if rate == PATH_UNLIMITED || rate == 0 {
+            return (rate != 0).then_some(0);
+        }
+        let cost = cost.min(MAX_COST) as i64;
+        let (reserve, least) = if is_new { (0, LEAST_TOLD) } else { (reserve(rate), kept(rate) / 4) };
+        let stretch = least.max(cost * TOLD_PER_COST);
+        let needed = reserve + cost + stretch;
+        MOST_NEEDED.fetch_max(needed, Ordering::Relaxed);
+        (refill(rate) >= needed).then_some(stretch as u64)
     }
 
     /// Notes what was recorded.
@@ -55,9 +76,14 @@ impl Shared {
     }
 }
 
-/// How much is kept at most.
+/// How much is there at first, and kept if no more is needed.
 fn kept(rate: u64) -> i64 {
-    rate.clamp(LEAST_KEPT, i64::MAX as u64) as i64
+    rate.clamp(LEAST_KEPT, i64::MAX as u64 / 2) as i64
+}
+
+/// How much is there for what is new only.
+fn reserve(rate: u64) -> i64 {
+    kept(rate) / 2
 }
 
 /// What may be spent now.
@@ -70,7 +96,8 @@ fn refill(rate: u64) -> i64 {
         let more = u128::from(rate) * u128::from(elapsed.min(SECOND_NS)) / u128::from(SECOND_NS);
         let more = if last == 0 { kept(rate) } else { more as i64 };
         let all = ALLOWANCE.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-        ALLOWANCE.fetch_sub((all - kept(rate)).max(0), Ordering::Relaxed);
+        let most = kept(rate).max(MOST_NEEDED.load(Ordering::Relaxed));
+        ALLOWANCE.fetch_sub((all - most).max(0), Ordering::Relaxed);
     }
     ALLOWANCE.load(Ordering::Relaxed)
 }

@@ -40,6 +40,7 @@ pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) ->
     }
     forget_calls(context);
     (context.has_path, context.path_began, context.has_news) = (true, true, false);
+    (context.promised_bytes, context.least_cost) = (0, 0);
     tell_state(context, writer, PATH_START, log);
     write_event(context, writer, path_event_kind::RESUME, PATH_START, context.start_pc);
     if writer.shared.may_tell_nothing() {
@@ -124,6 +125,12 @@ fn position(context: &ThreadContext) -> [u64; 4] {
         cell(context, PATH_SYMBOLS_LEFT_CELL) + written(context, PATH_SYMBOLS_CELL),
         context.shadow_forgotten + context.shadow_depth,
     ]
+}
+
+/// How many bytes the path has come to, checkpoints included, whether or not they were told.
+pub fn come_to_bytes(context: &ThreadContext) -> u64 {
+    let [surprise_bytes, _, symbol_bytes, _] = position(context);
+    surprise_bytes + symbol_bytes + context.counters_written + context.calls_written
 }
 
 /// What of a thread's path is missing where it is.

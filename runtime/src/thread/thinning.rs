@@ -5,7 +5,7 @@
 
 use super::activity;
 use super::checkpoint;
-use super::path::{discard_all, flush, gap, go_on, is_full, leave_out, lose, Gap};
+use super::path::{come_to_bytes, discard_all, flush, gap, go_on, is_full, leave_out, lose, Gap};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 
@@ -35,9 +35,12 @@ pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool, 
     if is_due && activity::has_changed(context, writer.shared) {
         context.has_news = true;
     }
-    let may_tell = if context.has_news { writer.shared.may_tell_news() } else { writer.shared.may_tell_more(false) };
+    let is_promised = come_to_bytes(context) < context.promised_bytes;
+    let may_tell =
+        if context.has_news || is_promised { writer.shared.may_tell_news() } else { writer.shared.may_tell_more() };
     if !may_tell {
         leave_out(context, writer);
+        context.least_cost = 0;
         return goes_on;
     }
     flush(context, writer);
@@ -59,15 +62,23 @@ fn tend_left_out(context: &mut ThreadContext, writer: &RingWriter, is_new: bool)
         checkpoint::postpone(context);
     }
     let has_news = is_new || has_changed;
-    let may_tell = if has_news { writer.shared.may_tell_news() } else { writer.shared.may_tell_more(true) };
-    if !may_tell {
+    let Some(stretch) = find_stretch(context, writer, has_news) else {
         return false;
-    }
+    };
     context.has_news = has_news;
     let tells_anew = go_on(context, writer);
-    if has_news {
-        // What follows it may be what was left out before.
-        checkpoint::hasten(context);
-    }
+    context.promised_bytes = come_to_bytes(context) + stretch;
     tells_anew
+}
+
+/// How many bytes the thread may tell if it goes on here; `None`: it is too early, for what the checkpoint takes.
+fn find_stretch(context: &mut ThreadContext, writer: &RingWriter, has_news: bool) -> Option<u64> {
+    writer.shared.find_stretch(context.least_cost, has_news)?;
+    let cost = checkpoint::find_cost(context, writer);
+    let stretch = writer.shared.find_stretch(cost, has_news);
+    if stretch.is_none() {
+        // It only grows, and finding out takes as long as writing it: not to be done again and again.
+        context.least_cost = cost + cost / 4;
+    }
+    stretch
 }

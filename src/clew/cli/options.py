@@ -68,7 +68,8 @@ what_to_record = _together(
         "--budget",
         type=click.FloatRange(0),
         metavar="MB",
-        help=f"Mode auto: how much of the order may be recorded, in MB a second; default {DEFAULT_BUDGET:g}.",
+        help=f"Mode auto: how much of the order may be recorded, in MB a second; default {DEFAULT_BUDGET:g}. Each "
+        "program that starts may record what a second brings at once, and no less than 1 MiB.",
     ),
     click.option(
         "--busy-limit",

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("c39ccf015cc18bb57797a98ff54158969f2f62bce1513e9ebf3607afbbcf3e06")
+SCHEMA_HASH: Final = bytes.fromhex("055a8210ff5b743bce49c635c7dca287deab72659d634c362dbb90a1c4b274ba")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -205,13 +205,17 @@ class PathGap(IntEnum):
 class PathStream(IntEnum):
     """The streams of a thread's path (mode full). surprises, symbols: see docs/format/paths.md. counters: pairs of a
     counter's index (u32) and how much it rose (u64), 12 bytes each. calls: return addresses (u64) of open calls,
-    outermost first. Counters and calls belong to the next checkpoint.
+    outermost first. few: as counters, of those that rose by less than 65,536; each chunk begins with an index (u32),
+    and has 3 bytes for each counter: its index less the one before (u8), and how much it rose (u16); if that is 0
+    there is no counter, and the index is 256 times as much higher. Counters, few and calls belong to the next
+    checkpoint.
     """
 
     SURPRISES = 0
     SYMBOLS = 1
     COUNTERS = 2
     CALLS = 3
+    FEW = 4
 
 
 class RegionWord(IntEnum):

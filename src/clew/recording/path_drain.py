@@ -44,7 +44,14 @@ _GAPS: Final = {int(PathEventKind.LOST): int(PathGap.LOST), int(PathEventKind.TH
 """What a checkpoint behind such an event says of it (`is_after_loss`)."""
 _IS_GAP: Final = np.array(list(_GAPS))
 _COUNTERS: Final = int(PathStream.COUNTERS)
+_FEW: Final = int(PathStream.FEW)
 _CALLS: Final = int(PathStream.CALLS)
+_RISE: Final = np.dtype([("index", "<u4"), ("rise", "<u8")])
+"""Of the stream `counters`."""
+_HEAD_BYTES: Final = 4
+_FEW_BYTES: Final = 3
+_FAR: Final = 256
+"""Of the stream `few`: an index, then each counter; and how many indices are stepped over where none follows."""
 _STREAMS: Final = {int(PathStream.SURPRISES): FrameKind.SURPRISES, int(PathStream.SYMBOLS): FrameKind.SYMBOLS}
 
 
@@ -115,6 +122,9 @@ class PathDrain:
         kind = _STREAMS.get(stream)
         if kind is not None:
             self.writer.add_bytes(kind, min(start, 1 << 62), data[:size])
+        elif stream == _FEW:
+            if len(self._waiting[_COUNTERS]) < MAX_CHECKPOINT_BYTES:
+                self._waiting[_COUNTERS] += _decode_few(data[:size])
         elif stream in self._waiting:
             waiting = self._waiting[stream]
             if stream == _CALLS:
@@ -143,6 +153,21 @@ class PathDrain:
     def finish(self) -> None:
         """The thread ended, or the process."""
         self.writer.close()
+
+
+def _decode_few(data: memoryview) -> bytes:
+    """A chunk of the stream `few` as the stream `counters` has it."""
+    n = (len(data) - _HEAD_BYTES) // _FEW_BYTES
+    if n <= 0:
+        return b""
+    entries = np.frombuffer(data, np.uint8, n * _FEW_BYTES, _HEAD_BYTES).reshape(n, _FEW_BYTES)
+    rise = entries[:, 1] | entries[:, 2].astype(np.uint16) << 8
+    steps = np.where(rise == 0, _FAR, 1) * entries[:, 0]
+    # No sum of so few exceeds what an index may be by much.
+    index = np.cumsum(steps) + int.from_bytes(data[:_HEAD_BYTES], "little")
+    table = np.zeros(n, _RISE)
+    table["index"], table["rise"] = index, rise
+    return bytes(table[rise != 0])
 
 
 def _find(kinds: Array, kind: int, start: int) -> int:

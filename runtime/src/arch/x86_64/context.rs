@@ -235,6 +235,10 @@ pub struct ThreadContext {
     pub path_due: bool,
     /// The thread came to new code, or to other code than before, since the path's last checkpoint (thread/thinning.rs).
     pub has_news: bool,
+    /// The path may be told up to so many bytes, whatever comes; and where it is left out, so many does the next checkpoint take at
+    /// least.
+    pub promised_bytes: u64,
+    pub least_cost: u64,
     /// Open calls on the shadow stack, and how many were forgotten because there was no room for them.
     pub shadow_depth: u64,
     pub shadow_forgotten: u64,
