@@ -5,9 +5,10 @@ Runs in the controller. An address in the target can't be dereferenced here; its
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import Final, NewType
 
 __all__ = [
+    "MAX_PID",
     "AppPc",
     "BlockId",
     "CachePc",
@@ -42,6 +43,9 @@ Pid = NewType("Pid", int)
 
 Tid = NewType("Tid", int)
 """Thread id."""
+
+MAX_PID: Final = 1 << 22
+"""No process or thread has a higher number (PID_MAX_LIMIT, include/linux/threads.h)."""
 
 ImageId = NewType("ImageId", int)
 """Row of the table `images`."""

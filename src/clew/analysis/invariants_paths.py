@@ -14,7 +14,7 @@ import numpy as np
 
 from clew.analysis.arrays import Array, TraceArrays
 from clew.analysis.broken_places import Places
-from clew.analysis.ordered import Stretches, find_gaps
+from clew.analysis.ordered import Stretches, find_gaps, is_at_same_position
 from clew.analysis.path_code import ProcessCode, load_process_code, read_process_rows
 from clew.binary.path_codec import Position, Stop
 from clew.errors import TraceDamagedError
@@ -187,8 +187,7 @@ def _says_where_it_was_left(stretches: Stretches, number: int) -> bool:
         return False
     if not len(gaps):
         return stretches.file.facts.is_thinned_at_end
-    names = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
-    return all(last[-1][name] == records[gaps[0]][name] for name in names)
+    return is_at_same_position(last[-1], records[gaps[0]])
 
 
 def _count_behind(stretches: Stretches, end: Position) -> Array:

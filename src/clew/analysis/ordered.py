@@ -35,7 +35,7 @@ from clew.store.path_frames import FrameKind
 from clew.store.path_index import PathFacts
 from clew.store.path_segments import StoredSegment, sum_streams
 
-__all__ = ["Entry", "PathSpan", "Stretch", "Stretches", "find_gaps"]
+__all__ = ["Entry", "PathSpan", "Stretch", "Stretches", "find_gaps", "is_at_same_position"]
 
 Array = npt.NDArray[Any]
 
@@ -305,7 +305,7 @@ class Stretches:
         is_end = records["event_kind"] == PathEventKind.END
         if n and is_end[n - 1]:
             # A call that was to end the thread may have been refused: then it goes on.
-            is_at_gap = len(gaps) and all(records[n - 1][name] == records[n][name] for name in _POSITION)
+            is_at_gap = len(gaps) and is_at_same_position(records[n - 1], records[n])
             is_end[n - 1] = not (is_at_gap or (is_last and _is_at_end(records[n - 1], self.file.facts)))
         if len(gaps):
             at = records[n]
@@ -384,6 +384,11 @@ def _is_at_end(record: np.void, facts: PathFacts) -> bool:
 def _cut(data: bytes, first: int, start: int, end: int) -> bytes:
     """From byte `start` up to `end` of a stream that `data` has from byte `first` on."""
     return data[max(start - first, 0) : max(end - first, 0)]
+
+
+def is_at_same_position(a: np.void, b: np.void) -> bool:
+    """Whether two events lie at one position of their path."""
+    return all(a[name] == b[name] for name in _POSITION)
 
 
 def find_gaps(records: Array) -> Array:

@@ -146,14 +146,14 @@ class ProcessCode:
         for number, action in _ACTIONS.items():
             table["action"][kind == number] = action
         table["block"], table["value"] = self.find(records["pc"]), self.find(records["value"])
-        # A thread that made single steps may be left inside a block, which is not executed then.
-        ends = np.flatnonzero(kind == PathEventKind.END)
-        table["block"][ends] = self.find_around(records["pc"][ends])
-        changes = np.flatnonzero((kind == PathEventKind.UNLIKE) | (kind == PathEventKind.CODE))
+        # What changes inside a block, where two fragments meet, concerns its end as well as the start. A thread that made
+        # single steps may be left inside one, which is not executed then.
+        is_change = (kind == PathEventKind.UNLIKE) | (kind == PathEventKind.CODE)
+        inside = np.flatnonzero(is_change | (kind == PathEventKind.END))
+        table["block"][inside] = self.find_around(records["pc"][inside])
+        changes = np.flatnonzero(is_change)
         if not len(changes):
             return table, numbers
-        # What changes inside a block, where two fragments meet, concerns its end as well as the start.
-        table["block"][changes] = self.find_around(records["pc"][changes])
         blocks = blocks.copy()
         parts, times, done = [], np.ones(len(records), np.int64), 0
         for at in changes.tolist():

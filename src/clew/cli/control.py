@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from clew.address import MAX_PID
 from clew.cli.options import parse_pid
 from clew.errors import UsageError
 from clew.recording.arguments import parse_budget
@@ -19,12 +20,11 @@ __all__ = ["command"]
 
 _WORDS = {"place": "a WHERE", "what": "a WHAT", "mode": "counts, full or auto", "budget": "a number of MB, or all"}
 """What people give for the arguments of commands; a thread is an option."""
-_MAX_TID = 1 << 22
 
 
 @click.command(name="control")
 @click.option(
-    "--thread", "tid", type=click.IntRange(1, _MAX_TID), metavar="TID", help="The thread that step and next move."
+    "--thread", "tid", type=click.IntRange(1, MAX_PID), metavar="TID", help="The thread that step and next move."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.argument("pid", metavar="PID")

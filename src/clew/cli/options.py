@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from clew.address import Pid
+from clew.address import MAX_PID, Pid
 from clew.errors import UsageError
 from clew.protocol._constants import MAX_BUSY_LIMIT
 from clew.recording.arguments import DEFAULT_BUDGET, DEFAULT_BUSY_LIMIT, MODES, parse_output
@@ -23,7 +23,6 @@ __all__ = ["make_viewer", "output_option", "parse_pid", "what_is_said", "what_to
 
 DEFAULT_PORT: Final = 7777
 DEFAULT_HOST: Final = "127.0.0.1"
-_MAX_PID: Final = 1 << 22
 
 Command = Callable[..., Any]
 
@@ -39,7 +38,7 @@ def output_option(help_text: str) -> Callable[[Command], Command]:
 
 def parse_pid(text: str) -> Pid:
     """The process that a command line names. Raises UsageError."""
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= _MAX_PID:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) <= MAX_PID:
         raise UsageError(f"{text}: not a process id; give the number that `ps` or `pgrep` shows")
     return Pid(int(text))
 

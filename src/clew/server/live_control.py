@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from clew.address import Pid
+from clew.address import MAX_PID, Pid
 from clew.binary.system_calls import name_wait
 from clew.errors import ControlError
 from clew.recording.assembly.tables import clean_text
@@ -31,7 +31,6 @@ MAX_TOLD_THREADS: Final = 200
 """So many threads that stand still are told of, and so many others; first those with a reason of their own."""
 MAX_TOLD_FILTERS: Final = 100
 """The last so many of each kind."""
-_MAX_PID: Final = 1 << 22
 _MAX_BUDGET: Final = 1 << 53
 
 
@@ -129,9 +128,9 @@ def _parse(body: bytes) -> _Question:
     unknown = said.keys() - {"command", "pid", wanted}
     if unknown:
         raise HTTPException(400, f"{command} takes {wanted or 'no argument'} and pid, and nothing else")
-    pid = _take_number(said, "pid", 0, _MAX_PID)
+    pid = _take_number(said, "pid", 0, MAX_PID)
     if wanted == "tid":
-        return _Question(str(command), pid, tid=_take_number(said, "tid", 0, _MAX_PID))
+        return _Question(str(command), pid, tid=_take_number(said, "tid", 0, MAX_PID))
     if wanted == "place":
         return _Question(str(command), pid, place=_take_word(said, "place"))
     if wanted == "what":
@@ -149,8 +148,8 @@ def _parse(body: bytes) -> _Question:
 
 
 def _parse_pid(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= 7 and int(text) <= _MAX_PID):
-        raise HTTPException(400, f"pid: a number from 0 to {_MAX_PID}")
+    if not (text.isascii() and text.isdecimal() and len(text) <= 7 and int(text) <= MAX_PID):
+        raise HTTPException(400, f"pid: a number from 0 to {MAX_PID}")
     return int(text)
 
 

@@ -1,7 +1,7 @@
 """The table of tags of a process (mode region).
 
 Runs in the controller, after the target ended. Knows the columns of the store and the blocks; what the words of the
-runtime mean is `assemble_tags`'.
+runtime mean is `tags`'.
 """
 
 from __future__ import annotations
