@@ -146,8 +146,8 @@ class ProcessCode:
         for number, action in _ACTIONS.items():
             table["action"][kind == number] = action
         table["block"], table["value"] = self.find(records["pc"]), self.find(records["value"])
-        # What changes inside a block, where two fragments meet, concerns its end as well as the start. A thread that made
-        # single steps may be left inside one, which is not executed then.
+        # What changes inside a block, where two fragments meet, concerns its end as well as the start. A thread that
+        # made single steps may be left inside one, which is not executed then.
         is_change = (kind == PathEventKind.UNLIKE) | (kind == PathEventKind.CODE)
         inside = np.flatnonzero(is_change | (kind == PathEventKind.END))
         table["block"][inside] = self.find_around(records["pc"][inside])
