@@ -45,7 +45,8 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             let writer = writer_of(context, engine.shared);
             context.note_step();
             if engine.cache.fragment(exit.fragment).is_compared {
-                trust::trust_pages_of(&mut engine, &writer, exit.fragment);
+                let id = exit.fragment;
+                delivery::with_faults(context, |_| trust::trust_pages_of(&mut engine, &writer, id));
             } else {
                 engine.retire_hot(&writer, context, exit.fragment);
             }
