@@ -367,7 +367,8 @@ def _events(
 
 def _details(kind: int, row: np.void) -> dict[str, Any]:
     a, b, c, app_pc = int(row["a"]), int(row["b"]), int(row["c"]), int(row["app_pc"])
-    details: dict[str, Any] = {"app_pc": hex(app_pc)} if app_pc else {}
+    has_place = app_pc != 0 or kind in (EventKind.SIGNAL, EventKind.FAULT)
+    details: dict[str, Any] = {"app_pc": hex(app_pc)} if has_place else {}
     if kind in (EventKind.SIGNAL, EventKind.FAULT):
         details |= {"signal": a, "code": b - (1 << 64) if b >> 63 else b}
         if kind == EventKind.FAULT:
