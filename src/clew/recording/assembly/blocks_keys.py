@@ -37,7 +37,7 @@ class KeySpace:
 
     def __init__(self, highest_pc: int) -> None:
         """Room for every address up to `highest_pc`, which is under 2^57, and for `max_versions` versions."""
-        pc_bits = 47 if highest_pc < 1 << 47 else 57
+        pc_bits = max(47, highest_pc.bit_length())
         self.max_versions = 1 << (64 - pc_bits)
         self._pc_bits, self._pc_mask = np.uint64(pc_bits), np.uint64((1 << pc_bits) - 1)
         self._vsyscall_place = np.uint64((1 << pc_bits) - VSYSCALL_END + VSYSCALL_START)
