@@ -38,7 +38,7 @@ class KeySpace:
 
     def __init__(self, highest_pc: int) -> None:
         """Room for every address up to `highest_pc`, which is under 2^57, and for `max_versions` versions."""
-        pc_bits = next((bits for bits in (47, 48) if highest_pc < (1 << bits) - _PAGE_BYTES), 57)
+        pc_bits = next((bits for bits in range(47, 57) if highest_pc < (1 << bits) - _PAGE_BYTES), 57)
         self.max_versions = 1 << (64 - pc_bits)
         self._pc_bits, self._pc_mask = np.uint64(pc_bits), np.uint64((1 << pc_bits) - 1)
         self._vsyscall_place = np.uint64((1 << pc_bits) - VSYSCALL_END + VSYSCALL_START)

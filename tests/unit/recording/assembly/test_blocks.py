@@ -269,7 +269,8 @@ def test_keys() -> None:
     assert space.pc(key).tolist() == pc.tolist()
     assert space.version(key).tolist() == version.tolist()
     assert len(np.unique(key)) == 4
-    assert KeySpace(1 << 50).max_versions == 128
+    assert KeySpace(1 << 50).max_versions == 1 << 13
+    assert KeySpace((1 << 57) - 1).max_versions == 128
 
 
 def test_keys_of_what_is_no_place() -> None:
