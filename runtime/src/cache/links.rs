@@ -155,6 +155,10 @@ impl Cache {
     /// nothing as long as there is such a pad.
     pub fn try_first(&mut self, fragment_id: u32, pad: Option<u32>) {
         let exit = *self.exit(self.fragment(fragment_id).first_try);
+        if exit.patch == 0 {
+            // A branch that a thread came by before its code was given up.
+            return;
+        }
         set_displacement(exit.patch, pad.map_or(exit.stub, |id| self.pad(id).cache_start));
         self.fragment_mut(fragment_id).first_pad = pad.unwrap_or(NONE);
     }

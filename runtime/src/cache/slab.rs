@@ -3,13 +3,16 @@
 //! A slab has a hot part, whose code runs straight on, a cold part for what runs seldom, and for each an index of units
 //! (what starts where), so that the signal handler finds what a cache address belongs to without a lock. All grow up.
 
+extern crate alloc;
 use crate::arch::x86_64::emit::Emitter;
-use crate::sys::calls::{mmap, syscall};
+use crate::sys::calls::{mmap, munmap, syscall};
 use crate::sys::heap::Arena;
 use crate::sys::kernel::{
     MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 use crate::sys::number;
+use alloc::vec::Vec;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub const SLAB_BYTES: u64 = 16 << 20;
@@ -84,8 +87,14 @@ struct UnitEntry {
 
 #[derive(Clone, Copy)]
 pub struct Slab {
+    /// Where it is; `GONE`: nowhere any more.
     pub start: u64,
+    /// It makes room for the program: nothing is put into it any more.
+    is_leaving: bool,
 }
+
+/// No address is near it.
+const GONE: u64 = 1 << 63;
 
 impl Slab {
     fn header(&self) -> &Header {
@@ -118,6 +127,10 @@ impl Slab {
 
     fn contains(&self, address: u64) -> bool {
         address.wrapping_sub(self.start) < SLAB_BYTES
+    }
+
+    fn overlaps(&self, range: &Range<u64>) -> bool {
+        self.start < range.end && range.start < self.start + SLAB_BYTES
     }
 
     fn reaches(&self, app_pc: u64) -> bool {
@@ -189,11 +202,13 @@ pub struct Slabs {
     high_end: u64,
     /// Addresses from here up are the stack's to grow into.
     stack_floor: u64,
+    /// Where the program is about to map memory.
+    wanted: Range<u64>,
 }
 
 impl Slabs {
     pub const fn new() -> Slabs {
-        Slabs { list: Arena::new(1 << 20), high_end: 0, stack_floor: 0 }
+        Slabs { list: Arena::new(1 << 20), high_end: 0, stack_floor: 0, wanted: 0..0 }
     }
 
     /// Learns the layout of the address space.
@@ -202,17 +217,18 @@ impl Slabs {
         self.stack_floor = stack_floor;
     }
 
-    pub fn len(&self) -> usize {
-        self.list.len()
+    fn iter(&self) -> impl DoubleEndedIterator<Item = &Slab> + '_ {
+        self.list.as_slice().iter().filter(|slab| slab.start != GONE)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.iter().count()
     }
 
     /// Where each slab starts. Lock-free.
     pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
-        self.list.as_slice().iter().map(|slab| slab.start)
+        self.iter().map(|slab| slab.start)
     }
 
     /// Bytes of code in all slabs.
@@ -221,7 +237,7 @@ impl Slabs {
             let Header { hot, cold } = slab.header();
             hot.used.load(Ordering::Relaxed) + cold.used.load(Ordering::Relaxed) - COLD_OFFSET
         };
-        self.list.as_slice().iter().map(used).sum()
+        self.iter().map(used).sum()
     }
 
     /// Whether an address is in the code cache. Lock-free: called by the signal handler.
@@ -237,7 +253,7 @@ impl Slabs {
     /// Room for a unit near `app_pc`. `None`: no slab could be made.
     pub fn room_near(&mut self, app_pc: u64) -> Option<Room> {
         // The latest slab first: the others are full as a rule.
-        let found = self.list.as_slice().iter().rev().find(|slab| slab.reaches(app_pc) && slab.has_room());
+        let found = self.iter().rev().find(|slab| !slab.is_leaving && slab.reaches(app_pc) && slab.has_room());
         let slab = match found {
             Some(slab) => *slab,
             None => self.make_near(app_pc)?,
@@ -269,9 +285,44 @@ impl Slabs {
     /// # Safety
     /// No thread may run or ever come back to translated code.
     pub unsafe fn unmap_all(&self) {
-        for slab in self.list.as_slice() {
+        for slab in self.iter() {
             // SAFETY: the slab is the runtime's own, and the caller promises that nobody uses it.
             unsafe { syscall(number::MUNMAP, [slab.start, SLAB_BYTES, 0, 0, 0, 0]) };
+        }
+    }
+
+    /// The program is about to map memory in `wanted`: no new slab is put there. Returns where the slabs are that lie there, which are
+    /// used no more; they stay until `remove_leaving`.
+    pub fn leave(&mut self, wanted: Range<u64>) -> Vec<Range<u64>> {
+        let mut left = Vec::new();
+        for slab in self.list.as_mut_slice().iter_mut().filter(|slab| slab.start != GONE && slab.overlaps(&wanted)) {
+            slab.is_leaving = true;
+            left.push(slab.start..slab.start + SLAB_BYTES);
+        }
+        self.wanted = wanted;
+        left
+    }
+
+    /// Uses the slabs that were to leave again.
+    pub fn stay(&mut self) {
+        for slab in self.list.as_mut_slice() {
+            slab.is_leaving = false;
+        }
+    }
+
+    /// Gives the slabs that were to leave back to the kernel.
+    ///
+    /// # Safety
+    /// No thread may run or ever come back to code in them, and nothing may write to it.
+    pub unsafe fn remove_leaving(&mut self) {
+        for slab in self.list.as_mut_slice().iter_mut().filter(|slab| slab.is_leaving) {
+            let start = slab.start;
+            // Signal handlers look where slabs are: first it is none.
+            // SAFETY: a field of the list; read as a whole.
+            unsafe { (&raw mut slab.start).write_volatile(GONE) };
+            slab.is_leaving = false;
+            // SAFETY: the slab is the runtime's own, and the caller promises that nobody uses it.
+            unsafe { munmap(start, SLAB_BYTES) };
         }
     }
 
@@ -290,8 +341,9 @@ impl Slabs {
         let first = above_libraries.filter(|start| is_among_libraries && start + SLAB_BYTES < self.stack_floor);
         let candidates = first.chain(below(gap)).chain(above);
         for start in candidates {
-            let slab = Slab { start };
-            if !(0x1_0000..=0x7fff_ffff_0000 - SLAB_BYTES).contains(&start) || !slab.reaches(app_pc) {
+            let slab = Slab { start, is_leaving: false };
+            let is_possible = (0x1_0000..=0x7fff_ffff_0000 - SLAB_BYTES).contains(&start) && slab.reaches(app_pc);
+            if !is_possible || slab.overlaps(&self.wanted) {
                 continue;
             }
             let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
