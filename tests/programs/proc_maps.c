@@ -33,6 +33,9 @@ static void show(const char *path, uintptr_t wanted)
         char rights[5], name[256] = "";
         if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %255[^\n]", &start, &end, rights, name) < 3)
             continue;
+        /* What is only reserved, and nothing of it used: a tool that runs beside the program may have that. */
+        if (end - start > 1ul << 32 && strcmp(rights, "---p") == 0)
+            continue;
         char *last = strrchr(name, '/');
         printf("%s %s%s\n", rights, last != NULL ? last : name, start <= wanted && wanted < end ? " here" : "");
         lines++;

@@ -5,7 +5,7 @@
 
 extern crate alloc;
 use super::fragment::{Entry, ExitType, NONE};
-use super::slab::Unit;
+use super::slab::{Room, Unit};
 use super::Cache;
 use crate::arch::x86_64::emit::Emitter;
 use alloc::vec::Vec;
@@ -135,14 +135,19 @@ impl Cache {
         }
     }
 
-    /// A jump to a fragment's entry `target`, near `address`.
+    /// A jump to a fragment's entry `target`, in reach of the jump at `address`.
     fn make_far_jump(&mut self, address: u64, fragment_id: u32, target: u64) -> Option<u64> {
-        self.make_thunk(address, fragment_id, |emitter| emitter.jump_anywhere(target))
+        let room = self.slabs.room_for_jump(address)?;
+        self.write_thunk(room, fragment_id, |emitter| emitter.jump_anywhere(target))
     }
 
-    /// Code that leads to a fragment, near `address`. Returns where it is.
-    fn make_thunk(&mut self, address: u64, fragment_id: u32, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
-        let room = self.slabs.room_near(address)?;
+    /// Code that leads to a fragment, near the code at `app_pc`. Returns where it is.
+    fn make_thunk(&mut self, app_pc: u64, fragment_id: u32, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
+        let room = self.slabs.room_near(app_pc)?;
+        self.write_thunk(room, fragment_id, emit)
+    }
+
+    fn write_thunk(&mut self, room: Room, fragment_id: u32, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
         emit(&mut emitter);
@@ -155,6 +160,10 @@ impl Cache {
     /// nothing as long as there is such a pad.
     pub fn try_first(&mut self, fragment_id: u32, pad: Option<u32>) {
         let exit = *self.exit(self.fragment(fragment_id).first_try);
+        if exit.patch == 0 {
+            // A branch that a thread came by before its code was given up.
+            return;
+        }
         set_displacement(exit.patch, pad.map_or(exit.stub, |id| self.pad(id).cache_start));
         self.fragment_mut(fragment_id).first_pad = pad.unwrap_or(NONE);
     }

@@ -14,6 +14,7 @@ pub use fragment::{Entry, Exit, Fragment, Pad, COUNTED_AT_EXITS, NONE};
 pub use slab::{Slabs, Unit};
 
 use crate::sys::heap::Arena;
+use core::ops::Range;
 use pairs::PairTable;
 use sequences::Sequences;
 use table::PcTable;
@@ -78,6 +79,29 @@ impl Cache {
         }
         self.pairs.clear();
         self.sequences.forget_all();
+    }
+
+    /// Unlinks everything: every way out of translated code leads into the dispatcher.
+    pub fn unlink_all(&mut self) {
+        for id in 0..self.fragments.len() as u32 {
+            while self.fragment(id).incoming != NONE {
+                self.unlink_exit(self.fragment(id).incoming);
+            }
+        }
+        self.pairs.clear();
+    }
+
+    /// The cache's memory in `left` is about to go: nothing writes to it any more. No fragment there may be in use, and no exit linked.
+    pub fn forget_memory(&mut self, left: &Range<u64>) {
+        for exit in self.exits.as_mut_slice().iter_mut().filter(|exit| left.contains(&exit.patch)) {
+            exit.patch = 0;
+        }
+        for fragment in self.fragments.as_mut_slice() {
+            if left.contains(&(fragment.cache_start + u64::from(fragment.interrupt_offset))) {
+                fragment.interrupt_offset = NONE;
+            }
+        }
+        self.sequences.forget_memory(left);
     }
 
     pub fn fragment(&self, id: u32) -> &Fragment {

@@ -21,6 +21,7 @@ use crate::arch::x86_64::emit::Emitter;
 use crate::sys::heap::Arena;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// The longest sequence that is followed: others run as code like any other.
 pub const MAX_SEQUENCE_BYTES: u64 = 1024;
@@ -222,6 +223,14 @@ impl Sequences {
     pub fn forget_all(&mut self) {
         self.by_start.clear();
         self.given_up.clear();
+    }
+
+    /// The cache's memory in `left` is about to go: no shadow is there any more.
+    pub fn forget_memory(&mut self, left: &Range<u64>) {
+        for enclosure in self.enclosures.as_mut_slice().iter_mut().filter(|enclosure| left.contains(&enclosure.shadow))
+        {
+            enclosure.shadow = 0;
+        }
     }
 
     /// Notes that the sequence at `start` is code like any other.

@@ -4,29 +4,31 @@
 //! another thread of the program.
 
 extern crate alloc;
-use super::{aliases, hidden};
+use super::{aliases, hidden, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
-use crate::sys::calls::{check, program_call, rdtsc, syscall};
+use crate::sys::calls::{check, program_call, rdtsc, syscall, EFAULT, ENOMEM};
 use crate::sys::kernel::{
-    MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_READ,
-    PROT_WRITE, USER_END,
+    MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC,
+    PROT_READ, PROT_WRITE, USER_END,
 };
 use crate::sys::lock::Guard;
 use crate::sys::proc_text::{self, Mapping};
 use crate::sys::{filter, number};
 use crate::thread::registry::{write_event, writer_of};
+use core::ops::Range;
 
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 
-fn page_end(start: u64, size: u64) -> u64 {
+/// Where memory from `start` on ends, of which a call names `size` bytes.
+pub fn page_end(start: u64, size: u64) -> u64 {
     start.saturating_add(size.saturating_add(PAGE - 1) & !(PAGE - 1))
 }
 
 /// What was mapped from `start` up to `end` is gone, code and all.
-fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
+pub fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
     engine.aliases.remove(start, end);
     forget_code(engine, writer, start, end);
 }
@@ -54,7 +56,7 @@ fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
 /// Makes a call of the program's while the engine is held. Where it may wait for a thread that answers it (seccomp's
 /// listeners), the engine is let go meanwhile: what others come to see of the change is theirs to see natively, too.
 /// The memory from `start` up to `end` has the protection that the program gave it.
-fn call_holding(
+pub fn call_holding(
     mut engine: Guard<'static, Engine>,
     writer: &RingWriter,
     call: u64,
@@ -81,12 +83,19 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let is_executable = protection & PROT_EXEC != 0;
     let replaces = flags & MAP_FIXED != 0;
     let is_alias = aliases::is_alias(protection, flags, descriptor);
-    if !is_executable && !replaces && !is_alias {
+    let wanted = address..page_end(address, size);
+    let is_in_way = is_place(&wanted) && hidden::is_within(&wanted);
+    if !is_executable && !replaces && !is_alias && !is_in_way {
         // SAFETY: the program's own call; it can only take free memory.
         return unsafe { program_call(number::MMAP, arguments) };
     }
-    let engine = ENGINE.lock();
+    let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
+    if is_in_way && replaces && !room::make(&mut engine, &writer, context, wanted.clone()) {
+        return -i64::from(ENOMEM);
+    } else if is_in_way && !replaces {
+        room::make_if_seldom(&mut engine, &writer, context, wanted);
+    }
     let replaced = if replaces { [address, page_end(address, size)] } else { [0; 2] };
     let (result, mut engine) = call_holding(engine, &writer, number::MMAP, arguments, replaced);
     let Ok(start) = check(result) else {
@@ -168,21 +177,49 @@ pub fn descriptor_link(descriptor: u32) -> [u8; 32] {
 /// munmap.
 pub fn unmap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [start, size, ..] = arguments;
-    let engine = ENGINE.lock();
+    let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let end = page_end(start, size);
-    let (result, mut engine) = call_holding(engine, &writer, number::MUNMAP, arguments, [start, end]);
-    if result == 0 {
-        forget(&mut engine, &writer, start, end);
+    if !is_place(&(start..end)) || !hidden::is_within(&(start..end)) {
+        let (result, mut engine) = call_holding(engine, &writer, number::MUNMAP, arguments, [start, end]);
+        if result == 0 {
+            forget(&mut engine, &writer, start, end);
+        }
+        return result;
     }
-    result
+    // Where nothing is mapped there is nothing to do.
+    for part in hidden::visible_parts(&(start..end)) {
+        let arguments = [part.start, part.end - part.start, 0, 0, 0, 0];
+        let (result, held) = call_holding(engine, &writer, number::MUNMAP, arguments, [part.start, part.end]);
+        engine = held;
+        if result != 0 {
+            return result;
+        }
+        forget(&mut engine, &writer, part.start, part.end);
+    }
+    0
+}
+
+/// Whether a program's memory can be there, as a call names it.
+pub fn is_place(range: &Range<u64>) -> bool {
+    range.start.is_multiple_of(PAGE) && range.start < range.end && range.end <= USER_END
 }
 
 /// mprotect and pkey_mprotect: code that may be written may change; code that may not run is gone.
 pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     let [start, size, protection, ..] = arguments;
-    let engine = ENGINE.lock();
     let end = page_end(start, size);
+    if is_place(&(start..end)) && hidden::is_within(&(start..end)) {
+        // As far as something is mapped natively.
+        let first = hidden::visible_parts(&(start..end)).first().filter(|part| part.start == start).cloned();
+        let mut arguments = arguments;
+        let result = first.map_or(0, |part| {
+            arguments[1] = part.end - part.start;
+            protect(context, call, arguments)
+        });
+        return if result == 0 { -i64::from(ENOMEM) } else { result };
+    }
+    let engine = ENGINE.lock();
     let is_executable = protection & PROT_EXEC != 0;
     if !is_executable && !engine.ranges.intersects(start, end) {
         drop(engine);
@@ -221,9 +258,22 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
 
 /// mremap: code that moves is gone from where it was, and known where it is.
 pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
-    const MREMAP_FIXED: u64 = 2;
     let [old, old_size, new_size, flags, new, _] = arguments;
-    let engine = ENGINE.lock();
+    let mut engine = ENGINE.lock();
+    let wanted = new..page_end(new, new_size);
+    let growth = page_end(old, old_size)..page_end(old, new_size);
+    if is_place(&(old..page_end(old, old_size))) && hidden::is_within(&(old..page_end(old, old_size))) {
+        return -i64::from(EFAULT);
+    }
+    if flags & MREMAP_FIXED != 0 && is_place(&wanted) && hidden::is_within(&wanted) {
+        let writer = writer_of(context, engine.shared);
+        if !room::make(&mut engine, &writer, context, wanted) {
+            return -i64::from(ENOMEM);
+        }
+    } else if is_place(&growth) && hidden::is_within(&growth) {
+        let writer = writer_of(context, engine.shared);
+        room::make_if_seldom(&mut engine, &writer, context, growth);
+    }
     let range = engine.ranges.find(old);
     let is_alias = engine.aliases.find(old).is_some();
     let writer = writer_of(context, engine.shared);
@@ -256,8 +306,18 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 /// madvise: private pages that are thrown away come back as zeros, or as they are in their file.
 pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [start, size, advice, ..] = arguments;
-    let engine = ENGINE.lock();
     let end = page_end(start, size);
+    if is_place(&(start..end)) && hidden::is_within(&(start..end)) {
+        // It goes on behind what is not mapped, and says that there was such (mm/madvise.c).
+        for part in hidden::visible_parts(&(start..end)) {
+            let result = advise(context, [part.start, part.end - part.start, advice, 0, 0, 0]);
+            if result != 0 && result != -i64::from(ENOMEM) {
+                return result;
+            }
+        }
+        return -i64::from(ENOMEM);
+    }
+    let engine = ENGINE.lock();
     let discards = matches!(advice as u32, MADV_DONTNEED | MADV_FREE | MADV_REMOVE | MADV_DONTNEED_LOCKED);
     if !discards || !engine.ranges.intersects(start, end) {
         let mut engine = engine;
@@ -272,12 +332,6 @@ pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     // Part of it may be done where it failed.
     engine.invalidate(&writer, start, end);
     result
-}
-
-/// shmat with SHM_EXEC: the size is the kernel's to know, so what it covers is asked for when it is run.
-pub fn attach_shared(arguments: [u64; 6]) -> i64 {
-    // SAFETY: the program's own call.
-    unsafe { program_call(number::SHMAT, arguments) }
 }
 
 /// Asks the kernel about the memory at `address`: `true` if it is executable there, and known from now on.

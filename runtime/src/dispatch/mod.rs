@@ -13,6 +13,7 @@ pub mod float_state;
 pub mod fork;
 pub mod hidden;
 pub mod hold;
+pub mod holes;
 pub mod indirect;
 pub mod linking;
 pub mod memory;
@@ -20,7 +21,9 @@ pub mod paths;
 pub mod proc_files;
 pub mod process;
 pub mod regions;
+pub mod room;
 pub mod seccomp;
+pub mod segments;
 pub mod sequences;
 pub mod stage;
 pub mod start;
@@ -125,6 +128,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 /// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
+    room::note_arrival(context);
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     paths::tend(context, link);

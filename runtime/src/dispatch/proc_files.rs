@@ -23,8 +23,10 @@ const O_CLOEXEC: u64 = 0x8_0000;
 /// What a path's last component may stand for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// maps, smaps: lines that start with a mapping, and what belongs to them.
+    /// maps: lines that start with a mapping. Programs look there for addresses that are free.
     Mappings,
+    /// smaps: such lines, and what belongs to each.
+    Details,
     /// numa_maps: lines that start with a mapping's address.
     Addresses,
     Status,
@@ -34,7 +36,8 @@ enum Kind {
 
 fn kind_of(name: &[u8]) -> Option<Kind> {
     match name {
-        b"maps" | b"smaps" => Some(Kind::Mappings),
+        b"maps" => Some(Kind::Mappings),
+        b"smaps" => Some(Kind::Details),
         b"numa_maps" => Some(Kind::Addresses),
         b"status" => Some(Kind::Status),
         b"mem" => Some(Kind::Memory),
@@ -112,7 +115,10 @@ fn replace(context: &ThreadContext, kind: Kind, file: u64) {
         return;
     };
     let shown = match kind {
-        Kind::Mappings => proc_text::without_mappings(&text, &hidden::ranges()),
+        Kind::Mappings => {
+            proc_text::with_reserved(&proc_text::without_mappings(&text, &hidden::ranges()), &hidden::fixed())
+        }
+        Kind::Details => proc_text::without_mappings(&text, &hidden::ranges()),
         Kind::Addresses => proc_text::without_addresses(&text, &hidden::ranges()),
         Kind::Status | Kind::Memory => {
             let (ignored, caught) = dispositions(context);

@@ -1,6 +1,7 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{delivery, ends, execute, memory, proc_files, process, seccomp, sequences, user_dispatch, written};
+use super::{delivery, ends, execute, holes, memory, proc_files, process, seccomp, segments, sequences};
+use super::{user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::decode::places::is_beyond;
@@ -17,7 +18,16 @@ use crate::thread::registry::writer_of;
 use crate::thread::{path, region};
 
 /// The calls that come to the dispatcher.
-const HANDLED: [u64; 30] = [
+const HANDLED: &[u64] = &[
+    number::BRK,
+    number::MLOCK,
+    number::MLOCK2,
+    number::MUNLOCK,
+    number::MSYNC,
+    number::MINCORE,
+    number::MBIND,
+    number::MSEAL,
+    number::REMAP_FILE_PAGES,
     number::GETPPID,
     number::OPEN,
     number::OPENAT,
@@ -94,7 +104,20 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
         number::MREMAP => memory::remap(context, arguments),
         number::MADVISE => memory::advise(context, arguments),
-        number::SHMAT => memory::attach_shared(arguments),
+        number::SHMAT => segments::attach(context, arguments),
+        number::SHMDT => segments::detach(context, arguments),
+        number::BRK => holes::move_break(context, arguments),
+        number::MLOCK
+        | number::MLOCK2
+        | number::MUNLOCK
+        | number::MSYNC
+        | number::MINCORE
+        | number::MBIND
+        | number::MSEAL
+        | number::REMAP_FILE_PAGES => match holes::name(call, arguments) {
+            Some(result) => result,
+            None => return Outcome::ByGate,
+        },
         number::MLOCKALL => lock_memory(arguments),
         number::RSEQ => sequences::register(context, arguments),
         number::RT_SIGACTION => set_action(context, arguments),
@@ -129,8 +152,6 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
             None => return Outcome::ByGate,
         },
         number::GETPPID => parent(arguments),
-        // SAFETY: the program's own call.
-        number::SHMDT => unsafe { program_call(call, arguments) },
         _ => return Outcome::ByGate,
     };
     finish(context, result);

@@ -179,7 +179,7 @@ impl Engine {
     pub fn tell_memory(&self) {
         self.shared.set(crate::status_field!(cache_bytes), self.cache.slabs.used_bytes());
         self.shared.set(crate::status_field!(heap_bytes), crate::sys::heap::used_bytes());
-        self.shared.set(crate::status_field!(slabs), self.cache.slabs.len() as u64);
+        self.shared.set(crate::status_field!(slabs), self.cache.slabs.count() as u64);
     }
 
     /// The fragment at `pc`, made now if there is none yet.

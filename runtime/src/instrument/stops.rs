@@ -89,6 +89,13 @@ impl Engine {
         self.renew_enclosures();
     }
 
+    /// Gives up all that was translated: every way out of it leads into the dispatcher, and what runs on is translated anew. Threads
+    /// may still be inside.
+    pub fn give_up_all(&mut self, writer: &RingWriter) {
+        self.retire_all(writer);
+        self.cache.unlink_all();
+    }
+
     /// Translates the instruction at `pc` for one execution by the calling thread: nothing leads to it or on from it but the
     /// dispatcher. `is_before_path`: its path goes on in front of the next block.
     pub fn build_alone(&mut self, writer: &RingWriter, pc: u64, is_before_path: bool) -> Result<u32, BuildError> {

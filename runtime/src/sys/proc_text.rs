@@ -50,8 +50,32 @@ pub fn process_of(path: &[u8]) -> Option<u32> {
     core::str::from_utf8(pid).ok()?.parse().ok()
 }
 
+/// "/proc/TID/NAME", zero terminated. A thread of the own process, or a process of its own, is found there by its number.
+pub fn task_path(tid: u32, name: &[u8]) -> Vec<u8> {
+    let mut digits = Vec::new();
+    let mut rest = tid;
+    loop {
+        digits.push(b'0' + (rest % 10) as u8);
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    digits.reverse();
+    [b"/proc/", &digits[..], b"/", name, b"\0"].concat()
+}
+
+/// The call that a thread waits in, and the address behind its instruction, as /proc/TID/syscall tells: "NUMBER ARGUMENTS... STACK
+/// PC". `None`: it runs, or waits elsewhere.
+pub fn blocked_call(text: &[u8]) -> Option<(u64, u64)> {
+    let line = core::str::from_utf8(text).ok()?.trim_end();
+    let call = line.split(' ').next()?.parse().ok()?;
+    let pc = line.rsplit(' ').next()?.strip_prefix("0x")?;
+    Some((call, u64::from_str_radix(pc, 16).ok()?))
+}
+
 /// What is left of `range` without `hidden`, which is sorted.
-fn visible_parts(range: &Range<u64>, hidden: &[Range<u64>]) -> Vec<Range<u64>> {
+pub fn visible_parts(range: &Range<u64>, hidden: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut parts = Vec::new();
     let mut start = range.start;
     for gap in hidden.iter().filter(|gap| gap.start < range.end && range.start < gap.end) {
@@ -87,6 +111,20 @@ pub fn without_mappings(text: &[u8], hidden: &[Range<u64>]) -> Vec<u8> {
             shown.extend_from_slice(rest);
         }
     }
+    shown
+}
+
+/// The text of maps with a line that says that `reserved`, where it has none, is taken, as memory that may not be accessed.
+pub fn with_reserved(text: &[u8], reserved: &Range<u64>) -> Vec<u8> {
+    let is_behind = |line: &&[u8]| parse_hex(line).is_some_and(|(start, _)| start >= reserved.end);
+    let behind: usize =
+        text.split_inclusive(|byte| *byte == b'\n').take_while(|line| !is_behind(line)).map(<[u8]>::len).sum();
+    let mut shown = text[..behind].to_vec();
+    push_hex(&mut shown, reserved.start, 8);
+    shown.push(b'-');
+    push_hex(&mut shown, reserved.end, 8);
+    shown.extend_from_slice(b" ---p 00000000 00:00 0 \n");
+    shown.extend_from_slice(&text[behind..]);
     shown
 }
 
@@ -160,12 +198,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_reserved_has_its_line() {
+        let [low, middle] = [0x1000..0x2000, 0x2b00_0000_0000..0x2c00_0000_0000];
+        let lines: Vec<_> = MAPS.split_inclusive('\n').collect();
+        let line =
+            |range: &Range<u64>| alloc::format!("{:08x}-{:08x} ---p 00000000 00:00 0 \n", range.start, range.end);
+        assert_eq!(text(with_reserved(MAPS.as_bytes(), &low)), [&line(&low), MAPS].concat());
+        let expected = [lines[0], lines[1], &line(&middle), lines[2]].concat();
+        assert_eq!(text(with_reserved(MAPS.as_bytes(), &middle)), expected);
+        assert_eq!(text(with_reserved(b"", &low)), line(&low));
+    }
+
+    #[test]
     fn what_belongs_to_a_hidden_mapping_goes_with_it() {
         let hidden = core::slice::from_ref(&(0x1000..0x2000));
         let smaps = "1000-2000 rw-p 0\nSize: 4 kB\nAnonymous: 0 kB\n3000-4000 rw-p 0\nSize: 5 kB\n";
         let shown = text(without_mappings(smaps.as_bytes(), hidden));
         assert_eq!(shown, "00003000-00004000 rw-p 0\nSize: 5 kB\n");
         assert_eq!(text(without_addresses(b"1000 default\n2000 default\n", hidden)), "2000 default\n");
+    }
+
+    #[test]
+    fn calls_that_threads_wait_in_are_read() {
+        let waiting = b"202 0x7f 0x80 0x0 0x0 0x0 0x0 0x7ffd00001000 0x2a0000000123\n";
+        assert_eq!(blocked_call(waiting), Some((202, 0x2a00_0000_0123)));
+        for other in [&b"running\n"[..], b"-1 0x7ffd0000 0x401000\n", b"", b"7", b"7 8", b"7 0xg", b"\xff 0x1"] {
+            assert_eq!(blocked_call(other), None);
+        }
+        assert_eq!(task_path(0, b"x"), b"/proc/0/x\0");
+        assert_eq!(task_path(40_301, b"syscall"), b"/proc/40301/syscall\0");
     }
 
     #[test]

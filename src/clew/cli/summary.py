@@ -18,7 +18,7 @@ from clew.cli.tables import (
     format_share,
     function_name,
     image_name,
-    make_console,
+    make_light_console,
     print_line,
     print_table,
 )
@@ -31,7 +31,7 @@ _N_FUNCTIONS = 8
 
 def print_summary(trace: Trace) -> None:
     """Print the summary of `trace` on stderr."""
-    console = make_console(sys.stderr)
+    console = make_light_console(sys.stderr)
     is_counted = trace.mode != "coverage"
     summed, functions = Totals(trace), FunctionRanking(_N_FUNCTIONS)
     for piece in iter_by_pid(trace):

@@ -10,17 +10,20 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.text import Text
 
 from clew.binary.demangle import demangle
 from clew.cli.console import escape_control
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
 __all__ = [
     "Column",
+    "PlainConsole",
     "escaped",
     "format_count",
     "format_counted",
@@ -28,12 +31,15 @@ __all__ = [
     "function_name",
     "image_name",
     "make_console",
+    "make_light_console",
     "print_line",
     "print_table",
 ]
 
 WIDTH_WITHOUT_TERMINAL: Final = 120
 _GAP: Final = 2
+_TERMINAL_VARIABLES: Final = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""What makes rich take any file for a terminal."""
 _SINGULARS: Final = (("children", "child"), ("sses", "ss"), ("s", ""))
 """Ends of plurals, and what they are of one."""
 
@@ -48,23 +54,54 @@ class Column:
     style: str = ""
 
 
+@dataclass(frozen=True)
+class PlainConsole:
+    """A file that lines and tables are printed to as they are. Importing rich takes long beside a short recording."""
+
+    file: IO[str]
+    width: int
+    is_terminal: bool = False
+
+    def print(self) -> None:
+        """Print an empty line."""
+        self.file.write("\n")
+
+
 def make_console(file: IO[str] | None = None) -> Console:
     """A console on `file` (stdout); without a terminal of a fixed width, so that output does not depend on it."""
+    from rich.console import Console
+
     file = file or sys.stdout
-    width = None if file.isatty() else int(os.environ.get("COLUMNS", WIDTH_WITHOUT_TERMINAL))
+    width = None if file.isatty() else _width_without_terminal()
     return Console(file=file, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
-def print_line(console: Console, text: str) -> None:
+def make_light_console(file: IO[str]) -> Console | PlainConsole:
+    """A console for lines and tables alone: a plain one where rich would make nothing of a terminal's either."""
+    if file.isatty() or any(os.environ.get(name) for name in _TERMINAL_VARIABLES):
+        return make_console(file)
+    return PlainConsole(file, _width_without_terminal())
+
+
+def _width_without_terminal() -> int:
+    return int(os.environ.get("COLUMNS", WIDTH_WITHOUT_TERMINAL))
+
+
+def print_line(console: Console | PlainConsole, text: str) -> None:
     """Print a line for people; on a terminal it is broken between words, elsewhere it stays one, for who searches."""
-    console.print(escaped(text), soft_wrap=not console.file.isatty())
+    if isinstance(console, PlainConsole):
+        console.file.write(escape_control(text) + "\n")
+    else:
+        console.print(escaped(text), soft_wrap=not console.file.isatty())
 
 
-def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+def print_table(console: Console | PlainConsole, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Print a table without borders that fits the console's width."""
-    if not console.is_terminal:
+    if isinstance(console, PlainConsole) or not console.is_terminal:
         _write_table(console, columns, rows)
         return
+    from rich.text import Text
+
     cells = [[escaped(cell, column.style) for cell, column in zip(row, columns, strict=True)] for row in rows]
     widths = _fit(console.width, columns, [[cell.cell_len for cell in row] for row in cells])
     titles = [Text(column.title, style="bold") for column in columns]
@@ -79,7 +116,7 @@ def print_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequ
         console.print(line, overflow="crop")
 
 
-def _write_table(console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+def _write_table(console: Console | PlainConsole, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """The same for a file, without styles: thousands of rows take a tenth of the time so."""
     cells = [[column.title for column in columns], *([escape_control(cell) for cell in row] for row in rows)]
     lengths = [[cell_len(cell) for cell in row] for row in cells]
@@ -119,6 +156,8 @@ def _fit(console_width: int, columns: Sequence[Column], lengths: Sequence[Sequen
 
 def escaped(text: str, style: str = "") -> Text:
     """`text` as it is, but for what is not printable."""
+    from rich.text import Text
+
     return Text(escape_control(text), style=style)
 
 

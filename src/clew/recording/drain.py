@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,9 @@ from clew.protocol._generated import (
 from clew.protocol.layout import field_offset
 from clew.recording.counter_extents import iter_data_extents, write_counters
 from clew.recording.journal import FrameKind, ProcessJournal
-from clew.recording.path_drain import PathDrain
-from clew.recording.path_tail import CELLS_BYTES, cut_tail
+
+if TYPE_CHECKING:
+    from clew.recording.path_drain import PathDrain
 
 __all__ = ["Drain", "Request"]
 
@@ -176,6 +177,9 @@ class Drain:
             stream.path = stream.path or self._path_of(stream)
 
     def _path_of(self, stream: _Stream) -> PathDrain:
+        # What writes paths takes as long to import as all the rest of this.
+        from clew.recording.path_drain import PathDrain
+
         return PathDrain(self._journal.folder, self._journal.number, stream.number)
 
     def refresh_names(self) -> None:
@@ -209,6 +213,8 @@ class Drain:
         now = time.monotonic()
         if now < self._sample_at:
             return
+        from clew.recording.path_tail import CELLS_BYTES
+
         self._sample_at = now + SAMPLE_SECONDS
         first, size = self._shared.offset + self._layout.counters_offset, self._layout.counter_bytes
         for slot, stream in self._streams.items():
@@ -334,6 +340,8 @@ class Drain:
         if self._has_paths:
             first_offset += PATH_WINDOW_BYTES
         if self._has_paths and has_ended:
+            from clew.recording.path_tail import cut_tail
+
             tail = cut_tail(os.pread(self._shared.fd, PATH_WINDOW_BYTES, counters_offset))
             # All zeros: its path never began.
             if any(tail):

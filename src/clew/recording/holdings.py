@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 from clew.errors import TargetError
 from clew.recording.followed import FollowedProcess
-from clew.recording.holding import Holding
+
+if TYPE_CHECKING:
+    from clew.recording.holding import Holding
 
 __all__ = ["Holdings"]
 
@@ -28,6 +31,8 @@ class Holdings:
     def of(self, followed: FollowedProcess) -> Holding:
         """Which of its threads stand still, and how to have them do so."""
         if followed not in self._by_process:
+            from clew.recording.holding import Holding
+
             self._by_process[followed] = Holding(followed, lambda: self._bring_in(followed))
         return self._by_process[followed]
 

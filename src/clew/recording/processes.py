@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid
 from clew.errors import AttachError
-from clew.process.attach import Attachment
-from clew.process.bring_in import bring_in
-from clew.process.detach import detach
 from clew.process.identity import read_parent, read_stat
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
@@ -39,6 +36,7 @@ from clew.recording.statistics import Statistics
 from clew.recording.unborn import Unborn
 
 if TYPE_CHECKING:
+    from clew.process.attach import Attachment
     from clew.recording.drain import Request
     from clew.recording.live_feed import LiveFeed
 
@@ -177,6 +175,9 @@ class Processes:
         Raises TargetError, and it goes on as before, if that can't be done within `patience_seconds`, or `is_given_up`
         says so.
         """
+        # Of most recordings nobody is left, and no thread stands still.
+        from clew.process.detach import detach
+
         self._await_execution(followed, patience_seconds, is_given_up)
         if followed not in self._roster.live:
             return 0.0
@@ -254,6 +255,8 @@ class Processes:
 
     def _bring_in(self, followed: FollowedProcess) -> None:
         """Have all threads come to the dispatcher. Raises TargetError."""
+        from clew.process.bring_in import bring_in
+
         self._await_execution(followed, BRING_IN_SECONDS)
         if followed not in self._roster.live:
             return

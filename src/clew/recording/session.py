@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,12 +27,10 @@ from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedLayout, read_relayout_executions
 from clew.protocol._constants import PATH_UNLIMITED, Mode
-from clew.recording.control import Control
 from clew.recording.control_server import ControlServer
 from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
-from clew.recording.leaving import Left, leave_all
 from clew.recording.machine import machine_facts
 from clew.recording.memory import reuse_memory
 from clew.recording.output import make_directory, remove_directory
@@ -41,6 +39,8 @@ from clew.recording.processes import Processes
 from clew.recording.snapshot import Snapshots
 
 if TYPE_CHECKING:
+    from clew.recording.control import Control
+    from clew.recording.leaving import Left
     from clew.recording.live_feed import LiveFeed
     from clew.recording.raw import RawProcess
 
@@ -132,6 +132,7 @@ class RecordingSession:
         self._is_alone_told = self._is_full_told = False
         self._reaper = Pid(0)
         self._is_paused = options.pause_seconds > 0
+        self._control: Control | None = None
 
     def start(self) -> Pid:
         """Start the target under the runtime; its process id. Raises ClewError."""
@@ -277,6 +278,8 @@ class RecordingSession:
 
     def _leave(self) -> Left:
         """Leave all that still run, as they were; told to leave once more, clew leaves them as they are."""
+        from clew.recording.leaving import leave_all
+
         n_wishes = self._guard.n_wishes
         left = leave_all(self._processes, lambda: self._guard.n_wishes > n_wishes)
         self._warnings += left.failures
@@ -307,9 +310,16 @@ class RecordingSession:
 
     def _listen(self) -> None:
         """From now on the recording can be controlled."""
-        self._control = Control(self._processes, self._tell, self.end_pause)
         is_recorded = self._processes.is_running
-        self._server = ControlServer(self._control.do, is_recorded, self._processes.watch, self._processes.forget)
+        self._server = ControlServer(self._do, is_recorded, self._processes.watch, self._processes.forget)
+
+    def _do(self, command: dict[str, Any]) -> Iterator[dict[str, Any] | None]:
+        """Do what somebody asks who controls the recording: most are controlled by nobody."""
+        if self._control is None:
+            from clew.recording.control import Control
+
+            self._control = Control(self._processes, self._tell, self.end_pause)
+        return self._control.do(command)
 
     def _tell(self) -> dict[str, Any]:
         """What people who control it are told of the recording."""

@@ -22,6 +22,7 @@ __all__ = [
     "distinct",
     "numbers",
     "optional_numbers",
+    "repeated_texts",
     "text_lists",
     "texts",
     "to_numpy",
@@ -58,6 +59,20 @@ def texts(values: Sequence[str | None]) -> pa.Array:
     is_null = np.array([value is None for value in values], bool)
     buffers = [_validity(is_null), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
     return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+
+
+def repeated_texts(known: Sequence[str], index: Array) -> pa.Array:
+    """A column of strings of which few are different: `known[index]`."""
+    encoded = [text.encode() for text in known]
+    length = np.array([len(text) for text in encoded], np.int64)
+    offsets = np.zeros(len(index) + 1, np.int64)
+    np.cumsum(length[index], out=offsets[1:])
+    # Where in all of `encoded` each byte comes from: its text's start, and how far it is into that.
+    start = (np.cumsum(length) - length)[index] - offsets[:-1]
+    place = np.repeat(start, length[index]) + np.arange(int(offsets[-1]))
+    data = np.frombuffer(b"".join(encoded), np.uint8)[place]
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(index), buffers)
 
 
 def text_lists(values: Sequence[Sequence[str]]) -> pa.Array:

@@ -13,8 +13,10 @@ from typing import Any, Final
 from clew.errors import NotATraceError, TraceDamagedError, TraceUnfinishedError, TraceVersionError
 from clew.store.schema import FORMAT_VERSION, OPTIONAL_TABLES, SCHEMAS
 
-__all__ = ["JOURNAL_NAME", "MANIFEST_NAME", "Manifest", "read_manifest"]
+__all__ = ["JOURNAL_NAME", "MANIFEST_NAME", "PATHS_FOLDER", "Manifest", "read_manifest"]
 
+PATHS_FOLDER: Final = "paths"
+"""Where the files of ordered paths are, in a trace."""
 MANIFEST_NAME: Final = "manifest.json"
 JOURNAL_NAME: Final = "recording.journal"
 """The file in a trace's directory that says that it is being recorded."""

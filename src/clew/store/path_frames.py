@@ -20,6 +20,8 @@ from typing import BinaryIO, Final
 
 import zstandard
 
+from clew.store.manifest import PATHS_FOLDER
+
 __all__ = [
     "FOLDER_NAME",
     "HEADER_BYTES",
@@ -36,7 +38,7 @@ __all__ = [
     "read_payload",
 ]
 
-FOLDER_NAME: Final = "paths"
+FOLDER_NAME: Final = PATHS_FOLDER
 MAX_CONTENT_BYTES: Final = 1 << 28
 """No frame holds more uncompressed."""
 LEVEL: Final = 1

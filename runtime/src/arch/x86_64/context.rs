@@ -145,6 +145,8 @@ pub struct ThreadContext {
     /// Lookups of the indirect gate that the pair table answered, not yet told on the status page.
     pub table_misses: u64,
     pub is_released: u32,
+    /// How often room had been made in the address space when the thread came to the dispatcher last (dispatch/room.rs).
+    pub rooms_seen: u32,
     /// Filled part of the branch table, entries.
     pub branch_table_filled: u32,
     /// The application's mask at a start, for a thread that was created with all signals blocked.

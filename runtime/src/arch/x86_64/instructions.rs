@@ -246,6 +246,20 @@ impl Emitter<'_> {
         self.bytes(&[value]);
     }
 
+    /// cmp dword [rcx + displacement], value: sets the flags.
+    pub fn compare_memory_at_rcx(&mut self, displacement: u32, value: u32) {
+        self.bytes(&[0x81, 0xb9]);
+        self.dword(displacement);
+        self.dword(value);
+    }
+
+    /// cmp byte [rcx + displacement], value: sets the flags.
+    pub fn compare_memory_byte_at_rcx(&mut self, displacement: u32, value: u8) {
+        self.bytes(&[0x80, 0xb9]);
+        self.dword(displacement);
+        self.bytes(&[value]);
+    }
+
     /// lahf; seto al: the arithmetic flags to ax
     pub fn save_flags_to_rax(&mut self) {
         self.bytes(&[0x9f, 0x0f, 0x90, 0xc0]);

@@ -19,7 +19,6 @@ from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.assembly.edges import Edges, build_edges, find_ran
 from clew.recording.assembly.flow import ProcessFlow, compute_flow, compute_seen_flow, keep_recorded
 from clew.recording.assembly.records import ParsedRecords, parse_records
-from clew.recording.assembly.regions import without_window
 from clew.recording.assembly.states import CodeStates
 from clew.recording.assembly.versions import assign_versions, find_ends
 from clew.recording.raw import RawThread
@@ -53,6 +52,8 @@ def work_out(code: ParsedCode, threads: Sequence[RawThread], mode: Mode) -> tupl
     What is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges.
     """
     if mode == Mode.REGION:
+        from clew.recording.assembly.regions import without_window
+
         threads = [without_window(thread) for thread in threads]
     if mode == Mode.COVERAGE:
         flow = compute_seen_flow(code.parsed, code.states)

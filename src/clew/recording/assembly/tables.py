@@ -25,7 +25,7 @@ from clew.recording.assembly.images import ImageMap
 from clew.recording.assembly.records import Fragments
 from clew.recording.assembly.rows import add_up
 from clew.recording.raw import RawProcess, RawThread
-from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
+from clew.store.columns import binaries, booleans, numbers, optional_numbers, repeated_texts, text_lists, texts, words
 from clew.store.schema import SCHEMAS
 
 __all__ = ["Clock", "FirstIds", "build_tables", "name_blocks", "number_blocks"]
@@ -36,6 +36,9 @@ _EXIT_KINDS = [kind.name.lower() for kind in sorted(ExitKind)]
 _EDGE_KINDS = [kind.name.lower() for kind in sorted(EdgeKind)]
 _MAX_CHUNK_BYTES = 1 << 30
 _COUNTS_ROWS = 1 << 18
+_EVENTS_ROWS = 1 << 14
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
+"""An odd number without a pattern: multiplying by it spreads what is in the low bits."""
 
 
 @dataclass
@@ -123,7 +126,8 @@ def build_tables(
     yield "edges", _edges(members, block_owner, edges, block_id, first)
     for part in _counts(members, edges, block_id, first):
         yield "counts", part
-    yield "events", _events(members, events, blocks, block_id)
+    for part in _events(members, events, blocks, block_id):
+        yield "events", part
     first.block += len(kept)
     first.edge += len(edges)
     first.image += len(images.images)
@@ -414,29 +418,55 @@ def _add_all(counts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     return add_up(np.concatenate([which for which, _ in counts]), np.concatenate([count for _, count in counts]))
 
 
-def _events(members: _Members, events: Array, blocks: Blocks, block_id: Array) -> pa.Table:
+def _events(members: _Members, events: Array, blocks: Blocks, block_id: Array) -> Iterator[pa.Table]:
+    """Events by process and time, some at a time: a program may have taken millions of signals."""
     owner = members.bundle.owner_of(events["app_pc"])
     order = np.lexsort((events["tsc"], owner))
-    events, owner = events[order], owner[order]
+    for first in range(0, max(len(order), 1), _EVENTS_ROWS):
+        chosen = order[first : first + _EVENTS_ROWS]
+        yield _events_table(members, events[chosen], owner[chosen], blocks, block_id)
+
+
+def _events_table(members: _Members, events: Array, owner: Array, blocks: Blocks, block_id: Array) -> pa.Table:
     app_pc = events["app_pc"].astype(np.uint64)
     at = np.searchsorted(blocks.app_pc, app_pc, "right") - 1
     block = block_id[at]
     is_known = (at >= 0) & (block >= 0)
     if len(blocks):
         is_known &= blocks.app_pc[at] == app_pc
-    kinds = events["event_kind"].tolist()
+    own_pc = members.bundle.own_pc(app_pc)
+    # A signal that comes over and over comes with the same words.
+    told, alike = _find_alike(events["event_kind"], events["a"], events["b"], events["c"], own_pc)
+    kinds = events["event_kind"][told].tolist()
     known = {int(kind): kind.name.lower() for kind in EventKind}
-    own_pc = members.bundle.own_pc(app_pc).tolist()
-    details = [json.dumps(_details(*row)) for row in zip(kinds, events, own_pc, strict=True)]
+    details = [_details(*row) for row in zip(kinds, events[told], own_pc[told].tolist(), strict=True)]
     return _table(
         "events",
         time_ns=numbers(members.to_ns(events["tsc"].astype(np.uint64), owner), pa.int64()),
         **members.columns(owner),
         tid=numbers(events["tid"] & 0x7FFFFFFF, pa.int32()),
-        kind=words(np.arange(len(events)), [known.get(kind, f"kind_{kind}") for kind in kinds]),
+        kind=words(alike, [known.get(kind, f"kind_{kind}") for kind in kinds]),
         block_id=numbers(block, pa.int64(), ~is_known),
-        details=texts(details),
+        details=repeated_texts([json.dumps(one) for one in details], alike),
     )
+
+
+def _find_alike(*columns: Array) -> tuple[Array, Array]:
+    """Some of the rows of `columns`, all of which are different; and of each row which of these it is like."""
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        mixed = (mixed ^ column.astype(np.uint64)) * _MIXER
+        mixed ^= mixed >> np.uint64(32)
+    order = np.argsort(mixed, kind="stable")
+    sorted_mixed = mixed[order]
+    is_first = np.append(True, sorted_mixed[1:] != sorted_mixed[:-1])[: len(order)]
+    for column in columns:
+        # Different ones may be mixed alike: those that don't follow one like them stand for themselves.
+        in_order = column[order]
+        is_first[1:] |= in_order[1:] != in_order[:-1]
+    alike = np.empty(len(order), np.int64)
+    alike[order] = np.cumsum(is_first) - 1
+    return order[is_first], alike
 
 
 def _details(kind: int, row: np.void, app_pc: int) -> dict[str, Any]:

@@ -21,16 +21,12 @@ from clew.recording.assembly.bundles import Bundle, iter_bundles
 from clew.recording.assembly.code import parse_code, work_out
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.ends import end_at_execution
-from clew.recording.assembly.finish_paths import drop_paths, finish_paths
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.images import ImageFiles, ImageMap, build_image_map, join_image_maps
-from clew.recording.assembly.path_weights import weigh_counters
-from clew.recording.assembly.paths import build_path_tables
 from clew.recording.assembly.records import ImageMapping, ParsedRecords
-from clew.recording.assembly.regions import iter_tag_tables
 from clew.recording.assembly.tables import Clock, FirstIds, build_tables, clean_text, number_blocks
 from clew.recording.raw import RawProcess, SessionInfo
-from clew.store.manifest import Manifest
+from clew.store.manifest import PATHS_FOLDER, Manifest
 from clew.store.writer import TraceWriter
 
 __all__ = ["assemble"]
@@ -174,6 +170,10 @@ def _write_order(
     """Write what a process has beside counts, its paths or its tags: such a process is alone in its bundle."""
     process = bundle.processes[0]
     if bundle.mode == Mode.FULL:
+        from clew.recording.assembly.finish_paths import finish_paths
+        from clew.recording.assembly.path_weights import weigh_counters
+        from clew.recording.assembly.paths import build_path_tables
+
         clock = Clock(process)
         weights = weigh_counters(parsed.fragments, flow, blocks, bundle.n_counters)
         paths = finish_paths(process, writer.directory, weights, clock, first.process)
@@ -181,9 +181,14 @@ def _write_order(
         for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
             writer.write(name, table)
         return
-    for one in bundle.processes:
-        drop_paths(one, writer.directory)
+    if (writer.directory / PATHS_FOLDER).is_dir():
+        from clew.recording.assembly.finish_paths import drop_paths
+
+        for one in bundle.processes:
+            drop_paths(one, writer.directory)
     if bundle.mode == Mode.REGION:
+        from clew.recording.assembly.regions import iter_tag_tables
+
         block_id, _ = number_blocks(blocks, edges, first.block)
         for table in iter_tag_tables(process, parsed.fragments, flow, blocks, block_id, first.process):
             writer.write("tags", table)
