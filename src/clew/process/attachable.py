@@ -13,7 +13,8 @@ from typing import Final
 
 from clew.address import Pid, Tid
 from clew.errors import AttachError
-from clew.process.identity import find_holder, read_stat, read_status
+from clew.process.freezer import is_frozen
+from clew.process.identity import find_holder, iter_threads, read_stat, read_status
 from clew.process.maps import read_maps
 from clew.process.privileges import has_ptrace_capability
 
@@ -70,19 +71,21 @@ def check_attachable(pid: Pid) -> None:
     holder = find_holder(mappings)
     if holder is not None:
         raise AttachError(pid, f"process {pid}: is recorded by clew already (process {holder}); end that first")
+    if is_frozen(task):
+        raise AttachError(pid, f"process {pid}: is frozen (its control group is); thaw that first")
     _check_seccomp(pid, status)
 
 
 def find_living_task(pid: Pid) -> Pid:
     """A thread of `pid` that has not ended, by whose id /proc tells of the process: its first one may be gone."""
     try:
-        names = sorted(os.listdir(f"/proc/{pid}/task"), key=lambda name: (name != str(pid), name))
+        tids = sorted(iter_threads(pid), key=lambda tid: (tid != Tid(pid), tid))
     except OSError:
         return pid
-    for name in names:
-        status = read_status(name)
+    for tid in tids:
+        status = read_status(Pid(tid))
         if status is not None and not status["State"].startswith(("Z", "X")):
-            return Pid(int(name))
+            return Pid(tid)
     return pid
 
 
