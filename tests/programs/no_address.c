@@ -1,4 +1,4 @@
-/* what: jumps, calls, returns, returns that drop arguments and signal returns to what is no address, or one of the kernel's
+/* what: jumps, calls, returns, returns that drop arguments and signal returns to what is no address, one of the kernel's, or the last one of all
  * build: -O1 -fno-stack-protector
  */
 #define _GNU_SOURCE
@@ -10,7 +10,11 @@
 #include <ucontext.h>
 #include "note.h"
 
-enum { NOWHERE = 0x1234567800000000, KERNEL = (long)0xffff900000001000 };
+/* No address, the kernel's, the very last ones, and those around the end of what a program may map. */
+static const unsigned long targets[] = {
+    0x1234567800000000, 0xffff900000001000, 0xffffffffffffffff, 0xfffffffffffffffe, 0xffffffff00000000,
+    0x800000000000,     0x7fffffffffff,     0x7ffffffff000,     0xffff7fffffffffff,
+};
 
 static sigjmp_buf back;
 extern const char at_jump[], at_call[], at_return[], at_drop[];
@@ -81,8 +85,9 @@ int main(void)
     sigaction(SIGBUS, &action, NULL);
     action.sa_sigaction = return_nowhere;
     sigaction(SIGUSR1, &action, NULL);
-    for (int i = 0; i < 6; i++) {
-        target = i % 2 ? KERNEL : NOWHERE;
+    enum { N_TARGETS = sizeof targets / sizeof *targets };
+    for (int i = 0; i < 3 * N_TARGETS; i++) {
+        target = (long)targets[i % N_TARGETS];
         go("jump", by_jump, at_jump);
         go("call", by_call, at_call);
         go("return", by_return, at_return);

@@ -96,6 +96,8 @@ pub struct Fragment {
     /// A direct call did.
     pub is_called: bool,
     pub code_hash: u64,
+    /// So many bytes from `app_pc` on have that hash: more than it holds where it was cut for a breakpoint.
+    pub hashed_size: u16,
 }
 
 impl Fragment {

@@ -1,7 +1,8 @@
 //! The pair table: which pad leads from an indirect branch site to a target.
 //!
 //! Read by the indirect gate in assembly without a lock, by all threads; written under the runtime's lock. An entry's
-//! target is stored last, and entries never move inside a table; a grown table is a new one, the old stays readable.
+//! `is_used` is stored last and looked at first, because every number is a possible target: a program may have code at address
+//! zero. Entries never move inside a table; a grown table is a new one, the old stays readable.
 
 use crate::sys::heap::Arena;
 
@@ -11,7 +12,8 @@ use crate::sys::heap::Arena;
 pub struct PairEntry {
     pub target: u64,
     pub site: u32,
-    pub padding: u32,
+    /// 0: the entry is free.
+    pub is_used: u32,
     /// Cache address of the pad; 0 while there is none.
     pub pad: u64,
     /// The pad's number; of a fragment's verified entry, which takes the place of one, the fragment's and `VERIFIED`.
@@ -29,7 +31,7 @@ impl PairEntry {
     }
 }
 
-const EMPTY: PairEntry = PairEntry { target: 0, site: 0, padding: 0, pad: 0, pad_id: 0 };
+const EMPTY: PairEntry = PairEntry { target: 0, site: 0, is_used: 0, pad: 0, pad_id: 0 };
 /// Tables, the smallest first: 2^12, 2^14, ... entries; all of them take their addresses when first used.
 const TABLES: usize = 7;
 
@@ -82,7 +84,7 @@ impl PairTable {
         let mask = entries.len() - 1;
         let key = target.wrapping_add(u64::from(site));
         let mut index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
-        while entries[index].target != 0 && (entries[index].target != target || entries[index].site != site) {
+        while entries[index].is_used != 0 && (entries[index].target != target || entries[index].site != site) {
             index = (index + 1) & mask;
         }
         index
@@ -92,7 +94,7 @@ impl PairTable {
     pub fn find(&self, site: u32, target: u64) -> Option<PairEntry> {
         let entries = self.tables[self.current].as_slice();
         let entry = entries[Self::place_of(entries, site, target)];
-        (entry.target != 0).then_some(entry)
+        (entry.is_used != 0).then_some(entry)
     }
 
     /// Sets a pad. Returns whether the table moved, so that the threads must learn its place, which it does for none that it has an
@@ -106,7 +108,7 @@ impl PairTable {
             }
             for index in 0..self.tables[self.current].len() {
                 let entry = self.tables[self.current].as_slice()[index];
-                if entry.target != 0 {
+                if entry.is_used != 0 {
                     let entries = self.tables[next].as_mut_slice();
                     let place = Self::place_of(entries, entry.site, entry.target);
                     entries[place] = entry;
@@ -118,16 +120,17 @@ impl PairTable {
         let entries = self.tables[self.current].as_mut_slice();
         let place = Self::place_of(entries, site, target);
         let entry = &mut entries[place];
-        if entry.target == 0 {
+        if entry.is_used == 0 {
             self.used += 1;
         }
         // SAFETY: the entry is in the table; volatile keeps the order of the stores, which other processors see too
-        // (x86 stores are not reordered). Readers look at the target first.
+        // (x86 stores are not reordered). Readers look at `is_used` first.
         unsafe {
             (&raw mut entry.site).write_volatile(site);
+            (&raw mut entry.target).write_volatile(target);
             (&raw mut entry.pad).write_volatile(pad);
             (&raw mut entry.pad_id).write_volatile(pad_id);
-            (&raw mut entry.target).write_volatile(target);
+            (&raw mut entry.is_used).write_volatile(1);
         }
         Some(moved)
     }
@@ -163,5 +166,11 @@ mod tests {
         }
         assert_eq!(pairs.insert(0, 0x1000, 2, 2), Some(false));
         assert_eq!((pairs.location(), pairs.find(0, 0x1000).map(|entry| entry.pad)), (after, Some(2)));
+        for target in [0, u64::MAX] {
+            let used = pairs.used;
+            assert!(pairs.find(3, target).is_none());
+            assert!([4, 5].map(|pad| pairs.insert(3, target, pad, pad)).iter().all(Option::is_some));
+            assert_eq!((pairs.find(3, target).map(|entry| entry.pad), pairs.used), (Some(5), used + 1));
+        }
     }
 }

@@ -4,11 +4,19 @@ extern crate alloc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-const EMPTY: u64 = u64::MAX;
+/// A place of the table. Every number is a possible key (a program may branch to any), so none of them says that it is free.
+#[derive(Clone, Copy)]
+struct Place {
+    key: u64,
+    value: u32,
+    is_used: bool,
+}
 
-/// u64 keys (never `u64::MAX`) to u32 values. Under the runtime's lock.
+const FREE: Place = Place { key: 0, value: 0, is_used: false };
+
+/// u64 keys to u32 values. Under the runtime's lock.
 pub struct PcTable {
-    entries: Vec<(u64, u32)>,
+    entries: Vec<Place>,
     used: usize,
 }
 
@@ -28,7 +36,7 @@ impl PcTable {
     fn place_of(&self, key: u64) -> usize {
         let mask = self.entries.len() - 1;
         let mut index = self.home_of(key);
-        while self.entries[index].0 != key && self.entries[index].0 != EMPTY {
+        while self.entries[index].is_used && self.entries[index].key != key {
             index = (index + 1) & mask;
         }
         index
@@ -39,7 +47,7 @@ impl PcTable {
             return None;
         }
         let entry = self.entries[self.place_of(key)];
-        (entry.0 == key).then_some(entry.1)
+        entry.is_used.then_some(entry.value)
     }
 
     /// Sets the value of `key`.
@@ -48,10 +56,10 @@ impl PcTable {
             self.grow();
         }
         let place = self.place_of(key);
-        if self.entries[place].0 != key {
+        if !self.entries[place].is_used {
             self.used += 1;
         }
-        self.entries[place] = (key, value);
+        self.entries[place] = Place { key, value, is_used: true };
     }
 
     /// Forgets `key`.
@@ -61,21 +69,21 @@ impl PcTable {
         }
         let mask = self.entries.len() - 1;
         let mut hole = self.place_of(key);
-        if self.entries[hole].0 != key {
+        if !self.entries[hole].is_used {
             return;
         }
         self.used -= 1;
         // Move later entries of the run back over the hole.
         let mut index = hole;
         loop {
-            self.entries[hole] = (EMPTY, 0);
+            self.entries[hole] = FREE;
             loop {
                 index = (index + 1) & mask;
                 let entry = self.entries[index];
-                if entry.0 == EMPTY {
+                if !entry.is_used {
                     return;
                 }
-                let home = self.home_of(entry.0);
+                let home = self.home_of(entry.key);
                 if (index.wrapping_sub(home) & mask) >= (index.wrapping_sub(hole) & mask) {
                     self.entries[hole] = entry;
                     hole = index;
@@ -87,10 +95,10 @@ impl PcTable {
 
     fn grow(&mut self) {
         let size = (self.entries.len() * 2).max(1024);
-        let old = core::mem::replace(&mut self.entries, vec![(EMPTY, 0); size]);
+        let old = core::mem::replace(&mut self.entries, vec![FREE; size]);
         for entry in old {
-            if entry.0 != EMPTY {
-                let place = self.place_of(entry.0);
+            if entry.is_used {
+                let place = self.place_of(entry.key);
                 self.entries[place] = entry;
             }
         }
@@ -102,6 +110,19 @@ mod tests {
     use super::*;
     extern crate std;
     use std::collections::HashMap;
+
+    #[test]
+    fn every_number_is_a_key() {
+        let mut table = PcTable::new();
+        table.insert(1, 1);
+        for key in [0, u64::MAX, u64::MAX - 1, 1 << 63] {
+            assert_eq!(table.find(key), None);
+            table.insert(key, 7);
+            assert_eq!(table.find(key), Some(7));
+            table.remove(key);
+            assert_eq!((table.find(key), table.find(1)), (None, Some(1)));
+        }
+    }
 
     #[test]
     fn behaves_like_a_map() {

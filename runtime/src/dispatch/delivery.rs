@@ -10,6 +10,7 @@ use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL};
 use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
+use crate::decode::places::name_of;
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, end_kind, event_kind, path_event_kind, release_reason};
@@ -218,9 +219,9 @@ pub fn take_pending(context: &mut ThreadContext) {
 
 /// Delivers one signal; returns the program's mask after it.
 fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3], is_fault: bool) -> u64 {
-    let interrupted_pc = match core::mem::take(&mut context.fault_origin) {
-        0 => context.rip,
-        origin => origin,
+    let interrupted_pc = match core::mem::take(&mut context.has_fault_origin) {
+        false => name_of(context.rip),
+        true => context.fault_origin,
     };
     let is_past = is_fault && core::mem::take(&mut context.is_fault_past) != 0;
     let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
@@ -347,7 +348,7 @@ fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
 pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
     if context.has_path {
         path::go_on(context, writer);
-        path::write_event(context, writer, path_event_kind::END, context.rip, 0);
+        path::write_event(context, writer, path_event_kind::END, name_of(context.rip), 0);
         path::flush(context, writer);
     }
     if engine.records_regions() {
@@ -359,7 +360,7 @@ pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContex
 pub fn note_end(context: &mut ThreadContext, reason: u16, end: u32) {
     let engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    write_event(&writer, event_kind::RELEASED, context.rip, [u64::from(reason), 0, 0]);
+    write_event(&writer, event_kind::RELEASED, name_of(context.rip), [u64::from(reason), 0, 0]);
     end_path(&engine, &writer, context);
     describe_end(context, engine.shared, end);
 }

@@ -7,6 +7,7 @@ use super::{delivery, float_state, indirect, regions, sequences};
 use crate::arch::x86_64::context::{ThreadContext, SITE_RETURN};
 use crate::cache::fragment::ExitType;
 use crate::cache::{Fragment, NONE};
+use crate::decode::places::is_canonical;
 use crate::instrument::pads::{add_to_counter, correct_early_counts, DynamicEdge};
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, release_reason};
@@ -24,6 +25,11 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
         path::write_long_surprise(context);
     }
     match exit.kind {
+        ExitType::Jump | ExitType::Taken | ExitType::Call if !is_canonical(exit.target) => {
+            drop(engine);
+            indirect::refuse_direct(context, &exit);
+            NONE
+        }
         ExitType::Interrupted => {
             context.note_step();
             engine.cache.relink_after_interrupt(exit.fragment);
@@ -45,7 +51,8 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             let writer = writer_of(context, engine.shared);
             context.note_step();
             if engine.cache.fragment(exit.fragment).is_compared {
-                trust::trust_pages_of(&mut engine, &writer, exit.fragment);
+                let id = exit.fragment;
+                delivery::with_faults(context, |_| trust::trust_pages_of(&mut engine, &writer, id));
             } else {
                 engine.retire_hot(&writer, context, exit.fragment);
             }

@@ -4,19 +4,22 @@
 
 use super::exits::{partial_edge, uncount_block};
 use super::paths::may_link_to;
-use super::{delivery, find_or_build, vsyscall};
+use super::{delivery, find_or_build};
 use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::guarded;
 use crate::cache::fragment::{ExitType, SpillState};
 use crate::cache::pairs::{PairEntry, VERIFIED};
-use crate::cache::{Fragment, NONE};
+use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
+use crate::decode::places::{is_beyond, is_canonical};
 use crate::instrument::pads::{add_to_counter, correct_early_counts};
 use crate::instrument::{Arrival, Engine, ENGINE};
-use crate::protocol::{error_code, exit_kind};
-use crate::sys::kernel::USER_END;
+use crate::protocol::{error_code, exit_kind, NOWHERE_PC};
 use crate::thread::registry::writer_of;
 use crate::thread::THREADS;
 use crate::thread::{path, trust};
+
+/// The processor's number of its fault (Intel SDM, exceptions and interrupts).
+const GENERAL_PROTECTION: u64 = 13;
 
 /// Counts an indirect branch or return that no table knew, and makes its way known; the thread resumes at its target.
 pub fn take_indirect(context: &mut ThreadContext) {
@@ -55,17 +58,6 @@ pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> u32 {
     engine.cache.sites.find(u64::from(context.site)).unwrap_or(NONE)
 }
 
-/// Whether the processor takes an address for one: bits 47 to 63 are the same.
-fn is_canonical(address: u64) -> bool {
-    let high = address as i64 >> 47;
-    high == 0 || high == -1
-}
-
-/// Whether no program can have code there, so that records cannot name it: what is no address, or the kernel's.
-pub fn is_beyond(address: u64) -> bool {
-    address >= USER_END && !vsyscall::is_in_page(address)
-}
-
 /// The branch or signal return at the end of `source` led to where no program has code. The fault is to come at the target,
 /// but for the records it is this instruction that was not executed.
 pub fn blame_branch(context: &mut ThreadContext, source: u32) {
@@ -74,25 +66,43 @@ pub fn blame_branch(context: &mut ThreadContext, source: u32) {
     let branch = fragment.app_pc + u64::from(fragment.last_offset);
     uncount_block(&mut engine, context, source, branch);
     forget_call(context, &fragment);
-    context.fault_origin = branch;
+    (context.fault_origin, context.has_fault_origin) = (branch, true);
 }
 
 /// Undoes `blame_branch`: the signal return was refused, so what follows it runs.
 pub fn forgive_branch(context: &mut ThreadContext, source: u32) {
     let mut engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
-    let branch = core::mem::take(&mut context.fault_origin);
+    context.has_fault_origin = false;
+    let branch = context.fault_origin;
     correct_early_counts(&engine.cache, context, &fragment, branch, 1);
     engine.uncount_edge(context, partial_edge(&fragment, source, branch));
 }
 
+/// A direct branch leads to what is no address: as below. A conditional one was taken all the same, for the records.
+pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
+    let engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(exit.fragment);
+    drop(engine);
+    if exit.kind != ExitType::Taken {
+        if fragment.count_before == COUNTED_AT_EXITS && exit.counter != NONE {
+            add_to_counter(context, exit.counter, -1);
+        }
+        fault_at_branch(context, exit.fragment);
+        return;
+    }
+    context.rip = fragment.branch_pc();
+    (context.fault_origin, context.has_fault_origin) = (NOWHERE_PC, true);
+    context.exit_id = NONE;
+    delivery::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+}
+
 /// A branch to what is no address faults at the branch, before it is made (Intel SDM, #GP for near branches).
 fn fault_at_branch(context: &mut ThreadContext, source: u32) {
-    const GENERAL_PROTECTION: u64 = 13;
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     context.rip = fragment.app_pc + u64::from(fragment.last_offset);
-    if fragment.exit_kind == exit_kind::RETURN || fragment.exit_kind == exit_kind::INDIRECT_CALL {
+    if fragment.exit_kind == exit_kind::RETURN || fragment.ends_with_call() {
         let pushed = if fragment.exit_kind == exit_kind::RETURN { -8 - dropped_bytes(context, &fragment) } else { 8 };
         context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
     }
@@ -105,7 +115,7 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
 
 /// Mode full: a call at a fragment's end that is not made was pushed already.
 fn forget_call(context: &ThreadContext, fragment: &Fragment) {
-    if context.has_path && fragment.exit_kind == exit_kind::INDIRECT_CALL {
+    if context.has_path && fragment.ends_with_call() {
         path::unpush(context);
     }
 }
@@ -303,7 +313,7 @@ pub fn forget_ways(engine: &mut Engine) {
 
 /// Puts a way into the pair table and this thread's branch table.
 fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u64) {
-    if address == 0 || target == 0 {
+    if address == 0 {
         return;
     }
     match engine.cache.pairs.insert(site, target, address, pad_id) {

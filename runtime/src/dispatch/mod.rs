@@ -36,6 +36,7 @@ use crate::arch::x86_64::gate::{
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
 use crate::cache::{Entry, NONE};
+use crate::decode::places::is_in_vsyscall_page;
 use crate::decode::NoCode;
 use crate::instrument::{Arrival, BuildError, Engine, ENGINE};
 use crate::protocol::release_reason;
@@ -162,7 +163,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
                 sequences::settle(context);
             }
         }
-        if vsyscall::is_in_page(context.rip) {
+        if is_in_vsyscall_page(context.rip) {
             link = NONE;
             vsyscall::emulate(context);
             if context.fault_pending != 0 {

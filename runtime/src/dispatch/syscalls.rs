@@ -3,6 +3,7 @@
 use super::{delivery, ends, execute, memory, proc_files, process, seccomp, sequences, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
+use crate::decode::places::is_beyond;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{path_event_kind, release_reason};
 use crate::signal::deliver;
@@ -304,7 +305,7 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
     let target = frame.ucontext.mcontext.rip;
     let mut counted = None;
     let source = ENGINE.lock().cache.exit(context.exit_id).fragment;
-    if super::indirect::is_beyond(target) {
+    if is_beyond(target) {
         super::indirect::blame_branch(context, source);
     } else {
         let mut engine = ENGINE.lock();

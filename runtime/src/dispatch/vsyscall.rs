@@ -6,23 +6,17 @@
 use super::{delivery, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
+use crate::decode::places::VSYSCALL_PAGE;
 use crate::instrument::ENGINE;
 use crate::sys::calls::{program_call, EFAULT};
 use crate::thread::path;
 use crate::thread::registry::writer_of;
 
-const PAGE: u64 = 0xffff_ffff_ff60_0000;
-
-/// Whether `pc` is in the vsyscall page.
-pub fn is_in_page(pc: u64) -> bool {
-    pc & !0xfff == PAGE
-}
-
 /// Does what the call at the context's rip does, and returns from it. Addresses that are no call fault natively. Without a
 /// stack to return from, and for a bad pointer, a SIGSEGV waits to be delivered (emulate_vsyscall).
 pub fn emulate(context: &mut ThreadContext) {
     // gettimeofday, time, getcpu
-    let number = match context.rip - PAGE {
+    let number = match context.rip - VSYSCALL_PAGE {
         0x000 => 96,
         0x400 => 201,
         0x800 => 309,

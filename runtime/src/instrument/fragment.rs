@@ -42,7 +42,12 @@ impl Engine {
     pub fn build(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
         let mut block = core::mem::take(&mut self.block);
         let result = match decode_block(&mut block, &self.ranges, pc) {
-            Ok(ending) => self.build_around_sequences(writer, &mut block, ending),
+            Ok(ending) => {
+                if block.is_writable {
+                    self.drop_overwritten(writer, &block);
+                }
+                self.build_around_sequences(writer, &mut block, ending)
+            }
             Err(reason) => Err(BuildError::NoCode(reason)),
         };
         self.block = block;
@@ -59,7 +64,7 @@ impl Engine {
         let mut emitter = unsafe { room.emitter() };
         let start = room.hot;
         let id = self.cache.fragments.len() as u32;
-        let code_hash = hash(&block.code);
+        let (code_hash, hashed_size) = (hash(&block.code), block.size_bytes() as u16);
         // Behind the hash, which says whether the code is the same.
         let ending = self.cut_at_stops(block, ending);
         let before = if self.builds_alone { None } else { self.find_hot(writer, block.pc, code_hash) };
@@ -261,6 +266,7 @@ impl Engine {
             is_indirect_target,
             is_called,
             code_hash,
+            hashed_size,
         };
         if map_start.is_none() || first_exit.is_none() || self.cache.fragments.push(fragment).is_none() {
             self.shared.report_error(error_code::OUT_OF_MEMORY, [1, 0, 0, 0]);

@@ -3,12 +3,18 @@
 //! A dropped fragment's memory is not used again, so threads inside it run on to its end; nothing leads into it any more.
 //! Fragments that were linked to it are dropped too: their next copies have new counters, so that an edge's count belongs
 //! to one version of its target.
+//!
+//! Code that is compared when it is entered is found to have changed only where it is entered again. What is translated across it
+//! is other code all the same: then it is dropped as well, for the trace is told of what came after what.
 
 extern crate alloc;
+use super::fragment::hash;
 use super::Engine;
+use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{ExitType, NONE};
-use crate::protocol::{record_kind, InvalidateRecord};
+use crate::cache::fragment::{ExitType, Fragment, NONE};
+use crate::decode::Block;
+use crate::protocol::{record_kind, InvalidateRecord, MAX_FRAGMENT_BYTES};
 use crate::sys::calls::rdtsc;
 use alloc::vec::Vec;
 
@@ -24,9 +30,55 @@ impl Engine {
         if !self.ranges.intersects(start, end) {
             return;
         }
+        self.note_translated_gone(start, end);
         for id in self.fragments_within(start, end) {
             self.drop_fragment(writer, id, true);
         }
+    }
+
+    /// Code of any kind may have gone from the pages from `start` up to `end` of which some was translated: what went out of use
+    /// before need not be on a list any more.
+    fn note_translated_gone(&mut self, start: u64, end: u64) {
+        if !self.may_record_path() {
+            return;
+        }
+        let mut pc = start;
+        while let Some(range) = self.ranges.next_from(pc, end) {
+            let (first, last) = (range.start.max(start), range.end.min(end));
+            for page in (first >> 12).saturating_sub(1)..=(last - 1) >> 12 {
+                // A fragment that starts in a page may end in the next one.
+                if self.cache.by_page.find(page).is_some() {
+                    let (from, to) = (first.max(page << 12), last.min((page + 2) << 12));
+                    self.note_gone(from, to);
+                }
+            }
+            pc = range.end;
+        }
+    }
+
+    /// Drops the fragments that `block`, which is about to be translated, shows to be of code that is there no more. For code that
+    /// is compared: all other changes are known as they happen.
+    pub fn drop_overwritten(&mut self, writer: &RingWriter, block: &Block) {
+        for id in self.fragments_within(block.pc, block.end()) {
+            let fragment = *self.cache.fragment(id);
+            if is_as_translated(&fragment) {
+                continue;
+            }
+            if fragment.is_valid {
+                self.drop_fragment(writer, id, true);
+            } else {
+                self.note_gone(fragment.app_pc, fragment.end());
+            }
+        }
+    }
+
+    /// As `retire_to_be_made_again`, of code that was compared and is to be compared no more: that it changed before shows now or never.
+    pub fn retire_compared(&mut self, writer: &RingWriter, id: u32) {
+        let fragment = *self.cache.fragment(id);
+        if !is_as_translated(&fragment) {
+            self.note_gone(fragment.app_pc, fragment.end());
+        }
+        self.retire_to_be_made_again(writer, id);
     }
 
     /// All fragments that hold code from `start` up to `end`, those out of use among them.
@@ -68,7 +120,14 @@ impl Engine {
             let fragment = *self.cache.fragment(id);
             if fragment.is_valid || fragment.incoming != NONE {
                 last = id;
-            } else if last == NONE {
+                id = fragment.next_in_page;
+                continue;
+            }
+            if fragment.is_compared {
+                // Nobody will see any more whether it is overwritten.
+                self.note_gone(fragment.app_pc, fragment.end());
+            }
+            if last == NONE {
                 self.cache.by_page.insert(page, fragment.next_in_page);
             } else {
                 self.cache.fragment_mut(last).next_in_page = fragment.next_in_page;
@@ -176,4 +235,11 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether memory holds what a fragment was translated from.
+fn is_as_translated(fragment: &Fragment) -> bool {
+    let mut code = [0; MAX_FRAGMENT_BYTES as usize];
+    let code = &mut code[..usize::from(fragment.hashed_size)];
+    guarded::read_code(code, fragment.app_pc) == code.len() && hash(code) == fragment.code_hash
 }

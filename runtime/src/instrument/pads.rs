@@ -130,12 +130,11 @@ impl Engine {
         target_fragment: Option<u32>,
         symbol: Option<u16>,
     ) -> u32 {
-        let is_included = |pc: u64| pc == 0 || self.shared.is_included(pc);
         let is_counted = match edge.source_fragment {
-            NONE => self.records_path() || is_included(edge.source_pc),
+            NONE => self.records_path() || edge.kind == edge_kind::START || self.shared.is_included(edge.source_pc),
             source => self.cache.fragment(source).is_included,
         };
-        if !is_counted && !is_included(edge.target_pc) {
+        if !is_counted && !self.shared.is_included(edge.target_pc) {
             return NONE;
         }
         let counter = if self.is_counting() { self.take_counters(1) } else { NONE };

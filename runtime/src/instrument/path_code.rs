@@ -3,7 +3,7 @@
 //! What a path is, and how its streams are read, is written down in the crate `pathcodec`. Nothing here touches the flags but
 //! counting, which asks where they are dead. Whatever a kill leaves behind is a true beginning of the path: a byte is written
 //! first, then the decisions are cleared, one cell after the other, and the offset moves last. Where a surprise takes more
-//! bytes they are gathered in one cell before.
+//! bytes they are gathered in one cell before. All accesses are aligned: the program may have alignment checks on.
 
 use super::exits::ExitList;
 use crate::arch::x86_64::displacements::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
@@ -21,6 +21,8 @@ pub struct FullBuffer {
     /// Where rcx is then.
     saved: Gpr,
     exit: u32,
+    /// Its short branches reach where they lead.
+    reaches: bool,
 }
 
 impl FullBuffer {
@@ -40,7 +42,7 @@ impl FullBuffer {
         if let Some(place) = self.long {
             emitter.bind(place);
         }
-        emitter.bind_short(self.place)
+        emitter.bind_short(self.place) && self.reaches
     }
 }
 
@@ -80,18 +82,30 @@ pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32, has_rotate: bool) -
         emitter.load_gs(TARGET, offset);
         is_short
     } else {
-        emitter.load_gs32(RCX, decisions + 1);
+        emit_rest(emitter, decisions);
+        emitter.load_gs_byte_to_target(decisions + 1);
+        emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
+        emitter.load_gs(TARGET, offset);
         emitter.jump_rcx_zero()
     };
-    emitter.load_gs32(RCX, decisions + 2);
-    let is_wide = emitter.jump_rcx_zero();
+    let is_wide = if has_rotate {
+        emitter.rotate_right(RCX, RCX, 16);
+        emitter.jump_ecx_zero()
+    } else {
+        emit_rest(emitter, decisions);
+        emitter.load_gs(TARGET, offset);
+        emitter.jump_rcx_zero()
+    };
     let long = Some(emitter.jump());
-    emitter.bind_short(is_wide);
-    emitter.store_gs_byte_at(SURPRISES_END_OFFSET as u32, TARGET, 0);
+    let mut reaches = emitter.bind_short(is_wide);
+    let end = SURPRISES_END_OFFSET as u32;
+    emitter.store_gs_byte_at(end, TARGET, 0);
     emitter.load_gs(RCX, decisions);
-    emitter.store_gs_word_at(SURPRISES_END_OFFSET as u32 + 1, TARGET, RCX);
+    emitter.store_gs_low_byte_at(end + 1, TARGET, RCX);
+    emitter.load_gs_byte_to_rcx(decisions + 1);
+    emitter.store_gs_low_byte_at(end + 2, TARGET, RCX);
     emitter.add_immediate(TARGET, 2);
-    emitter.bind_short(is_short);
+    reaches &= emitter.bind_short(is_short);
     emitter.store_gs_zero(decisions);
     if has_rotate {
         emitter.store_gs_zero(others);
@@ -99,7 +113,14 @@ pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32, has_rotate: bool) -
     emitter.add_immediate(TARGET, 1);
     emitter.store_gs(offset, TARGET);
     let place = emit_full_question(emitter, offset, has_rotate);
-    FullBuffer { place, long, saved: INDEX, exit }
+    FullBuffer { place, long, saved: INDEX, exit, reaches }
+}
+
+/// Emits rcx = what is zero if all of the decisions but their lowest two bytes are; r11 is lost.
+fn emit_rest(emitter: &mut Emitter, decisions: u32) {
+    emitter.load_gs32(RCX, decisions + 4);
+    emitter.load_gs_word_to_target(decisions + 2);
+    emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
 }
 
 /// Emits rcx = decisions since the last surprise; r11 is lost.
@@ -126,7 +147,7 @@ pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, has_rotate: bo
     emitter.store_gs(offset, TARGET);
     let place = emit_full_question(emitter, offset, has_rotate);
     emitter.copy_register(RCX, INDEX);
-    FullBuffer { place, long: None, saved: INDEX, exit }
+    FullBuffer { place, long: None, saved: INDEX, exit, reaches: true }
 }
 
 /// Emits a jump to be bound, for when the offset, also in r11, came to the end of its buffer: it is negative up to there. rcx is
@@ -138,4 +159,45 @@ fn emit_full_question(emitter: &mut Emitter, offset: u32, has_rotate: bool) -> u
     }
     emitter.load_gs32(RCX, offset + 4);
     emitter.jump_rcx_zero()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Decoder, DecoderOptions, Register};
+
+    /// Shows that each access of `code` is aligned: what has a number added to it, which may be any, is a byte.
+    fn check_alignment(code: &[u8]) {
+        let mut n = 0;
+        for instruction in Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE) {
+            if instruction.memory_segment() == Register::GS {
+                let size = instruction.memory_size().size() as u64;
+                let is_byte_only = instruction.memory_base() == TARGET_REGISTER;
+                assert_eq!(instruction.memory_displacement64() % size, 0, "{instruction:?}");
+                assert!(!is_byte_only || size == 1, "{instruction:?}");
+                n += 1;
+            }
+        }
+        assert!(n > 2);
+    }
+
+    const TARGET_REGISTER: Register = Register::R11;
+
+    #[test]
+    fn all_accesses_are_aligned() {
+        for has_rotate in [false, true] {
+            let mut emissions: [&mut dyn FnMut(&mut Emitter) -> bool; 3] = [
+                &mut |e| emit_surprise(e, 1, false, has_rotate).emit(e),
+                &mut |e| emit_symbol(e, 1, 1, has_rotate).emit(e),
+                &mut |e| emit_symbol(e, 0x1234, 1, has_rotate).emit(e),
+            ];
+            for emit in &mut emissions {
+                let mut buffer = [0u8; 512];
+                let mut emitter = Emitter::new(&mut buffer, 0x1000, &mut [], 0);
+                assert!(emit(&mut emitter), "short branches reach");
+                let size = emitter.position();
+                check_alignment(&buffer[..size]);
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@ use super::counters::Counters;
 use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
+use crate::decode::places::name_of;
 use crate::decode::{Block, Ending};
 use crate::protocol::{exit_kind, record_kind, FragmentRecord};
 use crate::sys::calls::rdtsc;
@@ -44,8 +45,8 @@ impl Engine {
         self.shared.set(crate::status_field!(fragments), u64::from(id) + 1);
         self.shared.set(crate::status_field!(instructions_translated), self.instructions_translated);
         let target_pc = match ending {
-            Ending::Jump(target) | Ending::Conditional(target) | Ending::Call(target) => target,
-            Ending::TransactionBegin(target) if kind == exit_kind::JUMP => target,
+            Ending::Jump(target) | Ending::Conditional(target) | Ending::Call(target) => name_of(target),
+            Ending::TransactionBegin(target) if kind == exit_kind::JUMP => name_of(target),
             _ => 0,
         };
         let mut payload =

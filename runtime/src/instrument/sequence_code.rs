@@ -195,6 +195,7 @@ impl Engine {
             is_indirect_target: false,
             is_called: false,
             code_hash,
+            hashed_size: block.size_bytes() as u16,
         };
         let is_kept = map_start.is_some() && first_exit.is_some() && self.cache.fragments.push(fragment).is_some();
         let sequences = &mut self.cache.sequences;

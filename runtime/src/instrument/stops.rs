@@ -102,6 +102,9 @@ impl Engine {
         let mut block = core::mem::take(&mut self.block);
         let result = match decode_block(&mut block, &self.ranges, pc) {
             Ok(ending) => {
+                if block.is_writable {
+                    self.drop_overwritten(writer, &block);
+                }
                 (self.builds_alone, self.is_before_path) = (true, is_before_path);
                 let result = self.build_block(writer, &mut block, ending);
                 (self.builds_alone, self.is_before_path) = (false, false);

@@ -121,6 +121,8 @@ impl Engine {
         for page in &pages {
             // No thread comes to it any more before it can be written.
             self.translate_again(writer, *page, false);
+            // From now on it can be written, and what went out of use is compared by nobody.
+            self.note_gone(*page << PAGE_BITS, (*page + 1) << PAGE_BITS);
             if is_written {
                 let n_writes = self.trust.writes.find(*page).unwrap_or(0);
                 self.trust.writes.insert(*page, n_writes + 1);
@@ -177,9 +179,10 @@ impl Engine {
         let start = page << PAGE_BITS;
         self.cache.sequences.remove(start, start + PAGE_BYTES);
         for id in self.fragments_within(start, start + PAGE_BYTES) {
-            let fragment = self.cache.fragment(id);
-            if fragment.is_compared == is_compared {
-                self.retire_to_be_made_again(writer, id);
+            match (self.cache.fragment(id).is_compared, is_compared) {
+                (true, true) => self.retire_compared(writer, id),
+                (false, false) => self.retire_to_be_made_again(writer, id),
+                _ => {}
             }
         }
     }

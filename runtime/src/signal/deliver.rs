@@ -308,15 +308,16 @@ pub fn deliver_native(context: &mut ThreadContext, signal: u32, info: &SigInfo, 
     } else {
         sp.wrapping_sub(128)
     };
-    let place = frame::place_below(top);
-    let fpstate_size = place_size(place, top);
+    let source = ucontext.mcontext.fpstate as *const u8;
+    // SAFETY: the frame is the kernel's.
+    let fpstate_bytes = unsafe { frame::kernel_fpstate_bytes(source) };
+    let place = frame::place_with_state(top, fpstate_bytes);
     let mut frame = SigFrame { return_address: action.restorer, ucontext: *ucontext, info: *info };
     frame.ucontext.mcontext.fpstate = place.fpstate;
     frame.ucontext.stack = stack;
     // SAFETY: the kernel would write the same bytes to the program's stack; the source is the kernel's own frame.
     unsafe {
-        let source = ucontext.mcontext.fpstate as *const u8;
-        core::ptr::copy_nonoverlapping(source, place.fpstate as *mut u8, fpstate_size);
+        core::ptr::copy_nonoverlapping(source, place.fpstate as *mut u8, fpstate_bytes);
         (place.frame as *mut SigFrame).write_unaligned(frame);
     }
     let machine = &mut ucontext.mcontext;
@@ -328,11 +329,6 @@ pub fn deliver_native(context: &mut ThreadContext, signal: u32, info: &SigInfo, 
     machine.rip = action.handler;
     machine.rflags &= !HANDLER_CLEARED_FLAGS;
     ucontext.sigmask |= action.mask | if action.flags & SA_NODEFER == 0 { 1 << (signal - 1) } else { 0 };
-}
-
-fn place_size(place: frame::FramePlace, top: u64) -> usize {
-    let size = crate::arch::x86_64::xsave::area_bytes() + 4;
-    size.min((top - place.fpstate) as usize)
 }
 
 /// Raises a signal for the calling thread again, as it came, now that its default action is in place.

@@ -28,13 +28,31 @@ pub struct FramePlace {
 
 /// Lays out a frame below `stack` as the kernel does (arch/x86/kernel/signal.c, get_sigframe).
 pub fn place_below(stack: u64) -> FramePlace {
-    let fpstate = (stack - fpstate_bytes() as u64) & !63;
+    place_with_state(stack, fpstate_bytes())
+}
+
+/// As `place_below`, for a copy of a frame whose extended state takes `bytes`.
+pub fn place_with_state(stack: u64, bytes: usize) -> FramePlace {
+    let fpstate = (stack - bytes as u64) & !63;
     let frame = ((fpstate - size_of::<SigFrame>() as u64) & !15) - 8;
     FramePlace { frame, fpstate }
 }
 
 fn fpstate_bytes() -> usize {
-    xsave::area_bytes() + if xsave::has_xsave() { 4 } else { 0 }
+    xsave::area_bytes(xsave::features()) + if xsave::has_xsave() { 4 } else { 0 }
+}
+
+/// How many bytes the extended state of a frame takes that the kernel built.
+///
+/// # Safety
+/// `area` must be the `fpstate` of such a frame.
+pub unsafe fn kernel_fpstate_bytes(area: *const u8) -> usize {
+    // SAFETY: the legacy area is there always; the kernel writes these words with XSAVE only, and zeroes without.
+    let software = unsafe { area.add(FX_SW_BYTES_OFFSET).cast::<[u32; 2]>().read() };
+    match software {
+        [FP_XSTATE_MAGIC1, extended_bytes] => extended_bytes as usize,
+        _ => 512,
+    }
 }
 
 /// What goes into a frame besides the context's registers.
@@ -129,11 +147,12 @@ unsafe fn write_for(place: FramePlace, shown: FramePlace, context: &ThreadContex
 /// # Safety
 /// `area` must be 64-aligned and `fpstate_bytes()` long.
 unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext) {
-    let size = xsave::area_bytes();
+    let features = xsave::features();
+    let size = xsave::area_bytes(features);
     // SAFETY: all writes are inside the area; XSAVE needs its header zeroed.
     unsafe {
         core::ptr::write_bytes(area, 0, size);
-        xsave::save(area);
+        xsave::save(area, features);
         area.add(MXCSR_OFFSET).cast::<u32>().write(context.mxcsr);
         area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().write(context.xmm);
         let last_x87 = area.add(LAST_X87_OFFSET).cast::<u64>();
@@ -151,7 +170,7 @@ unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext) {
         let software = area.add(FX_SW_BYTES_OFFSET);
         software.cast::<u32>().write(FP_XSTATE_MAGIC1);
         software.add(4).cast::<u32>().write(size as u32 + 4);
-        software.add(8).cast::<u64>().write_unaligned(xsave::enabled_features());
+        software.add(8).cast::<u64>().write_unaligned(features);
         software.add(16).cast::<u32>().write(size as u32);
         area.add(size).cast::<u32>().write_unaligned(FP_XSTATE_MAGIC2);
     }

@@ -15,7 +15,7 @@ import pyarrow as pa
 from clew.store.columns import Array, byte_lengths, to_numpy, to_words
 from clew.store.trace import Trace
 
-__all__ = ["Array", "TraceArrays", "byte_lengths", "find_rows", "pack_threads", "to_numpy", "to_words"]
+__all__ = ["Array", "TraceArrays", "byte_lengths", "find_rows", "pack_threads", "spans", "to_numpy", "to_words"]
 
 T = TypeVar("T")
 
@@ -202,6 +202,13 @@ def pack_threads(process_id: Array, tid: Array) -> Array:
     """Of each row, which thread it is about: process_id << 32 | tid."""
     packed: Array = process_id.astype(np.int64) << 32 | (tid.astype(np.int64) & 0xFFFFFFFF)
     return packed
+
+
+def spans(start: Array, length: Array) -> Array:
+    """Indices (i64): `length[i]` of them from each `start[i]` on."""
+    before = np.cumsum(length) - length
+    found: Array = np.arange(int(length.sum())) + np.repeat(start - before, length)
+    return found
 
 
 def find_rows(ids: Array, wanted: Array) -> Array:

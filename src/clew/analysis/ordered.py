@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.analysis.changed_code import ChangedCode
 from clew.analysis.path_code import ProcessCode
 from clew.analysis.stretch_walk import StretchWalk
 from clew.binary.path_codec import (
@@ -138,14 +139,11 @@ class Stretches:
         return self._changed_by(int(np.searchsorted(self.file.states["event"], before)))
 
     def _change_code(self, n_states: int) -> PathCode:
-        states = self.file.states[:n_states]
-        lost = np.flatnonzero(states["kind"] == PathEventKind.LOST)
-        # Behind a loss the path tells all anew.
-        states = states[lost[-1] + 1 :] if len(lost) else states
-        blocks = self.code.code.blocks.copy()
-        for state in states:
-            self.code.change(blocks, int(state["kind"]), int(state["value"]))
-        return PathCode(blocks, self.code.code.targets)
+        return PathCode(self._changed_code.at(n_states), self.code.code.targets)
+
+    @cached_property
+    def _changed_code(self) -> ChangedCode:
+        return ChangedCode(self.code, self.file.states)
 
     def events(self, number: int) -> Array:
         """The events of a stretch, of dtype PATH_EVENT_RECORD."""

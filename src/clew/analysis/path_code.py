@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clew.analysis.path_changes import Changes, HeldCode, find_turned
 from clew.binary.path_codec import BLOCK, EVENT, NOWHERE, Action, Ending, PathCode
 from clew.protocol._generated import PathEventKind
 from clew.store.columns import to_numpy
@@ -99,40 +100,26 @@ class ProcessCode:
         found: Array = np.where((places[at] <= address) & (address < end), index[at], NOWHERE).astype(np.uint32)
         return found
 
-    def find_ending(self, address: int) -> list[int]:
-        """The blocks whose last instruction is at `address`."""
-        branch_pc, order = self._by_branch
-        low, high = (int(np.searchsorted(branch_pc, np.uint64(address), side)) for side in ("left", "right"))
-        found: list[int] = order[low:high].tolist()
-        return found
+    @cached_property
+    def _held(self) -> HeldCode:
+        n = len(self)
+        pc = self.code.blocks["pc"][:n]
+        slot = self.find(pc).astype(np.int64)
+        return HeldCode(self.later, pc, self.code_version, np.where((slot >= n) & (slot != NOWHERE), slot, -1))
 
-    def find_held(self, fragment_id: int) -> list[tuple[int, int]]:
-        """What slots (indices) hold, and since which block, once a path says that it executes a fragment's code."""
-        fragments, starts, ends, versions = self.later
-        at = int(np.searchsorted(fragments, fragment_id))
-        if at >= len(fragments) or fragments[at] != fragment_id:
-            return []
-        pc, n = self.code.blocks["pc"], len(self)
-        low, high = (int(np.searchsorted(pc[:n], bound)) for bound in (starts[at], ends[at]))
-        found = []
-        for block in low + np.flatnonzero(self.code_version[low:high] == versions[at]):
-            slot = int(self.find(pc[block : block + 1])[0])
-            if slot >= n:
-                found.append((slot, int(block)))
-        return found
-
-    def change(self, blocks: Array, kind: int, value: int) -> list[tuple[Action, int, int]]:
-        """Make a change that a path tells of to `blocks`, a copy of the code's: action, subject and value for each."""
-        made = []
-        if kind == PathEventKind.UNLIKE:
-            for block in self.find_ending(value):
-                blocks["is_taken"][block] ^= 1
-                made.append((Action.EXPECT, block, int(blocks["is_taken"][block])))
-        elif kind == PathEventKind.CODE:
-            for slot, block in self.find_held(value):
-                blocks["target"][slot] = block
-                made.append((Action.CODE, slot, block))
-        return made
+    def find_changes(self, kind: Array, value: Array, blocks: Array) -> Changes:
+        """What events with these kinds and values change of `blocks`, the code's as they are in front of them."""
+        turning, holding = np.flatnonzero(kind == PathEventKind.UNLIKE), np.flatnonzero(kind == PathEventKind.CODE)
+        turned = find_turned(self._by_branch, value[turning].astype(np.uint64), blocks["is_taken"])
+        held = self._held.find(value[holding].astype(np.int64))
+        row = np.concatenate([turning[turned[0]], holding[held[0]]])
+        order = np.argsort(row, kind="stable")
+        return Changes(
+            row=row[order],
+            action=np.repeat(np.array([Action.EXPECT, Action.CODE], np.uint8), [len(turned[0]), len(held[0])])[order],
+            subject=np.concatenate([turned[1], held[1]])[order],
+            value=np.concatenate([turned[2], held[2]])[order],
+        )
 
     def convert_events(self, records: Array, blocks: Array) -> tuple[Array, Array]:
         """Events of dtype PATH_EVENT_RECORD as the codec wants them, and which record (i64) each comes from; in front
@@ -151,20 +138,16 @@ class ProcessCode:
         is_change = (kind == PathEventKind.UNLIKE) | (kind == PathEventKind.CODE)
         inside = np.flatnonzero(is_change | (kind == PathEventKind.END))
         table["block"][inside] = self.find_around(records["pc"][inside])
-        changes = np.flatnonzero(is_change)
-        if not len(changes):
+        if not is_change.any():
             return table, numbers
-        blocks = blocks.copy()
-        parts, times, done = [], np.ones(len(records), np.int64), 0
-        for at in changes.tolist():
-            made = self.change(blocks, int(kind[at]), int(records["value"][at]))
-            rows = np.repeat(table[at : at + 1], len(made))
-            for row, (action, subject, value) in zip(rows, made, strict=True):
-                row["action"], row["subject"], row["value"] = action, subject, value
-            parts += [table[done:at], rows]
-            times[at] = len(made)
-            done = at + 1
-        return np.concatenate([*parts, table[done:]]), np.repeat(numbers, times)
+        changes = self.find_changes(kind, records["value"], blocks)
+        times = np.ones(len(records), np.int64)
+        times[is_change] = np.bincount(changes.row, minlength=len(records))[is_change]
+        table = np.repeat(table, times)
+        made = np.flatnonzero(np.repeat(is_change, times))
+        table["action"][made], table["subject"][made] = changes.action, changes.subject
+        table["value"][made] = changes.value
+        return table, np.repeat(numbers, times)
 
 
 def load_process_code(trace: Trace, process_id: int) -> ProcessCode:

@@ -5,6 +5,7 @@ Runs in the controller. Changes nothing in the process.
 
 from __future__ import annotations
 
+import functools
 import os
 import pwd
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Final
 from clew.address import Pid, Tid
 from clew.errors import AttachError
 from clew.process.freezer import is_frozen
-from clew.process.identity import find_holder, iter_threads, read_stat, read_status
+from clew.process.identity import find_holder, iter_threads, read_stat, read_status, read_status_line
 from clew.process.maps import read_maps
 from clew.process.privileges import has_ptrace_capability
 
@@ -78,29 +79,38 @@ def check_attachable(pid: Pid) -> None:
 
 def find_living_task(pid: Pid) -> Pid:
     """A thread of `pid` that has not ended, by whose id /proc tells of the process: its first one may be gone."""
+    if _is_living(pid):
+        return pid
     try:
-        tids = sorted(iter_threads(pid), key=lambda tid: (tid != Tid(pid), tid))
+        tids = sorted(iter_threads(pid))
     except OSError:
         return pid
-    for tid in tids:
-        status = read_status(Pid(tid))
-        if status is not None and not status["State"].startswith(("Z", "X")):
-            return Pid(tid)
-    return pid
+    return Pid(next(filter(_is_living, tids), pid))
+
+
+def _is_living(task: Pid | Tid) -> bool:
+    state = read_status_line(task, "State")
+    return state is not None and not state.startswith(("Z", "X"))
 
 
 def has_own_namespace(pid: Pid) -> bool:
     """Whether process `pid` sees other process ids than this one does."""
     try:
-        return os.readlink(f"/proc/{find_living_task(pid)}/ns/pid") != os.readlink("/proc/self/ns/pid")
+        return os.readlink(f"/proc/{find_living_task(pid)}/ns/pid") != _read_own_namespace()
     except OSError:
         return False
 
 
+@functools.cache
+def _read_own_namespace() -> str:
+    """A process stays in its pid namespace, whatever it does (pid_namespaces(7))."""
+    return os.readlink("/proc/self/ns/pid")
+
+
 def tid_inside(tid: Tid) -> Tid:
     """What a thread is called in its own pid namespace; `tid` itself if it is gone."""
-    status = read_status(str(tid))
-    return tid if status is None or not status.get("NSpid") else Tid(int(status["NSpid"].split()[-1]))
+    numbers = read_status_line(tid, "NSpid")
+    return Tid(int(numbers.split()[-1])) if numbers else tid
 
 
 def explain_refusal(

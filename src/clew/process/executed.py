@@ -10,6 +10,7 @@ The target can change the file afterwards. Then it loses privileges of its own.
 from __future__ import annotations
 
 import os
+import queue
 import stat
 import threading
 import time
@@ -44,23 +45,53 @@ class Verdict:
     reason: str = ""
 
 
-class Look:
-    """A look under way, in a thread of its own: a file system, or memory of the target, may never answer."""
+class _Looker(threading.Thread):
+    """A thread that looks, one look after the other: a file system, or memory of the target, may never answer."""
 
-    _threads: ClassVar[list[threading.Thread]] = []
+    idle: ClassVar[list[_Looker]] = []
+    """Those that wait for something to look at. All others are at it."""
+    n_all: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        super().__init__(name="look", daemon=True)
+        self.asked: queue.SimpleQueue[Look] = queue.SimpleQueue()
+
+    @classmethod
+    def take(cls) -> _Looker | None:
+        """One that has nothing to do; None: too many wait for an answer."""
+        if cls.idle:
+            return cls.idle.pop()
+        if cls.n_all >= MAX_BLOCKED:
+            return None
+        cls.n_all += 1
+        looker = cls()
+        looker.start()
+        return looker
+
+    def run(self) -> None:
+        while True:
+            look = self.asked.get()
+            look.run()
+            _Looker.idle.append(self)
+            look.is_done.release()
+            del look
+
+
+class Look:
+    """A look under way, in another thread."""
 
     def __init__(self, tid: Tid, path_address: int, directory: int, flags: int) -> None:
         self.asked = (tid, path_address, directory, flags)
         self.since = time.monotonic()
         self._verdict: Verdict | None = None
-        Look._threads[:] = [thread for thread in Look._threads if thread.is_alive()]
-        if len(Look._threads) >= MAX_BLOCKED:
+        self.is_done = threading.Lock()
+        self.is_done.acquire()
+        looker = _Looker.take()
+        if looker is None:
             self._verdict = Verdict(is_followed=False, reason="too many file systems do not answer")
             return
-        thread = threading.Thread(target=self._run, name="look", daemon=True)
-        Look._threads.append(thread)
-        thread.start()
-        thread.join(_USUAL_SECONDS)
+        looker.asked.put(self)
+        self.is_done.acquire(timeout=_USUAL_SECONDS)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -70,7 +101,8 @@ class Look:
             self._verdict = Verdict(is_followed=False, reason="the file system does not answer")
         return self._verdict
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Look, in the thread that this is for."""
         try:
             verdict = look_at_executed(*self.asked)
         except (OSError, ValueError, OverflowError) as error:

@@ -35,18 +35,20 @@ __all__ = [
     "read_parent",
     "read_stat",
     "read_status",
+    "read_status_line",
 ]
 
 _PF_IO_WORKER, _PF_USER_WORKER = 0x10, 0x4000
 _FIRST_WITH_USER_WORKERS: Final = (6, 4)
 """The kernel in which the second flag got its meaning; it has another in old ones."""
 
+_MEMFD_PREFIX: Final = f"/memfd:{MEMFD_NAME} ".encode()
 _SIGKILL_BIT: Final = 1 << signal.SIGKILL - 1
 
 
 def is_shared_memory(mapping: Mapping) -> bool:
     """Whether a mapping is one of the runtime's shared memory, by its name: any file may have that."""
-    return mapping.path.startswith(f"/memfd:{MEMFD_NAME} ")
+    return mapping.path.startswith(_MEMFD_PREFIX.decode())
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
@@ -66,9 +68,18 @@ def _maps(pid: Pid | Tid, inode: int, offset: int) -> bool:
             and mapping.file_offset == offset
             and mapping.end - mapping.start > PAGE_BYTES
             and is_shared_memory(mapping)
-            for mapping in read_maps(Pid(pid))
+            for mapping in parse_maps(_read_lines_of_memfds(pid))
         )
     return False
+
+
+def _read_lines_of_memfds(pid: Pid | Tid) -> bytes:
+    """Those lines of the mappings of a process that may be of the runtime's shared memory. Raises OSError.
+
+    This is asked for at each birth and each execve, and taking a line apart is most of what it costs.
+    """
+    lines = Path(f"/proc/{pid}/maps").read_bytes().split(b"\n")
+    return b"\n".join([line for line in lines if _MEMFD_PREFIX in line])
 
 
 def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
@@ -80,11 +91,10 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
     for pid in _iter_processes():
         if pid != os.getpid():
             try:
-                text = Path(f"/proc/{pid}/maps").read_bytes()
+                text = _read_lines_of_memfds(pid)
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
-            # Most have none of ours, and need not be taken apart.
-            if MEMFD_NAME.encode() in text and any(
+            if any(
                 one.inode == inode and offset in (None, one.file_offset) and is_shared_memory(one)
                 for one in parse_maps(text)
             ):
@@ -206,8 +216,17 @@ def is_ending(pid: Pid) -> bool:
     return bool(pending & _SIGKILL_BIT)
 
 
+def read_status_line(pid: Pid | Tid | str, name: str) -> str | None:
+    """One line of /proc/PID/status, without its name; None if the process is gone, empty if there is no such line."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return None
+    return text.partition(f"\n{name}:")[2].partition("\n")[0].strip()
+
+
 def _read_number(pid: Pid | Tid, name: str) -> int:
-    status = read_status(Pid(pid))
-    if status is None:
+    line = read_status_line(pid, name)
+    if line is None:
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
-    return int(status.get(name, "0"))
+    return int(line or "0")

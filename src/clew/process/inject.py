@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 from collections.abc import Callable
 from typing import Final
@@ -32,7 +33,7 @@ from clew.process.linux import (
     PROT_READ,
     PROT_WRITE,
 )
-from clew.process.maps import Mapping, read_auxiliary_vector, read_maps
+from clew.process.maps import Mapping, read_auxiliary_vector
 from clew.process.ptrace import UserRegisters
 from clew.process.refuge import refuge
 from clew.process.runtime_image import RuntimeImage
@@ -60,15 +61,15 @@ def inject(
     layout: SharedLayout,
     heap_bytes: int,
     settings: HeaderSettings,
+    mappings: list[Mapping],
     *,
     is_paused: bool = False,
 ) -> tuple[SharedMemory, InjectionPlan]:
-    """Map the runtime into `process`, with shared memory made for it, and make it start there. The caller detaches.
+    """Map the runtime into `process`, which has `mappings`, and make it start there. The caller detaches.
 
-    Gives the shared memory, and where everything is. Raises InjectionError if that can't be done; the process has to be
-    killed then, or given back its registers. Nothing is left in it.
+    Gives the shared memory, which is made for it, and where everything is. Raises InjectionError if that can't be done;
+    the process has to be killed then, or given back its registers. Nothing is left in it.
     """
-    mappings = read_maps(process.pid)
     plan = plan_injection(image.memory_bytes, layout, heap_bytes, mappings, process.pid)
 
     def make_shared(fd: int) -> SharedMemory:
@@ -194,10 +195,16 @@ def start_block(pid: Pid, registers: UserRegisters, plan: InjectionPlan, mapping
         fs_base=registers.fs_base,
         gs_base=registers.gs_base,
         range_count=len(executable),
-        has_fsgsbase=bool(read_auxiliary_vector(pid).get(AT_HWCAP2, 0) & _HWCAP2_FSGSBASE),
+        has_fsgsbase=_has_fsgsbase(),
         control_block=plan.control_block,
         ranges=ranges,
     )
+
+
+@functools.cache
+def _has_fsgsbase() -> bool:
+    """Whether programs may change their gs base by an instruction: the kernel tells all of them the same."""
+    return bool(read_auxiliary_vector(Pid(os.getpid())).get(AT_HWCAP2, 0) & _HWCAP2_FSGSBASE)
 
 
 def _explain(error: RemoteCallError) -> str:

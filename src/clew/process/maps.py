@@ -81,10 +81,15 @@ def read_auxiliary_vector(pid: Pid) -> dict[int, int]:
 
 
 def read_address_space_limit(pid: Pid) -> int:
-    """The soft limit of the address space of process `pid`, bytes; resource.RLIM_INFINITY if there is none.
+    """The soft limit of the address space of process `pid`, bytes; resource.RLIM_INFINITY if there is none."""
+    try:
+        return resource.prlimit(pid, resource.RLIMIT_AS)[0]
+    except PermissionError:
+        # The file needs no right over the process, and takes longer.
+        return _read_address_space_limit(pid)
 
-    Other than prlimit this needs no right over the process.
-    """
+
+def _read_address_space_limit(pid: Pid) -> int:
     for line in Path(f"/proc/{pid}/limits").read_text().splitlines():
         if line.startswith("Max address space"):
             soft = line.removeprefix("Max address space").split()[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -50,13 +50,17 @@ class RuntimeImage:
     content: bytes
     relocations: tuple[tuple[int, int], ...]
     segments: tuple[Segment, ...]
+    _relocated: dict[RemoteAddress, bytes] = field(default_factory=dict, compare=False, repr=False)
 
-    def relocated(self, base: RemoteAddress) -> bytearray:
+    def relocated(self, base: RemoteAddress) -> bytes:
         """`content` as it has to be when the image is at `base`."""
-        content = bytearray(self.content)
-        for offset, addend in self.relocations:
-            struct.pack_into("<Q", content, offset, (base + addend) & 0xFFFFFFFFFFFFFFFF)
-        return content
+        # Nearly all processes have it at the same base, and a build is thousands of them.
+        if base not in self._relocated:
+            content = bytearray(self.content)
+            for offset, addend in self.relocations:
+                struct.pack_into("<Q", content, offset, (base + addend) & 0xFFFFFFFFFFFFFFFF)
+            self._relocated[base] = bytes(content)
+        return self._relocated[base]
 
 
 def default_runtime_path() -> Path:

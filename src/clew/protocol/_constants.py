@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("055a8210ff5b743bce49c635c7dca287deab72659d634c362dbb90a1c4b274ba")
+SCHEMA_HASH: Final = bytes.fromhex("842d43eaa19755b5f7b57663388cce94198c11ac2ef57953c1243b103222256a")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -59,6 +59,8 @@ PATH_START: Final = 18446744073709551615
 """mode full: stands for the address in front of a path's first instruction"""
 PATH_LOST_CELL: Final = 5
 """mode full: a PathGap; unless it is none, what is in the buffers belongs to nothing"""
+NOWHERE_PC: Final = 140737488355327
+"""in records: every address at which no program can have code, the vsyscall page's apart"""
 PATH_UNLIMITED: Final = 18446744073709551615
 """mode full: StatusPage.budget that leaves out nothing"""
 PATH_SURPRISES_OFFSET: Final = 4096

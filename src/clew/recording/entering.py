@@ -65,9 +65,10 @@ class Entering:
     ) -> int:
         """Put the runtime into a stopped process and follow it; `pidfd`. Raises ClewError, OSError if it is gone."""
         start_ns = time.time_ns()
-        mappings = [mapping for mapping in read_maps(process.pid) if mapping.protection & PROT_EXEC]
+        all_mappings = read_maps(process.pid)
+        mappings = [mapping for mapping in all_mappings if mapping.protection & PROT_EXEC]
         settings = replace(self.settings, is_own_child=parent_pid == os.getpid())
-        shared, plan = inject(process, self._image, layout, heap_bytes, settings, is_paused=is_paused)
+        shared, plan = inject(process, self._image, layout, heap_bytes, settings, all_mappings, is_paused=is_paused)
         try:
             followed = self._roster.meet(shared, plan)
             followed.identify(read_identity(process.pid, parent_pid), pidfd)

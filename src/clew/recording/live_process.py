@@ -20,14 +20,14 @@ import numpy.typing as npt
 from clew.address import Tid
 from clew.protocol._generated import RECORD_BYTES, STATUS_PAGE, Mode, RecordKind
 from clew.recording.assembly.blocks import Blocks
-from clew.recording.assembly.code import ParsedCode, count_counters, parse_code, work_out
+from clew.recording.assembly.code import ParsedCode, parse_code, work_out
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.rows import add_up
 from clew.recording.inherit import Announced
 from clew.recording.journal import Frame, FrameKind
 from clew.recording.journal_reader import join_counters, read_counters
 from clew.recording.live_counters import LiveCounters
-from clew.recording.raw import Counters, RawImage, RawThread
+from clew.recording.raw import Counters, RawImage, RawThread, count_counters
 
 __all__ = ["LiveCode", "LiveProcess"]
 

@@ -6,6 +6,7 @@ records mean. All of it but the session's own facts came from the target and is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol._generated import Mode
 from clew.recording.tag_chunks import TagChunks
 
-__all__ = ["Counters", "RawImage", "RawProcess", "RawThread", "SessionInfo"]
+__all__ = ["Counters", "RawImage", "RawProcess", "RawThread", "SessionInfo", "count_counters"]
 
 Array = npt.NDArray[Any]
 
@@ -96,6 +97,14 @@ class RawThread:
     None: all of it. What was written behind that may lack what happened on the way."""
     tag_chunks: TagChunks | None = None
     """Mode region: its tags, as far as they had left the target."""
+
+
+def count_counters(threads: Sequence[RawThread]) -> int:
+    """How many counters there are to be looked at.
+
+    One more than the last that counted: a fragment may have two of which the first is that one.
+    """
+    return max((thread.counters.last for thread in threads), default=-1) + 2
 
 
 @dataclass(frozen=True)

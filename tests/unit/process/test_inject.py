@@ -18,7 +18,7 @@ from clew.process.inject import inject
 from clew.process.injection_plan import BASES, HEAP_BYTES, MIN_HEAP_BYTES, layout_for_limits, plan_injection
 from clew.process.launch import launch_stopped
 from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
-from clew.process.maps import Mapping
+from clew.process.maps import Mapping, read_maps
 from clew.process.program import Program, find_program
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
@@ -67,7 +67,9 @@ def run_injected(fake_runtime: Path, tmp_path: Path) -> Callable[..., tuple[int,
                 os.dup2(saved, 1)
                 os.close(saved)
         with process:
-            shared, _ = inject(process, image, SMALL, HEAP_BYTES, HeaderSettings(mode=Mode.COUNTS))
+            shared, _ = inject(
+                process, image, SMALL, HEAP_BYTES, HeaderSettings(mode=Mode.COUNTS), read_maps(process.pid)
+            )
             process.detach()
         _, status = os.waitpid(process.pid, 0)
         offset = SMALL.status_offset + field_offset("StatusPage", "state")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from clew.protocol._generated import EdgeKind, Mode, RecordKind
 from clew.recording import live_process
 from clew.recording.assembly.blocks import Blocks
-from clew.recording.assembly.code import count_counters, parse_code, work_out
+from clew.recording.assembly.code import parse_code, work_out
 from clew.recording.assembly.edges import Edges
 from clew.recording.journal import Frame, FrameKind
 from clew.recording.live_process import LiveProcess
-from clew.recording.raw import RawProcess
+from clew.recording.raw import RawProcess, count_counters
 from tests.unit.recording.live_journal import StandInCounters, make_frame, make_frames, make_thread_frames
 from tests.unit.recording.simulate import make_runtime
 

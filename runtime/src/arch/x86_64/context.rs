@@ -193,8 +193,9 @@ pub struct ThreadContext {
     /// this error (`protocol::ThreadState::call_code`). The gate takes it back once the call is made anew.
     pub call_code: u32,
     pub call_pc: u64,
-    /// The branch or return that led to what is no place for code, so that records name it instead; 0: none.
+    /// The branch or return that led to what is no place for code, so that records name it instead, if `has_fault_origin`.
     pub fault_origin: u64,
+    pub has_fault_origin: bool,
     /// A seccomp filter answered the program's call with the signal in `fault_info`.
     pub is_trapped: u32,
     /// The gate makes the call under way after all (dispatch/mod.rs).

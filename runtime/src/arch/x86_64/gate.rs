@@ -129,7 +129,7 @@ global_asm!(
     "jmp clew_save_vector",
     // ------------------------------------------------------------------------------------------ indirect branches
     // r11 holds the target; r10 and r11 of the application are in their spill slots; `site` says where from.
-    // First the pair table, which all threads share: 32 bytes an entry: target, site, pad, unused.
+    // First the pair table, which all threads share: 32 bytes an entry: target, site, whether it is used, pad, number.
     ".balign 16",
     ".globl clew_gate_indirect",
     "clew_gate_indirect:",
@@ -159,7 +159,7 @@ global_asm!(
     "mov rbx, rax",
     "shl rbx, 5",
     "add rbx, gs:[{pair_table}]",
-    "cmp qword ptr [rbx], 0",
+    "cmp dword ptr [rbx + 12], 0",
     "je 8f",
     "cmp qword ptr [rbx], r11",
     "jne 4f",

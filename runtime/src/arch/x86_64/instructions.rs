@@ -70,12 +70,6 @@ impl Emitter<'_> {
         self.bytes(&[value]);
     }
 
-    /// mov gs:[displacement + index], ax to di; the index one of r8 to r11
-    pub fn store_gs_word_at(&mut self, displacement: u32, index: Gpr, register: Gpr) {
-        self.bytes(&[0x65, 0x66, 0x41, 0x89, 0x80 | (register.0 & 7) << 3 | (index.0 & 7)]);
-        self.dword(displacement);
-    }
-
     /// mov gs:[displacement + index * 8], register; both of r8 to r15
     pub fn store_gs_table(&mut self, displacement: u32, index: Gpr, register: Gpr) {
         self.bytes(&[0x65, 0x4e, 0x89, 0x04 | (register.0 & 7) << 3, 0xc5 | (index.0 & 7) << 3]);

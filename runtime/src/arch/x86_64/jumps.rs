@@ -61,8 +61,11 @@ impl Emitter<'_> {
         if distance == i64::from(distance as i32) {
             self.jump_to(target);
         } else {
-            // jmp [rip]; the address
-            self.bytes(&[0xff, 0x25, 0, 0, 0, 0]);
+            // jmp [rip + padding]; the address, aligned: the program may have alignment checks on.
+            self.bytes(&[0xff, 0x25]);
+            let padding = (self.address() + 4).next_multiple_of(8) - (self.address() + 4);
+            self.dword(padding as u32);
+            self.bytes(&[0xcc; 7][..padding as usize]);
             self.qword(target);
         }
     }
@@ -111,6 +114,23 @@ impl Emitter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iced_x86::{Code, Decoder, DecoderOptions};
+
+    #[test]
+    fn far_jumps_read_an_aligned_address() {
+        const TARGET: u64 = 0x7fff_1234_5678;
+        for lead in 0..8 {
+            let mut buffer = [0u8; 64];
+            let mut emitter = Emitter::new(&mut buffer, 0x1000, &mut [], 0);
+            emitter.nops(lead);
+            emitter.jump_anywhere(TARGET);
+            let end = emitter.position();
+            let jump = Decoder::with_ip(64, &buffer[lead..end], 0x1000 + lead as u64, DecoderOptions::NONE).decode();
+            let place = jump.ip_rel_memory_address() as usize;
+            assert_eq!((jump.code(), place % 8, place + 8), (Code::Jmp_rm64, 0, 0x1000 + end));
+            assert_eq!(buffer[place - 0x1000..end], TARGET.to_le_bytes());
+        }
+    }
 
     #[test]
     fn linkable_jumps_end_aligned_words() {

@@ -53,6 +53,12 @@ impl Emitter<'_> {
         self.gs_displacement(displacement, 0);
     }
 
+    /// movzx r11d, byte gs:[displacement]
+    pub fn load_gs_byte_to_target(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0x67, 0x44, 0x0f, 0xb6, 0x05 | (TARGET.0 & 7) << 3]);
+        self.gs_displacement(displacement, 0);
+    }
+
     /// movzx r11d, word gs:[displacement]
     pub fn load_gs_word_to_target(&mut self, displacement: u32) {
         self.bytes(&[0x65, 0x67, 0x44, 0x0f, 0xb7, 0x05 | (TARGET.0 & 7) << 3]);
@@ -101,6 +107,9 @@ mod tests {
         let load = decode_one(|e| e.load_gs_byte_to_rcx(0x1234));
         assert_eq!((load.code(), load.op0_register()), (Code::Movzx_r32_rm8, Register::ECX));
         assert_eq!(load.memory_displacement64(), 0x1234);
+        let byte = decode_one(|e| e.load_gs_byte_to_target(0x4321));
+        assert_eq!((byte.code(), byte.op0_register()), (Code::Movzx_r32_rm8, Register::R11D));
+        assert_eq!(byte.memory_displacement64(), 0x4321);
         let word = decode_one(|e| e.load_gs_word_to_target(0x5678));
         assert_eq!((word.code(), word.op0_register()), (Code::Movzx_r32_rm16, Register::R11D));
         assert_eq!(word.memory_displacement64(), 0x5678);

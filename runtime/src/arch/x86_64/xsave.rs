@@ -1,46 +1,83 @@
 //! The processor's extended state, as the kernel lays it in signal frames.
+//!
+//! Tiles (AMX) are in a thread's frames only once it uses them: until then its state has no room for them, and the kernel
+//! takes a frame that is larger than the thread's state for one without extended state (arch/x86/kernel/fpu/signal.c,
+//! check_xstate_in_sigframe).
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The components that the kernel gives a thread when it uses them first (XFEATURE_MASK_USER_DYNAMIC).
+const TILE_DATA: u64 = 1 << 18;
+/// The first component behind the legacy area and the header; numbers of components are below 63.
+const FIRST_EXTENDED: u32 = 2;
+const EXTENDED_COMPONENTS: u32 = 63;
+const LEGACY_AND_HEADER_BYTES: u32 = 576;
 
 /// What the processor said at the start: asking again is slow under a hypervisor. 0: no XSAVE.
-static XSAVE_BYTES: AtomicU32 = AtomicU32::new(0);
+static FEATURES: AtomicU64 = AtomicU64::new(0);
+static BYTES_WITHOUT_TILES: AtomicU32 = AtomicU32::new(512);
+static BYTES_WITH_TILES: AtomicU32 = AtomicU32::new(512);
 
 /// Asks the processor. Once, at the start.
 pub fn initialize() {
     // CPUID.1:ECX.OSXSAVE
-    if __cpuid(1).ecx & (1 << 27) != 0 {
-        XSAVE_BYTES.store(__cpuid_count(0xd, 0).ebx, Ordering::Relaxed);
+    if __cpuid(1).ecx & (1 << 27) == 0 {
+        return;
     }
+    let features = read_register(0);
+    FEATURES.store(features, Ordering::Relaxed);
+    BYTES_WITH_TILES.store(bytes_of(features), Ordering::Relaxed);
+    BYTES_WITHOUT_TILES.store(bytes_of(features & !TILE_DATA), Ordering::Relaxed);
 }
 
-/// Size of the standard-format XSAVE area for the features that the kernel enabled (CPUID.0DH.0:EBX); 512 without XSAVE.
-pub fn area_bytes() -> usize {
-    (XSAVE_BYTES.load(Ordering::Relaxed) as usize).max(512)
+/// Where the last of these components ends in standard format (CPUID.0DH.i: EAX its size, EBX its place).
+fn bytes_of(features: u64) -> u32 {
+    (FIRST_EXTENDED..EXTENDED_COMPONENTS)
+        .filter(|component| features & (1 << component) != 0)
+        .map(|component| __cpuid_count(0xd, component))
+        .fold(LEGACY_AND_HEADER_BYTES, |end, component| end.max(component.ebx + component.eax))
 }
 
 /// Whether the kernel enabled XSAVE.
 pub fn has_xsave() -> bool {
-    XSAVE_BYTES.load(Ordering::Relaxed) != 0
+    FEATURES.load(Ordering::Relaxed) != 0
 }
 
-/// XCR0: the enabled features. Only where `has_xsave`.
-pub fn enabled_features() -> u64 {
+/// The features that a frame of the calling thread has; those of XCR0, with tiles only if it uses them. 0 without XSAVE.
+pub fn features() -> u64 {
+    let features = FEATURES.load(Ordering::Relaxed);
+    // Where there are tiles, XGETBV with ECX = 1 tells what is in use (CPUID.(EAX=0DH,ECX=1):EAX[2]).
+    if features & TILE_DATA != 0 && read_register(1) & TILE_DATA == 0 {
+        return features & !TILE_DATA;
+    }
+    features
+}
+
+/// Size of an area in standard format for `features`; 512 without XSAVE.
+pub fn area_bytes(features: u64) -> usize {
+    let bytes = if features & TILE_DATA != 0 { &BYTES_WITH_TILES } else { &BYTES_WITHOUT_TILES };
+    bytes.load(Ordering::Relaxed) as usize
+}
+
+/// XCR0, or with 1 those of its components that are not as the processor starts with. Only with OSXSAVE.
+fn read_register(number: u32) -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: xgetbv reads XCR0 into edx:eax; the caller checked OSXSAVE.
-    unsafe { asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack)) };
+    // SAFETY: xgetbv reads into edx:eax; the caller knows OSXSAVE, and for 1 that there are tiles, which came later than it.
+    unsafe { asm!("xgetbv", in("ecx") number, out("eax") low, out("edx") high, options(nomem, nostack)) };
     u64::from(low) | (u64::from(high) << 32)
 }
 
-/// Saves all enabled state in standard format.
+/// Saves the state of `features` in standard format.
 ///
 /// # Safety
-/// `area` must be 64-aligned, zeroed and at least `area_bytes` long.
-pub unsafe fn save(area: *mut u8) {
+/// `area` must be 64-aligned, zeroed and at least `area_bytes(features)` long.
+pub unsafe fn save(area: *mut u8, features: u64) {
     if has_xsave() {
-        // SAFETY: the caller promises the area; XSAVE writes at most area_bytes() with this mask.
-        unsafe { asm!("xsave64 [{0}]", in(reg) area, in("eax") u32::MAX, in("edx") u32::MAX, options(nostack)) };
+        let (low, high) = (features as u32, (features >> 32) as u32);
+        // SAFETY: the caller promises the area; XSAVE writes no component that is not in edx:eax.
+        unsafe { asm!("xsave64 [{0}]", in(reg) area, in("eax") low, in("edx") high, options(nostack)) };
     } else {
         // SAFETY: FXSAVE writes 512 bytes.
         unsafe { asm!("fxsave64 [{0}]", in(reg) area, options(nostack)) };

@@ -98,7 +98,8 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     source_version = np.zeros(len(edges), np.int64)
     has_source = edges.source >= 0
     source_version[has_source] = version[edges.source[has_source]]
-    target_key, is_ambiguous = starts.resolve(edges.target_pc, source_version)
+    # Where no code was ever read there is one place, whichever version of other code leads there.
+    target_key, is_ambiguous = starts.resolve(edges.target_pc, np.zeros(len(edges), np.int64))
     key = space.key(version, fragments.app_pc)
     has_versions = bool(version[used].any())
     waiting_key, _ = starts.resolve(edges.source_pc[waiting], source_version[waiting])

@@ -17,8 +17,9 @@ Array = npt.NDArray[Any]
 _GATHERED_AT_ONCE = 1 << 17
 """Elements whose indices are in memory at a time."""
 
+_PAGE_BYTES = 0x1000
 VSYSCALL_START = 0xFFFFFFFFFF600000
-VSYSCALL_END = VSYSCALL_START + 0x1000
+VSYSCALL_END = VSYSCALL_START + _PAGE_BYTES
 """The page of old system calls that the kernel runs by itself, at an address of its own."""
 
 
@@ -31,13 +32,13 @@ def is_vsyscall(pc: Array) -> Array:
 class KeySpace:
     """Keys of instructions: u64, the address below, the code's version above.
 
-    The vsyscall page lies far above user space; in keys it takes the place of user space's last page, where nothing can
-    be mapped.
+    The vsyscall page lies far above user space; in keys it takes the place of the last page below a power of two, where
+    nothing can be mapped. Programs that branch to that page itself, or have `NOWHERE_PC` as a target, have larger keys.
     """
 
     def __init__(self, highest_pc: int) -> None:
         """Room for every address up to `highest_pc`, which is under 2^57, and for `max_versions` versions."""
-        pc_bits = 47 if highest_pc < 1 << 47 else 57
+        pc_bits = next((bits for bits in range(47, 57) if highest_pc < (1 << bits) - _PAGE_BYTES), 57)
         self.max_versions = 1 << (64 - pc_bits)
         self._pc_bits, self._pc_mask = np.uint64(pc_bits), np.uint64((1 << pc_bits) - 1)
         self._vsyscall_place = np.uint64((1 << pc_bits) - VSYSCALL_END + VSYSCALL_START)

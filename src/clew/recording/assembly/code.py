@@ -24,7 +24,7 @@ from clew.recording.assembly.states import CodeStates
 from clew.recording.assembly.versions import assign_versions, find_ends
 from clew.recording.raw import RawThread
 
-__all__ = ["ParsedCode", "count_counters", "parse_code", "work_out"]
+__all__ = ["ParsedCode", "parse_code", "work_out"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,14 +35,6 @@ class ParsedCode:
     space: KeySpace
     ends: npt.NDArray[Any]
     states: CodeStates
-
-
-def count_counters(threads: Sequence[RawThread]) -> int:
-    """How many counters there are to be looked at.
-
-    One more than the last that counted: a fragment may have two of which the first is that one.
-    """
-    return max((thread.counters.last for thread in threads), default=-1) + 2
 
 
 def parse_code(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedCode:

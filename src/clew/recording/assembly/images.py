@@ -6,6 +6,7 @@ the target's word and may be made up, so a file that is not what was mapped give
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +20,12 @@ from clew.address import FileOffset
 from clew.binary.elf import ElfFile, open_elf
 from clew.binary.symbols import SymbolTable, read_symbols
 from clew.errors import BinaryError
+from clew.recording.assembly.bundles import Bundle
 from clew.recording.assembly.records import ImageMapping
 from clew.recording.mapped import MappedSpans
 from clew.recording.raw import RawImage
 
-__all__ = ["Image", "ImageFiles", "ImageMap", "build_image_map"]
+__all__ = ["Image", "ImageFiles", "ImageMap", "build_image_map", "join_image_maps"]
 
 Array = npt.NDArray[Any]
 
@@ -35,7 +37,10 @@ _DELETED = " (deleted)"
 
 @dataclass
 class Image:
-    """A loaded file. `base` is the address of its lowest page; time stamps are of its first and last mapping."""
+    """A loaded file. `base` is the address of its lowest page; time stamps are of its first and last mapping.
+
+    `owner` says which process of a bundle has it.
+    """
 
     path: str
     base: int
@@ -44,6 +49,7 @@ class Image:
     loaded_tsc: int
     unloaded_tsc: int | None = None
     symbols: SymbolTable | None = None
+    owner: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,20 @@ def build_image_map(
     for gone in going[n_gone:]:
         builder.unmap(*gone)
     return ImageMap(builder.images, builder.placed)
+
+
+def join_image_maps(maps: Sequence[ImageMap], bundle: Bundle) -> ImageMap:
+    """The image maps of the processes of a bundle as one, at the bundle's addresses."""
+    images: list[Image] = []
+    placed: list[_Placed] = []
+    for owner, one in enumerate(maps):
+        place = bundle.place(owner)
+        placed += [
+            _Placed(row.start + place, row.end + place, row.tsc, row.image + len(images) if row.image >= 0 else -1)
+            for row in one.placed
+        ]
+        images += [dataclasses.replace(image, owner=owner) for image in one.images]
+    return ImageMap(images, placed)
 
 
 class _ImageMapBuilder:

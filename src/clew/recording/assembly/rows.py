@@ -95,13 +95,14 @@ class NumberSet:
 
 def add_up(number: Array, count: Array) -> tuple[Array, Array]:
     """The different ones of `number` (none below 0), sorted, and the sum of `count`, i64, for each."""
-    if _is_dense(number, len(number)):
-        n = int(number.max()) + 1
+    lowest = int(number.min()) if len(number) else 0
+    if _is_dense(number, len(number), lowest):
+        n, place = int(number.max()) + 1 - lowest, number - lowest
         all_totals, is_there = np.zeros(n, np.int64), np.zeros(n, bool)
-        np.add.at(all_totals, number, count.astype(np.int64))
-        is_there[number] = True
+        np.add.at(all_totals, place, count.astype(np.int64))
+        is_there[place] = True
         different = np.flatnonzero(is_there)
-        return different, all_totals[different]
+        return different + lowest, all_totals[different]
     order = np.argsort(number, kind="stable")
     together = number[order]
     first = np.flatnonzero(np.append(True, together[1:] != together[:-1])) if len(together) else order
@@ -111,11 +112,12 @@ def add_up(number: Array, count: Array) -> tuple[Array, Array]:
 
 def find_places(numbers: Array, wanted: Array) -> Array:
     """Where each of `wanted` stands in `numbers`, which rise and have all of them; none is below 0."""
-    if not _is_dense(numbers, len(wanted)):
+    lowest = int(numbers[0]) if len(numbers) else 0
+    if not _is_dense(numbers, len(wanted), lowest):
         return np.searchsorted(numbers, wanted)
-    place = np.empty(int(numbers[-1]) + 1, np.int64)
-    place[numbers] = np.arange(len(numbers))
-    found: Array = place[wanted]
+    place = np.empty(int(numbers[-1]) + 1 - lowest, np.int64)
+    place[numbers - lowest] = np.arange(len(numbers))
+    found: Array = place[wanted - lowest]
     return found
 
 
@@ -128,6 +130,6 @@ def is_in(wanted: Array, numbers: Array) -> Array:
     return found
 
 
-def _is_dense(numbers: Array, n: int) -> bool:
-    """Whether a table of all `numbers` is short enough, where `n` are put in or looked up."""
-    return len(numbers) > 0 and int(numbers.max()) < _MAX_SPREAD * n
+def _is_dense(numbers: Array, n: int, lowest: int = 0) -> bool:
+    """Whether a table of all `numbers`, from `lowest` on, is short enough, where `n` are put in or looked up."""
+    return len(numbers) > 0 and int(numbers.max()) - lowest < _MAX_SPREAD * n

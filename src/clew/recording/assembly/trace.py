@@ -7,19 +7,26 @@ and counts are worked out, code gets images and names, tables are written.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from clew.protocol._generated import EventKind, Mode
-from clew.recording.assembly.code import count_counters, parse_code, work_out
+from clew.recording.assembly.blocks import Blocks
+from clew.recording.assembly.bundles import Bundle, iter_bundles
+from clew.recording.assembly.code import parse_code, work_out
+from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.ends import end_at_execution
 from clew.recording.assembly.finish_paths import drop_paths, finish_paths
-from clew.recording.assembly.images import ImageFiles, build_image_map
+from clew.recording.assembly.flow import ProcessFlow
+from clew.recording.assembly.images import ImageFiles, ImageMap, build_image_map, join_image_maps
 from clew.recording.assembly.path_weights import weigh_counters
 from clew.recording.assembly.paths import build_path_tables
+from clew.recording.assembly.records import ImageMapping, ParsedRecords
 from clew.recording.assembly.regions import iter_tag_tables
 from clew.recording.assembly.tables import Clock, FirstIds, build_tables, clean_text, number_blocks
 from clew.recording.raw import RawProcess, SessionInfo
@@ -27,6 +34,8 @@ from clew.store.manifest import Manifest
 from clew.store.writer import TraceWriter
 
 __all__ = ["assemble"]
+
+Array = npt.NDArray[Any]
 
 
 def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
@@ -60,11 +69,10 @@ def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: Sessio
     warnings = list(session.warnings)
     ends: list[dict[str, Any]] = []
     mode = session.mode
-    for process in processes:
+    for bundle in iter_bundles(processes):
         # Where the order was recorded for a while only.
-        mode = Mode.FULL if process.mode == Mode.FULL else mode
-        end = _assemble_process(process, writer, first, files, losses, warnings, follow=session.follow)
-        ends.append(end)
+        mode = Mode.FULL if bundle.mode == Mode.FULL else mode
+        ends += _assemble_bundle(bundle, writer, first, files, losses, warnings, follow=session.follow)
     writer.finish(
         Manifest(
             command=[clean_text(word) for word in session.command],
@@ -89,8 +97,8 @@ def _describe_cpu(session: SessionInfo) -> dict[str, float]:
     return known | {"controller_seconds": session.controller_cpu_seconds}
 
 
-def _assemble_process(
-    process: RawProcess,
+def _assemble_bundle(
+    bundle: Bundle,
     writer: TraceWriter,
     first: FirstIds,
     files: ImageFiles,
@@ -98,45 +106,90 @@ def _assemble_process(
     warnings: list[str],
     *,
     follow: bool,
-) -> dict[str, Any]:
-    n_counters = count_counters(process.threads)
-    code = parse_code(process.records, n_counters)
+) -> list[dict[str, Any]]:
+    """Write the tables of some processes; how they ended, for the manifest."""
+    code = parse_code(bundle.records, bundle.n_counters)
     parsed = code.parsed
-    process = end_at_execution(process, parsed.events)
-    flow, blocks, edges = work_out(code, process.threads, process.mode)
-    images = build_image_map(process.initial_images, parsed.mappings, parsed.unmaps, files)
-    if process.mode == Mode.FULL:
+    bundle = _end_at_executions(bundle, parsed.events)
+    flow, blocks, edges = work_out(code, bundle.threads, bundle.mode)
+    images = _map_images(bundle, parsed, files)
+    _write_order(bundle, writer, first, parsed, flow, blocks, edges)
+    for name, table in build_tables(bundle, parsed.fragments, parsed.events, images, blocks, edges, first):
+        writer.write(name, table)
+
+    losses["damaged_records"] += parsed.damaged_records + len(blocks.code.damaged)
+    losses["damaged_counters"] += flow.damaged_counters
+    is_fork = parsed.events["event_kind"] == EventKind.FORK
+    losses["unfollowed_children"] += follow and int(np.count_nonzero(is_fork & (parsed.events["b"] != 1)))
+    for process in bundle.processes:
+        losses["dropped_records"] += int(process.status["lost_records"])
+        losses["lost_threads"] += int(process.status["lost_threads"])
+        losses["lost_processes"] += process.is_lost
+        losses["uncounted_fragments"] += int(process.status["uncounted_fragments"])
+        losses["untagged_fragments"] += int(process.status["untagged_fragments"])
+        warnings += process.warnings
+    if not images.is_complete:
+        warnings.append("mappings overlap beyond all measure: some code is told to be of the wrong image")
+    if edges.shared_return_points:
+        points = bundle.own_pc(np.array(sorted(edges.shared_return_points), np.uint64))
+        some = ", ".join(hex(pc) for pc in points[:4].tolist())
+        warnings.append(f"overlapping calls end at the same address ({some}); returns there are told of the lower one")
+    return [_describe_end(process) for process in bundle.processes]
+
+
+def _end_at_executions(bundle: Bundle, events: Array) -> Bundle:
+    """`bundle`, its processes ended where they went on as programs that nobody followed."""
+    owner = bundle.owner_of(events["app_pc"])
+    of_process = [events[owner == number] for number in range(len(bundle.processes))]
+    ended = [end_at_execution(process, own) for process, own in zip(bundle.processes, of_process, strict=True)]
+    return dataclasses.replace(bundle, processes=ended)
+
+
+def _map_images(bundle: Bundle, parsed: ParsedRecords, files: ImageFiles) -> ImageMap:
+    mappings: list[list[ImageMapping]] = [[] for _ in bundle.processes]
+    starts = np.array([mapping.start for mapping in parsed.mappings], np.uint64)
+    for owner, mapping in zip(bundle.owner_of(starts).tolist(), parsed.mappings, strict=True):
+        place = bundle.place(owner)
+        mappings[owner].append(
+            dataclasses.replace(mapping, start=mapping.start - place, end=mapping.end - place) if place else mapping
+        )
+    owner_of_unmap = bundle.owner_of(parsed.unmaps["start"])
+    maps = []
+    for owner, process in enumerate(bundle.processes):
+        unmaps = parsed.unmaps[owner_of_unmap == owner]
+        unmaps["start"] -= np.uint64(bundle.place(owner))
+        maps.append(build_image_map(process.initial_images, mappings[owner], unmaps, files))
+    return maps[0] if len(maps) == 1 else join_image_maps(maps, bundle)
+
+
+def _write_order(
+    bundle: Bundle,
+    writer: TraceWriter,
+    first: FirstIds,
+    parsed: ParsedRecords,
+    flow: ProcessFlow,
+    blocks: Blocks,
+    edges: Edges,
+) -> None:
+    """Write what a process has beside counts, its paths or its tags: such a process is alone in its bundle."""
+    process = bundle.processes[0]
+    if bundle.mode == Mode.FULL:
         clock = Clock(process)
-        weights = weigh_counters(parsed.fragments, flow, blocks, n_counters)
+        weights = weigh_counters(parsed.fragments, flow, blocks, bundle.n_counters)
         paths = finish_paths(process, writer.directory, weights, clock, first.process)
         starts_ns = [clock.one_to_ns(path.thread.start_tsc) for path in paths]
         for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
             writer.write(name, table)
-    else:
-        drop_paths(process, writer.directory)
-    if process.mode == Mode.REGION:
+        return
+    for one in bundle.processes:
+        drop_paths(one, writer.directory)
+    if bundle.mode == Mode.REGION:
         block_id, _ = number_blocks(blocks, edges, first.block)
         for table in iter_tag_tables(process, parsed.fragments, flow, blocks, block_id, first.process):
             writer.write("tags", table)
-    for name, table in build_tables(process, parsed.fragments, parsed.events, images, blocks, edges, first):
-        writer.write(name, table)
 
-    status = process.status
-    losses["dropped_records"] += int(status["lost_records"])
-    losses["damaged_records"] += parsed.damaged_records + len(blocks.code.damaged)
-    losses["damaged_counters"] += flow.damaged_counters
-    losses["lost_threads"] += int(status["lost_threads"])
-    losses["lost_processes"] += process.is_lost
-    is_fork = parsed.events["event_kind"] == EventKind.FORK
-    losses["unfollowed_children"] += follow and int(np.count_nonzero(is_fork & (parsed.events["b"] != 1)))
-    losses["uncounted_fragments"] += int(status["uncounted_fragments"])
-    losses["untagged_fragments"] += int(status["untagged_fragments"])
-    warnings += process.warnings
-    if not images.is_complete:
-        warnings.append("mappings overlap beyond all measure: some code is told to be of the wrong image")
-    if edges.shared_return_points:
-        some = ", ".join(hex(pc) for pc in sorted(edges.shared_return_points)[:4])
-        warnings.append(f"overlapping calls end at the same address ({some}); returns there are told of the lower one")
+
+def _describe_end(process: RawProcess) -> dict[str, Any]:
     end: dict[str, Any] = {"pid": process.pid}
     if process.signal is not None:
         end["signal"] = process.signal

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clew.protocol import _generated as protocol
-from clew.protocol._generated import EdgeKind, EndKind, ExitKind, RecordKind
+from clew.protocol._generated import NOWHERE_PC, EdgeKind, EndKind, ExitKind, RecordKind
 from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.assembly.records import parse_records
 from clew.recording.assembly.trace import assemble
@@ -197,6 +197,19 @@ def test_address_where_nothing_can_be_read(recording: Recording, tmp_path: Path)
     assert edges[0x10, 0x7000, "indirect_call"] == edges[0x7000, 0x40, "fault"] == 1
 
 
+def test_where_no_code_is_there_is_one_place(recording: Recording, tmp_path: Path) -> None:
+    for number in range(3):
+        recording.fragment(0x10, [4, 5], ExitKind.JUMP, 1, target=0x7000, content=number)
+        gone = record(protocol.INVALIDATE_RECORD, kind=RecordKind.INVALIDATE, fragment_id=number, tsc=10 * number + 5)
+        recording.records.append(gone)
+    recording.fragment(0x40, [4, 2], ExitKind.INDIRECT_JUMP)
+    recording.edge(EdgeKind.FAULT, 0x7000, 0x40, 3)
+    recording.edge(EdgeKind.INDIRECT_JUMP, 0x40, 0x10, 2, fragment=3)
+    blocks, _ = recording.assemble(tmp_path)
+    assert blocks[0x7000] == (0, 0)
+    assert Trace(tmp_path).blocks["app_pc"].to_pylist().count(BASE + 0x7000) == 1
+
+
 def test_excluded_code_is_there_only_at_the_border(recording: Recording, tmp_path: Path) -> None:
     recording.fragment(0x10, [5], ExitKind.CALL, 2, target=0x40)
     recording.fragment(0x15, [2], ExitKind.CONDITIONAL, 1, 1, target=0x10)
@@ -256,4 +269,12 @@ def test_keys() -> None:
     assert space.pc(key).tolist() == pc.tolist()
     assert space.version(key).tolist() == version.tolist()
     assert len(np.unique(key)) == 4
-    assert KeySpace(1 << 50).max_versions == 128
+    assert KeySpace(1 << 50).max_versions == 1 << 13
+    assert KeySpace((1 << 57) - 1).max_versions == 128
+
+
+def test_keys_of_what_is_no_place() -> None:
+    space = KeySpace(NOWHERE_PC)
+    pc = np.array([0x7FFFFFFFEFFF, 0x7FFFFFFFF000, NOWHERE_PC, VSYSCALL_START, VSYSCALL_START + 0xFFF], np.uint64)
+    key = space.key(np.full(len(pc), space.max_versions - 1), pc)
+    assert (space.pc(key).tolist(), len(np.unique(key)), space.max_versions) == (pc.tolist(), len(pc), 1 << 16)
