@@ -15,6 +15,8 @@ Runs in the controller. Knows no terminal: only `clew.cli` prints errors and exi
     │   ├── AttachError            a running process can't be attached to, or not be left
     │   ├── InjectionError         the runtime could not be put into the target
     │   ├── TargetGoneError        the target ended while it was worked on
+    │   │   └── KilledAtStartError the kernel killed it while it was executed (exit status 128 + the signal)
+    │   ├── StuckError             the target does not come out of the kernel
     │   └── RemoteCallError        a system call made in the target failed
     ├── RuntimeImageError          the runtime's image is missing, damaged or of another version
     ├── ViewerError                the viewer's page is missing
@@ -46,6 +48,7 @@ __all__ = [
     "ControlError",
     "FilterError",
     "InjectionError",
+    "KilledAtStartError",
     "LaunchError",
     "NotATraceError",
     "NotExecutableError",
@@ -56,6 +59,7 @@ __all__ = [
     "RemoteCallError",
     "RuntimeImageError",
     "SchemaError",
+    "StuckError",
     "TargetError",
     "TargetGoneError",
     "TraceDamagedError",
@@ -171,6 +175,19 @@ class TargetGoneError(TargetError):
     def __init__(self, pid: int, message: str, wait_status: int | None = None) -> None:
         super().__init__(pid, message)
         self.wait_status = wait_status
+
+
+class KilledAtStartError(TargetGoneError):
+    """Signal `signal` ended the target before its first instruction, which is what natively would have been seen."""
+
+    def __init__(self, pid: int, message: str, signal: int) -> None:
+        super().__init__(pid, message, signal)
+        self.signal = signal
+        self.exit_status = 128 + signal
+
+
+class StuckError(TargetError):
+    """The target waits in the kernel, for longer than clew waits for it."""
 
 
 class RemoteCallError(TargetError):

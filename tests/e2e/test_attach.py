@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import runs
-from tests.e2e.attaching import attach, attaching, end_attaching, start
+from tests.e2e.attaching import Target, attach, attaching, end_attaching, start
 
 
 @pytest.mark.parametrize("mode", ["counts", "coverage"])
@@ -188,6 +188,26 @@ def test_a_stopped_process_stays_stopped(programs_to_attach: Path, tmp_path: Pat
         os.kill(target.pid, signal.SIGCONT)
         assert target.end(number=signal.SIGTERM)[0] == 0
     runs.read(tmp_path / "out.clew")
+
+
+@pytest.fixture(params=[(), ("polls",)], ids=["workers", "polls"])
+def ringing(programs_to_attach: Path, request: pytest.FixtureRequest) -> Iterator[Target]:
+    """A program for which the kernel has tasks of its own in the process."""
+    with start(programs_to_attach / "ring", *request.param, ready=b"\n") as target:
+        if b"no ring" in target.output:
+            pytest.skip("io_uring is not to be had here")
+        yield target
+
+
+def test_tasks_of_the_kernel_are_left_alone(ringing: Target, tmp_path: Path) -> None:
+    assert int(ringing.status("Threads")) > 1
+    before = ringing.look()
+    for cycle in range(2):
+        run = attach(ringing.pid, tmp_path / f"{cycle}.clew", seconds=0.1)
+        assert run.status == 0, run.stderr
+        assert ringing.look() == before
+        assert {row["tid"] for row in runs.read(tmp_path / f"{cycle}.clew").trace.threads.to_pylist()} == {ringing.pid}
+    assert ringing.end(stdin=b"x") == (0, "ready\ngood\n")
 
 
 def test_told_to_leave_while_attaching(programs_to_attach: Path, tmp_path: Path) -> None:

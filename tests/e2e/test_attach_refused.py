@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from clew.address import Pid
+from clew.errors import TargetError
 from clew.process import ptrace
 from clew.process.attachable import explain_refusal
+from clew.process.waiting import release_abandoned, wait_stop
 from tests.e2e import runs
-from tests.e2e.attaching import Target, attach, start
+from tests.e2e.attaching import Target, attach, attach_here, start
 
 NOBODY = 65534
 WAIT = ("sleep", "1000")
@@ -104,7 +106,7 @@ def test_traced_already(sleeping: Target, tmp_path: Path) -> None:
         assert f"is traced already, by {name} (process {os.getpid()})" in said
     finally:
         ptrace.interrupt(Pid(sleeping.pid))
-        ptrace.wait_stop(Pid(sleeping.pid))
+        wait_stop(Pid(sleeping.pid))
         ptrace.detach(Pid(sleeping.pid))
 
 
@@ -174,6 +176,48 @@ def test_a_seccomp_filter(tmp_path: Path) -> None:
     """
     with start(sys.executable, "-c", code) as target:
         assert "has a seccomp filter" in refused(target.pid, tmp_path)
+
+
+def find_control_groups(kind: str, option: str = "") -> Path:
+    """Where control groups of a kind can be made; skips where they can't."""
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, place, found, options, *_ = line.split()
+        if found == kind and (not option or option in options.split(",")) and os.access(place, os.W_OK):
+            return Path(place)
+    pytest.skip(f"no {kind} {option} that can be written to")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_frozen_process(version: int, sleeping: Target, tmp_path: Path) -> None:
+    parent = find_control_groups("cgroup2") if version == 2 else find_control_groups("cgroup", "freezer")
+    group = parent / f"clew-test-{os.getpid()}"
+    group.mkdir()
+    switch, frozen, thawed = ("cgroup.freeze", "1", "0") if version == 2 else ("freezer.state", "FROZEN", "THAWED")
+    try:
+        (group / "cgroup.procs").write_text(str(sleeping.pid))
+        (group / switch).write_text(frozen)
+        told = group / ("cgroup.events" if version == 2 else switch)
+        sleeping.wait_for(lambda: ("frozen 1" if version == 2 else "FROZEN") in told.read_text())
+        assert "is frozen (its control group is); thaw that first" in refused(sleeping.pid, tmp_path)
+        # Frozen only after that look it is found out later.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("clew.process.attachable.is_frozen", lambda _: False)
+            patch.setattr("clew.process.waiting.LIMIT_SECONDS", 0.1)
+            patch.setattr("clew.process.attach.STOP_SECONDS", 0.1)
+            with pytest.raises(TargetError, match="it is frozen"):
+                attach_here(sleeping.pid)
+        (group / switch).write_text(thawed)
+
+        def is_let_go() -> bool:
+            release_abandoned()
+            return sleeping.status("TracerPid") == "0"
+
+        sleeping.wait_for(is_let_go)
+        assert attach(sleeping.pid, tmp_path / "thawed.clew").status == 0
+    finally:
+        (group / switch).write_text(thawed)
+        (parent / "cgroup.procs").write_text(str(sleeping.pid))
+        group.rmdir()
 
 
 @pytest.mark.parametrize(

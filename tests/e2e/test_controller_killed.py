@@ -21,6 +21,7 @@ from clew.process.maps import read_maps
 from clew.process.refuge import refuge
 from clew.process.shared_memory import SharedLayout
 from clew.process.stopped_process import StoppedProcess
+from clew.process.waiting import wait_stop
 from clew.protocol._constants import FULL_WAIT_SECONDS
 from tests.e2e import runs
 from tests.e2e.attaching import start, wait_for
@@ -59,7 +60,7 @@ def test_a_call_whose_tracer_dies(programs_to_attach: Path, die: Callable[[Stopp
                 pid = Pid(target.pid)
                 ptrace.seize(pid, ptrace.OPTION_TRACESYSGOOD)
                 ptrace.interrupt(pid)
-                ptrace.wait_stop(pid)
+                wait_stop(pid)
                 process = StoppedProcess(pid)
                 with refuge(process, read_maps(pid)):
                     die(process)

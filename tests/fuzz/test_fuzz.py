@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import corruption
+from tests.fuzz import corruption, elf_headers
 from tests.fuzz.differential import find_failure, machine_features
 from tests.fuzz.frame import assembly
 from tests.fuzz.program import Program, Variant, make_program, make_stepped_program
@@ -29,6 +29,12 @@ def test_damaged_traces_are_told_of(tmp_path: Path) -> None:
     corruption.make_traces(tmp_path)
     wrong = {seed: corruption.fuzz_one(seed, tmp_path, tmp_path / "failures") for seed in range(1, 9)}
     assert not any(wrong.values()), wrong
+
+
+def test_damaged_programs_end_like_native(tmp_path: Path) -> None:
+    driver = elf_headers.build_driver(tmp_path)
+    batch = elf_headers.make_batch(tmp_path, elf_headers.make_bases(tmp_path), driver, range(1, 13))
+    assert not elf_headers.find_differences(driver, batch, tmp_path)
 
 
 @pytest.mark.parametrize("variant", Variant, ids=lambda variant: variant.value)

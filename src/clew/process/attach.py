@@ -109,7 +109,7 @@ def run_until_parked(process: StoppedProcess, seconds: float) -> None:
         number, event = os.WSTOPSIG(status), status >> 16
         if event == 0 and number == signal.SIGTRAP and signal_code(process.task) == SI_KERNEL:
             return
-        if event == 0 and number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE):
+        if event == 0 and ptrace.is_forced(process.task, number):
             raise InjectionError(process.pid, f"process {process.pid}: the runtime failed with signal {number}")
         if event == 0:
             process.held_signals.append(number)

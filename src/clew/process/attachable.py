@@ -14,7 +14,8 @@ from typing import Final
 
 from clew.address import Pid, Tid
 from clew.errors import AttachError
-from clew.process.identity import find_holder, read_stat, read_status, read_status_line
+from clew.process.freezer import is_frozen
+from clew.process.identity import find_holder, iter_threads, read_stat, read_status, read_status_line
 from clew.process.maps import read_maps
 from clew.process.privileges import has_ptrace_capability
 
@@ -71,21 +72,23 @@ def check_attachable(pid: Pid) -> None:
     holder = find_holder(mappings)
     if holder is not None:
         raise AttachError(pid, f"process {pid}: is recorded by clew already (process {holder}); end that first")
+    if is_frozen(task):
+        raise AttachError(pid, f"process {pid}: is frozen (its control group is); thaw that first")
     _check_seccomp(pid, status)
 
 
 def find_living_task(pid: Pid) -> Pid:
     """A thread of `pid` that has not ended, by whose id /proc tells of the process: its first one may be gone."""
-    if _is_living(str(pid)):
+    if _is_living(pid):
         return pid
     try:
-        names = sorted(os.listdir(f"/proc/{pid}/task"))
+        tids = sorted(iter_threads(pid))
     except OSError:
         return pid
-    return Pid(int(next(filter(_is_living, names), pid)))
+    return Pid(next(filter(_is_living, tids), pid))
 
 
-def _is_living(task: str) -> bool:
+def _is_living(task: Pid | Tid) -> bool:
     state = read_status_line(task, "State")
     return state is not None and not state.startswith(("Z", "X"))
 

@@ -24,6 +24,7 @@ MAX_BELLS: Final = 127
 """Regions whose bells are heard; the kernel waits for 128 futexes at a time (FUTEX_WAITV_MAX), and one is our own."""
 
 HEARTBEAT_SECONDS: Final = 1.0
+END_SECONDS: Final = 5.0
 
 _SYS_FUTEX_WAITV: Final = 449
 _FUTEX_32: Final = 2
@@ -90,7 +91,7 @@ class Doorbell:
         """End the thread."""
         self._is_closing.set()
         self._change({})
-        self._thread.join()
+        self._thread.join(END_SECONDS)
         os.close(self.fd)
 
     def _change(self, bells: dict[SharedMemory, _Bell]) -> None:

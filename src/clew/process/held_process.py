@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +19,9 @@ from clew.address import Pid, Tid
 from clew.errors import AttachError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import explain_refusal
-from clew.process.identity import is_traced_here, read_stat
+from clew.process.identity import is_traced_here, iter_threads, read_stat
 from clew.process.thread_state import make_disturbed_call_again
+from clew.process.waiting import abandon, explain_wait, is_runnable, reclaim
 
 __all__ = ["HeldProcess", "HeldThread", "Stop"]
 
@@ -28,7 +30,6 @@ LET_GO_SECONDS: Final = 2.0
 BUSY_SECONDS: Final = 20.0
 """A thread stops when it runs next, which may take seconds where many wait for a processor."""
 
-_PF_IO_WORKER, _PF_USER_WORKER = 0x10, 0x4000
 _OPTIONS: Final = ptrace.OPTION_TRACECLONE | ptrace.OPTION_TRACEEXEC | ptrace.OPTION_TRACESYSGOOD
 
 
@@ -90,11 +91,11 @@ class HeldProcess:
             if is_given_up():
                 raise AttachError(self.pid, f"process {self.pid}: let go, as told")
             now = time.monotonic()
-            if running and now > deadline and (now > busy_deadline or not _is_runnable(self.pid, running[0])):
+            if running and now > deadline and (now > busy_deadline or not is_runnable(running[0])):
+                reason = explain_wait(running[0])
                 raise AttachError(
                     self.pid,
-                    f"process {self.pid}: thread {running[0]} can't be stopped (it waits in the kernel, for a child "
-                    "that vfork started or for a device); try again later",
+                    f"process {self.pid}: thread {running[0]} can't be stopped: {reason}; try again later",
                 )
             on_wait()
             time.sleep(POLL_SECONDS)
@@ -140,16 +141,27 @@ class HeldProcess:
                 except OSError as error:
                     if error.errno != errno.ESRCH:
                         raise
-                    # Killed meanwhile, and not gone before its tracer has seen it.
+                    # Killed meanwhile, and not gone before its tracer has seen it; or it runs after all.
                     thread.is_stopped = False
+                    self.interrupt(thread.tid)
                 else:
                     del self.threads[thread.tid]
             self.poll()
             if time.monotonic() > deadline:
-                # What can't be stopped is the kernel's to let go, when this process ends.
+                self._abandon_all()
                 return
             if not all(thread.is_stopped for thread in self.threads.values()):
                 time.sleep(POLL_SECONDS)
+
+    def _abandon_all(self) -> None:
+        """What can't be stopped now is let go when it stops, or this process ends."""
+        for thread in self.threads.values():
+            tid = thread.tid
+            abandon(tid, (lambda: None) if self.has_executed else functools.partial(make_disturbed_call_again, tid))
+        for stranger in self._strangers:
+            abandon(stranger)
+        self.threads.clear()
+        self._strangers.clear()
 
     def _seize_new(self) -> int:
         """Seize and interrupt the threads that are not held yet; how many."""
@@ -158,9 +170,10 @@ class HeldProcess:
             if tid in self.threads:
                 continue
             try:
-                ptrace.seize(tid, _OPTIONS)
+                if not reclaim(tid):
+                    ptrace.seize(tid, _OPTIONS)
             except OSError as error:
-                if error.errno == errno.ESRCH or _is_no_thread(self.pid, tid):
+                if error.errno == errno.ESRCH or _has_ended(self.pid, tid):
                     continue
                 raise AttachError(self.pid, explain_refusal(self.pid, error)) from error
             self.threads[tid] = HeldThread(tid)
@@ -170,10 +183,9 @@ class HeldProcess:
 
     def _iter_tasks(self) -> Iterator[Tid]:
         try:
-            names = os.listdir(f"/proc/{self.pid}/task")
+            return iter_threads(self.pid)
         except OSError as error:
             raise TargetGoneError(self.pid, f"process {self.pid}: ended while its threads were stopped") from error
-        return (Tid(int(name)) for name in names)
 
     def _poll_one(self, thread: HeldThread) -> Iterator[Stop]:
         tid = thread.tid
@@ -244,12 +256,7 @@ class _gone_ignored:  # noqa: N801
         return isinstance(error, OSError) and error.errno == errno.ESRCH
 
 
-def _is_runnable(pid: Pid, tid: Tid) -> bool:
-    """Whether a thread runs, or would if it had a processor."""
-    return read_stat(f"{pid}/task/{tid}")[:1] == [b"R"]
-
-
-def _is_no_thread(pid: Pid, tid: Tid) -> bool:
-    """Whether a task that can't be seized is none of the program's threads: it has ended, or works for the kernel."""
+def _has_ended(pid: Pid, tid: Tid) -> bool:
+    """Whether a thread that can't be seized has ended."""
     fields = read_stat(f"{pid}/task/{tid}")
-    return not fields or fields[0] in (b"Z", b"X") or bool(int(fields[6]) & (_PF_IO_WORKER | _PF_USER_WORKER))
+    return not fields or fields[0] in (b"Z", b"X")

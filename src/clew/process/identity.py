@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import signal
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -22,10 +24,12 @@ __all__ = [
     "find_holder",
     "find_sharer_of_memory",
     "is_ending",
+    "is_kernel_worker",
     "is_mapped",
     "is_shared_memory",
     "is_traced_here",
     "iter_sharers",
+    "iter_threads",
     "maps_region",
     "read_group",
     "read_parent",
@@ -33,6 +37,10 @@ __all__ = [
     "read_status",
     "read_status_line",
 ]
+
+_PF_IO_WORKER, _PF_USER_WORKER = 0x10, 0x4000
+_FIRST_WITH_USER_WORKERS: Final = (6, 4)
+"""The kernel in which the second flag got its meaning; it has another in old ones."""
 
 _MEMFD_PREFIX: Final = f"/memfd:{MEMFD_NAME} ".encode()
 _SIGKILL_BIT: Final = 1 << signal.SIGKILL - 1
@@ -145,6 +153,26 @@ def read_stat(pid: Pid | str) -> list[bytes]:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return []
+
+
+def iter_threads(pid: Pid) -> Iterator[Tid]:
+    """The threads of a process that run its code; not those by which the kernel works for it, as io_uring does.
+
+    Raises OSError if the process is gone.
+    """
+    return (tid for tid in map(Tid, map(int, os.listdir(f"/proc/{pid}/task"))) if not is_kernel_worker(pid, tid))
+
+
+def is_kernel_worker(pid: Pid, tid: Tid) -> bool:
+    """Whether a task of a process runs in the kernel alone (io_uring, vhost): it takes no signal, and never stops."""
+    fields = read_stat(f"{pid}/task/{tid}")
+    return bool(fields and int(fields[6]) & _worker_flags())
+
+
+@cache
+def _worker_flags() -> int:
+    version = tuple(int(word) for word in re.findall(r"\d+", os.uname().release)[:2])
+    return _PF_IO_WORKER | (_PF_USER_WORKER if version >= _FIRST_WITH_USER_WORKERS else 0)
 
 
 def read_cpu_seconds(pid: Pid) -> float | None:

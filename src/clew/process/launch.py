@@ -6,22 +6,33 @@ terminal, limits, signal mask; and the signal dispositions that Python changed a
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
+import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Final
 
 from clew.address import Pid
-from clew.errors import LaunchError, NotExecutableError
+from clew.errors import KilledAtStartError, LaunchError, NotExecutableError, StuckError, TargetGoneError
 from clew.process import ptrace
 from clew.process.linux import execve, string_array
 from clew.process.program import Program
 from clew.process.stopped_process import StoppedProcess
+from clew.process.waiting import MAX_PAUSE_SECONDS, wait_stop
 
 __all__ = ["launch_stopped", "original_environment"]
 
-EXIT_STATUS_NOT_STARTED = 127
+EXIT_STATUS_NOT_STARTED: Final = 127
+EXECUTION_SECONDS: Final = 3600.0
+"""A program's file may lie on a slow file system, and who waits can tell clew to leave."""
+
+WISH_SECONDS: Final = 1.0
+"""What comes from a terminal comes to the program, too, which has to be there for it."""
+
+END_SECONDS: Final = 1.0
 
 
 def original_environment() -> list[bytes]:
@@ -41,12 +52,15 @@ def launch_stopped(
     environment: Sequence[bytes],
     ignored_signals: Collection[signal.Signals] = (),
     before_fork: Callable[[], None] = lambda: None,
+    is_given_up: Callable[[], bool] = lambda: False,
 ) -> StoppedProcess:
     """Execute `program` in a new child, stopped before its first instruction (which is ld.so's, if it has one).
 
     `arguments` begins with argv[0]. `ignored_signals` are ignored in the child, whatever they are here.
     `before_fork` is called at the last moment at which nothing has happened yet: signals from then on reach the child.
-    Raises NotExecutableError if the kernel refuses to execute it, LaunchError if it can't be traced.
+    Once `is_given_up` says so the child has a second to become the program. Raises NotExecutableError if the kernel
+    refuses to execute it, KilledAtStartError if a signal ended it meanwhile (of a malformed file the kernel finds out
+    too late), LaunchError if it can't be traced, StuckError if it does not become the program.
     """
     path = os.fsencode(program.path)
     argument_array, environment_array = string_array(arguments), string_array(environment)
@@ -82,10 +96,14 @@ def launch_stopped(
         except OSError as error:
             os.close(go_write)
             go_write = -1
-            os.waitpid(pid, 0)
+            _end(pid)
             raise LaunchError(pid, _explain_refused_ptrace(error)) from error
         os.write(go_write, b"g")
-        early_signals = _wait_for_exec(pid, program, failure_read)
+        try:
+            early_signals = _wait_for_exec(pid, program, failure_read, is_given_up)
+        except BaseException:
+            _end(pid)
+            raise
     finally:
         for fd in (go_write, failure_read):
             if fd >= 0:
@@ -93,8 +111,7 @@ def launch_stopped(
     try:
         process = StoppedProcess(pid, _native_mask(pid, mask))
     except BaseException:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        _end(pid)
         raise
     process.held_signals += early_signals
     with process:
@@ -121,21 +138,57 @@ def _native_mask(pid: Pid, mask: Collection[int]) -> int:
     return ptrace.get_signal_mask(pid) & ~blockable | sum(1 << number - 1 for number in mask) & blockable
 
 
-def _wait_for_exec(pid: Pid, program: Program, failure_read: int) -> list[int]:
+def _wait_for_exec(pid: Pid, program: Program, failure_read: int, is_given_up: Callable[[], bool]) -> list[int]:
     """Wait until the child has executed `program`; the signals that came before and can't be blocked."""
     early_signals: list[int] = []
+    given_up_at = 0.0
+
+    def is_over() -> bool:
+        nonlocal given_up_at
+        if not given_up_at and is_given_up():
+            given_up_at = time.monotonic()
+        return given_up_at > 0 and time.monotonic() - given_up_at > WISH_SECONDS
+
     while True:
-        status = ptrace.wait_stop(pid)
+        try:
+            status = wait_stop(pid, limit_seconds=EXECUTION_SECONDS, is_given_up=is_over)
+        except StuckError as error:
+            raise StuckError(pid, f"{program.path}: was not executed: {error.message}") from error
         if not os.WIFSTOPPED(status):
-            number = int.from_bytes(os.read(failure_read, 4), "little")
-            if number == 0:
-                raise LaunchError(pid, f"{program.path}: ended before it was executed")
-            raise NotExecutableError(program.path, _explain_refused_exec(number))
+            raise _explain_end(pid, program, status, int.from_bytes(os.read(failure_read, 4), "little"))
         if status >> 8 == signal.SIGTRAP | ptrace.EVENT_EXEC << 8:
             return early_signals
-        if status >> 16 == 0:
-            early_signals.append(os.WSTOPSIG(status))
-        ptrace.cont(pid)
+        number = os.WSTOPSIG(status) if status >> 16 == 0 else 0
+        if number and not ptrace.is_forced(pid, number):
+            early_signals.append(number)
+            number = 0
+        # What the kernel forces on the child ends it: of its memory and the program's neither is whole (bprm_execve in
+        # fs/exec.c).
+        ptrace.cont(pid, number)
+
+
+def _explain_end(
+    pid: Pid, program: Program, status: int, refusal: int
+) -> LaunchError | NotExecutableError | TargetGoneError:
+    """Why the child ended; `refusal` is what execve failed with, 0: it did not return."""
+    if refusal:
+        return NotExecutableError(program.path, _explain_refused_exec(refusal))
+    if not os.WIFSIGNALED(status):
+        return LaunchError(pid, f"{program.path}: ended before it was executed")
+    number = os.WTERMSIG(status)
+    name = signal.Signals(number).name if number in signal.valid_signals() else f"signal {number}"
+    return KilledAtStartError(
+        pid, f"{program.path}: ended by {name} while the kernel executed it, as natively; nothing ran of it", number
+    )
+
+
+def _end(pid: Pid) -> None:
+    """Kill the child and collect it. What does not even die is not waited for: it ends once the kernel lets it."""
+    deadline = time.monotonic() + END_SECONDS
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGKILL)
+        while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < deadline:
+            time.sleep(MAX_PAUSE_SECONDS)
 
 
 def _explain_refused_exec(number: int) -> str:

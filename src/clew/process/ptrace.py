@@ -35,6 +35,7 @@ __all__ = [
     "get_signal_info",
     "get_signal_mask",
     "interrupt",
+    "is_forced",
     "listen",
     "resume_to_syscall",
     "seize",
@@ -42,7 +43,6 @@ __all__ = [
     "set_registers",
     "set_signal_mask",
     "try_wait",
-    "wait_stop",
 ]
 
 OPTION_TRACESYSGOOD: Final = 0x1
@@ -56,6 +56,7 @@ SYSCALL_STOP_SIGNAL: Final = signal.SIGTRAP | 0x80
 GROUP_STOP_SIGNALS: Final = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 """An EVENT_STOP with one of these is job control's (ptrace(2))."""
 
+_FAULTS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS)
 _CONT: Final = 7
 _GETREGS: Final = 12
 _SETREGS: Final = 13
@@ -165,6 +166,14 @@ def get_signal_info(task: TaskId) -> bytes:
     return info.raw
 
 
+def is_forced(task: TaskId, signal_number: int) -> bool:
+    """Whether the signal that a tracee has stopped for is of a fault, not sent: kept from it, it would come again.
+
+    Who sends one can't give it such a code (kernel/signal.c, do_rt_sigqueueinfo).
+    """
+    return signal_number in _FAULTS and int.from_bytes(get_signal_info(task)[8:12], "little", signed=True) > 0
+
+
 def get_signal_mask(task: TaskId) -> int:
     """The signal mask of a stopped tracee; inside sigsuspend and the like the one that comes back after the call."""
     mask = ctypes.c_ulonglong()
@@ -218,12 +227,6 @@ def try_wait(task: TaskId) -> int | None:
     """The status of `task` if it has stopped or ended, without waiting for that. Raises ChildProcessError."""
     waited, status = os.waitpid(task, _WALL | os.WNOHANG)
     return status if waited else None
-
-
-def wait_stop(pid: TaskId) -> int:
-    """Wait until `pid` stops or ends; the status as waitpid gives it."""
-    _, status = os.waitpid(pid, _WALL)
-    return status
 
 
 def _ptrace(request: int, pid: TaskId, address: int, data: int) -> None:

@@ -10,19 +10,23 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
-from clew.errors import RemoteCallError, TargetError, TargetGoneError
+from clew.errors import RemoteCallError, StuckError, TargetError, TargetGoneError
 from clew.process import ptrace
 from clew.process.linux import PROT_EXEC, SYSTEM_CALLS
 from clew.process.maps import read_maps
+from clew.process.waiting import MAX_PAUSE_SECONDS, abandon, wait_stop
 
 __all__ = ["SYSCALL_INSTRUCTION", "StoppedProcess"]
 
 ALL_SIGNALS: Final = (1 << 64) - 1
+KILL_SECONDS: Final = 1.0
+AGAIN_SECONDS: Final = 0.5
 
 SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 _MAX_ERRNO: Final = 4095
@@ -51,6 +55,7 @@ class StoppedProcess:
         """Those that can't be blocked and came; they reach it when it is left by `detach`."""
         self._signal_mask = signal_mask
         self._is_blocked = False
+        self._is_stuck = False
         self._syscall_address: RemoteAddress | None = None
 
     def __enter__(self) -> StoppedProcess:
@@ -131,16 +136,29 @@ class StoppedProcess:
         return int(result)
 
     def run_to_syscall_stop(self) -> None:
-        """Let it run until it enters or leaves a system call. Signals that arrive are kept until `detach`."""
+        """Let it run until it enters or leaves a system call. Signals that arrive are kept until `detach`.
+
+        Raises StuckError if it does not come there, and at once if it did not before. It is left as ever then.
+        """
+        if self._is_stuck:
+            raise StuckError(self.pid, f"process {self.pid}: does not go on")
         self._block_signals()
         while True:
             ptrace.resume_to_syscall(self.task)
-            status = ptrace.wait_stop(self.task)
+            try:
+                status = wait_stop(self.task)
+            except StuckError:
+                self._is_stuck = True
+                self._stop_again()
+                raise
             if not os.WIFSTOPPED(status):
                 raise TargetGoneError(self.pid, f"process {self.pid}: ended before its first instruction", status)
             stop_signal = os.WSTOPSIG(status)
             if stop_signal == ptrace.SYSCALL_STOP_SIGNAL:
                 return
+            if status >> 16 == 0 and ptrace.is_forced(self.task, stop_signal):
+                self.held_signals.append(stop_signal)
+                raise TargetError(self.pid, f"process {self.pid}: gets signal {stop_signal} where it was stopped")
             if status >> 16 == 0 or (status >> 16 == ptrace.EVENT_STOP and stop_signal != signal.SIGTRAP):
                 self.held_signals.append(stop_signal)
 
@@ -149,24 +167,41 @@ class StoppedProcess:
         registers = self.registers.copy()
         registers.orig_rax = 0xFFFFFFFFFFFFFFFF
         self.close()
-        with contextlib.suppress(ProcessLookupError):
-            ptrace.set_registers(self.task, registers)
-            if self._signal_mask is not None:
-                ptrace.set_signal_mask(self.task, self._signal_mask)
-            for held in dict.fromkeys(self.held_signals):
-                # Sent before it runs on, so that it arrives; pending, not delivered: ptrace would show it to us.
-                os.kill(self.pid, held)
+        try:
+            self._give_back(registers)
             ptrace.detach(self.task)
+        except ProcessLookupError:
+            if self._is_stuck:
+                abandon(self.task, lambda: self._give_back(registers))
+
+    def _stop_again(self) -> None:
+        """Have it stand still once more, so that it can be left: a frozen one stops where it is."""
+        with contextlib.suppress(ProcessLookupError, ChildProcessError, StuckError):
+            ptrace.interrupt(self.task)
+            wait_stop(self.task, limit_seconds=AGAIN_SECONDS)
+
+    def _give_back(self, registers: ptrace.UserRegisters) -> None:
+        ptrace.set_registers(self.task, registers)
+        if self._signal_mask is not None:
+            ptrace.set_signal_mask(self.task, self._signal_mask)
+        for held in dict.fromkeys(self.held_signals):
+            # Sent before it runs on, so that it arrives; pending, not delivered: ptrace would show it to us.
+            os.kill(self.pid, held)
 
     def kill(self) -> None:
-        """Kill the process and collect it."""
+        """Kill the process and collect it, unless the kernel keeps it."""
         self.close()
-        try:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(self.pid, signal.SIGKILL)
-            while os.WIFSTOPPED(ptrace.wait_stop(self.task)):
-                ptrace.cont(self.pid)
-        except (ProcessLookupError, ChildProcessError):
-            return
+            deadline = time.monotonic() + KILL_SECONDS
+            while time.monotonic() < deadline:
+                status = ptrace.try_wait(self.task)
+                if status is None:
+                    time.sleep(MAX_PAUSE_SECONDS / 10)
+                elif os.WIFSTOPPED(status):
+                    ptrace.cont(self.task)
+                else:
+                    return
 
     def close(self) -> None:
         """Let go of its memory; it stays stopped."""

@@ -7,12 +7,10 @@ Runs in the controller. The target's number is not trusted: what counts is who m
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Iterator
 
 from clew.address import Pid, Tid
 from clew.process.attachable import tid_inside
-from clew.process.identity import iter_sharers, maps_region
+from clew.process.identity import iter_sharers, iter_threads, maps_region
 from clew.process.shared_memory import SharedMemory
 
 __all__ = ["find_process", "find_task"]
@@ -28,12 +26,8 @@ def find_task(shared: SharedMemory, pid: Pid, number: int) -> Tid | None:
     if maps_region(Tid(number), shared) and tid_inside(Tid(number)) == number:
         return Tid(number)
     for process in (pid, *iter_sharers(shared)):
-        for tid in _iter_threads(process):
-            if tid_inside(tid) == number and maps_region(tid, shared):
-                return tid
+        with contextlib.suppress(OSError):
+            for tid in iter_threads(process):
+                if tid_inside(tid) == number and maps_region(tid, shared):
+                    return tid
     return None
-
-
-def _iter_threads(pid: Pid) -> Iterator[Tid]:
-    with contextlib.suppress(OSError):
-        yield from (Tid(int(name)) for name in os.listdir(f"/proc/{pid}/task"))

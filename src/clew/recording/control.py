@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import ControlError
+from clew.process.identity import iter_threads
 from clew.protocol._constants import PATH_UNLIMITED, Mode
 from clew.recording.filters import EVERYTHING, Filter, parse_filter
 from clew.recording.followed import FollowedProcess
@@ -274,11 +275,11 @@ def _find_tasks(pid: Pid, holding: Holding) -> list[Answer]:
     """The threads that do not stand still: whether each runs, and the system call that it is in, if any."""
     found = []
     with contextlib.suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/task"):
-            tid = holding.followed.number_of(Tid(int(name)))
+        for task in iter_threads(pid):
+            tid = holding.followed.number_of(task)
             if tid in holding.standing:
                 continue
-            found.append({"tid": tid, "system_call": holding.system_call(Tid(int(name)))})
+            found.append({"tid": tid, "system_call": holding.system_call(task)})
     return found
 
 

@@ -17,6 +17,7 @@ from clew.process.executed import LOOK_SECONDS, Look, Verdict
 from clew.process.execution import Ended, Execution
 from clew.process.identity import read_group
 from clew.process.tasks import find_task
+from clew.process.waiting import abandon
 from clew.protocol._constants import FULL_WAIT_SECONDS
 from clew.recording.followed import FollowedProcess
 
@@ -137,8 +138,10 @@ class Executions:
         return over
 
     def give_up(self) -> None:
-        """Let all of them go. What can't be stopped stays seized until it ends, or this process does."""
+        """Let all of them go; what can't be stopped now when it stops."""
         until = time.monotonic() + LET_GO_SECONDS
         while self._under_way and time.monotonic() < until:
             self._under_way = [one for one in self._under_way if not one.execution.let_go()]
             time.sleep(SOON_SECONDS)
+        for one in self._under_way:
+            abandon(Pid(one.execution.tid))

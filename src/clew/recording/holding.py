@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from clew.address import RemoteAddress, Tid
 from clew.binary.system_calls import RESTART_SYSCALL
 from clew.errors import ControlError
+from clew.process.identity import iter_threads
 from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ class Holding:
     def _tasks(self) -> list[Tid]:
         """Its threads, by the kernel's numbers; none if it is gone."""
         with contextlib.suppress(OSError):
-            return [Tid(int(name)) for name in os.listdir(f"/proc/{self.followed.memory_pid}/task")]
+            return list(iter_threads(self.followed.memory_pid))
         return []
 
     def _find(self, tid: Tid) -> StandingThread:

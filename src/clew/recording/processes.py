@@ -21,6 +21,7 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.process.stopped_process import StoppedProcess
+from clew.process.waiting import release_abandoned
 from clew.protocol._constants import Mode, RequestKind
 from clew.recording.budget import Budget
 from clew.recording.entering import Entering
@@ -142,6 +143,7 @@ class Processes:
         if not self._roster.is_heard(len(self._unborn)):
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
         ended = self._roster.wait(delay_seconds)
+        release_abandoned()
         live = self._roster.live
         self._budget.share(live)
         moved_bytes = 0

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clew import __version__
 from clew.address import Pid
-from clew.errors import OutputError
+from clew.errors import KilledAtStartError, OutputError, TargetGoneError
 from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped
 from clew.process.linux import become_subreaper
@@ -26,6 +26,7 @@ from clew.process.program import find_program
 from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedLayout, read_relayout_executions
+from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import PATH_UNLIMITED, Mode
 from clew.recording.control_server import ControlServer
 from clew.recording.filters import FilterSet
@@ -158,14 +159,25 @@ class RecordingSession:
             self._write_session()
             arguments = [os.fsencode(word) for word in options.command]
             guard = self._guard
-            with launch_stopped(program, arguments, environment, guard.set_aside, guard.commit) as process:
+            undo.callback(self._processes.leave)
+            with launch_stopped(
+                program, arguments, environment, guard.set_aside, guard.commit, lambda: guard.n_wishes > 0
+            ) as process:
                 self.pid = process.pid
-                pidfd = self._processes.add(process, layout, heap_bytes, is_paused=options.pause_seconds > 0)
+                pidfd = self._add_first(process, layout, heap_bytes)
                 process.detach()
                 self._guard.follow(pidfd)
             undo.pop_all()
         self._listen()
         return self.pid
+
+    def _add_first(self, process: StoppedProcess, layout: SharedLayout, heap_bytes: int) -> int:
+        try:
+            return self._processes.add(process, layout, heap_bytes, is_paused=self.options.pause_seconds > 0)
+        except TargetGoneError as error:
+            if error.wait_status is not None and os.WIFSIGNALED(error.wait_status):
+                raise KilledAtStartError(error.pid, error.message, os.WTERMSIG(error.wait_status)) from error
+            raise
 
     def wait(self) -> None:
         """Record until the target and its children have ended, or the guard wants to leave."""

@@ -16,6 +16,7 @@ from clew.errors import RemoteCallError, TargetError
 from clew.process import ptrace
 from clew.process.identity import is_ending
 from clew.process.stopped_process import StoppedProcess
+from clew.process.waiting import wait_stop
 
 SI_QUEUE = -1
 
@@ -27,7 +28,7 @@ def held_child() -> Iterator[tuple[StoppedProcess, int]]:
         pid = Pid(child.pid)
         ptrace.seize(pid, ptrace.OPTION_TRACESYSGOOD)
         ptrace.interrupt(pid)
-        ptrace.wait_stop(pid)
+        wait_stop(pid)
         process = StoppedProcess(pid)
         yield process, process.registers.rsp & ~4095
         process.kill()
@@ -55,7 +56,7 @@ def test_signals_that_come_meanwhile_arrive_as_they_were_sent(tmp_path: Path) ->
         pid = Pid(child.pid)
         ptrace.seize(pid, ptrace.OPTION_TRACESYSGOOD)
         ptrace.interrupt(pid)
-        ptrace.wait_stop(pid)
+        wait_stop(pid)
         process = StoppedProcess(pid)
         sender = subprocess.run(["sh", "-c", f"kill -USR1 {pid}; echo $$"], check=True, capture_output=True)
         for value in (5, 6):
