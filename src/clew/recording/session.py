@@ -160,7 +160,13 @@ class RecordingSession:
             guard = self._guard
             undo.callback(self._processes.leave)
             with launch_stopped(
-                program, arguments, environment, guard.set_aside, guard.commit, lambda: guard.n_wishes > 0
+                program,
+                arguments,
+                environment,
+                ignored_signals=guard.set_aside,
+                default_signals=guard.muted,
+                before_fork=guard.commit,
+                is_given_up=lambda: guard.n_wishes > 0,
             ) as process:
                 self.pid = process.pid
                 pidfd = self._add_first(process, layout, heap_bytes)
@@ -241,6 +247,7 @@ class RecordingSession:
             if self._is_paused:
                 delay_seconds = min(delay_seconds, max(started + self.options.pause_seconds - time.monotonic(), 0))
             now = pace.note(self._processes.poll(delay_seconds))
+            self._guard.stop_with(self.pid)
             self._processes.tend_holdings()
             self._server.tend()
             if now - names_at > NAMES_INTERVAL_SECONDS:
