@@ -308,7 +308,8 @@ class RecordingSession:
 
     def _tell_once_alone(self, now: float) -> None:
         """Tell people, some time after the program itself ended, that its descendants are recorded still."""
-        if self._processes.is_running(self.pid) or not len(self._processes):
+        is_kept = self._processes.is_kept(self.pid)
+        if (not is_kept and self._processes.is_running(self.pid)) or not len(self._processes):
             return
         if self._alone_since is None:
             self._alone_since, self._n_wishes = now, self._guard.n_wishes
@@ -316,7 +317,12 @@ class RecordingSession:
             ways = self._guard.ways_out
             until = f", until {' or '.join(ways)}" if ways else ""
             beside = "; Ctrl-C reaches those of the terminal, too" if "Ctrl-C" in ways else ""
-            self._tell_people(f"the program has ended; descendants of it still run and are recorded{until}{beside}")
+            if is_kept:
+                self._tell_people(
+                    f"the program has ended; whoever traces it has not let it go, and is waited for{until}"
+                )
+            else:
+                self._tell_people(f"the program has ended; descendants of it still run and are recorded{until}{beside}")
             self._is_alone_told = True
 
     def end_pause(self) -> None:
