@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 
+from clew.address import Pid
+from clew.process import ptrace
 from tests.e2e import runs
-from tests.e2e.attaching import attach, find_descendants, has_shared_memory, wait_for
+from tests.e2e.attaching import LIMIT_SECONDS, attach, find_descendants, has_shared_memory, start, wait_for
 
 IN_IT = "runtime in it"
+WALL = 0x40000000
 
 
 @contextmanager
@@ -151,3 +154,25 @@ def test_a_termination_reaches_the_program_that_the_first_one_became(tmp_path: P
     with recording(tmp_path / "t", "sh", "-c", f"cd {tmp_path}; {script}") as process:
         wait_for(lambda: (tmp_path / "ready").exists())
         assert tell_to_leave(process, signal.SIGTERM)[0] == 6
+
+
+@pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGINT])
+def test_a_program_that_a_debugger_keeps_when_it_has_ended(number: int, tmp_path: Path) -> None:
+    """Its status comes when that lets it go; a signal ends the wait."""
+    script = "echo ready; read line; exit 7"
+    with start(*runs.clew_command("record", "-o", tmp_path / "t", "--", "sh", "-c", script), stderr=-1) as clew:
+        program = Pid(find_descendants(clew.pid)[0])
+        ptrace.seize(program, 0)
+        try:
+            assert clew.process.stdin is not None and clew.process.stderr is not None
+            clew.process.stdin.write(b"\n")
+            clew.process.stdin.flush()
+            line = clew.process.stderr.readline().decode()
+            assert "whoever traces it has not let it go" in line and f"kill {clew.pid}" in line
+            if number:
+                clew.process.send_signal(number)
+                assert clew.process.wait(LIMIT_SECONDS) == 7
+        finally:
+            os.waitpid(program, WALL)
+        assert clew.end()[0] == 7
+    assert runs.read(tmp_path / "t").summary["processes"][0]["exit"] == {"code": 7}

@@ -106,7 +106,7 @@ def _attach(
         session = AttachSession(target, options, guard, duration)
         session.start()
         if viewer is not None:
-            viewer.start(options.output)
+            viewer.start(options.output, guard.muted)
         if not is_quiet:
             until = f"until {' or '.join(guard.ways_out) or 'it ends'}" if duration is None else f"for {duration:g} s"
             say(f"attached to process {target} ({options.command[0]}); recording {until}")

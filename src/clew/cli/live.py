@@ -14,10 +14,12 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from types import FrameType
 
 from clew.cli.console import say
+from clew.process.launch import restore_signals
 from clew.recording.journal import JOURNAL_NAME
 from clew.recording.live_feed import LiveFeed
 from clew.recording.session import RecordResult
@@ -57,8 +59,12 @@ class LiveViewer:
             os.close(self._pidfd)
             self._pidfd = -1
 
-    def start(self, directory: Path) -> None:
-        """Start it, for the recording into `directory`, which has begun, and say where to look."""
+    def start(self, directory: Path, muted: Collection[int]) -> None:
+        """Start it, for the recording into `directory`, which has begun, and say where to look.
+
+        Signals that are `muted` are ignored here, and not by the viewer or the browser that it starts.
+        """
+        muted = list(muted)
         # Opened here: a short recording is over, and its journal gone, before the viewer is there.
         journal = os.open(directory / JOURNAL_NAME, os.O_RDONLY | os.O_CLOEXEC)
         words = [
@@ -77,6 +83,7 @@ class LiveViewer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
+                preexec_fn=lambda: restore_signals((), muted),
             )
             # Whoever waits for orphans may wait for it: the number alone would not be enough to end it.
             self._pidfd = os.pidfd_open(self._process.pid)

@@ -132,7 +132,7 @@ def _record(
         session = RecordingSession(options, guard)
         pid = session.start()
         if viewer is not None:
-            viewer.start(options.output)
+            viewer.start(options.output, guard.muted)
         if options.pause_seconds and not is_quiet:
             say(f"process {pid} waits {options.pause_seconds:g} s before its first instruction")
         # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.

@@ -23,7 +23,7 @@ from clew.process.program import Program
 from clew.process.stopped_process import StoppedProcess
 from clew.process.waiting import MAX_PAUSE_SECONDS, wait_stop
 
-__all__ = ["launch_stopped", "original_environment"]
+__all__ = ["launch_stopped", "original_environment", "restore_signals"]
 
 EXIT_STATUS_NOT_STARTED: Final = 127
 EXECUTION_SECONDS: Final = 3600.0
@@ -50,13 +50,16 @@ def launch_stopped(
     program: Program,
     arguments: Sequence[bytes],
     environment: Sequence[bytes],
+    *,
     ignored_signals: Collection[signal.Signals] = (),
+    default_signals: Collection[int] = (),
     before_fork: Callable[[], None] = lambda: None,
     is_given_up: Callable[[], bool] = lambda: False,
 ) -> StoppedProcess:
     """Execute `program` in a new child, stopped before its first instruction (which is ld.so's, if it has one).
 
-    `arguments` begins with argv[0]. `ignored_signals` are ignored in the child, whatever they are here.
+    `arguments` begins with argv[0]. `ignored_signals` are ignored in the child, whatever they are here, and
+    `default_signals` are not.
     `before_fork` is called at the last moment at which nothing has happened yet: signals from then on reach the child.
     Once `is_given_up` says so the child has a second to become the program. Raises NotExecutableError if the kernel
     refuses to execute it, KilledAtStartError if a signal ended it meanwhile (of a malformed file the kernel finds out
@@ -79,7 +82,7 @@ def launch_stopped(
     if pid == 0:
         try:
             os.close(go_write)
-            _restore_signals(ignored_signals)
+            restore_signals(ignored_signals, default_signals)
             if os.read(go_read, 1):
                 # What comes now is for the program: it is blocked until that is there, and the tracer sets its mask.
                 failure = execve(path, argument_array, environment_array)
@@ -121,9 +124,9 @@ def launch_stopped(
     return process
 
 
-def _restore_signals(ignored_signals: Collection[signal.Signals]) -> None:
+def restore_signals(ignored_signals: Collection[signal.Signals], default_signals: Collection[int]) -> None:
     """Undo what Python and clew did. Handlers would be reset by execve only."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, *default_signals):
         signal.signal(number, signal.SIG_DFL)
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):

@@ -21,7 +21,7 @@ from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import SharedFile, SharedLayout, SharedMemory
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import Identity, read_identity
-from clew.recording.interrupts import InterruptGuard
+from clew.recording.interrupts import JOB_CONTROL, InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, JournalWriter
 from clew.recording.leaving import Left
 from clew.recording.output import make_directory, remove_directory
@@ -41,6 +41,10 @@ class LeaveGuard(InterruptGuard):
 
     def follow(self, target_pidfd: int) -> None:
         """The target has no part in signals to clew."""
+
+    def _to_mute(self) -> list[int]:
+        """Who stops clew means clew: it has a job of its own."""
+        return [number for number in super()._to_mute() if number not in JOB_CONTROL]
 
 
 class AttachSession(RecordingSession):

@@ -65,18 +65,28 @@ class Exits:
         """Process `pid` goes on by itself: what it used until now is the recording's."""
         self._cpu_seconds += read_cpu_seconds(pid) or 0.0
 
+    def is_kept(self, pid: Pid) -> bool:
+        """Whether `pid`, which has ended, is a child of this process that another tracer has not let go yet.
+
+        The kernel tells a parent only after that (wait_consider_task in kernel/exit.c).
+        """
+        with contextlib.suppress(ChildProcessError):
+            is_told = pid in self._told
+            return not is_told and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+        return False
+
     def note_told(self, pid: Pid, status: int) -> None:
         """What a tracer was told of the end of `pid`, which nobody is told again."""
         self._told[pid] = status
 
     def collect(self, pid: Pid, pidfd: int) -> int | None:
-        """The wait status of a process that has ended; None if it is not known."""
+        """The wait status of a process that has ended; None if it is not known. Of one that is kept /proc tells it."""
         status: int | None = self._told.pop(pid, None)
         if status is None:
-            try:
+            with contextlib.suppress(ChildProcessError):
                 status = self._collect(pid)
-            except ChildProcessError:
-                status = read_status_of_ended(pid, pidfd)
+        if status is None:
+            status = read_status_of_ended(pid, pidfd)
         self.status[pid] = status
         return status
 

@@ -2,7 +2,9 @@
 
 Runs in the controller's main thread. A terminal sends SIGINT, SIGQUIT and SIGHUP to the target too, which decides for
 itself; clew goes on until the target has ended and the trace is whole. SIGTERM reaches clew alone: it is handed on.
-What any of them means when the target has ended, and its descendants have not, is the session's to say.
+What any of them means when the target has ended, and its descendants have not, is the session's to say. All others that
+would end or stop clew are ignored: who sends them to the whole process group means the program. Where job control stops
+the program, clew stops with it, as whoever waits for the program is to see.
 """
 
 from __future__ import annotations
@@ -15,9 +17,16 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-__all__ = ["InterruptGuard"]
+from clew.address import Pid
+
+__all__ = ["JOB_CONTROL", "InterruptGuard"]
 
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+"""What stops a process that does nothing about it."""
+
+_HARMLESS = (signal.SIGCHLD, signal.SIGCONT, signal.SIGURG, signal.SIGWINCH)
+_NOT_IGNORED = (*_FROM_TERMINAL, signal.SIGTERM, *_HARMLESS, signal.SIGKILL, signal.SIGSTOP)
 
 
 class InterruptGuard:
@@ -35,6 +44,8 @@ class InterruptGuard:
         self.target_pidfd: int | None = None
         self.set_aside: set[signal.Signals] = set()
         """Signals that are ignored natively, and not here while the guard is held."""
+        self.muted: set[int] = set()
+        """Signals that are not ignored natively, and are here while the guard is held."""
         self._taken: set[signal.Signals] = set()
 
     @property
@@ -63,6 +74,20 @@ class InterruptGuard:
         if self.terminations:
             self._hand_on()
 
+    def stop_with(self, pid: Pid) -> None:
+        """Stop like child `pid`, if job control has stopped it; comes back once this process is continued.
+
+        What stops the child alone is not for this process, which would not be continued with it.
+        """
+        if not self.muted.issuperset(JOB_CONTROL):
+            return
+        with contextlib.suppress(ChildProcessError):
+            stopped = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG)
+            if stopped is not None and stopped.si_status in JOB_CONTROL:
+                signal.signal(stopped.si_status, signal.SIG_DFL)
+                os.kill(os.getpid(), stopped.si_status)
+                signal.signal(stopped.si_status, signal.SIG_IGN)
+
     def leave(self) -> None:
         """From now on SIGTERM goes nowhere."""
         pidfd, self.target_pidfd = self.target_pidfd, None
@@ -75,7 +100,7 @@ class InterruptGuard:
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
-        replaced: dict[signal.Signals, Any] = {}
+        replaced: dict[int, Any] = {}
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             # Whoever ignores it never learns how a child ended.
             replaced[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -85,12 +110,21 @@ class InterruptGuard:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 replaced[number] = signal.signal(number, self._on_signal)
                 self._taken.add(number)
+        for muted in self._to_mute():
+            replaced[muted] = signal.signal(muted, signal.SIG_IGN)
+            self.muted.add(muted)
         try:
             yield self
         finally:
             self._taken.clear()
-            for number, handler in replaced.items():
-                signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+            self.muted.clear()
+            for taken, handler in replaced.items():
+                signal.signal(taken, handler if handler is not None else signal.SIG_DFL)
+
+    def _to_mute(self) -> list[int]:
+        """Also those of faults: of a fault of its own a process learns nevertheless (kernel/signal.c)."""
+        numbers = signal.valid_signals() - set(_NOT_IGNORED)
+        return [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if not self.is_committed:

@@ -107,6 +107,10 @@ class Processes:
         """Whether process `pid` is followed now, or was and is awaited."""
         return self._roster.is_live(pid) or self._exits.is_awaited(pid)
 
+    def is_kept(self, pid: Pid) -> bool:
+        """Whether process `pid` has ended, and another tracer of it has not let it go yet."""
+        return self._roster.is_kept(pid)
+
     def add(self, process: StoppedProcess, layout: SharedLayout, heap_bytes: int, *, is_paused: bool = False) -> int:
         """Put the runtime into a stopped process and follow it; its pidfd. Raises ClewError, OSError if it is gone."""
         parent_pid = read_parent(process.pid)

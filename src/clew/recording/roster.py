@@ -58,10 +58,15 @@ class Roster:
         self.statistics = Statistics()
         self.live: list[FollowedProcess] = []
         """Those that are followed now, in the order in which they came."""
+        self._kept: list[FollowedProcess] = []
 
     def is_live(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now."""
         return any(process.pid == pid and not process.has_ended for process in self.live)
+
+    def is_kept(self, pid: Pid) -> bool:
+        """Whether process `pid` has ended, and another tracer of it has not let it go yet."""
+        return any(process.pid == pid for process in self._kept)
 
     def is_heard(self, n_others: int) -> bool:
         """Whether each of them, and `n_others` to come, can wake who waits."""
@@ -73,7 +78,13 @@ class Roster:
         if self._doorbell.fd in ready:
             self._doorbell.answer()
         self.exits.note_ready(ready)
-        return [self._by_pidfd[fd] for fd in ready if fd in self._by_pidfd]
+        ended = [self._by_pidfd[fd] for fd in ready if fd in self._by_pidfd]
+        for followed in ended:
+            if self.exits.is_kept(followed.pid):
+                # As whoever waits for it natively; it is asked for again each time.
+                self._kept.append(followed)
+                self._poll.unregister(followed.pidfd)
+        return [one for one in [*ended, *self._kept] if one not in self._kept or not self.exits.is_kept(one.pid)]
 
     def watch(self, fd: int) -> None:
         """Have `wait` return when there is something to read."""
@@ -137,7 +148,10 @@ class Roster:
     def take_pidfd(self, followed: FollowedProcess) -> int:
         """No longer hear of its end by its pidfd, which is the caller's from now on."""
         pidfd, followed.pidfd = followed.pidfd, -1
-        self._poll.unregister(pidfd)
+        if followed in self._kept:
+            self._kept.remove(followed)
+        else:
+            self._poll.unregister(pidfd)
         del self._by_pidfd[pidfd]
         return pidfd
 

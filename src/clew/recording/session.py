@@ -161,7 +161,13 @@ class RecordingSession:
             guard = self._guard
             undo.callback(self._processes.leave)
             with launch_stopped(
-                program, arguments, environment, guard.set_aside, guard.commit, lambda: guard.n_wishes > 0
+                program,
+                arguments,
+                environment,
+                ignored_signals=guard.set_aside,
+                default_signals=guard.muted,
+                before_fork=guard.commit,
+                is_given_up=lambda: guard.n_wishes > 0,
             ) as process:
                 self.pid = process.pid
                 pidfd = self._add_first(process, layout, heap_bytes)
@@ -242,6 +248,7 @@ class RecordingSession:
             if self._is_paused:
                 delay_seconds = min(delay_seconds, max(started + self.options.pause_seconds - time.monotonic(), 0))
             now = pace.note(self._processes.poll(delay_seconds))
+            self._guard.stop_with(self.pid)
             self._processes.tend_holdings()
             self._server.tend()
             if now - names_at > NAMES_INTERVAL_SECONDS:
@@ -304,7 +311,8 @@ class RecordingSession:
 
     def _tell_once_alone(self, now: float) -> None:
         """Tell people, some time after the program itself ended, that its descendants are recorded still."""
-        if self._processes.is_running(self.pid) or not len(self._processes):
+        is_kept = self._processes.is_kept(self.pid)
+        if (not is_kept and self._processes.is_running(self.pid)) or not len(self._processes):
             return
         if self._alone_since is None:
             self._alone_since, self._n_wishes = now, self._guard.n_wishes
@@ -312,7 +320,12 @@ class RecordingSession:
             ways = self._guard.ways_out
             until = f", until {' or '.join(ways)}" if ways else ""
             beside = "; Ctrl-C reaches those of the terminal, too" if "Ctrl-C" in ways else ""
-            self._tell_people(f"the program has ended; descendants of it still run and are recorded{until}{beside}")
+            if is_kept:
+                self._tell_people(
+                    f"the program has ended; whoever traces it has not let it go, and is waited for{until}"
+                )
+            else:
+                self._tell_people(f"the program has ended; descendants of it still run and are recorded{until}{beside}")
             self._is_alone_told = True
 
     def end_pause(self) -> None:
