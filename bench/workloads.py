@@ -29,6 +29,8 @@ COMPILER_FLAGS = {
     "qsort": ["-O2"],
     "threads": ["-O2", "-pthread"],
     "nested_loops_static": ["-O1", "-static"],
+    "signals": ["-O2"],
+    "short_threads": ["-O2", "-pthread"],
     "first_instruction": ["-O1", "-static", "-nostdlib", "-fno-stack-protector"],
 }
 

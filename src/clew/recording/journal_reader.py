@@ -20,6 +20,7 @@ import numpy.typing as npt
 from clew.address import Pid, Tid
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAGE, Mode
+from clew.recording.event_chunks import EventChunks, are_many, without_events
 from clew.recording.inherit import Announced
 from clew.recording.journal import CUT_OFF, Frame, FrameKind, iter_frames
 from clew.recording.raw import Counters, RawImage, RawProcess, RawThread
@@ -200,7 +201,9 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
     if mode is Mode.COUNTS and found.has_paths:
         # The order was recorded for a while.
         mode = Mode.FULL
-    own = records = _join_records([found.records[stream] for stream in sorted(found.records)], mode)
+    streams = [found.records[stream] for stream in sorted(found.records)]
+    has_many = are_many(streams)
+    own = records = _join_records(streams, mode, without=has_many)
     images = [RawImage(**image) for image in start["initial_images"]]
     threads = [_read_thread(stream, found, mode) for stream in sorted(found.slots)]
     parent = None if found.inherits is None else forked.get(found.inherits)
@@ -230,17 +233,20 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
         records=records,
         threads=threads,
         status=found.status,
+        event_chunks=EventChunks(streams) if has_many else None,
         number=number,
         is_lost=end is not None and bool(end.get("is_lost")),
         warnings=found.warnings,
     )
 
 
-def _join_records(streams: list[list[Frame]], mode: Mode) -> npt.NDArray[np.uint8]:
-    """The records of all threads; without those of tags, which are too many to be held."""
+def _join_records(streams: list[list[Frame]], mode: Mode, *, without: bool) -> npt.NDArray[np.uint8]:
+    """The records of all threads; without those of tags, which are too many to be held, and `without` signals and
+    faults where these may be."""
     parts = [np.zeros((0, RECORD_BYTES), np.uint8)]
     for frames in streams:
-        parts += without_chunks(frames) if mode is Mode.REGION else iter_records(frames)
+        records = without_chunks(frames) if mode is Mode.REGION else iter_records(frames)
+        parts += without_events(records) if without else records
     joined = np.concatenate(parts)
     for frame in itertools.chain.from_iterable(streams):
         frame.let_go()

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol._generated import Mode
+from clew.recording.event_chunks import EventChunks
 from clew.recording.tag_chunks import TagChunks
 
 __all__ = ["Counters", "RawImage", "RawProcess", "RawThread", "SessionInfo", "count_counters"]
@@ -133,6 +134,8 @@ class RawProcess:
     records: npt.NDArray[np.uint8]
     threads: list[RawThread]
     status: np.void
+    event_chunks: EventChunks | None = None
+    """Signals and faults, where they are too many to be among the records."""
     number: int = 0
     """Its number in the journal."""
     is_lost: bool = False

@@ -127,6 +127,8 @@ def _is_small(process: RawProcess) -> bool:
     target made up may reach another process."""
     if process.mode not in (Mode.COUNTS, Mode.COVERAGE) or not 0 < len(process.records) <= MAX_RECORDS // 4:
         return False
+    if process.event_chunks is not None:
+        return False
     kinds = _kinds(process.records)
     for kind, (dtype, names) in _ADDRESSES.items():
         rows = _rows(process.records, np.flatnonzero(kinds == kind), dtype)

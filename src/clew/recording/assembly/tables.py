@@ -420,6 +420,11 @@ def _add_all(counts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 def _events(members: _Members, events: Array, blocks: Blocks, block_id: Array) -> Iterator[pa.Table]:
     """Events by process and time, some at a time: a program may have taken millions of signals."""
+    chunks = members.processes[0].event_chunks
+    if chunks is not None:
+        for part in chunks.iter_with(events):
+            yield _events_table(members, part, np.zeros(len(part), np.int64), blocks, block_id)
+        return
     owner = members.bundle.owner_of(events["app_pc"])
     order = np.lexsort((events["tsc"], owner))
     for first in range(0, max(len(order), 1), _EVENTS_ROWS):

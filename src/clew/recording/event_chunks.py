@@ -1,0 +1,86 @@
+"""The signals and faults of a process that took very many: they stay in the journal until they become rows.
+
+Runs in the controller, after the target ended. What they mean is not known here. Records come from the target and are
+untrusted: where time stamps go backwards rows come out of order, and nothing worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.protocol._generated import EVENT_RECORD, RECORD_BYTES, EventKind, RecordKind
+from clew.recording.journal import Frame
+from clew.recording.tag_chunks import iter_records
+
+__all__ = ["EventChunks", "are_many", "without_events"]
+
+Array = npt.NDArray[Any]
+
+MANY_BYTES: Final = 4 << 20
+"""Processes with less in the journal are read whole."""
+_PIECE_RECORDS: Final = 1 << 12
+"""So many records of a thread are looked at together."""
+_KIND_OFFSET: Final = EVENT_RECORD.fields["event_kind"][1]  # type: ignore[index]
+
+
+def are_many(streams: Iterable[Sequence[Frame]]) -> bool:
+    """Whether the threads whose records are in `streams` may have told of so much that it is not held at once."""
+    return sum(len(frame.payload) for frames in streams for frame in frames) > MANY_BYTES
+
+
+def without_events(parts: Iterable[Array]) -> Iterator[Array]:
+    """Records, shape (n, RECORD_BYTES), without those that `EventChunks` gives; copied."""
+    for records in parts:
+        yield records[~_is_chunked(records)]
+
+
+class EventChunks:
+    """The signals and faults of threads, of each the frames with its records."""
+
+    def __init__(self, streams: Sequence[Sequence[Frame]]) -> None:
+        self._streams = streams
+
+    def iter_with(self, others: Array) -> Iterator[Array]:
+        """All of them and `others`, rows of EVENT_RECORD, by time, some at a time."""
+        left = [_iter_events(frames) for frames in self._streams]
+        left.append(iter([others[np.argsort(others["tsc"], kind="stable")]] if len(others) else []))
+        # The rows of each that come next. Up to the earliest of their ends nothing else can come.
+        heads = {index: head for index, one in enumerate(left) if (head := next(one, None)) is not None}
+        while heads:
+            until = min(head["tsc"][-1] for head in heads.values())
+            parts = []
+            for index, head in list(heads.items()):
+                n = int(np.searchsorted(head["tsc"], until, "right"))
+                parts.append(head[:n])
+                rest = head[n:] if n < len(head) else next(left[index], None)
+                if rest is None:
+                    del heads[index]
+                else:
+                    heads[index] = rest
+            together = np.concatenate(parts)
+            yield together[np.argsort(together["tsc"], kind="stable")]
+
+
+def _iter_events(frames: Sequence[Frame]) -> Iterator[Array]:
+    for frame in frames:
+        for records in iter_records([frame]):
+            for first in range(0, len(records), _PIECE_RECORDS):
+                piece = records[first : first + _PIECE_RECORDS]
+                chosen = piece[_is_chunked(piece)]
+                if len(chosen):
+                    rows = chosen.reshape(-1).view(EVENT_RECORD)
+                    yield rows[np.argsort(rows["tsc"], kind="stable")]
+        frame.let_go()
+
+
+def _is_chunked(records: Array) -> Array:
+    """Which of some records, shape (n, RECORD_BYTES), are signals or faults."""
+    assert records.shape[1] == RECORD_BYTES
+    kind = records[:, :2].copy().view("<u2")[:, 0]
+    event_kind = records[:, _KIND_OFFSET : _KIND_OFFSET + 2].copy().view("<u2")[:, 0]
+    found: Array = (kind == RecordKind.EVENT) & ((event_kind == EventKind.SIGNAL) | (event_kind == EventKind.FAULT))
+    return found
