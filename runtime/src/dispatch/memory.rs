@@ -10,10 +10,7 @@ use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
 use crate::sys::calls::{check, program_call, rdtsc, syscall, EFAULT, ENOMEM};
-use crate::sys::kernel::{
-    MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC,
-    PROT_READ, PROT_WRITE, USER_END,
-};
+use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
 use crate::sys::lock::Guard;
 use crate::sys::proc_text::{self, Mapping};
 use crate::sys::{filter, number};
@@ -30,6 +27,7 @@ pub fn page_end(start: u64, size: u64) -> u64 {
 /// What was mapped from `start` up to `end` is gone, code and all.
 pub fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
     engine.aliases.remove(start, end);
+    engine.not_inherited.remove(start, end);
     forget_code(engine, writer, start, end);
 }
 
@@ -300,37 +298,6 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
             tell_image(&writer, start, page_end(start, new_size), range.protection, None, tsc);
         }
     }
-    result
-}
-
-/// madvise: private pages that are thrown away come back as zeros, or as they are in their file.
-pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
-    let [start, size, advice, ..] = arguments;
-    let end = page_end(start, size);
-    if is_place(&(start..end)) && hidden::is_within(&(start..end)) {
-        // It goes on behind what is not mapped, and says that there was such (mm/madvise.c).
-        for part in hidden::visible_parts(&(start..end)) {
-            let result = advise(context, [part.start, part.end - part.start, advice, 0, 0, 0]);
-            if result != 0 && result != -i64::from(ENOMEM) {
-                return result;
-            }
-        }
-        return -i64::from(ENOMEM);
-    }
-    let engine = ENGINE.lock();
-    let discards = matches!(advice as u32, MADV_DONTNEED | MADV_FREE | MADV_REMOVE | MADV_DONTNEED_LOCKED);
-    if !discards || !engine.ranges.intersects(start, end) {
-        let mut engine = engine;
-        let writer = writer_of(context, engine.shared);
-        engine.end_trust(&writer, start, end, false);
-        drop(engine);
-        // SAFETY: the program's own call.
-        return unsafe { program_call(number::MADVISE, arguments) };
-    }
-    let writer = writer_of(context, engine.shared);
-    let (result, mut engine) = call_holding(engine, &writer, number::MADVISE, arguments, [start, end]);
-    // Part of it may be done where it failed.
-    engine.invalidate(&writer, start, end);
     result
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
+pub mod advice;
 pub mod aliases;
 pub mod attach;
 pub mod delivery;

@@ -1,6 +1,6 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{delivery, ends, execute, holes, memory, proc_files, process, seccomp, segments, sequences};
+use super::{advice, delivery, ends, execute, holes, memory, proc_files, process, seccomp, segments, sequences};
 use super::{user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
@@ -42,6 +42,7 @@ const HANDLED: &[u64] = &[
     number::RT_SIGRETURN,
     number::MREMAP,
     number::MADVISE,
+    number::PROCESS_MADVISE,
     number::CLONE,
     number::FORK,
     number::VFORK,
@@ -103,7 +104,8 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::MUNMAP => memory::unmap(context, arguments),
         number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
         number::MREMAP => memory::remap(context, arguments),
-        number::MADVISE => memory::advise(context, arguments),
+        number::MADVISE => advice::advise(context, arguments),
+        number::PROCESS_MADVISE => advice::advise_pieces(context, arguments),
         number::SHMAT => segments::attach(context, arguments),
         number::SHMDT => segments::detach(context, arguments),
         number::BRK => holes::move_break(context, arguments),

@@ -57,6 +57,7 @@ pub const IO_PGETEVENTS: u64 = 333;
 pub const RSEQ: u64 = 334;
 pub const CLONE3: u64 = 435;
 pub const OPENAT2: u64 = 437;
+pub const PROCESS_MADVISE: u64 = 440;
 pub const EPOLL_PWAIT2: u64 = 441;
 pub const FUTEX_WAITV: u64 = 449;
 pub const MSEAL: u64 = 462;
