@@ -4,10 +4,10 @@
 //! the child, before it runs on, moves to a region of its own in the shared file, which the parent asked for, and says who
 //! it is. A child without a region goes on natively.
 
-use super::advice;
 use super::process::begin;
 use super::start::{stamp_start, tell_running};
 use super::user_dispatch;
+use super::{advice, locks};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::Shared;
 use crate::cache::links::UNDELIVERED;
@@ -140,6 +140,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
     if context.child_flags & CLONE_CLEAR_SIGHAND != 0 {
         table_of(context).lock().clear_handlers();
     }
+    locks::forget();
     advice::forget_not_inherited(&mut ENGINE.lock(), &writer_of(context, shared));
     begin(context, 0);
     set_signal_mask(context.note_mask(mask));

@@ -4,18 +4,18 @@
 //! another thread of the program.
 
 extern crate alloc;
-use super::{aliases, hidden, room};
+use super::{aliases, hidden, locks, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
-use crate::sys::calls::{check, program_call, rdtsc, syscall, EFAULT, ENOMEM};
+use crate::sys::calls::{check, program_call, rdtsc, syscall, EAGAIN, EFAULT, ENOMEM};
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
 use crate::sys::lock::Guard;
 use crate::sys::proc_text::{self, Mapping};
 use crate::sys::{filter, number};
 use crate::thread::registry::{write_event, writer_of};
-use core::ops::Range;
+use core::ops::{ControlFlow, Range};
 
 pub const PAGE: u64 = 4096;
 
@@ -83,9 +83,14 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let is_alias = aliases::is_alias(protection, flags, descriptor);
     let wanted = address..page_end(address, size);
     let is_in_way = is_place(&wanted) && hidden::is_within(&wanted);
+    if !locks::may_lock(size) {
+        return -i64::from(EAGAIN);
+    }
     if !is_executable && !replaces && !is_alias && !is_in_way {
         // SAFETY: the program's own call; it can only take free memory.
-        return unsafe { program_call(number::MMAP, arguments) };
+        let result = unsafe { program_call(number::MMAP, arguments) };
+        locks::cover(result, size);
+        return result;
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
@@ -103,6 +108,7 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
         forget(&mut engine, &writer, address, page_end(address, size));
     }
     let end = page_end(start, size);
+    locks::cover(result, size);
     aliases::note_mapping(&mut engine, start, end, is_alias);
     if is_executable {
         aliases::insert_code(&mut engine, start, end, protection);
@@ -330,14 +336,22 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
 
 /// The mapping that holds `address`.
 fn find_mapping(address: u64) -> Option<Mapping> {
+    look_through_mappings(|mapping| match (mapping.start..mapping.end).contains(&address) {
+        true => ControlFlow::Break(mapping),
+        false => ControlFlow::Continue(()),
+    })
+}
+
+/// Shows all mappings of the process to `visit`, by address, until it breaks off: with what it says then.
+pub fn look_through_mappings<T>(mut visit: impl FnMut(Mapping) -> ControlFlow<T>) -> Option<T> {
     const O_CLOEXEC: u64 = 0x8_0000;
     let path = b"/proc/self/maps\0";
     // SAFETY: reads the path.
     let file = check(unsafe { syscall(number::OPEN, [path.as_ptr() as u64, O_CLOEXEC, 0, 0, 0, 0]) }).ok()?;
     let mut text = alloc::vec![0u8; 0x1_0000];
     let mut kept = 0;
-    let mut found = None;
-    while found.is_none() && kept < text.len() {
+    let mut said = None;
+    while said.is_none() && kept < text.len() {
         let room = (text.len() - kept) as u64;
         // SAFETY: writes at most `room` bytes behind what is kept.
         let read = unsafe { syscall(number::READ, [file, text.as_mut_ptr() as u64 + kept as u64, room, 0, 0, 0]) };
@@ -346,14 +360,17 @@ fn find_mapping(address: u64) -> Option<Mapping> {
         }
         let length = kept + read as usize;
         let whole = text[..length].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        found = text[..whole]
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| proc_text::parse_mapping(line).map(|(mapping, _)| mapping))
-            .find(|mapping| (mapping.start..mapping.end).contains(&address));
+        let lines = text[..whole].split(|byte| *byte == b'\n');
+        for (mapping, _) in lines.filter_map(proc_text::parse_mapping) {
+            if let ControlFlow::Break(what) = visit(mapping) {
+                said = Some(what);
+                break;
+            }
+        }
         text.copy_within(whole..length, 0);
         kept = length - whole;
     }
     // SAFETY: closes the runtime's own descriptor.
     unsafe { syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]) };
-    found
+    said
 }

@@ -17,6 +17,7 @@ pub mod hold;
 pub mod holes;
 pub mod indirect;
 pub mod linking;
+pub mod locks;
 pub mod memory;
 pub mod paths;
 pub mod proc_files;

@@ -35,6 +35,7 @@ pub const SIGALTSTACK: u64 = 131;
 pub const MLOCK: u64 = 149;
 pub const MUNLOCK: u64 = 150;
 pub const MLOCKALL: u64 = 151;
+pub const MUNLOCKALL: u64 = 152;
 pub const PRCTL: u64 = 157;
 pub const ARCH_PRCTL: u64 = 158;
 pub const GETTID: u64 = 186;
