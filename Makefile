@@ -165,6 +165,7 @@ check-image: $(IMAGE) $(CODEC) $(REQUIREMENTS)
 check-sources: $(REQUIREMENTS)
 	$(PYTHON) -m checks.unsafe_code
 	$(PYTHON) -m checks.file_length
+	$(PYTHON) -m checks.system_calls
 
 # ---------------------------------------------------------------------------------------------------------- benchmarks
 

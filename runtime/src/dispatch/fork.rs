@@ -7,6 +7,7 @@
 use super::process::begin;
 use super::start::{stamp_start, tell_running};
 use super::user_dispatch;
+use super::{advice, locks};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::Shared;
 use crate::cache::links::UNDELIVERED;
@@ -139,6 +140,8 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
     if context.child_flags & CLONE_CLEAR_SIGHAND != 0 {
         table_of(context).lock().clear_handlers();
     }
+    locks::forget();
+    advice::forget_not_inherited(&mut ENGINE.lock(), &writer_of(context, shared));
     begin(context, 0);
     set_signal_mask(context.note_mask(mask));
     create::enter(context)

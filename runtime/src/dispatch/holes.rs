@@ -1,7 +1,7 @@
 //! Calls that name memory and change nothing that is known of code, where a part of that is hidden.
 
 use super::memory::{is_place, page_end, PAGE};
-use super::{hidden, room};
+use super::{hidden, locks, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;
 use crate::sys::calls::{program_call, EFAULT, EINVAL, ENOMEM};
@@ -50,8 +50,15 @@ pub fn move_break(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     if wanted.start < wanted.end && wanted.end <= USER_END && hidden::is_within(&wanted) {
         let mut engine = ENGINE.lock();
         let writer = writer_of(context, engine.shared);
-        room::make(&mut engine, &writer, context, wanted);
+        room::make(&mut engine, &writer, context, wanted.clone());
+    }
+    if wanted.start < wanted.end && !locks::may_lock(wanted.end - wanted.start) {
+        return now as i64;
     }
     // SAFETY: the program's own call.
-    unsafe { program_call(number::BRK, arguments) }
+    let result = unsafe { program_call(number::BRK, arguments) };
+    if result as u64 > now {
+        locks::cover(wanted.start as i64, wanted.end - wanted.start);
+    }
+    result
 }

@@ -4,21 +4,18 @@
 //! another thread of the program.
 
 extern crate alloc;
-use super::{aliases, hidden, room};
+use super::{aliases, hidden, locks, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
-use crate::sys::calls::{check, program_call, rdtsc, syscall, EFAULT, ENOMEM};
-use crate::sys::kernel::{
-    MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC,
-    PROT_READ, PROT_WRITE, USER_END,
-};
+use crate::sys::calls::{check, program_call, rdtsc, syscall, EAGAIN, EFAULT, ENOMEM};
+use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
 use crate::sys::lock::Guard;
 use crate::sys::proc_text::{self, Mapping};
 use crate::sys::{filter, number};
 use crate::thread::registry::{write_event, writer_of};
-use core::ops::Range;
+use core::ops::{ControlFlow, Range};
 
 pub const PAGE: u64 = 4096;
 
@@ -30,6 +27,7 @@ pub fn page_end(start: u64, size: u64) -> u64 {
 /// What was mapped from `start` up to `end` is gone, code and all.
 pub fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
     engine.aliases.remove(start, end);
+    engine.not_inherited.remove(start, end);
     forget_code(engine, writer, start, end);
 }
 
@@ -85,9 +83,14 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let is_alias = aliases::is_alias(protection, flags, descriptor);
     let wanted = address..page_end(address, size);
     let is_in_way = is_place(&wanted) && hidden::is_within(&wanted);
+    if !locks::may_lock(size) {
+        return -i64::from(EAGAIN);
+    }
     if !is_executable && !replaces && !is_alias && !is_in_way {
         // SAFETY: the program's own call; it can only take free memory.
-        return unsafe { program_call(number::MMAP, arguments) };
+        let result = unsafe { program_call(number::MMAP, arguments) };
+        locks::cover(result, size);
+        return result;
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
@@ -105,6 +108,7 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
         forget(&mut engine, &writer, address, page_end(address, size));
     }
     let end = page_end(start, size);
+    locks::cover(result, size);
     aliases::note_mapping(&mut engine, start, end, is_alias);
     if is_executable {
         aliases::insert_code(&mut engine, start, end, protection);
@@ -303,37 +307,6 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     result
 }
 
-/// madvise: private pages that are thrown away come back as zeros, or as they are in their file.
-pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
-    let [start, size, advice, ..] = arguments;
-    let end = page_end(start, size);
-    if is_place(&(start..end)) && hidden::is_within(&(start..end)) {
-        // It goes on behind what is not mapped, and says that there was such (mm/madvise.c).
-        for part in hidden::visible_parts(&(start..end)) {
-            let result = advise(context, [part.start, part.end - part.start, advice, 0, 0, 0]);
-            if result != 0 && result != -i64::from(ENOMEM) {
-                return result;
-            }
-        }
-        return -i64::from(ENOMEM);
-    }
-    let engine = ENGINE.lock();
-    let discards = matches!(advice as u32, MADV_DONTNEED | MADV_FREE | MADV_REMOVE | MADV_DONTNEED_LOCKED);
-    if !discards || !engine.ranges.intersects(start, end) {
-        let mut engine = engine;
-        let writer = writer_of(context, engine.shared);
-        engine.end_trust(&writer, start, end, false);
-        drop(engine);
-        // SAFETY: the program's own call.
-        return unsafe { program_call(number::MADVISE, arguments) };
-    }
-    let writer = writer_of(context, engine.shared);
-    let (result, mut engine) = call_holding(engine, &writer, number::MADVISE, arguments, [start, end]);
-    // Part of it may be done where it failed.
-    engine.invalidate(&writer, start, end);
-    result
-}
-
 /// Asks the kernel about the memory at `address`: `true` if it is executable there, and known from now on.
 pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     if address >= USER_END {
@@ -363,14 +336,22 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
 
 /// The mapping that holds `address`.
 fn find_mapping(address: u64) -> Option<Mapping> {
+    look_through_mappings(|mapping| match (mapping.start..mapping.end).contains(&address) {
+        true => ControlFlow::Break(mapping),
+        false => ControlFlow::Continue(()),
+    })
+}
+
+/// Shows all mappings of the process to `visit`, by address, until it breaks off: with what it says then.
+pub fn look_through_mappings<T>(mut visit: impl FnMut(Mapping) -> ControlFlow<T>) -> Option<T> {
     const O_CLOEXEC: u64 = 0x8_0000;
     let path = b"/proc/self/maps\0";
     // SAFETY: reads the path.
     let file = check(unsafe { syscall(number::OPEN, [path.as_ptr() as u64, O_CLOEXEC, 0, 0, 0, 0]) }).ok()?;
     let mut text = alloc::vec![0u8; 0x1_0000];
     let mut kept = 0;
-    let mut found = None;
-    while found.is_none() && kept < text.len() {
+    let mut said = None;
+    while said.is_none() && kept < text.len() {
         let room = (text.len() - kept) as u64;
         // SAFETY: writes at most `room` bytes behind what is kept.
         let read = unsafe { syscall(number::READ, [file, text.as_mut_ptr() as u64 + kept as u64, room, 0, 0, 0]) };
@@ -379,14 +360,17 @@ fn find_mapping(address: u64) -> Option<Mapping> {
         }
         let length = kept + read as usize;
         let whole = text[..length].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        found = text[..whole]
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| proc_text::parse_mapping(line).map(|(mapping, _)| mapping))
-            .find(|mapping| (mapping.start..mapping.end).contains(&address));
+        let lines = text[..whole].split(|byte| *byte == b'\n');
+        for (mapping, _) in lines.filter_map(proc_text::parse_mapping) {
+            if let ControlFlow::Break(what) = visit(mapping) {
+                said = Some(what);
+                break;
+            }
+        }
         text.copy_within(whole..length, 0);
         kept = length - whole;
     }
     // SAFETY: closes the runtime's own descriptor.
     unsafe { syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]) };
-    found
+    said
 }

@@ -2,6 +2,7 @@
 //!
 //! Runs in the target on the runtime's stack, the application's state complete in the thread's context.
 
+pub mod advice;
 pub mod aliases;
 pub mod attach;
 pub mod delivery;
@@ -16,6 +17,7 @@ pub mod hold;
 pub mod holes;
 pub mod indirect;
 pub mod linking;
+pub mod locks;
 pub mod memory;
 pub mod paths;
 pub mod proc_files;

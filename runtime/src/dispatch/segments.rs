@@ -1,10 +1,10 @@
 //! Segments of shared memory (shmat, shmdt): the size of what they map is the kernel's to know.
 
 use super::memory::{call_holding, forget, is_place, page_end, PAGE};
-use super::{hidden, room};
+use super::{hidden, locks, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;
-use crate::sys::calls::{check, syscall, EINVAL};
+use crate::sys::calls::{check, syscall, EAGAIN, EINVAL};
 use crate::sys::number;
 use crate::thread::registry::writer_of;
 
@@ -14,7 +14,7 @@ pub fn attach(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     const SHM_REMAP: u64 = 0o40000;
     let [segment, address, flags, ..] = arguments;
     let start = if flags & SHM_RND != 0 { address & !(PAGE - 1) } else { address };
-    let wanted = start..page_end(start, segment_bytes(segment));
+    let wanted = start..page_end(start, segment_bytes(segment)).max(start);
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     if start != 0 && is_place(&wanted) && hidden::is_within(&wanted) {
@@ -23,9 +23,14 @@ pub fn attach(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
             return -i64::from(EINVAL);
         }
     }
+    let size = wanted.end - wanted.start;
+    if !locks::may_lock(size) {
+        return -i64::from(EAGAIN);
+    }
     let replaces = start != 0 && flags & SHM_REMAP != 0 && is_place(&wanted);
     let replaced = if replaces { [wanted.start, wanted.end] } else { [0; 2] };
     let (result, mut engine) = call_holding(engine, &writer, number::SHMAT, arguments, replaced);
+    locks::cover(result, size);
     if replaces && check(result).is_ok() {
         forget(&mut engine, &writer, wanted.start, wanted.end);
     }

@@ -1,6 +1,6 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{delivery, ends, execute, holes, memory, proc_files, process, seccomp, segments, sequences};
+use super::{advice, delivery, ends, execute, holes, locks, memory, proc_files, process, seccomp, segments, sequences};
 use super::{user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
@@ -34,6 +34,7 @@ const HANDLED: &[u64] = &[
     number::OPENAT2,
     number::RSEQ,
     number::MLOCKALL,
+    number::MUNLOCKALL,
     number::PTRACE,
     number::MMAP,
     number::MPROTECT,
@@ -42,6 +43,7 @@ const HANDLED: &[u64] = &[
     number::RT_SIGRETURN,
     number::MREMAP,
     number::MADVISE,
+    number::PROCESS_MADVISE,
     number::CLONE,
     number::FORK,
     number::VFORK,
@@ -103,7 +105,8 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::MUNMAP => memory::unmap(context, arguments),
         number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
         number::MREMAP => memory::remap(context, arguments),
-        number::MADVISE => memory::advise(context, arguments),
+        number::MADVISE => advice::advise(context, arguments),
+        number::PROCESS_MADVISE => advice::advise_pieces(context, arguments),
         number::SHMAT => segments::attach(context, arguments),
         number::SHMDT => segments::detach(context, arguments),
         number::BRK => holes::move_break(context, arguments),
@@ -118,7 +121,8 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
             Some(result) => result,
             None => return Outcome::ByGate,
         },
-        number::MLOCKALL => lock_memory(arguments),
+        number::MLOCKALL => locks::lock_all(arguments),
+        number::MUNLOCKALL => locks::unlock_all(arguments),
         number::RSEQ => sequences::register(context, arguments),
         number::RT_SIGACTION => set_action(context, arguments),
         number::SIGALTSTACK => set_stack(context, arguments),
@@ -218,13 +222,6 @@ fn result_of(result: Result<(), Error>) -> i64 {
         Ok(()) => 0,
         Err(Error(number)) => -i64::from(number),
     }
-}
-
-/// mlockall: of the runtime's sparse memory only what is in use, or all of it would be made.
-fn lock_memory(arguments: [u64; 6]) -> i64 {
-    const MCL_ONFAULT: u64 = 4;
-    // SAFETY: the program's own call.
-    unsafe { program_call(number::MLOCKALL, [arguments[0] | MCL_ONFAULT, 0, 0, 0, 0, 0]) }
 }
 
 fn set_action(context: &ThreadContext, arguments: [u64; 6]) -> i64 {

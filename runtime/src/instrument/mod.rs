@@ -72,6 +72,8 @@ pub struct Engine {
     pub ranges: Ranges,
     /// Memory that may be written at another address (dispatch/aliases.rs).
     pub aliases: Ranges,
+    /// Memory that a fork's child does not get as it is (dispatch/advice.rs).
+    pub not_inherited: Ranges,
     pub shared: Shared,
     pub mangler: Option<Mangler>,
     block: Block,
@@ -112,6 +114,7 @@ impl Engine {
             cache: Cache::new(),
             ranges: Ranges::new(),
             aliases: Ranges::new(),
+            not_inherited: Ranges::new(),
             shared: Shared::NONE,
             mangler: None,
             block: Block::new(),

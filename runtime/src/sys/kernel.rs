@@ -17,6 +17,11 @@ pub const MADV_DONTNEED: u32 = 4;
 pub const MADV_FREE: u32 = 8;
 pub const MADV_REMOVE: u32 = 9;
 pub const MADV_DONTNEED_LOCKED: u32 = 24;
+pub const MADV_HWPOISON: u32 = 100;
+pub const MADV_GUARD_INSTALL: u32 = 102;
+/// Advice about what a fork's child gets: nothing, or zeros.
+pub const MADV_DONTFORK: u32 = 10;
+pub const MADV_WIPEONFORK: u32 = 18;
 pub const MREMAP_MAYMOVE: u64 = 1;
 pub const MREMAP_FIXED: u64 = 2;
 

@@ -143,6 +143,13 @@ pub fn thread_of(text: &[u8]) -> Option<u32> {
     core::str::from_utf8(number).ok()?.parse().ok()
 }
 
+/// How much memory is locked, as status tells: "VmLck:  NUMBER kB".
+pub fn locked_bytes(text: &[u8]) -> Option<u64> {
+    let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"VmLck:"))?;
+    let kilobytes: u64 = core::str::from_utf8(line).ok()?.trim().strip_suffix(" kB")?.parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
 /// The text of status, with what is hidden of the blocked signals, and these masks of ignored and caught ones.
 pub fn with_signals(text: &[u8], hidden: u64, ignored: u64, caught: u64) -> Vec<u8> {
     let mut shown = Vec::with_capacity(text.len());
@@ -238,6 +245,8 @@ mod tests {
         assert_eq!(text(with_signals(status.as_bytes(), 1 << 10, 16, 1 << 63)), expected);
         assert_eq!(thread_of(status.as_bytes()), Some(17));
         assert_eq!(thread_of(b"Name:\tPid:\n"), None);
+        assert_eq!(locked_bytes(b"VmSize:\t  9 kB\nVmLck:\t  12 kB\n"), Some(12 * 1024));
+        assert_eq!(locked_bytes(b"VmLck:\t  x kB\n"), None);
     }
 
     #[test]
