@@ -2,7 +2,7 @@
 
 use super::{attach, dispatch, hidden, process};
 use crate::arch::x86_64::context::set_private_range;
-use crate::arch::x86_64::{gate, parking};
+use crate::arch::x86_64::{forwarding, gate, parking};
 use crate::buffer::{Patience, Shared};
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
@@ -39,6 +39,8 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     crate::decode::block::initialize();
     crate::arch::x86_64::xsave::initialize();
     crate::arch::x86_64::guarded::initialize();
+    forwarding::choose(set_gs_base);
+    set_gs_base(block.gs_base);
     process::initialize();
     {
         let mut signals = SIGNALS.lock();

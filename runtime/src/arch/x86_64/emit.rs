@@ -2,6 +2,8 @@
 //!
 //! Pure: writes into a buffer, knows the address the buffer will run at.
 
+use super::forwarding::is_absolute;
+
 /// A piece of memory that code is written to.
 struct Section<'a> {
     buffer: &'a mut [u8],
@@ -23,6 +25,8 @@ pub struct Emitter<'a> {
     sections: [Section<'a>; 2],
     is_cold: bool,
     overflowed: bool,
+    /// Operands in the thread's private block are `gs:[x]`, not `gs:[eip + x]`.
+    is_absolute: bool,
 }
 
 impl<'a> Emitter<'a> {
@@ -30,7 +34,17 @@ impl<'a> Emitter<'a> {
     pub fn new(hot: &'a mut [u8], hot_base: u64, cold: &'a mut [u8], cold_base: u64) -> Emitter<'a> {
         let hot = Section { buffer: hot, base: hot_base, position: 0 };
         let cold = Section { buffer: cold, base: cold_base, position: 0 };
-        Emitter { sections: [hot, cold], is_cold: false, overflowed: false }
+        Emitter { sections: [hot, cold], is_cold: false, overflowed: false, is_absolute: is_absolute() }
+    }
+
+    pub(super) fn is_absolute(&self) -> bool {
+        self.is_absolute
+    }
+
+    /// As on a processor that is fast with the one form of operand, or with the other one.
+    #[cfg(test)]
+    pub fn set_absolute(&mut self, is_absolute: bool) {
+        self.is_absolute = is_absolute;
     }
 
     fn section(&self) -> &Section<'a> {

@@ -7,20 +7,31 @@ use super::emit::Emitter;
 use super::{Gpr, INDEX, TARGET};
 
 impl Emitter<'_> {
-    /// The displacement of an operand `gs:[eip + x]` at the end of an instruction but for `behind` bytes.
-    ///
-    /// Relative to eip (prefix 67) instead of absolute, because processors pass a stored value on to a load of the same
-    /// operand at once (memory renaming; one cycle instead of seven) only where the operand has a base, and eip counts as
-    /// one. The sum is cut to 32 bits (Intel SDM, RIP-relative addressing), so it is `offset` wherever the code is.
-    pub(super) fn gs_displacement(&mut self, offset: u32, behind: u32) {
-        let next = (self.address() as u32).wrapping_add(4 + behind);
-        self.dword(offset.wrapping_sub(next));
+    /// An instruction with an operand in the thread's private block, in the form that this processor is fast with: prefix 66 or
+    /// none, REX prefix (0: none) and opcode, the register field, the displacement, and how many bytes follow.
+    pub(super) fn gs_operand(&mut self, prefix: &[u8], rex: u8, opcode: &[u8], field: u8, offset: u32, behind: u32) {
+        let is_absolute = self.is_absolute();
+        self.bytes(if is_absolute { &[0x65] } else { &[0x65, 0x67] });
+        self.bytes(prefix);
+        if rex != 0 {
+            self.bytes(&[rex]);
+        }
+        self.bytes(opcode);
+        if is_absolute {
+            // No base, no index: the address is the displacement.
+            self.bytes(&[field << 3 | 4, 0x25]);
+            self.dword(offset);
+        } else {
+            // Relative to eip. The sum is cut to 32 bits (Intel SDM, RIP-relative addressing), so it is `offset` wherever the code is.
+            self.bytes(&[field << 3 | 5]);
+            let next = (self.address() as u32).wrapping_add(4 + behind);
+            self.dword(offset.wrapping_sub(next));
+        }
     }
 
     fn gs_access(&mut self, opcode: u8, register: Gpr, wide: bool, displacement: u32) {
         let rex = 0x40 | (u8::from(wide) << 3) | ((register.0 >> 3) << 2);
-        self.bytes(&[0x65, 0x67, rex, opcode, ((register.0 & 7) << 3) | 5]);
-        self.gs_displacement(displacement, 0);
+        self.gs_operand(&[], rex, &[opcode], register.0 & 7, displacement, 0);
     }
 
     /// mov gs:[displacement], register
@@ -45,15 +56,13 @@ impl Emitter<'_> {
 
     /// mov dword gs:[displacement], immediate
     pub fn store_gs_immediate(&mut self, displacement: u32, immediate: u32) {
-        self.bytes(&[0x65, 0x67, 0xc7, 0x05]);
-        self.gs_displacement(displacement, 4);
+        self.gs_operand(&[], 0, &[0xc7], 0, displacement, 4);
         self.dword(immediate);
     }
 
     /// mov qword gs:[displacement], 0
     pub fn store_gs_zero(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x67, 0x48, 0xc7, 0x05]);
-        self.gs_displacement(displacement, 4);
+        self.gs_operand(&[], 0x48, &[0xc7], 0, displacement, 4);
         self.dword(0);
     }
 
@@ -95,14 +104,12 @@ impl Emitter<'_> {
 
     /// inc qword gs:[displacement]: all arithmetic flags but carry change
     pub fn increment_gs(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x67, 0x48, 0xff, 0x05]);
-        self.gs_displacement(displacement, 0);
+        self.gs_operand(&[], 0x48, &[0xff], 0, displacement, 0);
     }
 
     /// inc word gs:[displacement]: all arithmetic flags but carry change
     pub fn increment_gs16(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x67, 0x66, 0xff, 0x05]);
-        self.gs_displacement(displacement, 0);
+        self.gs_operand(&[0x66], 0, &[0xff], 0, displacement, 0);
     }
 
     /// mov register, immediate (64 bits, the shortest form)
@@ -314,6 +321,34 @@ mod tests {
             let load = decode_one(|e| e.load_gs(Gpr(number), 0x88));
             assert_eq!(load.op0_register().number() as u8, number);
             assert_eq!(load.op0_register().size(), 8);
+        }
+    }
+
+    #[test]
+    fn both_forms_name_the_same_place_and_are_equally_long() {
+        let emits: [fn(&mut Emitter); 9] = [
+            |e| e.store_gs(0x1234, Gpr(9)),
+            |e| e.load_gs32(Gpr(3), 0x1234),
+            |e| e.store_gs_immediate(0x1234, 77),
+            |e| e.store_gs_zero(0x1234),
+            |e| e.increment_gs(0x1234),
+            |e| e.increment_gs16(0x1234),
+            |e| e.load_gs_byte_to_rcx(0x1234),
+            |e| e.load_gs_word_to_target(0x1234),
+            |e| e.store_gs_byte_of_rcx(0x1234),
+        ];
+        for (index, emit) in emits.into_iter().enumerate() {
+            let [by_eip, absolute] = [false, true].map(|is_absolute| {
+                decode_one(|e| {
+                    e.set_absolute(is_absolute);
+                    emit(e);
+                })
+            });
+            assert_eq!((by_eip.memory_base(), absolute.memory_base()), (Register::EIP, Register::None), "{index}");
+            assert_eq!((by_eip.code(), by_eip.len()), (absolute.code(), absolute.len()), "{index}");
+            for form in [by_eip, absolute] {
+                assert_eq!((form.memory_segment(), form.memory_displacement64()), (Register::GS, 0x1234), "{index}");
+            }
         }
     }
 

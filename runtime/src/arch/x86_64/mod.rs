@@ -3,6 +3,7 @@
 pub mod context;
 pub mod displacements;
 pub mod emit;
+pub mod forwarding;
 #[cfg(not(test))]
 pub mod gate;
 pub mod guarded;

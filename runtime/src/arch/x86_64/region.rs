@@ -39,7 +39,7 @@ pub fn gs_region_cell(block: u32) -> u32 {
 }
 
 impl Emitter<'_> {
-    /// cmp byte gs:[displacement], 0: sets the flags. Not relative to eip, so that it becomes one operation with the branch
+    /// cmp byte gs:[displacement], 0: sets the flags. Never relative to eip, so that it becomes one operation with the branch
     /// behind it; what is compared is hardly ever stored to.
     pub fn compare_gs_byte_zero(&mut self, displacement: u32) {
         self.bytes(&[0x65, 0x80, 0x3c, 0x25]);
@@ -49,8 +49,7 @@ impl Emitter<'_> {
 
     /// movzx ecx, byte gs:[displacement]
     pub fn load_gs_byte_to_rcx(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x67, 0x0f, 0xb6, 0x05 | RCX.0 << 3]);
-        self.gs_displacement(displacement, 0);
+        self.gs_operand(&[], 0, &[0x0f, 0xb6], RCX.0, displacement, 0);
     }
 
     /// movzx r11d, byte gs:[displacement]
@@ -61,8 +60,7 @@ impl Emitter<'_> {
 
     /// movzx r11d, word gs:[displacement]
     pub fn load_gs_word_to_target(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x67, 0x44, 0x0f, 0xb7, 0x05 | (TARGET.0 & 7) << 3]);
-        self.gs_displacement(displacement, 0);
+        self.gs_operand(&[], 0x44, &[0x0f, 0xb7], TARGET.0 & 7, displacement, 0);
     }
 
     /// movzx ecx, byte gs:[displacement + r11 + rcx]
@@ -73,8 +71,7 @@ impl Emitter<'_> {
 
     /// mov byte gs:[displacement], cl
     pub fn store_gs_byte_of_rcx(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x67, 0x88, 0x05 | RCX.0 << 3]);
-        self.gs_displacement(displacement, 0);
+        self.gs_operand(&[], 0, &[0x88], RCX.0, displacement, 0);
     }
 
     /// mov dword gs:[displacement + r11], immediate
