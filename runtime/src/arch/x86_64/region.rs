@@ -54,8 +54,7 @@ impl Emitter<'_> {
 
     /// movzx r11d, byte gs:[displacement]
     pub fn load_gs_byte_to_target(&mut self, displacement: u32) {
-        self.bytes(&[0x65, 0x67, 0x44, 0x0f, 0xb6, 0x05 | (TARGET.0 & 7) << 3]);
-        self.gs_displacement(displacement, 0);
+        self.gs_operand(&[], 0x44, &[0x0f, 0xb6], TARGET.0 & 7, displacement, 0);
     }
 
     /// movzx r11d, word gs:[displacement]
