@@ -82,6 +82,10 @@ class InterruptGuard:
         if not self.muted.issuperset(JOB_CONTROL):
             return
         with contextlib.suppress(ChildProcessError):
+            # Looked at first: the stop of a tracee is for who traces it, and would be taken from there.
+            seen = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+            if seen is None or seen.si_code != os.CLD_STOPPED:
+                return
             stopped = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG)
             if stopped is not None and stopped.si_status in JOB_CONTROL:
                 signal.signal(stopped.si_status, signal.SIG_DFL)
