@@ -83,8 +83,8 @@ fn map_zeros(address: u64, size: u64, shared: Shared) -> bool {
 /// Maps what tags take of a block, zeroed. `false`: reported.
 pub fn map_cells(address: u64, shared: Shared) -> bool {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    // SAFETY: a part of the slot's block that nothing else uses, and of which no translated code runs now.
     let start = address + REGION_CELLS_OFFSET;
+    // SAFETY: a part of the slot's block that nothing else uses, and of which no translated code runs now.
     match with_mapping(|| unsafe { mmap(start, REGION_BYTES, PROT_READ | PROT_WRITE, flags) }) {
         Ok(_) => true,
         Err(error) => {
@@ -98,8 +98,8 @@ pub fn map_cells(address: u64, shared: Shared) -> bool {
 pub fn map_counters(address: u64, slot: u32, shared: Shared) -> bool {
     let (size, flags) = (shared.header().counter_bytes, MREMAP_MAYMOVE | MREMAP_FIXED);
     // An old size of zero makes a second mapping of the same shared pages (mremap(2)).
-    // SAFETY: the target range is the window inside the slot's part of the reserve.
     let window = address + THREAD_COUNTERS_OFFSET;
+    // SAFETY: the target range is the window inside the slot's part of the reserve.
     match with_mapping(|| unsafe { mremap(shared.counters(slot), 0, size, flags, window) }) {
         Ok(_) => true,
         Err(error) => {

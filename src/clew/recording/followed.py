@@ -215,9 +215,7 @@ class FollowedProcess:
                     "the kernel refused the memory that clew keeps for each; sysctl vm.max_map_count says how many "
                     "mappings a process may have, ulimit -v how many addresses"
                 )
-            self.warnings.append(
-                f"{lost_threads} thread{'s' * (lost_threads != 1)} could not be made (EAGAIN): {why}"
-            )
+            self.warnings.append(f"{lost_threads} thread{'s' * (lost_threads != 1)} could not be made (EAGAIN): {why}")
         if unanswered:
             self.warnings.append(
                 f"process {self.pid} went on without an answer {unanswered} time{'s' * (unanswered != 1)}, because "
