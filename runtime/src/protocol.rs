@@ -444,7 +444,7 @@ pub struct StatusPage {
     pub last_ns: u64,
     /// records dropped (written by: runtime)
     pub lost_records: u64,
-    /// threads refused (EAGAIN): no slot was free (written by: runtime)
+    /// threads refused (EAGAIN): no slot was free, or no memory for it (written by: runtime)
     pub lost_threads: u64,
     /// fragments made after the counters were used up (written by: runtime)
     pub uncounted_fragments: u64,

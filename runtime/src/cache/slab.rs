@@ -11,6 +11,7 @@ use crate::sys::kernel::{
     MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 use crate::sys::number;
+use crate::sys::spare::with_mapping;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -389,7 +390,7 @@ impl Slabs {
         }
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
         // SAFETY: MAP_FIXED_NOREPLACE never replaces a mapping.
-        let mapped = unsafe { mmap(start, SLAB_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, flags) };
+        let mapped = with_mapping(|| unsafe { mmap(start, SLAB_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, flags) });
         match mapped {
             Ok(address) if address == start => self.begin(start),
             // A kernel before 4.17 takes the address as a hint only.

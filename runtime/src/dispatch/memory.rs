@@ -13,7 +13,7 @@ use crate::sys::calls::{check, program_call, rdtsc, syscall, EAGAIN, EFAULT, ENO
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
 use crate::sys::lock::Guard;
 use crate::sys::proc_text::{self, Mapping};
-use crate::sys::{filter, number};
+use crate::sys::{filter, number, spare};
 use crate::thread::registry::{write_event, writer_of};
 use core::ops::{ControlFlow, Range};
 
@@ -78,6 +78,7 @@ pub fn call_holding(
 /// mmap: what it replaces is gone; what is executable is known, and told to the controller.
 pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [address, size, protection, flags, descriptor, offset] = arguments;
+    spare::note_call();
     let is_executable = protection & PROT_EXEC != 0;
     let replaces = flags & MAP_FIXED != 0;
     let is_alias = aliases::is_alias(protection, flags, descriptor);
@@ -212,6 +213,7 @@ pub fn is_place(range: &Range<u64>) -> bool {
 /// mprotect and pkey_mprotect: code that may be written may change; code that may not run is gone.
 pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     let [start, size, protection, ..] = arguments;
+    spare::note_call();
     let end = page_end(start, size);
     if is_place(&(start..end)) && hidden::is_within(&(start..end)) {
         // As far as something is mapped natively.

@@ -6,6 +6,7 @@
 use super::calls::mprotect;
 use super::kernel::{PROT_READ, PROT_WRITE};
 use super::lock::Lock;
+use super::spare;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -67,10 +68,15 @@ fn take(size_bytes: u64) -> Option<u64> {
     Some(start)
 }
 
+/// Takes addresses that nobody else uses, not usable yet.
+pub fn reserve(size_bytes: u64) -> Option<u64> {
+    take(size_bytes)
+}
+
 fn commit(start: u64, size_bytes: u64) -> bool {
     USED_BYTES.fetch_add(size_bytes, Ordering::Relaxed);
     // SAFETY: the range was taken from the reserve and belongs to the caller alone.
-    unsafe { mprotect(start, size_bytes, PROT_READ | PROT_WRITE) }.is_ok()
+    spare::with_mapping(|| unsafe { mprotect(start, size_bytes, PROT_READ | PROT_WRITE) }).is_ok()
 }
 
 /// An append-only array at a fixed address, so that readers need no lock. Writers hold the runtime's lock.

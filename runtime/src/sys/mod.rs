@@ -12,5 +12,6 @@ pub mod lock;
 pub mod memory;
 pub mod number;
 pub mod proc_text;
+pub mod spare;
 
 pub use calls::{syscall, Error};

@@ -15,6 +15,7 @@ use crate::sys::kernel::{
     PROT_READ, PROT_WRITE,
 };
 use crate::sys::number;
+use crate::sys::spare::with_mapping;
 
 /// Makes the block of slot `slot` at `address`.
 pub fn make(
@@ -26,7 +27,7 @@ pub fn make(
 ) -> Option<&'static mut ThreadContext> {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     // SAFETY: the range is the slot's part of the address space that the controller reserved; no thread uses it.
-    let mapped = unsafe { mmap(address, PRIVATE_BYTES, PROT_READ | PROT_WRITE, flags) };
+    let mapped = with_mapping(|| unsafe { mmap(address, PRIVATE_BYTES, PROT_READ | PROT_WRITE, flags) });
     if let Err(error) = mapped {
         shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 0, 0]);
         return None;
@@ -70,7 +71,7 @@ pub fn map_kept(address: u64, shared: Shared) -> bool {
 fn map_zeros(address: u64, size: u64, shared: Shared) -> bool {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     // SAFETY: a part of a slot's block that nothing else uses.
-    match unsafe { mmap(address, size, PROT_READ | PROT_WRITE, flags) } {
+    match with_mapping(|| unsafe { mmap(address, size, PROT_READ | PROT_WRITE, flags) }) {
         Ok(_) => true,
         Err(error) => {
             shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 2, 0]);
@@ -82,8 +83,9 @@ fn map_zeros(address: u64, size: u64, shared: Shared) -> bool {
 /// Maps what tags take of a block, zeroed. `false`: reported.
 pub fn map_cells(address: u64, shared: Shared) -> bool {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    let start = address + REGION_CELLS_OFFSET;
     // SAFETY: a part of the slot's block that nothing else uses, and of which no translated code runs now.
-    match unsafe { mmap(address + REGION_CELLS_OFFSET, REGION_BYTES, PROT_READ | PROT_WRITE, flags) } {
+    match with_mapping(|| unsafe { mmap(start, REGION_BYTES, PROT_READ | PROT_WRITE, flags) }) {
         Ok(_) => true,
         Err(error) => {
             shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 3, 0]);
@@ -96,8 +98,9 @@ pub fn map_cells(address: u64, shared: Shared) -> bool {
 pub fn map_counters(address: u64, slot: u32, shared: Shared) -> bool {
     let (size, flags) = (shared.header().counter_bytes, MREMAP_MAYMOVE | MREMAP_FIXED);
     // An old size of zero makes a second mapping of the same shared pages (mremap(2)).
+    let window = address + THREAD_COUNTERS_OFFSET;
     // SAFETY: the target range is the window inside the slot's part of the reserve.
-    match unsafe { mremap(shared.counters(slot), 0, size, flags, address + THREAD_COUNTERS_OFFSET) } {
+    match with_mapping(|| unsafe { mremap(shared.counters(slot), 0, size, flags, window) }) {
         Ok(_) => true,
         Err(error) => {
             shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 1, 0]);

@@ -59,7 +59,12 @@ impl Threads {
             }
             let is_mapped = self.places[index as usize].is_mapped;
             let address = private_base() + u64::from(index) * THREAD_STRIDE_BYTES;
-            let context = block::make(address, index, shared, is_mapped, self.branch_table_filled)?;
+            let Some(context) = block::make(address, index, shared, is_mapped, self.branch_table_filled) else {
+                // SAFETY: as above.
+                unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(index)).state) }
+                    .store(slot_state::FREE, Ordering::Release);
+                return None;
+            };
             self.places[index as usize] = Place { is_used: true, is_mapped: true, tid: 0 };
             return Some(context);
         }

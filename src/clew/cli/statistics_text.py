@@ -46,7 +46,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "waits": "times that a thread waited for clew to make room in its ring",
         "thinned": "times that mode auto left the order out from then on",
         "lost_records": "records dropped",
-        "lost_threads": "threads refused, because there are too many",
+        "lost_threads": "threads refused, because there are too many, or no memory for one",
         "uncounted_fragments": "fragments that no counter was left for",
         "untagged_fragments": "fragments whose executions mode region counts only: no number of a block was left",
         "unanswered": "requests that clew did not answer in time",

@@ -209,10 +209,13 @@ class FollowedProcess:
         elif state == RuntimeState.INJECTED and not goes_on and self._signal in _OWN_ENDS:
             self.warnings.append(f"process {self.pid} ended before the runtime began; nothing of it was recorded")
         if lost_threads:
-            self.warnings.append(
-                f"{lost_threads} thread{'s' * (lost_threads != 1)} could not be made (EAGAIN): a process that is "
-                f"recorded has at most {self.shared.layout.max_threads} at a time"
-            )
+            why = f"a process that is recorded has at most {self.shared.layout.max_threads} at a time"
+            if error == ErrorCode.MAPPING_FAILED:
+                why = (
+                    "the kernel refused the memory that clew keeps for each; sysctl vm.max_map_count says how many "
+                    "mappings a process may have, ulimit -v how many addresses"
+                )
+            self.warnings.append(f"{lost_threads} thread{'s' * (lost_threads != 1)} could not be made (EAGAIN): {why}")
         if unanswered:
             self.warnings.append(
                 f"process {self.pid} went on without an answer {unanswered} time{'s' * (unanswered != 1)}, because "

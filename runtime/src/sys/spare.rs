@@ -1,0 +1,90 @@
+//! Spare mappings: a process may have only so many (vm.max_map_count), and one that has them all still wants threads, code and memory,
+//! for which the runtime maps some of its own.
+//!
+//! Once a program maps much, some addresses of the runtime's are split into mappings that nobody needs. Where the kernel has none
+//! left for the runtime, some of these are joined again. No lock: a fork may come at any time.
+
+use super::calls::{mprotect, Error, ENOMEM};
+use super::heap;
+use super::kernel::{PROT_NONE, PROT_READ};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const PAGE: u64 = 0x1000;
+/// So many pages differ from those around them, and so many of these are given up together: two mappings each.
+const PAGES: u32 = 64;
+const STEP: u32 = 4;
+/// A program that maps so often may come to the limit.
+const MANY_CALLS: u32 = 512;
+
+static CALLS: AtomicU32 = AtomicU32::new(0);
+static BASE: AtomicU64 = AtomicU64::new(0);
+static LEFT: AtomicU32 = AtomicU32::new(0);
+
+/// The program makes a call that may take a mapping.
+pub fn note_call() {
+    if CALLS.load(Ordering::Relaxed) < MANY_CALLS && CALLS.fetch_add(1, Ordering::Relaxed) + 1 == MANY_CALLS {
+        lay();
+    }
+}
+
+fn lay() {
+    let Some(base) = heap::reserve(u64::from(PAGES) * 2 * PAGE) else {
+        return;
+    };
+    BASE.store(base, Ordering::Relaxed);
+    for index in 0..u64::from(PAGES) {
+        // SAFETY: pages of the runtime's that hold nothing.
+        if unsafe { mprotect(base + index * 2 * PAGE, PAGE, PROT_READ) }.is_ok() {
+            LEFT.store(index as u32 + 1, Ordering::Release);
+        }
+    }
+}
+
+/// Gives some up. `false`: there are none.
+fn give_up() -> bool {
+    let taken =
+        LEFT.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| (left != 0).then(|| left.saturating_sub(STEP)));
+    let Ok(before) = taken else {
+        return false;
+    };
+    let first = u64::from(before.saturating_sub(STEP));
+    let base = BASE.load(Ordering::Relaxed);
+    // SAFETY: as above; others took other pages.
+    unsafe { mprotect(base + first * 2 * PAGE, (u64::from(before) - first) * 2 * PAGE, PROT_NONE) }.is_ok()
+}
+
+/// Does what takes a mapping of the runtime's, again where there was none left and spare ones are.
+pub fn with_mapping<T>(mut map: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    loop {
+        match map() {
+            Err(Error(ENOMEM)) if give_up() => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_tried_again_while_there_are_spare_ones() {
+        let mut n_tries = 0;
+        let mut fail = |n_failures: u32, error: i32| {
+            n_tries = 0;
+            let result = with_mapping(|| {
+                n_tries += 1;
+                if n_tries <= n_failures {
+                    Err(Error(error))
+                } else {
+                    Ok(n_tries)
+                }
+            });
+            (result, n_tries)
+        };
+        // None were laid.
+        assert_eq!(fail(3, ENOMEM), (Err(Error(ENOMEM)), 1));
+        assert_eq!(fail(0, ENOMEM), (Ok(1), 1));
+        assert_eq!(fail(3, 17), (Err(Error(17)), 1));
+    }
+}
