@@ -5,12 +5,11 @@
 
 extern crate alloc;
 use crate::arch::x86_64::emit::Emitter;
-use crate::sys::calls::{mmap, munmap, syscall};
+use crate::sys::calls::{mmap, munmap};
 use crate::sys::heap::Arena;
 use crate::sys::kernel::{
     MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
-use crate::sys::number;
 use crate::sys::spare::with_mapping;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -309,11 +308,12 @@ impl Slabs {
     ///
     /// # Safety
     /// No thread may run or ever come back to translated code.
-    pub unsafe fn unmap_all(&self) {
-        for slab in self.iter() {
-            // SAFETY: the slab is the runtime's own, and the caller promises that nobody uses it.
-            unsafe { syscall(number::MUNMAP, [slab.start, SLAB_BYTES, 0, 0, 0, 0]) };
+    pub unsafe fn unmap_all(&mut self) {
+        for slab in self.list.as_mut_slice() {
+            slab.is_leaving = slab.start != GONE;
         }
+        // SAFETY: the caller's promise.
+        unsafe { self.remove_leaving() };
     }
 
     /// The program is about to map memory in `wanted`: no new slab is put there. Returns where the slabs are that lie there, which are

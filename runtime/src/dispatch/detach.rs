@@ -5,11 +5,12 @@
 
 use super::{delivery, sequences, stage};
 use crate::arch::x86_64::context::{ThreadContext, PENDING_FETCHED, PENDING_LEAVE};
-use crate::arch::x86_64::parking;
+use crate::arch::x86_64::{parking, xsave};
 use crate::cache::links::UNDELIVERED;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, release_reason, ThreadState};
 use crate::signal::deliver;
+use crate::signal::interrupt::app_pc_at;
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, set_signal_mask};
 use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};
@@ -88,6 +89,9 @@ pub fn park(context: &mut ThreadContext) {
         rseq_signature: 0,
         reserved: [0; 60],
     };
+    // Nobody could tell later: the code cache goes before the threads do.
+    // SAFETY: arenas are read without a lock, as by the signal handler.
+    xsave::replace_last_x87(|pc| app_pc_at(unsafe { &ENGINE.peek().cache }, pc));
     parking::park(&state, &program_stack(context));
     set_signal_mask(u64::MAX);
     stage::follow(context, context.program_mask(mask), give_back);
@@ -113,7 +117,7 @@ fn give_back() {
         signals.restore_all_but(SIGTRAP);
         signals.take_without_stack(SIGTRAP);
     }
-    let engine = ENGINE.lock();
+    let mut engine = ENGINE.lock();
     engine.tell_memory();
     engine.shared.stamp_last();
     // SAFETY: no thread comes back to the cache: each goes to its own code.

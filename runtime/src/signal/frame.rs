@@ -13,8 +13,7 @@ use crate::thread::trust::write_program;
 /// User code and stack selectors (arch/x86/include/asm/segment.h).
 const USER_CS: u16 = 0x33;
 const USER_SS: u16 = 0x2b;
-/// Offsets in the legacy area: the last x87 instruction's address, MXCSR, xmm0; then the header's XSTATE_BV.
-const LAST_X87_OFFSET: usize = 8;
+/// Offsets in the legacy area: MXCSR, xmm0; then the header's XSTATE_BV.
 const MXCSR_OFFSET: usize = 24;
 const XMM_OFFSET: usize = 160;
 const XSTATE_BV_OFFSET: usize = 512;
@@ -155,7 +154,7 @@ unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext) {
         xsave::save(area, features);
         area.add(MXCSR_OFFSET).cast::<u32>().write(context.mxcsr);
         area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().write(context.xmm);
-        let last_x87 = area.add(LAST_X87_OFFSET).cast::<u64>();
+        let last_x87 = area.add(xsave::LAST_X87_OFFSET).cast::<u64>();
         // Arenas are read without a lock, as by the signal handler.
         if let Some(app_pc) = app_pc_at(&ENGINE.peek().cache, last_x87.read()) {
             last_x87.write(app_pc);

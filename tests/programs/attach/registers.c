@@ -39,6 +39,20 @@ static unsigned long hold(void)
     return sum;
 }
 
+/* Whether the processor names, or doesn't say, the last x87 instruction after a while. */
+static int holds_last_x87(void)
+{
+    unsigned environment[7];
+    unsigned long last;
+    __asm__ volatile(
+        "lea 1f(%%rip), %1\n 1: fld1\n mov $200000, %%eax\n 2: dec %%eax\n jnz 2b\n"
+        "fnstenv %0\n fldenv %0\n fstp %%st(0)\n"
+        : "=m"(environment), "=&r"(last)
+        :
+        : "rax", "cc", "st");
+    return environment[3] == 0 || environment[3] == (unsigned)last;
+}
+
 int main(void)
 {
     const unsigned long wanted = 0x101 * (1 + 2 + 3 + 6 + 7 + 8 + 9 + 10 + 11 + 12 + 13 + 14 + 15 + 8 + 9 + 10);
@@ -53,6 +67,7 @@ int main(void)
     __asm__ volatile("ldmxcsr %0\n fldcw %1" : : "m"(rounding), "m"(control));
     while (!is_over) {
         n_bad += hold() != wanted;
+        n_bad += !holds_last_x87();
         __asm__ volatile("stmxcsr %0\n fnstcw %1\n mov %%gs:0, %2" : "=m"(seen), "=m"(seen_control), "=r"(from_gs));
         n_bad += (seen & ~0x3fu) != rounding || seen_control != control || from_gs != own[0];
     }

@@ -83,3 +83,23 @@ pub unsafe fn save(area: *mut u8, features: u64) {
         unsafe { asm!("fxsave64 [{0}]", in(reg) area, options(nostack)) };
     }
 }
+
+/// Where the address of the last x87 instruction is in an area.
+pub const LAST_X87_OFFSET: usize = 8;
+
+/// Has the processor take another address for that of the last x87 instruction, if `replace` has one for it.
+pub fn replace_last_x87(replace: impl FnOnce(u64) -> Option<u64>) {
+    #[repr(C, align(16))]
+    struct Area([u8; 512]);
+    let mut area = Area([0; 512]);
+    let at = LAST_X87_OFFSET..LAST_X87_OFFSET + 8;
+    // SAFETY: FXSAVE writes 512 bytes, which are aligned to 16.
+    unsafe { asm!("fxsave64 [{0}]", in(reg) &raw mut area, options(nostack)) };
+    let last = u64::from_le_bytes(core::array::from_fn(|i| area.0[LAST_X87_OFFSET + i]));
+    if let Some(other) = replace(last) {
+        area.0[at].copy_from_slice(&other.to_le_bytes());
+        // SAFETY: but for the address it is the state that the processor has: MXCSR is valid, no register changes. The
+        // upper halves of vector registers stay (Intel SDM volume 1, 10.5.3).
+        unsafe { asm!("fxrstor64 [{0}]", in(reg) &raw const area, options(nostack)) };
+    }
+}
