@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -83,10 +85,10 @@ class LiveRecording:
         return self.process.wait(_SECONDS)
 
     def kill(self) -> None:
-        """Whatever is left ends now."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        """Whatever is left ends now: clew, and the program, which runs on without it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 stream.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 import urllib.parse
 from collections.abc import Iterable
 from typing import Any, Final
@@ -30,6 +31,7 @@ _FLAGS: Final = (
     "--disable-quic",
     "--enable-precise-memory-info",
 )
+_SECONDS: Final = 30
 _LOCAL: Final = ("data:", "blob:")
 _USUAL: Final = {"width": 1280, "height": 800}
 LARGE: Final = {"width": 1600, "height": 1000}
@@ -56,7 +58,7 @@ class Viewer:
         self.expected: list[str] = []
         self._running: set[Request] = set()
         self.context: BrowserContext = browser.new_context(**{"viewport": _USUAL, "color_scheme": "dark"} | options)
-        self.context.set_default_timeout(30_000)
+        self.context.set_default_timeout(1000 * _SECONDS)
         self.page: Page = self.context.new_page()
         self._watch(self.page)
 
@@ -128,10 +130,14 @@ class Viewer:
     def wait_for_quiet(self) -> None:
         """Until nothing that was asked for is still to come, and the page has drawn twice since."""
         self.page.wait_for_function("() => document.readyState === 'complete'")
-        while self._running:
-            self.page.wait_for_timeout(20)
+        self._wait_for_answers()
         self.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self._wait_for_answers()
+
+    def _wait_for_answers(self) -> None:
+        limit = time.monotonic() + _SECONDS
         while self._running:
+            assert time.monotonic() < limit, f"no answer: {[request.url for request in self._running]}"
             self.page.wait_for_timeout(20)
 
     def state(self) -> dict[str, str]:
