@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "filter.h"
 
 #ifndef MCL_ONFAULT
 #define MCL_ONFAULT 4
@@ -100,6 +101,8 @@ int main(void)
     tell("later, when used", mlockall(MCL_FUTURE | MCL_ONFAULT));
     later = map(2 * MEGABYTE);
     printf("locked: %ld, there: %d\n", locked(), is_there(later));
+    printf("mlock refused: %ld\n", filter_one(SYS_mlock, SECCOMP_RET_ERRNO | 123));
+    tell("not by mlockall", mlockall(MCL_FUTURE | MCL_ONFAULT));
     limit.rlim_cur = 0;
     setrlimit(RLIMIT_MEMLOCK, &limit);
     tell("nothing allowed", mlockall(MCL_CURRENT));

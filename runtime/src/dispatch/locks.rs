@@ -35,9 +35,9 @@ pub fn lock_all(arguments: [u64; 6]) -> i64 {
     if !is_valid || answer != -i64::from(EINVAL) {
         return answer;
     }
-    // Whether anything may be locked at all.
+    // Whether anything may be locked at all. The program did not ask this: no filter of its own is to answer it.
     // SAFETY: no memory is named.
-    let allowed = unsafe { program_call(number::MLOCK, [PAGE, 0, 0, 0, 0, 0]) };
+    let allowed = unsafe { syscall(number::MLOCK, [PAGE, 0, 0, 0, 0, 0]) };
     if allowed != 0 {
         return allowed;
     }
