@@ -18,6 +18,7 @@ pub mod ending {
     pub const CALL: u8 = 4;
     pub const INDIRECT_CALL: u8 = 5;
     pub const INDIRECT_JUMP: u8 = 6;
+    /// To the topmost open call; or, where `is_taken`, as an indirect jump, whose symbol also says what it pops.
     pub const RETURN: u8 = 7;
     /// Nothing follows unless an event says what.
     pub const STOP: u8 = 8;
@@ -37,13 +38,13 @@ pub struct Block {
     pub target: u32,
     /// The block behind it.
     pub next: u32,
-    /// Its indirect branch's targets, by the numbers that paths have for them, are `targets[first_target..][..n_targets]`.
+    /// The targets of its indirect branch or return, by their symbols, are `targets[first_target..][..n_targets]`.
     pub first_target: u32,
     pub n_targets: u32,
     pub n_instructions: u32,
     /// `ending`
     pub ending: u8,
-    /// Of a conditional branch: 1 if it is expected to be taken.
+    /// Of a conditional branch: 1 if it is expected to be taken. Of a return: 1 if it takes a symbol.
     pub is_taken: u8,
     pub reserved: [u8; 10],
 }
@@ -105,7 +106,8 @@ impl<'a> Code<'a> {
         self.blocks.get(block as usize).filter(|held| held.pc == pc).map(|_| ())
     }
 
-    /// From now on the conditional branch at the end of block `index` is expected to be taken, or not.
+    /// From now on the conditional branch at the end of block `index` is expected to be taken, or not; a return takes a symbol, or
+    /// none.
     pub fn expect(&mut self, index: u32, is_taken: bool) -> Option<()> {
         self.blocks.get_mut(index as usize)?.is_taken = u8::from(is_taken);
         Some(())

@@ -8,7 +8,8 @@ pub mod action {
     pub const RESUME: u8 = 1;
     /// The return or indirect branch that comes next leads to block `value`.
     pub const ELSEWHERE: u8 = 2;
-    /// From here on the conditional branch at the end of `block` is expected to be taken (`value` 1) or not (0).
+    /// From here on the conditional branch at the end of `block` is expected to be taken (`value` 1) or not (0), or the return
+    /// there takes a symbol (1) or none (0).
     pub const EXPECT: u8 = 3;
     /// The path ends.
     pub const END: u8 = 4;

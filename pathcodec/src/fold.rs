@@ -5,7 +5,7 @@ use crate::code::{ending, Code, NOWHERE};
 use crate::event::{action, Event, Position};
 use crate::shadow::ShadowStack;
 use crate::surprises::write_surprise;
-use crate::symbols::write_symbol;
+use crate::symbols::{pops_of_return, write_symbol};
 
 /// Where the streams go.
 pub struct Room<'a> {
@@ -123,24 +123,37 @@ impl<'a> Folder<'a> {
     }
 
     fn branch(&mut self, last: u32, next: Option<u32>) -> Option<u32> {
+        if self.write_symbol(last, next)?.is_none() {
+            let target = next.unwrap_or(NOWHERE);
+            self.write_event(action::ELSEWHERE, last, target)?;
+            return Some(target);
+        }
+        next
+    }
+
+    /// Writes the symbol that stands for `next` at the end of block `last`, and returns it, if one does.
+    fn write_symbol(&mut self, last: u32, next: Option<u32>) -> Option<Option<u16>> {
         let block = *self.code.block(last)?;
         let symbol = next.and_then(|next| {
             let n_symbols = block.n_targets.min(u32::from(u16::MAX)) as u16;
             (0..n_symbols).find(|symbol| self.code.target_of(&block, *symbol) == Some(next))
         });
-        let Some(symbol) = symbol else {
-            let target = next.unwrap_or(NOWHERE);
-            self.write_event(action::ELSEWHERE, last, target)?;
-            return Some(target);
-        };
-        let room = self.room.symbols.get_mut(self.position.symbol_bytes as usize..)?;
-        self.position.symbol_bytes += write_symbol(room, symbol)? as u64;
-        next
+        if let Some(symbol) = symbol {
+            let room = self.room.symbols.get_mut(self.position.symbol_bytes as usize..)?;
+            self.position.symbol_bytes += write_symbol(room, symbol)? as u64;
+        }
+        Some(symbol)
     }
 
     fn come_back(&mut self, last: u32, next: Option<u32>) -> Option<u32> {
-        if let Some((_, number)) = self.stack.top().filter(|(_, number)| next.is_none_or(|next| next == *number)) {
-            self.stack.pop();
+        if self.code.block(last)?.is_taken != 0 {
+            if let Some(symbol) = self.write_symbol(last, next)? {
+                self.stack.pop(pops_of_return(symbol));
+                return next;
+            }
+        } else if let Some((_, number)) = self.stack.top().filter(|(_, number)| next.is_none_or(|next| next == *number))
+        {
+            self.stack.pop(1);
             return Some(number);
         }
         let target = next.unwrap_or(NOWHERE);

@@ -61,8 +61,8 @@ impl<'a> ShadowStack<'a> {
         Some((self.addresses[index], self.numbers[index]))
     }
 
-    pub fn pop(&mut self) {
-        self.depth = self.depth.saturating_sub(1);
+    pub fn pop(&mut self, n: usize) {
+        self.depth = self.depth.saturating_sub(n);
     }
 
     /// What a return to `target` does that is not the topmost's address.

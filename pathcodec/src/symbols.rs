@@ -1,8 +1,16 @@
-//! The stream of symbols: which of its known targets an indirect branch went to.
+//! The stream of symbols: which of its known targets an indirect branch went to, or a return that often leads elsewhere.
 
 /// Announces a number of two bytes.
 pub const WIDE_SYMBOL: u8 = 255;
 const WIDE_BYTES: usize = 3;
+
+/// Return symbols with numbers that differ by this pop alike.
+pub const RETURN_WAYS: u16 = 8;
+
+/// How many open calls a return with this symbol pops, if there are as many.
+pub fn pops_of_return(symbol: u16) -> usize {
+    usize::from(symbol % RETURN_WAYS) + 1
+}
 
 /// How many bytes `symbol` takes.
 pub fn size_of_symbol(symbol: u16) -> usize {

@@ -29,7 +29,8 @@ impl Random {
     }
 }
 
-fn make_code(random: &mut Random) -> (Vec<Block>, Vec<u32>) {
+/// Returns have fewer targets than `most_of_returns`.
+fn make_code(random: &mut Random, most_of_returns: u64) -> (Vec<Block>, Vec<u32>) {
     let n = 1 + random.below(12) as u32;
     let mut targets = Vec::new();
     let blocks = (0..n)
@@ -45,8 +46,11 @@ fn make_code(random: &mut Random) -> (Vec<Block>, Vec<u32>) {
                 _ => any(random),
             };
             let first_target = targets.len() as u32;
-            let n_targets =
-                if matches!(ending, ending::INDIRECT_CALL | ending::INDIRECT_JUMP) { random.below(4) } else { 0 };
+            let n_targets = match ending {
+                ending::INDIRECT_CALL | ending::INDIRECT_JUMP => random.below(4),
+                ending::RETURN if most_of_returns > 0 => random.below(most_of_returns),
+                _ => 0,
+            };
             for _ in 0..n_targets {
                 targets.push(any(random));
             }
@@ -107,7 +111,16 @@ fn choose_next(
                 n => targets[(u64::from(at.first_target) + random.below(u64::from(n))) as usize],
             }
         }
-        ending::RETURN => stack.pop().unwrap_or(any),
+        ending::RETURN => {
+            let matching = stack.pop().unwrap_or(any);
+            match at.n_targets {
+                0 => matching,
+                n if random.below(2) == 0 => {
+                    targets[(u64::from(at.first_target) + random.below(u64::from(n))) as usize]
+                }
+                _ => matching,
+            }
+        }
         _ => any,
     };
     if next == NOWHERE {
@@ -140,7 +153,12 @@ struct Folded {
 
 impl Folded {
     fn new(random: &mut Random, most: u64) -> Folded {
-        let (blocks, targets) = make_code(random);
+        Folded::with_returns(random, most, 12)
+    }
+
+    /// Through code whose returns have fewer targets than `most_of_returns`.
+    fn with_returns(random: &mut Random, most: u64, most_of_returns: u64) -> Folded {
+        let (blocks, targets) = make_code(random, most_of_returns);
         let mut calls = Vec::new();
         let mut path = vec![random.below(blocks.len() as u64) as u32];
         // Hardly anything goes elsewhere: long stretches repeat.

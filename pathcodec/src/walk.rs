@@ -4,6 +4,7 @@ use crate::code::{ending, Block, Code, NOWHERE};
 use crate::event::{action, Event, Position};
 use crate::shadow::ShadowStack;
 use crate::source::{Place, Source, Streams};
+use crate::symbols::pops_of_return;
 
 /// Why there is no next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +182,7 @@ impl<'a, S: Source> Walker<'a, S> {
             ending::INDIRECT_CALL | ending::INDIRECT_JUMP => {
                 let target = match self.take_elsewhere() {
                     Some(target) => target,
-                    None => self.take_symbol(index)?,
+                    None => self.take_symbol(index)?.1,
                 };
                 if block.ending == ending::INDIRECT_CALL {
                     self.stack.push(block.end_pc, block.next);
@@ -194,9 +195,14 @@ impl<'a, S: Source> Walker<'a, S> {
                     self.stack.return_elsewhere(address);
                     target
                 }
+                None if block.is_taken != 0 => {
+                    let (symbol, target) = self.take_symbol(index)?;
+                    self.stack.pop(pops_of_return(symbol));
+                    target
+                }
                 None => {
                     let (_, number) = self.stack.top().ok_or(Stop::Damaged)?;
-                    self.stack.pop();
+                    self.stack.pop(1);
                     number
                 }
             },
@@ -243,12 +249,13 @@ impl<'a, S: Source> Walker<'a, S> {
         Ok(())
     }
 
-    fn take_symbol(&mut self, index: u32) -> Result<u32, Stop> {
+    /// The next symbol, of block `index`, and the block that it means.
+    fn take_symbol(&mut self, index: u32) -> Result<(u16, u32), Stop> {
         let block = self.code.block(index).ok_or(Stop::Damaged)?;
         let (symbol, size) = self.source.take_symbol(Place { index, block, stack: &self.stack })?;
         let target = self.code.target_of(block, symbol).ok_or(Stop::Damaged)?;
         self.position.symbol_bytes += size as u64;
-        Ok(target)
+        Ok((symbol, target))
     }
 
     /// Does what the events at this place say: `block` is what really runs next.

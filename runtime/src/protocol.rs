@@ -119,7 +119,8 @@ pub mod exit_kind {
 }
 
 /// Edge kinds of the trace; also `kind` of dynamic_edge and link records. `partial` is no edge of the trace: it says
-/// how often a fragment was left in its middle, before the instruction at target_pc (which faulted).
+/// how often a fragment was left in its middle, before the instruction at target_pc (which faulted). A dynamic_edge
+/// record of kind `return` is no edge, it announces the symbol of a return (mode full).
 pub mod edge_kind {
     pub const JUMP: u8 = 0;
     pub const TAKEN: u8 = 1;
@@ -156,13 +157,13 @@ pub mod event_kind {
 /// What a path_event record tells of a thread's path (mode full); pc and value as each one says. note: nothing changes;
 /// value: number of the system call made at pc. resume: in front of pc the thread went to value: start (pc is
 /// path_start), signal, fault, return from a handler. elsewhere: the return or indirect branch at pc led to value.
-/// unlike: from now on the conditional branch at value is expected to go the other way than before. code: from now on
-/// the code of fragment value is what runs. end: the path ends in front of pc, unless more of it follows: the call that
-/// was to end the thread was refused. checkpoint: where the thread is in front of pc, and what it did since the last
-/// one: streams counters and calls go with it; of the open calls the outermost `value` are as at the last one. lost:
-/// records of the path were dropped since the position before; the checkpoint behind it is where it goes on. thinned:
-/// as lost, but left out on purpose, to stay within StatusPage.budget or while no order was recorded; what the path
-/// told of code and branches holds on.
+/// unlike: from now on the conditional branch at value is expected to go the other way than before; or the return at
+/// value takes a symbol, which it did not, or the other way round. code: from now on the code of fragment value is what
+/// runs. end: the path ends in front of pc, unless more of it follows: the call that was to end the thread was refused.
+/// checkpoint: where the thread is in front of pc, and what it did since the last one: streams counters and calls go
+/// with it; of the open calls the outermost `value` are as at the last one. lost: records of the path were dropped
+/// since the position before; the checkpoint behind it is where it goes on. thinned: as lost, but left out on purpose,
+/// to stay within StatusPage.budget or while no order was recorded; what the path told of code and branches holds on.
 pub mod path_event_kind {
     pub const NOTE: u16 = 0;
     pub const RESUME: u16 = 1;
@@ -916,8 +917,8 @@ pub struct DynamicEdgeRecord {
     pub edge_kind: u8,
     /// zero (written by: runtime:thread)
     pub reserved: [u8; 1],
-    /// mode full: the number that paths have for this target of the branch at the source fragment's end; 0xffff: none
-    /// (written by: runtime:thread)
+    /// mode full: the number that paths have for this target of the branch or return at the source fragment's end;
+    /// 0xffff: none (written by: runtime:thread)
     pub symbol: u16,
     /// zero (written by: runtime:thread)
     pub reserved_more: [u8; 16],

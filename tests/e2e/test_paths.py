@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -11,12 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import clew
 from clew.analysis.invariants import check_invariants
 from clew.errors import UsageError
+from clew.protocol._generated import PathEventKind
 from clew.recording.snapshot import SNAPSHOT_NAME
+from clew.store.path_file import PathFile
 from tests.e2e import runs
 from tests.e2e.attaching import attach, start, wait_for
 from tests.e2e.test_transparency import STDIN
@@ -30,7 +34,7 @@ print('done')"""
 EACH_TIME = (
     *("code_busy_others", "code_made", "code_moved", "code_shared", "code_toggled", "signal_altstack", "signal_throw"),
     *("threads_mutex", "fork_wait", "coroutines", "vsyscall", "no_address", "seccomp_refused", "seccomp_trap_calls"),
-    *("exceptions_deep", "wait_variants", "rseq_shapes", "signal_indirect_calls", "fatal_returning"),
+    *("exceptions_deep", "signal_fibers", "wait_variants", "rseq_shapes", "signal_indirect_calls", "fatal_returning"),
 )
 
 
@@ -230,6 +234,21 @@ def test_nested_loops_take_little_room(tmp_path: Path) -> None:
     told = runs.run(runs.clew_command("info", "--json", tmp_path / "t"))
     (thread,) = json.loads(told.stdout)["processes"][0]["threads"]
     assert 0 < thread["stored_bytes"] <= 4096
+
+
+@pytest.mark.usefixtures("programs")
+def test_returns_that_often_lead_elsewhere_are_symbols(tmp_path: Path) -> None:
+    run = runs.record([find("returns_elsewhere").path], tmp_path / "t", "--mode", "full", "--stats")
+    trace = runs.read(tmp_path / "t").trace
+    (name,) = trace.paths["file"].to_pylist()
+    file = PathFile(tmp_path / "t", name)
+    events = file.read_events(0, file.facts.events)
+    n_events = int(np.count_nonzero(events["event_kind"] == PathEventKind.ELSEWHERE))
+    # Sixteen of each return, and a few that pop other calls than before.
+    assert n_events < 300 and file.facts.symbol_bytes > 600
+    # Nor does the dispatcher make them.
+    found = re.search(rb"^clew: +entries_indirect +(\d+) ", run.stderr, re.MULTILINE)
+    assert found is not None and int(found[1]) < 260, run.stderr
 
 
 @pytest.mark.usefixtures("programs")

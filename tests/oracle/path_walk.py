@@ -42,7 +42,7 @@ class Action(IntEnum):
 
 @dataclass
 class Block:
-    """A basic block; `targets` are its indirect branch's, by their symbols. `ending` may be what is no `Ending`."""
+    """A basic block; `targets` are its indirect branch's or return's, by their symbols. `ending` may be no `Ending`."""
 
     pc: int
     end_pc: int
@@ -187,11 +187,11 @@ class PathWalk:
         if ending in (Ending.BACK_JUMP, Ending.CALL) and not self._decide():
             raise Damaged
         if ending == Ending.RETURN:
-            return self._return()
+            return self._return(block)
         target = block.target
         if ending in (Ending.INDIRECT_CALL, Ending.INDIRECT_JUMP):
             elsewhere = self._elsewhere()
-            target = self._symbol(block) if elsewhere is None else elsewhere
+            target = self._symbol(block)[1] if elsewhere is None else elsewhere
         if ending in (Ending.CALL, Ending.INDIRECT_CALL):
             if len(self.stack) == self.max_depth:
                 self.forgotten += self.max_depth
@@ -219,7 +219,8 @@ class PathWalk:
         self.decisions = 0
         return False
 
-    def _symbol(self, block: Block) -> int:
+    def _symbol(self, block: Block) -> tuple[int, int]:
+        """The next symbol, and where it leads."""
         rest = self.streams.symbols[self.n_symbol_bytes :]
         size = 3 if rest[:1] == b"\xff" else 1
         if len(rest) < size:
@@ -228,10 +229,14 @@ class PathWalk:
         if symbol >= len(block.targets):
             raise Damaged
         self.n_symbol_bytes += size
-        return block.targets[symbol]
+        return symbol, block.targets[symbol]
 
-    def _return(self) -> int:
+    def _return(self, block: Block) -> int:
         elsewhere = self._elsewhere()
+        if elsewhere is None and block.is_taken:
+            symbol, target = self._symbol(block)
+            del self.stack[max(len(self.stack) - 1 - symbol % 8, 0) :]
+            return target
         if elsewhere is None:
             if not self.stack:
                 raise Damaged

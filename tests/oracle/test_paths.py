@@ -18,7 +18,7 @@ from tests.programs.build import Program, build_one
 # Each way in which control goes on, and code that changes: the others are stress, as is `rep`, which takes long.
 QUICK = {
     *("recursion.static", "virtual_calls.static", "loop_instructions", "changed_return"),
-    *("long_jumps", "signal_return", "fatal_segv", "code_rewritten"),
+    *("long_jumps", "signal_return", "fatal_segv", "code_rewritten", "code_returned_to", "returns_elsewhere"),
 }
 
 

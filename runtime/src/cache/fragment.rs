@@ -59,6 +59,10 @@ pub struct Fragment {
     pub next_in_page: u32,
     /// Site index of its indirect branch.
     pub site: u32,
+    /// How much more than its address its return drops.
+    pub dropped_bytes: u16,
+    /// It ends with a return that writes a symbol into the path (mode full).
+    pub takes_symbol: bool,
     /// The exit by which its indirect branch jumps to the pad that is tried first.
     pub first_try: u32,
     /// That pad; `NONE`: the branch table decides alone.
@@ -275,7 +279,8 @@ pub enum ExitType {
     Syscall,
     /// After a call's return: to the return address.
     Landing,
-    /// As Landing, where the shadow stack has another address on top. Never linked.
+    /// As Landing, where the shadow stack has another address on top; or out of a return's pad, where that pops none of the calls that
+    /// it did so far. Never linked.
     Elsewhere,
     /// Out of a pad.
     Pad,
@@ -309,6 +314,8 @@ pub struct Pad {
     pub counter: u32,
     /// What it writes into the path (mode full).
     pub symbol: Option<u16>,
+    /// Which symbols a return's has (instrument/symbols.rs).
+    pub return_ways: u16,
     /// No longer valid: its target was replaced.
     pub is_dead: bool,
     /// The pad of the same branch that was made before it.

@@ -3,7 +3,7 @@
 //!
 //! Runs in the target, in the dispatcher. Where the thread goes on, and what is linked to it, is decided by its caller.
 
-use super::{delivery, float_state, indirect, regions, sequences};
+use super::{delivery, float_state, indirect, regions, returns, sequences};
 use crate::arch::x86_64::context::{ThreadContext, SITE_RETURN};
 use crate::cache::fragment::ExitType;
 use crate::cache::{Fragment, NONE};
@@ -12,7 +12,7 @@ use crate::instrument::pads::{add_to_counter, correct_early_counts, DynamicEdge}
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, release_reason};
 use crate::thread::registry::writer_of;
-use crate::thread::{path, region, trust};
+use crate::thread::{open_calls, path, region, trust};
 
 /// A direct exit without a link, or a stub that stands for something else. Returns the exit to link.
 pub fn take_exit(context: &mut ThreadContext) -> u32 {
@@ -81,10 +81,29 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             float_state::correct(context, &fragment);
             exit_id
         }
+        ExitType::Elsewhere if exit.pad != NONE => {
+            if exit.counter != NONE {
+                add_to_counter(context, exit.counter, -1);
+            }
+            drop(engine);
+            delivery::with_faults(context, |context| indirect::follow_indirect(context, exit.fragment, exit.target));
+            NONE
+        }
         ExitType::Elsewhere => {
             let writer = writer_of(context, engine.shared);
-            let source = *engine.cache.fragment(context.site & !SITE_RETURN);
-            path::return_to(context, &writer, source.branch_pc(), exit.target);
+            let id = context.site & !SITE_RETURN;
+            let source = *engine.cache.fragment(id);
+            open_calls::return_to(context, &writer, source.branch_pc(), exit.target);
+            engine.note_stray(&writer, context, id);
+            NONE
+        }
+        ExitType::Pad if engine.cache.pad(exit.pad).is_dead && engine.cache.fragment(exit.fragment).takes_symbol => {
+            drop(engine);
+            delivery::with_faults(context, |context| {
+                let mut engine = ENGINE.lock();
+                let writer = writer_of(context, engine.shared);
+                returns::take_dead_pad(&mut engine, &writer, context, &exit);
+            });
             NONE
         }
         ExitType::Verified if !engine.cache.fragment(exit.fragment).is_valid => {

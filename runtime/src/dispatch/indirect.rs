@@ -4,9 +4,9 @@
 
 use super::exits::{partial_edge, uncount_block};
 use super::paths::may_link_to;
-use super::{delivery, find_or_build};
+use super::{delivery, find_or_build, returns};
 use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
-use crate::arch::x86_64::guarded;
+use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, SpillState};
 use crate::cache::pairs::{PairEntry, VERIFIED};
 use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
@@ -16,7 +16,7 @@ use crate::instrument::{Arrival, Engine, ENGINE};
 use crate::protocol::{error_code, exit_kind, NOWHERE_PC};
 use crate::thread::registry::writer_of;
 use crate::thread::THREADS;
-use crate::thread::{path, trust};
+use crate::thread::{open_calls, path, trust};
 
 /// The processor's number of its fault (Intel SDM, exceptions and interrupts).
 const GENERAL_PROTECTION: u64 = 13;
@@ -103,7 +103,8 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
     let fragment = *engine.cache.fragment(source);
     context.rip = fragment.app_pc + u64::from(fragment.last_offset);
     if fragment.exit_kind == exit_kind::RETURN || fragment.ends_with_call() {
-        let pushed = if fragment.exit_kind == exit_kind::RETURN { -8 - dropped_bytes(context, &fragment) } else { 8 };
+        let dropped = 8 + i64::from(fragment.dropped_bytes);
+        let pushed = if fragment.exit_kind == exit_kind::RETURN { -dropped } else { 8 };
         context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
     }
     correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
@@ -116,20 +117,8 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
 /// Mode full: a call at a fragment's end that is not made was pushed already.
 fn forget_call(context: &ThreadContext, fragment: &Fragment) {
     if context.has_path && fragment.ends_with_call() {
-        path::unpush(context);
+        open_calls::unpush(context);
     }
-}
-
-/// How much more than its address the return dropped that is under way.
-fn dropped_bytes(context: &mut ThreadContext, fragment: &Fragment) -> i64 {
-    if context.site & SITE_RETURN != 0 {
-        return 0;
-    }
-    // A return of another kind, whose last two bytes say it (Intel SDM, RET imm16).
-    let mut operand = [0; 2];
-    let place = fragment.app_pc + u64::from(fragment.app_size) - operand.len() as u64;
-    delivery::with_faults(context, |_| guarded::read_program(&mut operand, place));
-    i64::from(u16::from_le_bytes(operand))
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
@@ -138,10 +127,17 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     let writer = writer_of(context, engine.shared);
     let fragment = *engine.cache.fragment(source);
     let is_return = fragment.exit_kind == exit_kind::RETURN;
-    if context.has_path && is_return {
-        path::return_to(context, &writer, fragment.branch_pc(), target);
+    if is_return && fragment.takes_symbol {
+        returns::take(&mut engine, &writer, context, source, target);
+        return;
     }
     let landing = engine.cache.landings.find(target);
+    if context.has_path && is_return {
+        open_calls::return_to(context, &writer, fragment.branch_pc(), target);
+    }
+    if is_return && (landing.is_none() && fragment.site == NONE || context.has_path && fragment.site != NONE) {
+        engine.note_stray(&writer, context, source);
+    }
     let is_executable = engine.ranges.find(target).is_some();
     if is_return && fragment.site == NONE {
         if landing.is_some() {
@@ -177,21 +173,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
             engine.take_pair(&writer, source, target);
             return;
         }
-        if let Ok(pad_id) = engine.build_pad(&writer, source, target, is_first_try) {
-            // The target comes right behind the pad if it is new, so that the pad runs straight into it.
-            if let Ok(id) = find_or_build(&mut engine, &writer, context, target, Arrival::Indirect) {
-                engine.cache.fragment_mut(id).is_indirect_target = true;
-                let exit = engine.cache.pad(pad_id).exit;
-                if may_link_to(&mut engine, id) {
-                    engine.cache.link(exit, id);
-                }
-            }
-            if is_first_try {
-                engine.cache.try_first(source, Some(pad_id));
-            } else {
-                let address = engine.cache.pad(pad_id).cache_start;
-                insert_pair(&mut engine, context, fragment.site, target, address, u64::from(pad_id));
-            }
+        if let Some(pad_id) = make_pad(&mut engine, &writer, context, source, target, is_first_try) {
             count_pad(&engine, context, pad_id);
             return;
         }
@@ -208,8 +190,36 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     engine.count_edge(&writer, context, edge);
 }
 
+/// Makes the pad from `source`'s branch to `target`, and has the branch come there. `None`: that needed memory and there was none.
+pub fn make_pad(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &mut ThreadContext,
+    source: u32,
+    target: u64,
+    is_first_try: bool,
+) -> Option<u32> {
+    let site = engine.cache.fragment(source).site;
+    let pad_id = engine.build_pad(writer, source, target, is_first_try).ok()?;
+    // The target comes right behind the pad if it is new, so that the pad runs straight into it.
+    if let Ok(id) = find_or_build(engine, writer, context, target, Arrival::Indirect) {
+        engine.cache.fragment_mut(id).is_indirect_target = true;
+        let exit = engine.cache.pad(pad_id).exit;
+        if may_link_to(engine, id) {
+            engine.cache.link(exit, id);
+        }
+    }
+    if is_first_try {
+        engine.cache.try_first(source, Some(pad_id));
+    } else {
+        let address = engine.cache.pad(pad_id).cache_start;
+        insert_pair(engine, context, site, target, address, u64::from(pad_id));
+    }
+    Some(pad_id)
+}
+
 /// The way from a site to a target that the pair table has, if it leads to code in use.
-fn find_way(engine: &Engine, site: u32, target: u64) -> Option<PairEntry> {
+pub fn find_way(engine: &Engine, site: u32, target: u64) -> Option<PairEntry> {
     let entry = engine.cache.pairs.find(site, target).filter(|entry| entry.pad != 0)?;
     let is_in_use = entry.verified_fragment().is_none_or(|id| engine.cache.fragment(id).is_valid);
     is_in_use.then_some(entry)

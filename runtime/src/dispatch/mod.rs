@@ -23,6 +23,7 @@ pub mod paths;
 pub mod proc_files;
 pub mod process;
 pub mod regions;
+pub mod returns;
 pub mod room;
 pub mod seccomp;
 pub mod segments;

@@ -9,7 +9,7 @@ use crate::arch::x86_64::guarded;
 use crate::decode::places::VSYSCALL_PAGE;
 use crate::instrument::ENGINE;
 use crate::sys::calls::{program_call, EFAULT};
-use crate::thread::path;
+use crate::thread::open_calls;
 use crate::thread::registry::writer_of;
 
 /// Does what the call at the context's rip does, and returns from it. Addresses that are no call fault natively. Without a
@@ -40,7 +40,7 @@ pub fn emulate(context: &mut ThreadContext) {
     let target = u64::from_le_bytes(slot);
     let engine = ENGINE.lock();
     if context.has_path {
-        path::return_to(context, &writer_of(context, engine.shared), context.rip, target);
+        open_calls::return_to(context, &writer_of(context, engine.shared), context.rip, target);
     }
     drop(engine);
     context.rip = target;

@@ -99,6 +99,11 @@ impl ExitList {
         self.first + self.length as u32 - 1
     }
 
+    /// What leads to the exit added last has counted with this counter.
+    pub fn count_with(&mut self, counter: u32) {
+        self.exits[self.length - 1].counter = counter;
+    }
+
     /// The number that the next exit will have.
     pub fn next_id(&self) -> u32 {
         self.first + self.length as u32

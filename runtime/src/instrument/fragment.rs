@@ -247,6 +247,8 @@ impl Engine {
             incoming: NONE,
             next_in_page: NONE,
             site,
+            dropped_bytes: if let Ending::Return(dropped) = ending { dropped } else { 0 },
+            takes_symbol: kind == exit_kind::RETURN && self.records_path() && self.strays(block.pc + last_offset),
             first_try,
             first_pad: NONE,
             n_tries: 0,

@@ -17,6 +17,7 @@ pub mod region_blocks;
 pub mod region_code;
 pub mod region_rules;
 pub mod relayout;
+pub mod return_pads;
 pub mod sequence_code;
 mod sequence_ways;
 pub mod sequences;
@@ -86,6 +87,8 @@ pub struct Engine {
     edges: BTreeMap<DynamicEdge, u32>,
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
+    /// By address of a return: how often it led elsewhere than its call (instrument/return_pads.rs).
+    strays: BTreeMap<u64, u32>,
     /// Which of its two cells counted the decision that was planned last.
     decides_in_other: bool,
     /// The numbers that paths have for targets of indirect branches.
@@ -123,6 +126,7 @@ impl Engine {
             looks_saved: 0,
             edges: BTreeMap::new(),
             path_log: PathLog::new(),
+            strays: BTreeMap::new(),
             decides_in_other: false,
             symbols: Symbols::new(),
             region_blocks: RegionBlocks::new(),

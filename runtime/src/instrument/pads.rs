@@ -3,6 +3,8 @@
 use super::counting::{emit_count, emit_count_through};
 use super::exits::ExitList;
 use super::path_code::emit_symbol;
+use super::return_pads::emit_return_ways;
+use super::symbols::NO_SYMBOL;
 use super::verification::emit_verification;
 use super::{BuildError, Engine};
 use crate::arch::x86_64::context::ThreadContext;
@@ -39,8 +41,10 @@ impl Engine {
     ) -> Result<u32, BuildError> {
         let fragment = *self.cache.fragment(source);
         let table_way = is_first_try.then(|| self.cache.exit(fragment.first_try).stub);
-        let symbol = match self.records_path() {
-            true => Some(self.symbols.number(fragment.branch_pc(), target).ok_or(BuildError::OutOfMemory)?),
+        let branch = fragment.branch_pc();
+        let ways = fragment.takes_symbol.then(|| self.symbols.of_return(branch, target));
+        let symbol = match self.records_path() && ways.is_none() {
+            true => Some(self.symbols.number(branch, target).ok_or(BuildError::OutOfMemory)?),
             false => None,
         };
         let counter = self.take_pair(writer, source, target);
@@ -61,7 +65,15 @@ impl Engine {
         }
         let exit_id = exits.next_id();
         let is_lending = fragment.is_hot && scratch::lends_at(&self.ranges, target);
-        let full = symbol.map(|symbol| emit_symbol(&mut emitter, symbol, exit_id, self.has_rotate));
+        let mut elsewhere = None;
+        let full = match &ways {
+            Some(ways) => {
+                let ways = emit_return_ways(&mut emitter, ways, exit_id, self.has_rotate);
+                elsewhere = ways.elsewhere;
+                Some(ways.full)
+            }
+            None => symbol.map(|symbol| emit_symbol(&mut emitter, symbol, exit_id, self.has_rotate)),
+        };
         if full.is_none() {
             emitter.copy_register(RCX, INDEX);
         }
@@ -73,6 +85,14 @@ impl Engine {
         exits.emit_jump(&mut emitter, ExitType::Pad, target, counter);
         if full.is_some_and(|full| !full.emit(&mut emitter)) {
             return Err(BuildError::OutOfMemory);
+        }
+        if let Some(place) = elsewhere {
+            emitter.bind(place);
+            emitter.copy_register(RCX, INDEX);
+            emitter.take_back_lent();
+            let exit = exits.add_stub_only(ExitType::Elsewhere, target);
+            exits.count_with(counter);
+            ExitList::emit_stub_jump(&mut emitter, exit);
         }
         exits.emit_stubs(&mut emitter);
         let id = self.cache.pads.len() as u32;
@@ -87,6 +107,7 @@ impl Engine {
             exit: exit_id,
             counter,
             symbol,
+            return_ways: ways.map_or(0, |ways| ways.set()),
             is_dead: false,
             before: fragment.newest_pad,
         };
@@ -107,9 +128,16 @@ impl Engine {
         if is_return && self.cache.landings.find(target).is_some() {
             return NONE;
         }
-        let symbol = self.records_path().then(|| self.symbols.number(self.cache.fragment(source).branch_pc(), target));
+        let writes_symbol = self.records_path() && !self.cache.fragment(source).takes_symbol;
+        let symbol = writes_symbol.then(|| self.symbols.number(self.cache.fragment(source).branch_pc(), target));
         let edge = self.edge_of_branch(source, target);
         self.take_edge(writer, edge, self.cache.by_pc.find(target), symbol.flatten())
+    }
+
+    /// Announces the symbol of the return at the end of `source` for `target`.
+    pub fn announce_return(&self, writer: &RingWriter, source: u32, target: u64, symbol: u16) {
+        let edge = DynamicEdge { kind: edge_kind::RETURN, ..self.edge_of_branch(source, target) };
+        self.write_edge(writer, edge, self.cache.by_pc.find(target), NONE, Some(symbol));
     }
 
     /// The edge from `source`'s indirect branch or return to `target`.
@@ -139,6 +167,18 @@ impl Engine {
         }
         let counter = if self.is_counting() { self.take_counters(1) } else { NONE };
         self.shared.add(crate::status_field!(dynamic_edges), 1);
+        self.write_edge(writer, edge, target_fragment, counter, symbol);
+        counter
+    }
+
+    fn write_edge(
+        &self,
+        writer: &RingWriter,
+        edge: DynamicEdge,
+        target_fragment: Option<u32>,
+        counter: u32,
+        symbol: Option<u16>,
+    ) {
         let record = DynamicEdgeRecord {
             kind: record_kind::DYNAMIC_EDGE,
             continuations: 0,
@@ -151,11 +191,10 @@ impl Engine {
             counter_index: counter,
             edge_kind: edge.kind,
             reserved: [0; 1],
-            symbol: symbol.unwrap_or(u16::MAX),
+            symbol: symbol.unwrap_or(NO_SYMBOL),
             reserved_more: [0; 16],
         };
         writer.write(&record, &[]);
-        counter
     }
 
     /// Counts one execution of an edge that has no code of its own.

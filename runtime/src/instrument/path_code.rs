@@ -112,7 +112,7 @@ pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32, has_rotate: bool) -
     }
     emitter.add_immediate(TARGET, 1);
     emitter.store_gs(offset, TARGET);
-    let place = emit_full_question(emitter, offset, has_rotate);
+    let place = emit_end_question(emitter, offset, has_rotate);
     FullBuffer { place, long, saved: INDEX, exit, reaches }
 }
 
@@ -132,6 +132,14 @@ fn emit_sum(emitter: &mut Emitter) {
 
 /// Emits what writes a pad's symbol, in front of the jump of its exit `exit`. rcx is in r10, and put back; r11 is free.
 pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, has_rotate: bool) -> FullBuffer {
+    emit_symbol_bytes(emitter, symbol);
+    let full = emit_full_question(emitter, exit, has_rotate);
+    emitter.copy_register(RCX, INDEX);
+    full
+}
+
+/// Emits what writes a symbol. r11 is free, and the offset behind it then.
+pub fn emit_symbol_bytes(emitter: &mut Emitter, symbol: u16) {
     let offset = gs_path_cell(PATH_SYMBOLS_CELL);
     let end = SYMBOLS_END_OFFSET as u32;
     emitter.load_gs(TARGET, offset);
@@ -145,14 +153,17 @@ pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, has_rotate: bo
         emitter.add_immediate(TARGET, 3);
     }
     emitter.store_gs(offset, TARGET);
-    let place = emit_full_question(emitter, offset, has_rotate);
-    emitter.copy_register(RCX, INDEX);
+}
+
+/// Emits the question whether there is room for more symbols, behind `emit_symbol_bytes`. rcx is in r10, and lost.
+pub fn emit_full_question(emitter: &mut Emitter, exit: u32, has_rotate: bool) -> FullBuffer {
+    let place = emit_end_question(emitter, gs_path_cell(PATH_SYMBOLS_CELL), has_rotate);
     FullBuffer { place, long: None, saved: INDEX, exit, reaches: true }
 }
 
 /// Emits a jump to be bound, for when the offset, also in r11, came to the end of its buffer: it is negative up to there. rcx is
 /// lost.
-fn emit_full_question(emitter: &mut Emitter, offset: u32, has_rotate: bool) -> u64 {
+fn emit_end_question(emitter: &mut Emitter, offset: u32, has_rotate: bool) -> u64 {
     if has_rotate {
         emitter.rotate_right(RCX, TARGET, 32);
         return emitter.jump_ecx_zero();

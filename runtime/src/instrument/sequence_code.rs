@@ -175,6 +175,8 @@ impl Engine {
             incoming: NONE,
             next_in_page: NONE,
             site: NONE,
+            dropped_bytes: 0,
+            takes_symbol: false,
             first_try: NONE,
             first_pad: NONE,
             n_tries: 0,

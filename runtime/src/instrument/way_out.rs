@@ -67,8 +67,8 @@ impl WayOut<'_, '_> {
             Ending::IndirectCall => self.indirect_call(next),
             Ending::IndirectJump => self.indirect_jump(),
             // A pair would lead straight into the caller.
-            Ending::Return(0) if !self.engine.builds_alone => self.paired_return(),
-            Ending::Return(drop) => self.dropping_return(drop),
+            Ending::Return(0) if !self.engine.builds_alone && !self.strays() => self.paired_return(),
+            Ending::Return(drop) => self.jumping_return(drop),
             Ending::Syscall => self.syscall(next),
             Ending::TransactionBegin(target) if self.engine.has_rtm => {
                 // A transaction may always abort: eax = 0 says nothing about why (Intel SDM, XBEGIN).
@@ -292,8 +292,13 @@ impl WayOut<'_, '_> {
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
     }
 
-    /// `ret n`: the place of the return slot is lost after it, so it goes the way of an indirect jump.
-    fn dropping_return(&mut self, drop: u16) {
+    fn strays(&self) -> bool {
+        self.engine.strays(self.block.pc + self.last_pc_offset())
+    }
+
+    /// A return that goes the way of an indirect jump: `ret n`, as the place of the return slot is lost after it, and what often
+    /// leads elsewhere than its call.
+    fn jumping_return(&mut self, drop: u16) {
         let offset = self.last_pc_offset();
         self.begin_indirect();
         self.emitter.load_target_from_stack();

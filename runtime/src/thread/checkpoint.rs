@@ -4,7 +4,8 @@
 //! Runs in the dispatcher, between two fragments, as `path` does.
 
 use super::block::map_kept;
-use super::path::{event_here, open_calls, write_chunk};
+use super::open_calls::open_calls;
+use super::path::{event_here, write_chunk};
 use crate::arch::x86_64::context::{ThreadContext, KEPT_CALLS_OFFSET, KEPT_COUNTERS_BYTES, KEPT_COUNTERS_OFFSET};
 use crate::buffer::{RingWriter, Shared};
 use crate::protocol::{path_event_kind, path_stream, PATH_WINDOW_BYTES};

@@ -7,6 +7,7 @@ pub mod block;
 pub mod budget;
 pub mod checkpoint;
 pub mod create;
+pub mod open_calls;
 pub mod path;
 pub mod region;
 pub mod registry;

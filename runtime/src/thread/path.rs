@@ -5,7 +5,8 @@
 
 use super::block::map_shadow_stack;
 use super::checkpoint;
-use crate::arch::x86_64::context::{ThreadContext, SHADOW_BYTES, SHADOW_OFFSET};
+use super::open_calls::forget_calls;
+use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::displacements::{SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::buffer::RingWriter;
 use crate::instrument::path_log::PathLog;
@@ -15,7 +16,6 @@ use crate::protocol::{
     PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
 };
 use crate::sys::calls::rdtsc;
-use clew_pathcodec::shadow::depth_after;
 use clew_pathcodec::surprises::{write_surprise, FIRST_LONG, MAX_BYTES};
 use clew_pathcodec::symbols::write_symbol as write_into;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -81,11 +81,6 @@ pub fn resume(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -
     forget_calls(context);
     context.calls_kept = 0;
     true
-}
-
-fn forget_calls(context: &mut ThreadContext) {
-    context.shadow_forgotten = 0;
-    set_depth(context, 0);
 }
 
 /// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
@@ -228,23 +223,6 @@ pub unsafe fn changes_told(context: *mut ThreadContext, length: u32) -> u32 {
     }
 }
 
-/// A return to `target` that no landing compared: it pops, or says with an event that it went elsewhere.
-pub fn return_to(context: &mut ThreadContext, writer: &RingWriter, return_pc: u64, target: u64) {
-    let open = open_calls(context);
-    if open.last() == Some(&target) {
-        set_depth(context, context.shadow_depth - 1);
-        return;
-    }
-    let left = depth_after(open, target) as u64;
-    write_event(context, writer, path_event_kind::ELSEWHERE, return_pc, target);
-    set_depth(context, left);
-}
-
-/// Takes back the call that was pushed last.
-pub fn unpush(context: &ThreadContext) {
-    set_depth(context, context.shadow_depth.saturating_sub(1));
-}
-
 /// Writes the symbol of an indirect branch that the dispatcher makes itself.
 pub fn write_symbol(context: &ThreadContext, symbol: u16) {
     let mut bytes = [0; 3];
@@ -367,18 +345,6 @@ fn discard(context: &ThreadContext, offset_cell: u64, left_cell: u64) {
 fn written(context: &ThreadContext, number: u64) -> u64 {
     // What the program may have put there is no reason to read past the buffer's slack.
     cell(context, number).wrapping_add(PATH_BUFFER_BYTES).min(PATH_BUFFER_BYTES + 16)
-}
-
-/// Return addresses of the open calls, the outermost first, without those that were forgotten.
-pub fn open_calls(context: &ThreadContext) -> &[u64] {
-    let depth = context.shadow_depth.min(SHADOW_BYTES / 8) as usize;
-    // SAFETY: the thread's own stack, mapped as a whole, which only this thread writes.
-    unsafe { core::slice::from_raw_parts((context.self_address + SHADOW_OFFSET) as *const u64, depth) }
-}
-
-fn set_depth(context: &ThreadContext, depth: u64) {
-    // SAFETY: a field of a live context that only the thread itself writes, here and in translated code.
-    unsafe { (&raw const context.shadow_depth as *mut u64).write_volatile(depth) };
 }
 
 fn cell(context: &ThreadContext, number: u64) -> u64 {

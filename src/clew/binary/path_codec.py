@@ -64,8 +64,8 @@ BLOCK: Final = np.dtype(
     ]
 )
 """A basic block: `ending` is a number of `Ending`; `target`, where its direct branch leads, and `next`, what lies
-behind it, are indices of blocks or NOWHERE; `targets[first_target:][:n_targets]` are its indirect branch's, by their
-symbols."""
+behind it, are indices of blocks or NOWHERE; `targets[first_target:][:n_targets]` are its indirect branch's or return's,
+by their symbols. Where `is_taken` a conditional branch is expected to be taken, and a return takes a symbol."""
 
 EVENT: Final = np.dtype(
     [

@@ -134,7 +134,8 @@ class ExitKind(IntEnum):
 
 class EdgeKind(IntEnum):
     """Edge kinds of the trace; also `kind` of dynamic_edge and link records. `partial` is no edge of the trace: it says
-    how often a fragment was left in its middle, before the instruction at target_pc (which faulted).
+    how often a fragment was left in its middle, before the instruction at target_pc (which faulted). A dynamic_edge
+    record of kind `return` is no edge, it announces the symbol of a return (mode full).
     """
 
     JUMP = 0
@@ -174,13 +175,14 @@ class PathEventKind(IntEnum):
     """What a path_event record tells of a thread's path (mode full); pc and value as each one says. note: nothing
     changes; value: number of the system call made at pc. resume: in front of pc the thread went to value: start (pc
     is path_start), signal, fault, return from a handler. elsewhere: the return or indirect branch at pc led to
-    value. unlike: from now on the conditional branch at value is expected to go the other way than before. code:
-    from now on the code of fragment value is what runs. end: the path ends in front of pc, unless more of it
-    follows: the call that was to end the thread was refused. checkpoint: where the thread is in front of pc, and
-    what it did since the last one: streams counters and calls go with it; of the open calls the outermost `value`
-    are as at the last one. lost: records of the path were dropped since the position before; the checkpoint behind
-    it is where it goes on. thinned: as lost, but left out on purpose, to stay within StatusPage.budget or while no
-    order was recorded; what the path told of code and branches holds on.
+    value. unlike: from now on the conditional branch at value is expected to go the other way than before; or the
+    return at value takes a symbol, which it did not, or the other way round. code: from now on the code of fragment
+    value is what runs. end: the path ends in front of pc, unless more of it follows: the call that was to end the
+    thread was refused. checkpoint: where the thread is in front of pc, and what it did since the last one: streams
+    counters and calls go with it; of the open calls the outermost `value` are as at the last one. lost: records of
+    the path were dropped since the position before; the checkpoint behind it is where it goes on. thinned: as lost,
+    but left out on purpose, to stay within StatusPage.budget or while no order was recorded; what the path told of
+    code and branches holds on.
     """
 
     NOTE = 0

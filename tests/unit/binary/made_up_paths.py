@@ -94,7 +94,8 @@ class Wanderer(PathWalk):
             return Action.RESUME
         block = self.blocks[held]
         is_branch = block.ending in (Ending.INDIRECT_CALL, Ending.INDIRECT_JUMP)
-        if (block.ending == Ending.RETURN and not self.stack) or (is_branch and not block.targets):
+        takes_symbol = is_branch or (block.ending == Ending.RETURN and block.is_taken)
+        if not (block.targets if takes_symbol else self.stack or block.ending != Ending.RETURN):
             return Action.ELSEWHERE
         if block.ending == Ending.RETURN and self.random.randrange(20) == 0:
             return Action.ELSEWHERE
@@ -127,11 +128,11 @@ class Wanderer(PathWalk):
         self.n_surprise_bytes, self.decisions = len(self.surprises), 0
         return False
 
-    def _symbol(self, block: Block) -> int:
+    def _symbol(self, block: Block) -> tuple[int, int]:
         symbol = self.random.randrange(len(block.targets))
         self.symbols += bytes([symbol]) if symbol < 255 else b"\xff" + symbol.to_bytes(2, "little")
         self.n_symbol_bytes = len(self.symbols)
-        return block.targets[symbol]
+        return symbol, block.targets[symbol]
 
 
 def _encode_surprise(decisions: int) -> bytes:
@@ -159,6 +160,8 @@ def codes(draw: st.DrawFn) -> list[Block]:
         targets: list[int] = []
         if ending in (Ending.INDIRECT_CALL, Ending.INDIRECT_JUMP):
             targets = draw(st.lists(st.integers(0, n - 1), max_size=3)) * draw(st.sampled_from([1, 200]))
+        elif ending == Ending.RETURN:
+            targets = draw(st.lists(st.integers(0, n - 1), max_size=12)) * draw(st.sampled_from([1, 30]))
         blocks.append(
             Block(
                 pc=0x1000 + 16 * index,

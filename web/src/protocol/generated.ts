@@ -17,7 +17,8 @@ export const EXIT_KIND = {
 } as const;
 
 // Edge kinds of the trace; also `kind` of dynamic_edge and link records. `partial` is no edge of the trace: it says how
-// often a fragment was left in its middle, before the instruction at target_pc (which faulted).
+// often a fragment was left in its middle, before the instruction at target_pc (which faulted). A dynamic_edge record
+// of kind `return` is no edge, it announces the symbol of a return (mode full).
 export const EDGE_KIND = {
   jump: 0,
   taken: 1,

@@ -140,8 +140,8 @@ def _targets(
     rows, source = rows[source >= 0], source[source >= 0]
     # Of the branch at a fragment's end: every block that ends with it has the same targets.
     branch = _find_last_instructions(fragments, source, fragments.end_pc[source])
-    is_indirect = np.isin(blocks.exit_kind, (ExitKind.INDIRECT_JUMP, ExitKind.INDIRECT_CALL))
-    ending = np.flatnonzero(is_indirect & (block_id[: len(blocks)] >= 0))
+    takes_symbols = np.isin(blocks.exit_kind, (ExitKind.INDIRECT_JUMP, ExitKind.INDIRECT_CALL, ExitKind.RETURN))
+    ending = np.flatnonzero(takes_symbols & (block_id[: len(blocks)] >= 0))
     order = ending[np.argsort(branch_pc[ending], kind="stable")]
     sorted_pc = branch_pc[order]
     low, high = np.searchsorted(sorted_pc, branch), np.searchsorted(sorted_pc, branch, "right")

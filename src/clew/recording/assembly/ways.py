@@ -126,7 +126,8 @@ def collect_ways(parsed: ParsedRecords, states: CodeStates) -> tuple[FragmentEdg
     through = through[(kind[through] == EdgeKind.INDIRECT_CALL) | (kind[through] == EdgeKind.INDIRECT_JUMP)]
     paths.append((source[through], fragments.end_pc[source[through]], counter[through]))
     needs_source = (kind != EdgeKind.START) & (kind != EdgeKind.SIGNAL) & (kind != EdgeKind.FAULT)
-    usable = np.flatnonzero(~is_partial & ((source >= 0) | ~needs_source))
+    # Returns are no edges here: such a record says what a symbol of paths means.
+    usable = np.flatnonzero(~is_partial & (kind != EdgeKind.RETURN) & ((source >= 0) | ~needs_source))
     # What the dispatcher counts goes on counting when code at the target changes: the first target says nothing.
     target = np.where(needs_source & (kind != EdgeKind.SIGRETURN), by_number.find_first(rows["target_fragment_id"]), -1)
     columns = (source, source_pc, target_pc, kind, counter, target, rows["tsc"].astype(np.uint64))

@@ -1,0 +1,98 @@
+//! Returns that take a symbol, where their pads have none for what they do, or there is no pad yet (mode `full`).
+//!
+//! Runs in the target on the runtime's stack, in the dispatcher.
+
+use super::indirect::{find_way, make_pad};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::buffer::RingWriter;
+use crate::cache::fragment::Exit;
+use crate::cache::NONE;
+use crate::instrument::pads::add_to_counter;
+use crate::instrument::symbols::MAX_POPS;
+use crate::instrument::Engine;
+use crate::thread::{open_calls, path};
+
+/// The return at the end of `source` led to `target`: writes that into the path, counts it, and makes its way known.
+pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, source: u32, target: u64) {
+    let branch = engine.cache.fragment(source).branch_pc();
+    let found = open_calls::find_open(context, target, MAX_POPS);
+    let added = if may_have_pad(engine, context, source, target) {
+        engine.symbols.add_return(branch, target, found)
+    } else {
+        None
+    };
+    let pad = match added {
+        Some((symbol, is_new)) => {
+            if is_new {
+                engine.announce_return(writer, source, target, symbol);
+            }
+            if context.has_path {
+                open_calls::pop(context, found.unwrap_or(1));
+                path::write_symbol(context, symbol);
+            }
+            find_pad(engine, writer, context, source, target)
+        }
+        None => {
+            if context.has_path {
+                open_calls::return_elsewhere(context, writer, branch, target);
+            }
+            None
+        }
+    };
+    match pad.map(|pad| engine.cache.pad(pad).counter) {
+        Some(NONE) => {}
+        Some(counter) => add_to_counter(context, counter, 1),
+        None => count(engine, writer, context, source, target),
+    }
+}
+
+/// A return's pad led to code that was replaced: the return is made and told, but counts anew, to what is there now.
+pub fn take_dead_pad(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, exit: &Exit) {
+    if exit.counter != NONE {
+        add_to_counter(context, exit.counter, -1);
+        count(engine, writer, context, exit.fragment, exit.target);
+    }
+    if may_have_pad(engine, context, exit.fragment, exit.target) {
+        find_pad(engine, writer, context, exit.fragment, exit.target);
+    }
+}
+
+fn may_have_pad(engine: &Engine, context: &ThreadContext, source: u32, target: u64) -> bool {
+    // Zeros lie below the open calls.
+    target != 0
+        && engine.cache.fragment(source).site != NONE
+        && engine.ranges.find(target).is_some()
+        // Not while another thread has changed the mode, and this one is about to learn of it.
+        && context.has_path == engine.records_path()
+        && !engine.shared.has_breakpoint(target)
+}
+
+/// The pad from `source` to `target` with all its symbols, made now if there is none, and known to the thread.
+fn find_pad(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &mut ThreadContext,
+    source: u32,
+    target: u64,
+) -> Option<u32> {
+    let fragment = engine.cache.fragment(source);
+    let (site, ways) = (fragment.site, engine.symbols.of_return(fragment.branch_pc(), target).set());
+    if let Some(entry) = find_way(engine, site, target).filter(|entry| entry.verified_fragment().is_none()) {
+        let pad = engine.cache.pad(entry.pad_id as u32);
+        if pad.return_ways == ways && !pad.is_dead {
+            // Another thread made it meanwhile.
+            // SAFETY: the entry of a site that runs is inside this thread's branch table.
+            unsafe { context.branch_entry(site, target).write_volatile(entry.pad) };
+            return Some(entry.pad_id as u32);
+        }
+    }
+    make_pad(engine, writer, context, source, target, false)
+}
+
+/// Counts the edge where no call announced the return.
+fn count(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, source: u32, target: u64) {
+    if engine.cache.landings.find(target).is_none() {
+        let edge = engine.edge_of_branch(source, target);
+        engine.count_edge(writer, context, edge);
+    }
+}

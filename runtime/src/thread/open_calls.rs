@@ -1,0 +1,58 @@
+//! The calls that are open in a thread's path (mode `full`): its shadow stack, as the dispatcher and the signal handler see it.
+//!
+//! Translated code pushes and pops (arch/x86_64/shadow.rs, instrument/return_pads.rs); the rules are the crate `pathcodec`'s.
+
+use super::path::write_event;
+use crate::arch::x86_64::context::{ThreadContext, SHADOW_BYTES, SHADOW_OFFSET};
+use crate::buffer::RingWriter;
+use crate::protocol::path_event_kind;
+use clew_pathcodec::shadow::depth_after;
+
+/// A return to `target` that no landing compared: it pops, or says with an event that it went elsewhere.
+pub fn return_to(context: &mut ThreadContext, writer: &RingWriter, return_pc: u64, target: u64) {
+    if open_calls(context).last() == Some(&target) {
+        pop(context, 1);
+    } else {
+        return_elsewhere(context, writer, return_pc, target);
+    }
+}
+
+/// A return to `target` that says with an event that it went there.
+pub fn return_elsewhere(context: &mut ThreadContext, writer: &RingWriter, return_pc: u64, target: u64) {
+    let left = depth_after(open_calls(context), target) as u64;
+    write_event(context, writer, path_event_kind::ELSEWHERE, return_pc, target);
+    set_depth(context, left);
+}
+
+/// How deep in the open calls `target` is expected to be returned to, 1 being the topmost; `None`: in none of the `most` topmost.
+pub fn find_open(context: &ThreadContext, target: u64, most: usize) -> Option<usize> {
+    open_calls(context).iter().rev().take(most).position(|address| *address == target).map(|index| index + 1)
+}
+
+/// Pops open calls, if there are as many.
+pub fn pop(context: &ThreadContext, n: usize) {
+    set_depth(context, context.shadow_depth.saturating_sub(n as u64));
+}
+
+/// Takes back the call that was pushed last.
+pub fn unpush(context: &ThreadContext) {
+    pop(context, 1);
+}
+
+/// None is open that is known.
+pub fn forget_calls(context: &mut ThreadContext) {
+    context.shadow_forgotten = 0;
+    set_depth(context, 0);
+}
+
+/// Return addresses of the open calls, the outermost first, without those that were forgotten.
+pub fn open_calls(context: &ThreadContext) -> &[u64] {
+    let depth = context.shadow_depth.min(SHADOW_BYTES / 8) as usize;
+    // SAFETY: the thread's own stack, mapped as a whole, which only this thread writes.
+    unsafe { core::slice::from_raw_parts((context.self_address + SHADOW_OFFSET) as *const u64, depth) }
+}
+
+fn set_depth(context: &ThreadContext, depth: u64) {
+    // SAFETY: a field of a live context that only the thread itself writes, here and in translated code.
+    unsafe { (&raw const context.shadow_depth as *mut u64).write_volatile(depth) };
+}
