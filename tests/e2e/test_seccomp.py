@@ -24,8 +24,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def events(trace: Path, kind: str) -> list[dict[str, object]]:
-    rows = runs.read(trace).trace.events.to_pylist()
+def events(trace: Path, kind: str, lost: frozenset[str]) -> list[dict[str, object]]:
+    rows = runs.read(trace, lost).trace.events.to_pylist()
     return [json.loads(row["details"]) for row in rows if row["kind"] == kind]
 
 
@@ -41,9 +41,12 @@ def events(trace: Path, kind: str) -> list[dict[str, object]]:
 )
 def test_events_tell_of_filters(name: str, n_filters: int, reasons: list[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace.clew"
-    runs.record([find(name).path], trace)
-    assert len(events(trace, "seccomp")) == n_filters
-    assert [details["reason"] for details in events(trace, "released")] == reasons
+    program = find(name)
+    runs.record([program.path], trace)
+    assert len(events(trace, "seccomp", program.lost)) == n_filters
+    assert [details["reason"] for details in events(trace, "released", program.lost)] == reasons
+    releases = runs.read(trace, program.lost).summary["releases"]
+    assert [(row["reason"], row["threads"]) for row in releases] == [(reason, 1) for reason in reasons]
 
 
 @pytest.mark.usefixtures("programs")

@@ -10,6 +10,7 @@ The head of a source is a comment with lines `key: value`:
     compiler which one, if not the usual one of its language; without it the tests skip the program, and say so
     with     other files of this folder compiled into a shared library beside the program, NAME.so
     status   exit status, or the name of the signal that ends it (default 0)
+    lost     what its trace says that it lacks: names of losses, as the manifest has them
     differs  why it is known to behave differently when recorded, for now
     needs    processor features, as /proc/cpuinfo names them, `root`, or `adopter`: orphans go to the first process or
              to systemd; without them the tests skip the program, and say so
@@ -42,7 +43,7 @@ SOURCES = Path(__file__).resolve().parent
 BIN = SOURCES / "bin"
 COMPILERS = {".c": "gcc", ".cc": "g++", ".S": "gcc", ".rs": "rustc", ".go": "go", ".py": "gcc"}
 LIBRARIES = SOURCES / "libraries"
-_HEAD = re.compile(r"^[/#* \"]*(what|build|also|compiler|with|status|differs|needs|traits):\s*(.*?)\s*(\*/)?$")
+_HEAD = re.compile(r"^[/#* \"]*(what|build|also|compiler|with|status|lost|differs|needs|traits):\s*(.*?)\s*(\*/)?$")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Program:
     flags: tuple[str, ...]
     libraries: tuple[str, ...]
     status: int
+    lost: frozenset[str]
     differs: str
     needs: frozenset[str]
     traits: frozenset[str]
@@ -151,6 +153,7 @@ def parse_head(source: Path) -> Iterator[Program]:
             flags=tuple(shlex.split(flags)),
             libraries=tuple(single.get("with", "").split()),
             status=parse_status(single.get("status", "0")),
+            lost=frozenset(single.get("lost", "").split()),
             differs=single.get("differs", ""),
             needs=frozenset(single.get("needs", "").split()),
             traits=_select(single.get("traits", "").split(), name.partition(".")[2]),

@@ -1,5 +1,6 @@
 # what: far returns and iretq inside the same code segment
 # build: -nostdlib -static
+# lost: released_threads
 .include "asm.inc"
 .globl _start
 _start:

@@ -1,5 +1,6 @@
 # what: system calls by int 0x80 from 64-bit code
 # build: -nostdlib -static
+# lost: released_threads
 .include "asm.inc"
 .globl _start
 _start:

@@ -1,5 +1,6 @@
 /* what: a filter that looks at where calls come from: SIGSYS for those from outside the program's own code
  * build: -O1 -static -no-pie
+ * lost: released_threads
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,5 +1,6 @@
 /* what: a filter that answers 32-bit calls (int 0x80) with SIGSYS, in the middle of a block and at its end
  * build: -O1 -fno-stack-protector
+ * lost: released_threads
  */
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,5 +1,6 @@
 /* what: the longest filter that the kernel takes, which leaves the runtime no room to put anything in front of it
  * build: -O1
+ * lost: released_threads
  */
 #define _GNU_SOURCE
 #include "filter.h"

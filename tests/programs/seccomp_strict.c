@@ -3,6 +3,7 @@
  * also: prctl -O1 -DBY_PRCTL
  * also: end -O1 -DEND
  * status: SIGKILL
+ * lost: released_threads
  */
 #define _GNU_SOURCE
 #include <errno.h>

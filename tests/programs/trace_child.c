@@ -1,5 +1,6 @@
 /* what: a tracer of its own child: PTRACE_TRACEME, its system calls, single steps, registers and memory changed, signals held back
  * build: -O1 -fno-stack-protector -fno-pie -no-pie
+ * lost: released_threads
  */
 #define _GNU_SOURCE
 #include <errno.h>

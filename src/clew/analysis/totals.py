@@ -110,6 +110,7 @@ def summarize_trace(trace: Trace) -> dict[str, Any]:
         "end_ns": manifest.end_ns,
         "totals": totals.to_dict(),
         "losses": manifest.losses,
+        "releases": manifest.releases,
         "warnings": manifest.warnings,
         "processes": processes,
         "cpu": manifest.cpu,

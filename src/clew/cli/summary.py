@@ -11,6 +11,7 @@ from clew.analysis.arrays import TraceArrays
 from clew.analysis.rankings import FunctionRanking
 from clew.analysis.split import iter_by_pid
 from clew.analysis.totals import Totals
+from clew.cli.console import escape_control
 from clew.cli.tables import (
     Column,
     format_count,
@@ -73,5 +74,21 @@ def print_summary(trace: Trace) -> None:
 
 def losses_text(trace: Trace) -> str:
     """What was lost, in words."""
-    lost = [format_counted(n, name.replace("_", " ")) for name, n in trace.manifest.losses.items() if n]
-    return "lost: " + ", ".join(lost) if lost else "nothing lost"
+    lost = [
+        format_counted(n, name.replace("_", " ")) + (_describe_releases(trace) if name == "released_threads" else "")
+        for name, n in trace.manifest.losses.items()
+        if n
+    ]
+    return escape_control("lost: " + ", ".join(lost)) if lost else "nothing lost"
+
+
+def _describe_releases(trace: Trace) -> str:
+    """Why threads went on natively, how many for each reason, and since when, in seconds of the recording."""
+    releases = trace.manifest.releases
+    told = []
+    for reason in dict.fromkeys(row["reason"] for row in releases):
+        rows = [row for row in releases if row["reason"] == reason]
+        since = (min(row["since_ns"] for row in rows) - trace.manifest.start_ns) / 1e9
+        n = sum(row["threads"] for row in rows)
+        told.append(f"{f'{format_count(n)} ' if n > 1 else ''}{reason.replace('_', ' ')} since {since:.3f} s")
+    return f" ({', '.join(told)})" if told else ""

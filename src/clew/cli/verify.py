@@ -30,7 +30,9 @@ def command(trace_path: Path, as_json: bool, quiet: bool) -> int:
             {"invariant": finding.invariant, "places": finding.n_places, "examples": finding.examples}
             for finding in findings
         ]
-        click.echo(json.dumps({"well_formed": not findings, "findings": rows}, indent=1))
+        losses = {name: n for name, n in trace.manifest.losses.items() if n}
+        told = {"well_formed": not findings, "findings": rows, "losses": losses, "releases": trace.manifest.releases}
+        click.echo(json.dumps(told, indent=1))
     elif findings:
         from clew.cli.tables import format_counted
 

@@ -34,13 +34,17 @@ def list_traces(served: Sequence[ServedTrace]) -> dict[str, Any]:
 def summarize(served: ServedTrace) -> dict[str, Any]:
     """What `clew info --json` prints of a trace, and its name.
 
-    Times are nanoseconds since 1970 as strings, which a page's numbers could not hold; `started` and `ended` are the
-    same as numbers of nanoseconds since the recording began.
+    Times are nanoseconds since 1970 as strings, which a page's numbers could not hold; `started`, `ended` and `since`
+    are the same as numbers of nanoseconds since the recording began.
     """
     summary = served.summary
     return {
         "name": served.name,
         **_with_times(summary, served.start_ns),
+        "releases": [
+            {**row, "since_ns": str(row["since_ns"]), "since": row["since_ns"] - served.start_ns}
+            for row in summary["releases"]
+        ],
         "processes": [
             {
                 **_with_times(process, served.start_ns),

@@ -27,9 +27,10 @@ MAX_MANIFEST_BYTES: Final = 1 << 26
 class Manifest:
     """What `manifest.json` holds, key by field.
 
-    `losses` counts what is not in the trace, by name; all 0 in a whole one. `cpu` has `target_seconds`, where
-    they are known, and `controller_seconds`. `tables` has, by name of table, `rows` and `parts`: paths of files
-    relative to the trace.
+    `losses` counts what is not in the trace, by name; all 0 in a whole one. `releases` tells of threads that went on
+    natively though nobody asked for it: for each process and reason `pid`, `reason`, how many `threads`, and
+    `since_ns`, when the first did, in nanoseconds since 1970. `cpu` has `target_seconds`, where they are known, and
+    `controller_seconds`. `tables` has, by name of table, `rows` and `parts`: paths of files relative to the trace.
     """
 
     command: list[str]
@@ -46,6 +47,7 @@ class Manifest:
     warnings: list[str]
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     format: int = FORMAT_VERSION
+    releases: list[dict[str, Any]] = field(default_factory=list)
 
     def to_json(self) -> str:
         """The text of the file."""
@@ -72,7 +74,10 @@ _TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "warnings": list,
     "tables": dict,
     "format": int,
+    "releases": list,
 }
+_RELEASE: Final = {"pid": int, "reason": str, "threads": int, "since_ns": int}
+"""A row of `releases`."""
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -111,6 +116,8 @@ def read_manifest(directory: Path) -> Manifest:
             directory,
             f"a newer clew wrote this trace (format {version}, this one reads up to {FORMAT_VERSION}); update",
         )
+    # Older traces have events of them only.
+    content.setdefault("releases", [])
     for key, kind in _TYPES.items():
         if not isinstance(content.get(key), kind):
             raise TraceDamagedError(directory, f"{MANIFEST_NAME} is damaged: {key!r} is missing or of the wrong type")
@@ -128,6 +135,9 @@ def _check_contents(directory: Path, content: dict[str, Any]) -> None:
     require(all(isinstance(value, int) for value in content["losses"].values()), "losses")
     require(all(isinstance(value, int | float) for value in content["cpu"].values()), "cpu")
     require(all(isinstance(row, dict) and isinstance(row.get("pid"), int) for row in content["processes"]), "processes")
+    for row in content["releases"]:
+        require(isinstance(row, dict) and row.keys() == _RELEASE.keys(), "releases")
+        require(all(isinstance(row[key], kind) for key, kind in _RELEASE.items()), "releases")
     for name in SCHEMAS:
         if name in OPTIONAL_TABLES:
             content["tables"].setdefault(name, {"rows": 0, "parts": []})

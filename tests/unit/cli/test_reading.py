@@ -190,7 +190,12 @@ def test_verify(capsys: Captured, trace: str) -> None:
     assert status == 0
     assert "well-formed" in out and "lost" not in out
     assert run(capsys, "verify", "-q", trace) == (0, "", "")
-    assert run_json(capsys, "verify", "--json", trace) == {"well_formed": True, "findings": []}
+    assert run_json(capsys, "verify", "--json", trace) == {
+        "well_formed": True,
+        "findings": [],
+        "losses": {},
+        "releases": [],
+    }
 
 
 def test_verify_finds(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
@@ -260,6 +265,21 @@ def test_one_of_a_thing(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> 
     print_summary(make_trace(rows, mode="coverage", losses=one))
     told = capsys.readouterr().err
     assert "4 blocks, 1 edge; 1 thread; lost: 1 dropped record, 1 lost process, 1 unfollowed child, 2 damaged" in told
+
+
+def test_releases_are_told_by_reason(capsys: Captured, make_trace: MakeTrace, rows: Rows) -> None:
+    start = make_trace(rows, "plain").manifest.start_ns
+    releases = [
+        {"pid": 8, "reason": "far_branch", "threads": 1200, "since_ns": start + 2_000_000_000},
+        {"pid": 9, "reason": "far_branch", "threads": 1, "since_ns": start + 1_500_000_000},
+        {"pid": 9, "reason": "evil \x1b", "threads": 1, "since_ns": start},
+    ]
+    path = str(make_trace(rows, losses={"released_threads": 1202}, releases=releases).directory)
+    told = "1,202 released threads (1,201 far branch since 1.500 s, evil \\x1b since 0.000 s)"
+    assert told in run(capsys, "info", path)[1].replace("\n", " ")
+    assert told in run(capsys, "verify", path)[1]
+    assert run_json(capsys, "info", "--json", path)["releases"] == releases
+    assert run_json(capsys, "verify", "--json", path)["releases"] == releases
 
 
 def test_a_long_note_is_one_line_where_nobody_looks(

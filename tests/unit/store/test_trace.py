@@ -153,6 +153,10 @@ def test_damaged_manifest(directory: Path, content: bytes) -> None:
         {"tables": {"blocks": {"rows": 1}}},
         {"cpu": {"target_seconds": "x"}},
         {"warnings": [None]},
+        {"releases": {}},
+        {"releases": [1]},
+        {"releases": [{"pid": 1, "reason": 2, "threads": 1, "since_ns": 0}]},
+        {"releases": [{"pid": 1, "reason": "traced", "threads": 1}]},
     ],
 )
 def test_manifest_with_impossible_values(directory: Path, fields: dict[str, Any]) -> None:

@@ -61,6 +61,8 @@ export interface TraceSummary extends Times {
   clew_version: string;
   totals: Record<"instructions" | "block_executions" | "blocks" | "edges" | "edge_executions" | "lost_records", number>;
   losses: Record<string, number>;
+  /** Threads that went on natively, by process and reason; `since`: when the first did, in nanoseconds of the recording. */
+  releases: { pid: number; reason: string; threads: number; since: number }[];
   warnings: string[];
   stored_bytes: number;
   processes: ProcessSummary[];

@@ -67,7 +67,9 @@ const LOSSES: Record<string, string> = {
   damaged_counters: "damaged counters",
   lost_threads: "threads lost",
   lost_processes: "processes lost",
+  released_threads: "threads that went on natively",
   unfollowed_children: "child processes not followed",
+  unfollowed_programs: "programs not followed",
   uncounted_fragments: "pieces of code not counted",
   untagged_fragments: "pieces of code without their place in the order",
 };

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.protocol._generated import EventKind, Mode
+from clew.protocol._generated import Mode
 from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.bundles import Bundle, iter_bundles
 from clew.recording.assembly.code import parse_code, work_out
@@ -23,6 +23,7 @@ from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.ends import end_at_execution
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.images import ImageFiles, ImageMap, build_image_map, join_image_maps
+from clew.recording.assembly.losses import Losses
 from clew.recording.assembly.records import ImageMapping, ParsedRecords
 from clew.recording.assembly.tables import Clock, FirstIds, build_tables, clean_text, number_blocks
 from clew.recording.raw import RawProcess, SessionInfo
@@ -49,26 +50,14 @@ def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: Se
 
 def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: SessionInfo) -> None:
     first, files = FirstIds(), ImageFiles()
-    losses = dict.fromkeys(
-        (
-            "dropped_records",
-            "damaged_records",
-            "damaged_counters",
-            "lost_threads",
-            "lost_processes",
-            "unfollowed_children",
-            "uncounted_fragments",
-            "untagged_fragments",
-        ),
-        0,
-    )
+    losses = Losses(follow=session.follow)
     warnings = list(session.warnings)
     ends: list[dict[str, Any]] = []
     mode = session.mode
     for bundle in iter_bundles(processes):
         # Where the order was recorded for a while only.
         mode = Mode.FULL if bundle.mode == Mode.FULL else mode
-        ends += _assemble_bundle(bundle, writer, first, files, losses, warnings, follow=session.follow)
+        ends += _assemble_bundle(bundle, writer, first, files, losses, warnings)
     writer.finish(
         Manifest(
             command=[clean_text(word) for word in session.command],
@@ -80,7 +69,8 @@ def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: Sessio
             clew_version=session.clew_version,
             machine=session.machine,
             cpu=_describe_cpu(session),
-            losses=losses,
+            losses=losses.counts,
+            releases=losses.releases,
             processes=ends,
             warnings=[clean_text(line) for line in dict.fromkeys(warnings)],
         )
@@ -98,10 +88,8 @@ def _assemble_bundle(
     writer: TraceWriter,
     first: FirstIds,
     files: ImageFiles,
-    losses: dict[str, int],
+    losses: Losses,
     warnings: list[str],
-    *,
-    follow: bool,
 ) -> list[dict[str, Any]]:
     """Write the tables of some processes; how they ended, for the manifest."""
     code = parse_code(bundle.records, bundle.n_counters)
@@ -113,16 +101,9 @@ def _assemble_bundle(
     for name, table in build_tables(bundle, parsed.fragments, parsed.events, images, blocks, edges, first):
         writer.write(name, table)
 
-    losses["damaged_records"] += parsed.damaged_records + len(blocks.code.damaged)
-    losses["damaged_counters"] += flow.damaged_counters
-    is_fork = parsed.events["event_kind"] == EventKind.FORK
-    losses["unfollowed_children"] += follow and int(np.count_nonzero(is_fork & (parsed.events["b"] != 1)))
+    damaged_records = parsed.damaged_records + len(blocks.code.damaged)
+    losses.add(bundle, parsed.events, damaged_records=damaged_records, damaged_counters=flow.damaged_counters)
     for process in bundle.processes:
-        losses["dropped_records"] += int(process.status["lost_records"])
-        losses["lost_threads"] += int(process.status["lost_threads"])
-        losses["lost_processes"] += process.is_lost
-        losses["uncounted_fragments"] += int(process.status["uncounted_fragments"])
-        losses["untagged_fragments"] += int(process.status["untagged_fragments"])
         warnings += process.warnings
     if not images.is_complete:
         warnings.append("mappings overlap beyond all measure: some code is told to be of the wrong image")

@@ -222,6 +222,7 @@ function summarize(meta: LiveMeta): TraceSummary {
       lost_records: 0,
     },
     losses: {},
+    releases: [],
     warnings: [],
     stored_bytes: 0,
     processes: graph.processes.map((one) => ({

@@ -1,6 +1,6 @@
 // What the trace does not have: losses and warnings of the recorder, in words.
 import { lossName } from "../../base/ends.ts";
-import { formatInteger } from "../../base/format.ts";
+import { formatDuration, formatInteger } from "../../base/format.ts";
 import { isFile, leftOut, summary } from "../../model/session.ts";
 import { Dialog, DialogHead } from "./dialog.tsx";
 
@@ -21,6 +21,12 @@ export function LossesDialog() {
           {lost.map(([name, n]) => (
             <li key={name}>
               <b>{formatInteger(n)}</b> {lossName(name)}
+            </li>
+          ))}
+          {known.releases.map(({ pid, reason, threads: n, since }) => (
+            <li key={`${pid} ${reason}`}>
+              process {pid}: {formatInteger(n)} {n === 1 ? "thread" : "threads"} natively since {formatDuration(since)},
+              because of: {reason.replaceAll("_", " ")}
             </li>
           ))}
           {threads.map((thread) => (
