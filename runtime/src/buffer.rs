@@ -202,7 +202,7 @@ impl Shared {
     }
 
     /// Tells the controller that somebody waits for it.
-    fn ring_doorbell(&self) {
+    pub fn ring_doorbell(&self) {
         // SAFETY: the status page is mapped, the field aligned.
         let bell = unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).doorbell) };
         bell.fetch_add(1, Ordering::Release);

@@ -151,7 +151,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
 fn move_in(context: &ThreadContext, engine: &mut Engine) {
     if engine.continue_in_child() {
         let filled = THREADS.lock().branch_table_filled;
-        fill_branch_table(context, 0, filled);
+        fill_branch_table(context.self_address, 0, filled);
     }
     if engine.records_regions() {
         // Nothing was executed here yet.

@@ -14,7 +14,8 @@ const NEW_SHARE: u32 = 8;
 const HISTORY_SHIFT: u32 = 16;
 
 /// Notes which code was executed since the last time; whether much of it was not in the sixteen times before.
-pub fn has_changed(context: &ThreadContext, shared: Shared) -> bool {
+pub fn has_changed(context: &mut ThreadContext, shared: Shared) -> bool {
+    context.left.is_kept_used = true;
     // SAFETY: the status page is mapped.
     let n_used = unsafe { (&raw const (*shared.status()).counters_used).read_volatile() };
     let n_used = n_used.min(shared.header().counter_bytes / 8);

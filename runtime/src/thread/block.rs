@@ -17,29 +17,29 @@ use crate::sys::kernel::{
 use crate::sys::number;
 use crate::sys::spare::with_mapping;
 
-/// Makes the block of slot `slot` at `address`.
-pub fn make(
-    address: u64,
-    slot: u32,
-    shared: Shared,
-    is_mapped: bool,
-    branch_table_filled: u32,
-) -> Option<&'static mut ThreadContext> {
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    // SAFETY: the range is the slot's part of the address space that the controller reserved; no thread uses it.
-    let mapped = with_mapping(|| unsafe { mmap(address, PRIVATE_BYTES, PROT_READ | PROT_WRITE, flags) });
-    if let Err(error) = mapped {
-        shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 0, 0]);
-        return None;
+/// Maps the block of slot `slot` at `address`, which never was. `false`: reported.
+pub fn map(address: u64, slot: u32, shared: Shared, branch_table_filled: u32) -> bool {
+    if !map_zeros(address, PRIVATE_BYTES, 0, shared) || !map_counters(address, slot, shared) {
+        return false;
     }
-    if !is_mapped && !map_counters(address, slot, shared) {
-        return None;
-    }
+    fill_branch_table(address, 0, branch_table_filled);
+    true
+}
+
+/// Makes a context of the mapped block of slot `slot` at `address`, which no thread uses. What is known of branches and of how
+/// often code runs stays from one of its threads to the next: that is as true for the one as for the other.
+pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut ThreadContext> {
     if shared.header().mode == mode::REGION && !map_cells(address, shared) {
         return None;
     }
-    // SAFETY: just mapped, zeroed, large enough, and nobody else's; all-zero is a valid context.
-    let context = unsafe { &mut *(address as *mut ThreadContext) };
+    let context = address as *mut ThreadContext;
+    // SAFETY: mapped, large enough, and nobody else's; all-zero is a valid context.
+    let context = unsafe {
+        let left = (*context).left;
+        context.write_bytes(0, 1);
+        (*context).left = left;
+        &mut *context
+    };
     context.self_address = address;
     context.stack_top = address + STACK_OFFSET + STACK_BYTES;
     context.gate_exit = gate::clew_gate_exit as *const () as u64;
@@ -53,28 +53,37 @@ pub fn make(
     context.slot = slot;
     context.tells_first = 1;
     context.sequence_word = &raw const context.no_sequence as u64;
-    fill_branch_table(context, 0, branch_table_filled);
     Some(context)
 }
 
-/// Maps an empty shadow stack, and the page below it; what lies above is not mapped. `false`: reported.
-pub fn map_shadow_stack(address: u64, shared: Shared) -> bool {
+/// Has the block have a shadow stack, and the page below it; what lies above is not mapped. `false`: reported.
+pub fn map_shadow_stack(context: &mut ThreadContext, shared: Shared) -> bool {
     const BELOW: u64 = 0x1000;
-    map_zeros(address + SHADOW_OFFSET - BELOW, BELOW + SHADOW_BYTES, shared)
+    if !context.left.has_shadow_stack {
+        let start = context.self_address + SHADOW_OFFSET - BELOW;
+        context.left.has_shadow_stack = map_zeros(start, BELOW + SHADOW_BYTES, 2, shared);
+    }
+    context.left.has_shadow_stack
 }
 
-/// Maps, as zeros, what is kept of a thread's path at checkpoints. `false`: reported.
-pub fn map_kept(address: u64, shared: Shared) -> bool {
-    map_zeros(address + KEPT_COUNTERS_OFFSET, THREAD_STRIDE_BYTES - KEPT_COUNTERS_OFFSET, shared)
+/// Has the block have what is kept of a thread's path at checkpoints, as zeros. `false`: reported.
+pub fn map_kept(context: &mut ThreadContext, shared: Shared) -> bool {
+    let start = context.self_address + KEPT_COUNTERS_OFFSET;
+    if !context.left.has_kept || context.left.is_kept_used {
+        context.left.has_kept = map_zeros(start, THREAD_STRIDE_BYTES - KEPT_COUNTERS_OFFSET, 2, shared);
+        context.left.is_kept_used = false;
+    }
+    context.left.has_kept
 }
 
-fn map_zeros(address: u64, size: u64, shared: Shared) -> bool {
+/// Maps a part of a block; `what` goes with the report. `false`: reported.
+fn map_zeros(address: u64, size: u64, what: u64, shared: Shared) -> bool {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     // SAFETY: a part of a slot's block that nothing else uses.
     match with_mapping(|| unsafe { mmap(address, size, PROT_READ | PROT_WRITE, flags) }) {
         Ok(_) => true,
         Err(error) => {
-            shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 2, 0]);
+            shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, what, 0]);
             false
         }
     }
@@ -82,16 +91,7 @@ fn map_zeros(address: u64, size: u64, shared: Shared) -> bool {
 
 /// Maps what tags take of a block, zeroed. `false`: reported.
 pub fn map_cells(address: u64, shared: Shared) -> bool {
-    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    let start = address + REGION_CELLS_OFFSET;
-    // SAFETY: a part of the slot's block that nothing else uses, and of which no translated code runs now.
-    match with_mapping(|| unsafe { mmap(start, REGION_BYTES, PROT_READ | PROT_WRITE, flags) }) {
-        Ok(_) => true,
-        Err(error) => {
-            shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 3, 0]);
-            false
-        }
-    }
+    map_zeros(address + REGION_CELLS_OFFSET, REGION_BYTES, 3, shared)
 }
 
 /// Maps the counters of slot `slot` into the window of its block; `false`: reported.
@@ -116,11 +116,11 @@ pub fn forget(address: u64) {
     let _ = unsafe { mmap(address, THREAD_STRIDE_BYTES, 0, flags) };
 }
 
-/// Makes branch table entries lead to the indirect gate: nothing known.
-pub fn fill_branch_table(context: &ThreadContext, from: u32, to: u32) {
+/// Makes entries of the branch table of the block at `address` lead to the indirect gate: nothing known.
+pub fn fill_branch_table(address: u64, from: u32, to: u32) {
     let gate = gate::clew_gate_indirect as *const () as u64;
     for index in from..to {
-        let entry = (context.self_address + BRANCH_TABLE_OFFSET + u64::from(index) * 8) as *mut u64;
+        let entry = (address + BRANCH_TABLE_OFFSET + u64::from(index) * 8) as *mut u64;
         // SAFETY: the table is inside the block; `to` is at most BRANCH_TABLE_ENTRIES, by how sites are numbered.
         unsafe { entry.write_volatile(gate) };
     }

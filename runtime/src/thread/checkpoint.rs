@@ -27,7 +27,7 @@ const GROUP: u64 = 8;
 /// The path begins. `false`: there is no memory for it.
 pub fn begin(context: &mut ThreadContext, shared: Shared) -> bool {
     // A slot's block is used by one thread after another, and a fork's child has its parent's.
-    if !map_kept(context.self_address, shared) {
+    if !map_kept(context, shared) {
         return false;
     }
     context.checkpoint_due = rdtsc() + INTERVAL_CYCLES;
@@ -53,6 +53,7 @@ pub fn write_whole(context: &mut ThreadContext, writer: &RingWriter) -> bool {
 /// Writes a checkpoint in front of the context's rip. `false`: something of it was dropped.
 pub fn write(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     let start = rdtsc();
+    context.left.is_kept_used = true;
     let Some(n_rises) = write_counters(context, writer) else {
         return false;
     };

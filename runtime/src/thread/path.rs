@@ -35,7 +35,7 @@ pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) ->
     for number in [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL] {
         set_cell(context, number, PATH_BUFFER_BYTES.wrapping_neg());
     }
-    if !map_shadow_stack(context.self_address, writer.shared) || !checkpoint::begin(context, writer.shared) {
+    if !map_shadow_stack(context, writer.shared) || !checkpoint::begin(context, writer.shared) {
         return false;
     }
     forget_calls(context);

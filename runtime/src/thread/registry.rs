@@ -29,14 +29,36 @@ pub struct Threads {
 /// All threads of the process. Taken after the engine's lock, never before it.
 pub static THREADS: Lock<Threads> = Lock::new(Threads { places: Vec::new(), branch_table_filled: 0x1_0000 });
 
+/// Slots of ended threads that the controller did not come to yet: with more of them no slot is used that never was. The memory of
+/// many short threads would grow with how busy the controller is.
+const MAX_ENDED: u32 = 32;
+
+/// Which slots may be taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Taking {
+    Any,
+    /// None that never was used, where many others wait for the controller.
+    Used,
+}
+
 impl Threads {
     /// Takes a free slot and makes its private block. `None`: no slot is free, or memory is used up.
     pub fn take(&mut self, shared: Shared) -> Option<&'static mut ThreadContext> {
+        self.take_of(shared, Taking::Any)
+    }
+
+    fn take_of(&mut self, shared: Shared, taking: Taking) -> Option<&'static mut ThreadContext> {
         let max_threads = shared.header().max_threads;
+        let mut n_ended = 0;
         for index in 0..max_threads {
+            if index as usize == self.places.len() && taking == Taking::Used && n_ended > MAX_ENDED {
+                return None;
+            }
             // SAFETY: the slot is mapped, the field aligned.
             let state = unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(index)).state) };
-            if state.load(Ordering::Acquire) != slot_state::FREE {
+            let found = state.load(Ordering::Acquire);
+            n_ended += u32::from(found == slot_state::ENDED);
+            if found != slot_state::FREE {
                 continue;
             }
             // Its last thread said that it ended, and may still stand on the block's stack.
@@ -57,9 +79,11 @@ impl Threads {
                 self.places.resize(index as usize + 1, Place { is_used: false, is_mapped: false, tid: 0 });
                 self.tell_used(shared);
             }
-            let is_mapped = self.places[index as usize].is_mapped;
             let address = private_base() + u64::from(index) * THREAD_STRIDE_BYTES;
-            let Some(context) = block::make(address, index, shared, is_mapped, self.branch_table_filled) else {
+            let place = &mut self.places[index as usize];
+            place.is_mapped = place.is_mapped || block::map(address, index, shared, self.branch_table_filled);
+            let made = if place.is_mapped { block::make(address, index, shared) } else { None };
+            let Some(context) = made else {
                 // SAFETY: as above.
                 unsafe { AtomicU32::from_ptr(&raw mut (*shared.slot(index)).state) }
                     .store(slot_state::FREE, Ordering::Release);
@@ -124,11 +148,23 @@ impl Threads {
 
     /// The contexts of all threads that have one.
     pub fn contexts(&self) -> impl Iterator<Item = *mut ThreadContext> + '_ {
+        self.contexts_of(|place| place.is_used)
+    }
+
+    /// The contexts of all blocks, whose branch tables are also those of the threads that come into them next.
+    fn blocks(&self) -> impl Iterator<Item = *mut ThreadContext> + '_ {
+        self.contexts_of(|place| place.is_mapped)
+    }
+
+    fn contexts_of<'a>(
+        &'a self,
+        has_one: impl Fn(&Place) -> bool + 'a,
+    ) -> impl Iterator<Item = *mut ThreadContext> + 'a {
         let base = private_base();
         self.places
             .iter()
             .enumerate()
-            .filter(|(_, place)| place.is_used)
+            .filter(move |(_, place)| has_one(place))
             .map(move |(index, _)| (base + index as u64 * THREAD_STRIDE_BYTES) as *mut ThreadContext)
     }
 
@@ -157,26 +193,25 @@ impl Threads {
         if needed <= self.branch_table_filled {
             return;
         }
-        for context in self.contexts() {
-            // SAFETY: the context belongs to a used place, hence is mapped; entries past the filled part are not read by
-            // its thread, because no site that reaches them has run.
-            unsafe { block::fill_branch_table(&*context, self.branch_table_filled, needed) };
+        for context in self.blocks() {
+            // Entries past the filled part are not read by its thread, because no site that reaches them has run.
+            block::fill_branch_table(context as u64, self.branch_table_filled, needed);
         }
         self.branch_table_filled = needed;
     }
 
     /// Has all that branch tables lead to be looked for anew.
     pub fn empty_branch_tables(&self) {
-        for context in self.contexts() {
-            // SAFETY: as above; other threads read an entry as a whole, and either value is right.
-            unsafe { block::fill_branch_table(&*context, 0, self.branch_table_filled) };
+        for context in self.blocks() {
+            // Other threads read an entry as a whole, and either value is right.
+            block::fill_branch_table(context as u64, 0, self.branch_table_filled);
         }
     }
 
     /// Makes what leads from a site to `address` lead to `new` instead, in all branch tables.
     pub fn change_branch(&mut self, site: u32, target: u64, address: u64, new: u64) {
-        for context in self.contexts() {
-            // SAFETY: as above; other threads read the entry as a whole, and either value is right.
+        for context in self.blocks() {
+            // SAFETY: mapped; other threads read the entry as a whole, and either value is right.
             unsafe {
                 let entry = (*context).branch_entry(site, target);
                 if entry.read_volatile() == address {
@@ -189,7 +224,7 @@ impl Threads {
     /// Tells all threads where the pair table is now. The table is stored before the mask: see cache/pairs.
     pub fn set_pair_table(&mut self, table: u64, mask: u64) {
         for context in self.contexts() {
-            // SAFETY: as above; other threads read these fields one at a time, and either value is right.
+            // SAFETY: the context of a slot that is in use; other threads read these fields one at a time, and either value is right.
             unsafe {
                 (&raw mut (*context).pair_table).write_volatile(table);
                 (&raw mut (*context).pair_mask).write_volatile(mask);
@@ -201,6 +236,9 @@ impl Threads {
 /// Takes a slot as `Threads::take` does. Where all are in use, but some thread has ended, the controller is waited for: it is
 /// about to give that slot back; if it is gone the slot is taken anew. No lock held, all signals blocked.
 pub fn take_slot(shared: Shared) -> Option<&'static mut ThreadContext> {
+    if let Some(context) = take_used(shared) {
+        return Some(context);
+    }
     let mut patience = Patience::new(shared);
     loop {
         if let Some(context) = THREADS.lock().take(shared) {
@@ -213,6 +251,24 @@ pub fn take_slot(shared: Shared) -> Option<&'static mut ThreadContext> {
         }
         futex_wait(state.as_ptr(), slot_state::ENDED, 1_000_000, true);
     }
+}
+
+/// Takes a slot as `take` does; where many wait for the controller it has a tenth of a second to come to them.
+fn take_used(shared: Shared) -> Option<&'static mut ThreadContext> {
+    const N_WAITS: u32 = 100;
+    const WAIT_NS: u64 = 1_000_000;
+    for _ in 0..N_WAITS {
+        if let Some(context) = THREADS.lock().take_of(shared, Taking::Used) {
+            return Some(context);
+        }
+        let (_, state) = find_ended(shared)?;
+        if shared.is_controller_gone() {
+            return None;
+        }
+        shared.ring_doorbell();
+        futex_wait(state.as_ptr(), slot_state::ENDED, WAIT_NS, true);
+    }
+    None
 }
 
 /// The number of a slot whose thread has ended, and its state.

@@ -147,8 +147,6 @@ pub struct ThreadContext {
     pub is_released: u32,
     /// How often room had been made in the address space when the thread came to the dispatcher last (dispatch/room.rs).
     pub rooms_seen: u32,
-    /// Filled part of the branch table, entries.
-    pub branch_table_filled: u32,
     /// The application's mask at a start, for a thread that was created with all signals blocked.
     pub start_mask: u64,
     /// A fault waits to be delivered; goes before `pending`.
@@ -259,6 +257,19 @@ pub struct ThreadContext {
     pub lost_at: [u64; 4],
     /// What the controller has the thread do (dispatch/hold.rs).
     pub standing: Standing,
+    /// What the block's next thread finds in it.
+    pub left: Left,
+}
+
+/// What lies in a block beside its context, from one of its threads to the next.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Left {
+    /// There is a shadow stack, and room for what is kept at checkpoints.
+    pub has_shadow_stack: bool,
+    pub has_kept: bool,
+    /// What is kept is not all zeros.
+    pub is_kept_used: bool,
 }
 
 static PRIVATE_BASE: AtomicU64 = AtomicU64::new(0);
