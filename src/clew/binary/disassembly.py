@@ -5,9 +5,10 @@ Runs in the controller. x86-64 for now; capstone is loaded when it is first used
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from clew.dataclass import dataclass
 
 __all__ = ["DisassembledInstruction", "call_size", "disassemble", "instruction_starts"]
 

@@ -13,11 +13,11 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from clew.address import FileOffset, ImageOffset
+from clew.dataclass import dataclass
 from clew.errors import BinaryError
 
 __all__ = ["ElfFile", "Section", "Segment", "open_elf"]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from clew.binary.debug_sections import DebugSections
 from clew.binary.dwarf_reader import DwarfReader
 from clew.binary.line_program import ProgramShape
+from clew.dataclass import dataclass
 
 __all__ = ["LineUnit", "iter_line_units", "read_file_names"]
 

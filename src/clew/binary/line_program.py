@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from clew.dataclass import dataclass
 
 __all__ = ["LineRows", "ProgramShape", "join_rows", "run_programs"]
 

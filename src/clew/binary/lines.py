@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from clew.binary.dwarf_reader import find_unit_folders
 from clew.binary.elf import open_elf
 from clew.binary.line_headers import LineUnit, iter_line_units, read_file_names
 from clew.binary.line_program import LineRows, ProgramShape, join_rows, run_programs
+from clew.dataclass import dataclass, replace
 from clew.errors import BinaryError
 
 __all__ = ["LineTable", "SourceLine", "find_lines", "has_debug_information", "read_line_table"]

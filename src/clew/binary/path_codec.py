@@ -7,7 +7,6 @@ dtypes below. What they mean is written down in docs/format/paths.md.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass, field
 from clew.errors import PathCodecError
 
 __all__ = [

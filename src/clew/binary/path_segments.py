@@ -6,7 +6,6 @@ A thin cover of the library `pathcodec` (Rust, `recode.rs`), which does the work
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from clew.binary.path_codec import (
     default_library,
     lay_out,
 )
+from clew.dataclass import dataclass
 
 __all__ = ["PathSegment", "decode_segment", "encode_segment"]
 

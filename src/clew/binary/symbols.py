@@ -7,7 +7,6 @@ stay as the compiler made them: `clew.binary.demangle` makes them readable, for 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from clew.binary.demangle import demangle
 from clew.binary.elf import SHF_EXECINSTR, ElfFile, open_elf
 from clew.binary.plt import SUFFIX, find_stubs
 from clew.binary.unwind import read_function_starts
+from clew.dataclass import dataclass
 from clew.errors import BinaryError
 
 __all__ = ["SymbolTable", "load_symbols", "read_symbols"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import replace
 from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ import click
 from clew.cli.console import is_quiet, say
 from clew.cli.options import make_viewer, parse_pid, what_is_said, what_to_record, where_to_serve
 from clew.cli.record import print_result
+from clew.dataclass import replace
 from clew.process.attachable import check_attachable
 from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
 from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of

@@ -10,13 +10,13 @@ import os
 import platform
 import resource
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 import click
 
 from clew.cli.console import escape_control
+from clew.dataclass import dataclass
 from clew.errors import ClewError
 from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped

@@ -10,7 +10,6 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from os import environ
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +20,7 @@ import click
 from clew.cli.console import is_quiet, say
 from clew.cli.options import make_viewer, what_is_said, what_to_record, where_to_serve
 from clew.cli.statistics_text import iter_statistics
+from clew.dataclass import replace
 from clew.errors import ClewError
 from clew.process.launch import original_environment
 from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
 from rich.cells import cell_len, set_cell_size
 
 from clew.binary.demangle import demangle
 from clew.cli.console import escape_control
+from clew.dataclass import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console

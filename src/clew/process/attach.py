@@ -13,10 +13,10 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
+from clew.dataclass import dataclass, replace
 from clew.errors import AttachError, InjectionError, TargetError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import check_attachable, has_own_namespace, tid_inside

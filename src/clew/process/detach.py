@@ -13,10 +13,10 @@ import secrets
 import signal
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from clew.address import Pid, RemoteAddress, Tid
+from clew.dataclass import dataclass, field, replace
 from clew.errors import AttachError, TargetError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attach import ALL_SIGNALS, SI_KERNEL, read_labels, signal_code

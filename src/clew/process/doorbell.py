@@ -11,9 +11,9 @@ import errno
 import os
 import threading
 import time
-from dataclasses import dataclass
 from typing import Final
 
+from clew.dataclass import dataclass
 from clew.process.linux import futex_wake, libc
 from clew.process.shared_memory import SharedMemory
 from clew.protocol.layout import field_offset

@@ -14,10 +14,10 @@ import queue
 import stat
 import threading
 import time
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from clew.address import Tid
+from clew.dataclass import dataclass
 from clew.process.identity import read_status
 from clew.process.privileges import explain_privileges, has_ptrace_capability
 from clew.process.program import MAX_INTERPRETERS, SCRIPT_LINE_BYTES, is_for_32_bits, script_interpreter

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from clew.address import Pid, Tid
+from clew.dataclass import dataclass
 from clew.process import ptrace
 from clew.process.identity import is_traced_here
 from clew.process.stopped_process import StoppedProcess

@@ -12,10 +12,10 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from clew.address import Pid, Tid
+from clew.dataclass import dataclass
 from clew.errors import AttachError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import explain_refusal

@@ -12,10 +12,10 @@ nobody uses before the process is left. A fork's child has everything where its 
 from __future__ import annotations
 
 import resource
-from dataclasses import dataclass, replace
 from typing import Final
 
 from clew.address import Pid, RemoteAddress
+from clew.dataclass import dataclass, replace
 from clew.errors import InjectionError
 from clew.process.maps import Mapping, read_address_space_limit
 from clew.process.shared_memory import PAGE_BYTES, SharedLayout

@@ -9,10 +9,10 @@ import os
 import re
 import resource
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 from clew.address import FileOffset, Pid, RemoteAddress
+from clew.dataclass import dataclass
 from clew.process.linux import PROT_EXEC, PROT_READ, PROT_WRITE
 
 __all__ = [

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from clew.dataclass import dataclass
 from clew.errors import CommandNotFoundError, NotExecutableError
 from clew.process.identity import read_status
 from clew.process.privileges import explain_privileges, has_ptrace_capability

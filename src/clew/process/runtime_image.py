@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from clew.address import RemoteAddress
+from clew.dataclass import dataclass, field
 from clew.errors import RuntimeImageError
 from clew.process.linux import PROT_EXEC, PROT_READ, PROT_WRITE
 from clew.protocol._constants import NOTE_NAME, NOTE_TYPE, SCHEMA_HASH, VERSION
@@ -50,7 +50,7 @@ class RuntimeImage:
     content: bytes
     relocations: tuple[tuple[int, int], ...]
     segments: tuple[Segment, ...]
-    _relocated: dict[RemoteAddress, bytes] = field(default_factory=dict, compare=False, repr=False)
+    _relocated: dict[RemoteAddress, bytes] = field(default_factory=dict)
 
     def relocated(self, base: RemoteAddress) -> bytes:
         """`content` as it has to be when the image is at `base`."""

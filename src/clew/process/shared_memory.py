@@ -14,9 +14,9 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+from clew.dataclass import dataclass, replace
 from clew.errors import ClewError, UsageError
 from clew.process.linux import F_ADD_SEALS, MFD_ALLOW_SEALING, MFD_CLOEXEC, futex_wake, punch_hole
 from clew.protocol._constants import (

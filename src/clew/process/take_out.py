@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
+from clew.dataclass import dataclass
 from clew.errors import AttachError, RemoteCallError, TargetError
 from clew.process import ptrace
 from clew.process.attach import ALL_BUT_TRAP, ALL_SIGNALS, restore_trap, run_until_parked, send_again, set_stage

@@ -9,11 +9,11 @@ thread in front of that call, and is told; and back.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
 from typing import Final
 
 from clew.address import RemoteAddress, Tid
 from clew.binary.system_calls import RESTART_SYSCALL
+from clew.dataclass import dataclass, replace
 from clew.errors import TargetError
 from clew.process import ptrace
 from clew.process.stopped_process import SYSCALL_INSTRUCTION, StoppedProcess

@@ -9,10 +9,10 @@ import hashlib
 import json
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clew.dataclass import dataclass
 from clew.errors import SchemaError
 
 __all__ = ["EnumDefinition", "Field", "LimitDefinition", "Schema", "StructDefinition", "load_schema", "parse_schema"]

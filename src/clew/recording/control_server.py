@@ -11,11 +11,11 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from clew.address import Pid
+from clew.dataclass import dataclass
 from clew.errors import ClewError
 from clew.recording.control_sockets import MAX_LINE_BYTES, folder_to_listen_in, name_of_socket, peer_of
 
@@ -33,7 +33,7 @@ class _Client:
     asked: bytes = b""
     answer: bytes = b""
     steps: Iterator[dict[str, Any] | None] | None = None
-    is_over: bool = field(default=False)
+    is_over: bool = False
 
 
 class ControlServer:

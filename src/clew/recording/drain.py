@@ -16,7 +16,6 @@ import ctypes
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.address import Pid
+from clew.dataclass import dataclass, field
 from clew.process.linux import futex_wake, punch_hole
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._generated import (

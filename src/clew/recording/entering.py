@@ -10,9 +10,9 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from clew.address import Pid
+from clew.dataclass import replace
 from clew.errors import ClewError, TargetGoneError
 from clew.process import ptrace
 from clew.process.execution import stopped_at_start

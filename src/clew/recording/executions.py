@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid, Tid
+from clew.dataclass import dataclass
 from clew.process.executed import LOOK_SECONDS, Look, Verdict
 from clew.process.execution import Ended, Execution
 from clew.process.identity import read_group

@@ -12,11 +12,11 @@ import os
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from clew.address import FileOffset, RemoteAddress
+from clew.dataclass import dataclass
 from clew.errors import ClewError, FilterError
 from clew.process.maps import Mapping
 from clew.process.shared_memory import FilterRow

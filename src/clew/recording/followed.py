@@ -11,12 +11,12 @@ import os
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.address import Pid, Tid
+from clew.dataclass import dataclass
 from clew.process.attachable import find_living_task, has_own_namespace, tid_inside
 from clew.process.identity import maps_region, read_group, read_stat
 from clew.process.injection_plan import InjectionPlan

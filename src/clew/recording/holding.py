@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from clew.address import RemoteAddress, Tid
 from clew.binary.system_calls import RESTART_SYSCALL
+from clew.dataclass import dataclass, field
 from clew.errors import ControlError
 from clew.process.identity import iter_threads
 from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply

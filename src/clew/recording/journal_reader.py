@@ -10,7 +10,6 @@ import itertools
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.address import Pid, Tid
+from clew.dataclass import dataclass, field
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAGE, Mode
 from clew.recording.event_chunks import EventChunks, are_many, without_events

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 from clew.address import Pid
+from clew.dataclass import dataclass, field
 from clew.errors import TargetError
 from clew.recording.followed import FollowedProcess
 from clew.recording.processes import Processes

@@ -10,12 +10,12 @@ come from there, and what was read here is forgotten: so nothing counts twice, a
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass, field
 from clew.process.shared_memory import SharedLayout
 from clew.protocol._generated import (
     PATH_WINDOW_BYTES,

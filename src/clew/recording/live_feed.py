@@ -12,8 +12,9 @@ import contextlib
 import json
 import os
 import socket
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from clew.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

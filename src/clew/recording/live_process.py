@@ -8,7 +8,6 @@ a live view takes of memory grows with the code that ran, not with the time for 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
 from collections import defaultdict
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.address import Tid
+from clew.dataclass import dataclass, replace
 from clew.protocol._generated import RECORD_BYTES, STATUS_PAGE, Mode, RecordKind
 from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.code import ParsedCode, parse_code, work_out
@@ -47,7 +47,7 @@ _CODE_KINDS: Final = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LiveCode:
     """What a process ran so far. `threads` go with `edges.threads`: of each its counters, and whether it runs."""
 
@@ -263,6 +263,4 @@ def _add_threads(first: RawThread, second: RawThread) -> RawThread:
         np.concatenate([one.index, other.index]), np.concatenate([one.value, other.value]).astype(np.int64)
     )
     members = first.n_members + second.n_members
-    return dataclasses.replace(
-        first, tid=Tid(0), name="", counters=Counters(index, value.astype(np.uint64)), n_members=members
-    )
+    return replace(first, tid=Tid(0), name="", counters=Counters(index, value.astype(np.uint64)), n_members=members)

@@ -5,11 +5,11 @@ Runs in the controller. Pure. The target writes its cells and buffers all the ti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from clew.dataclass import dataclass
 from clew.protocol._generated import (
     PATH_BUFFER_BYTES,
     PATH_DECISIONS_CELL,

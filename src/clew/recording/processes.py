@@ -10,10 +10,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid
+from clew.dataclass import replace
 from clew.errors import AttachError
 from clew.process.identity import read_parent, read_stat
 from clew.process.linux import PROT_EXEC

@@ -7,13 +7,13 @@ records mean. All of it but the session's own facts came from the target and is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
+from clew.dataclass import dataclass, field
 from clew.protocol._generated import Mode
 from clew.recording.event_chunks import EventChunks
 from clew.recording.tag_chunks import TagChunks

@@ -5,11 +5,11 @@ Runs in the controller, when the one that recorded is gone.
 
 from __future__ import annotations
 
-import dataclasses
 import fcntl
 from pathlib import Path
 from typing import Any
 
+from clew.dataclass import replace
 from clew.errors import NotATraceError, OutputError, TraceDamagedError, TraceUnfinishedError
 from clew.protocol._constants import Mode
 from clew.recording.journal import JOURNAL_NAME
@@ -41,7 +41,7 @@ def recover(directory: Path) -> bool:
             written_ns = [one.stat().st_mtime_ns for one in (path, snapshot) if one.exists()]
             session = _describe(path, read_session(path), max(written_ns))
             processes = (
-                dataclasses.replace(process, end_ns=max(process.end_ns, session.end_ns))
+                replace(process, end_ns=max(process.end_ns, session.end_ns))
                 if process.exit_code is None and process.signal is None
                 else process
                 for process in JournalReader(path, snapshot=snapshot)

@@ -12,12 +12,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from clew import __version__
 from clew.address import Pid
+from clew.dataclass import dataclass, field
 from clew.errors import KilledAtStartError, OutputError, TargetGoneError
 from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped

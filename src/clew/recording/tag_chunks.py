@@ -7,12 +7,12 @@ journal until they are asked for. What words mean is not known here. Records com
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.protocol._generated import (
     CONTINUATION_PAYLOAD_BYTES,
     RECORD_BYTES,

@@ -11,10 +11,10 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from clew.address import Pid
+from clew.dataclass import dataclass
 from clew.errors import ClewError
 from clew.process.identity import is_mapped, maps_region, read_parent
 from clew.process.injection_plan import InjectionPlan

@@ -6,10 +6,10 @@ Runs in the controller. A manifest read may be damaged, or made up: its shape is
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from clew.dataclass import dataclass, field
 from clew.errors import NotATraceError, TraceDamagedError, TraceUnfinishedError, TraceVersionError
 from clew.store.schema import FORMAT_VERSION, OPTIONAL_TABLES, SCHEMAS
 
@@ -51,7 +51,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """The text of the file."""
-        return json.dumps(asdict(self), indent=1) + "\n"
+        return json.dumps(vars(self), indent=1) + "\n"
 
     @property
     def lost_records(self) -> int:

@@ -9,11 +9,12 @@ first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+
+from clew.dataclass import dataclass
 
 __all__ = [
     "CHECKPOINT",

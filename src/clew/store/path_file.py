@@ -7,7 +7,6 @@ mean is the path codec's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PATH_EVENT_RECORD
 from clew.store.path_checkpoints import (

@@ -14,12 +14,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import BinaryIO, Final
 
 import zstandard
 
+from clew.dataclass import dataclass
 from clew.store.manifest import PATHS_FOLDER
 
 __all__ = [

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.store.path_checkpoints import shuffle, unshuffle
 from clew.store.path_frames import LEVEL, Frame, FrameKind, pack_frame, read_header, read_payload
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass, field
 from clew.store.path_checkpoints import shuffle, unshuffle
 
 __all__ = [

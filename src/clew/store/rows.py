@@ -7,11 +7,11 @@ that is not so, there are as many as it takes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from clew.dataclass import dataclass
 from clew.store.columns import Array
 
 __all__ = ["RowRanges"]

@@ -6,7 +6,6 @@ Runs in the controller. A directory without a manifest is no trace, so one that 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.dataclass import replace
 from clew.store.manifest import MANIFEST_NAME, Manifest
 from clew.store.row_groups import iter_row_groups
 from clew.store.schema import OPTIONAL_TABLES, SCHEMAS
@@ -88,7 +88,7 @@ class TraceWriter:
             if name in self._waiting or is_needed:
                 self._write_part(name)
         tables = {name: table for name, table in self._tables.items() if table["parts"]}
-        text = dataclasses.replace(manifest, tables=tables).to_json()
+        text = replace(manifest, tables=tables).to_json()
         with publish(self._directory / MANIFEST_NAME) as file:
             file.write(text.encode())
 

@@ -5,12 +5,12 @@ Runs in the controller, after the target ended. Pure. Knows ways through fragmen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.protocol._generated import EdgeKind
 from clew.recording.assembly.blocks_keys import sorted_unique
 from clew.recording.assembly.records import Fragments

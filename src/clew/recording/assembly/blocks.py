@@ -16,12 +16,12 @@ entry seen in the run. Fragments are none: one may start inside another, and a s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assembly.blocks_cut import NONE, CutCode, cut_fragments
 from clew.recording.assembly.blocks_entries import Entries, find_entries

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assembly.blocks_keys import KeySpace, sorted_unique, spans
 from clew.recording.assembly.flow import ProcessFlow

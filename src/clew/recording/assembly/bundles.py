@@ -10,14 +10,13 @@ one process can then meet anything of another one, and what comes out is what ea
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass, replace
 from clew.protocol._generated import (
     DYNAMIC_EDGE_RECORD,
     EVENT_RECORD,
@@ -159,7 +158,7 @@ def _join(processes: list[RawProcess]) -> Bundle:
         n_fragments += _renumber(own, owner << _ADDRESS_BITS, n_fragments, n_counters, own_counters)
         for thread in process.threads:
             counters = Counters(thread.counters.index + n_counters, thread.counters.value)
-            threads.append(dataclasses.replace(thread, counters=counters))
+            threads.append(replace(thread, counters=counters))
         n_records += len(own)
         n_counters += own_counters
     return Bundle(processes, records, threads, n_counters)

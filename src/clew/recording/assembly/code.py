@@ -6,13 +6,13 @@ the trace will be. Pure. Images, symbols and tables are not known here.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass, replace
 from clew.protocol._generated import Mode
 from clew.recording.assembly.blocks import Blocks, build_blocks
 from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
@@ -26,7 +26,7 @@ from clew.recording.raw import RawThread
 __all__ = ["ParsedCode", "parse_code", "work_out"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class ParsedCode:
     """Records parsed, with the fragments' versions. `ends` are time stamps at which fragments went out of use."""
 
@@ -42,7 +42,7 @@ def parse_code(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedCode:
     ends = find_ends(parsed.fragments, parsed.invalidates)
     space = KeySpace(_find_highest_pc(parsed))
     versions = assign_versions(parsed.fragments, ends, space.max_versions)
-    parsed = dataclasses.replace(parsed, fragments=dataclasses.replace(parsed.fragments, code_version=versions))
+    parsed = replace(parsed, fragments=replace(parsed.fragments, code_version=versions))
     return ParsedCode(parsed, space, ends, CodeStates(parsed.fragments, ends))
 
 
@@ -65,7 +65,7 @@ def work_out(code: ParsedCode, threads: Sequence[RawThread], mode: Mode) -> tupl
     if (fragments.is_left_out & ~fragments.is_excluded).any():
         # Paths name blocks that are not counted, too.
         recorded = build_edges(keep_recorded(flow, fragments), blocks)
-        edges = dataclasses.replace(recorded, passed=find_ran(edges))
+        edges = replace(recorded, passed=find_ran(edges))
     return flow, blocks, edges
 
 

@@ -10,12 +10,12 @@ is missing of the inflow at each version.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass, field
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assembly.accounting import ThreadFlow
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks

@@ -6,12 +6,12 @@ there. Where it is not, nobody tells: a thread says that it is about to execute 
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import replace
 from clew.protocol._generated import EndKind, EventKind
 from clew.recording.assembly.tables import Clock
 from clew.recording.raw import RawProcess
@@ -34,9 +34,9 @@ def end_at_execution(process: RawProcess, events: Array) -> RawProcess:
         calls = events[(events["event_kind"] == EventKind.EXECVE) & (events["tid"] == thread.tid)]
         if not len(calls):
             # What it said was lost.
-            return dataclasses.replace(process, exit_code=None, signal=None, went_on_unfollowed=True)
+            return replace(process, exit_code=None, signal=None, went_on_unfollowed=True)
         last = calls[np.argmax(calls["tsc"])]
         if not last["a"]:
             end_ns = Clock(process).one_to_ns(int(last["tsc"]))
-            return dataclasses.replace(process, exit_code=None, signal=None, end_ns=end_ns, went_on_unfollowed=True)
+            return replace(process, exit_code=None, signal=None, end_ns=end_ns, went_on_unfollowed=True)
     return process

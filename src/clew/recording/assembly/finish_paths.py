@@ -6,13 +6,13 @@ Runs in the controller, after the target ended. Of a path that was recorded noth
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
 from clew.recording.assembly.path_weights import CounterWeights
 from clew.recording.assembly.tables import Clock

@@ -13,14 +13,13 @@ The runtime counts exits. Three things follow from its counters by arithmetic, a
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass, replace
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assembly.accounting import Accounting, ThreadFlow
 from clew.recording.assembly.blocks_keys import sorted_unique
@@ -82,10 +81,10 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
     # A system call that never came back is no edge.
     taken = np.flatnonzero(flow.edge_total > 0)
     renumbered = np.cumsum(flow.edge_total > 0) - 1
-    return dataclasses.replace(
+    return replace(
         flow,
         edges=edges.take(taken),
-        threads=[dataclasses.replace(thread, edge=renumbered[thread.edge]) for thread in flows],
+        threads=[replace(thread, edge=renumbered[thread.edge]) for thread in flows],
         edge_total=flow.edge_total[taken],
         edge_place=flow.edge_place[taken],
     )

@@ -6,10 +6,8 @@ the target's word and may be made up, so a file that is not what was mapped give
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ import numpy.typing as npt
 from clew.address import FileOffset
 from clew.binary.elf import ElfFile, open_elf
 from clew.binary.symbols import SymbolTable, read_symbols
+from clew.dataclass import dataclass, replace
 from clew.errors import BinaryError
 from clew.recording.assembly.bundles import Bundle
 from clew.recording.assembly.records import ImageMapping
@@ -141,7 +140,7 @@ def join_image_maps(maps: Sequence[ImageMap], bundle: Bundle) -> ImageMap:
             _Placed(row.start + place, row.end + place, row.tsc, row.image + len(images) if row.image >= 0 else -1)
             for row in one.placed
         ]
-        images += [dataclasses.replace(image, owner=owner) for image in one.images]
+        images += [replace(image, owner=owner) for image in one.images]
     return ImageMap(images, placed)
 
 

@@ -6,12 +6,12 @@ counters are known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.flow import ProcessFlow

@@ -8,12 +8,12 @@ follows can be made to read outside an array by a field.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.protocol._generated import (
     CONTINUATION_PAYLOAD_BYTES,
     DYNAMIC_EDGE_RECORD,

@@ -6,7 +6,6 @@ runtime mean is `tags`'.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from clew.dataclass import replace
 from clew.protocol._generated import REGION_BLOCKS, REGION_WINDOW_BYTES
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.busy import count_untold
@@ -35,7 +35,7 @@ def without_window(thread: RawThread) -> RawThread:
     """A thread without what its tags take of its counters."""
     counters = thread.counters
     is_counter = counters.index >= REGION_WINDOW_BYTES // 8
-    return dataclasses.replace(thread, counters=Counters(counters.index[is_counter], counters.value[is_counter]))
+    return replace(thread, counters=Counters(counters.index[is_counter], counters.value[is_counter]))
 
 
 def iter_tag_tables(

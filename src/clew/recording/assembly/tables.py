@@ -5,10 +5,8 @@ Runs in the controller, after the target ended. Knows the columns of the store; 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.binary.symbols import SymbolTable
+from clew.dataclass import dataclass, replace
 from clew.protocol._generated import EdgeKind, EndKind, EventKind, ExitKind, ReleaseReason
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.blocks_keys import gather, spans
@@ -138,13 +137,13 @@ def _sort_by_process(edges: Edges, block_owner: Array) -> Edges:
     order = np.argsort(block_owner[edges.target], kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    return dataclasses.replace(
+    return replace(
         edges,
         source=edges.source[order],
         target=edges.target[order],
         kind=edges.kind[order],
         callee=edges.callee[order],
-        threads=[dataclasses.replace(thread, edge=rank[thread.edge]) for thread in edges.threads],
+        threads=[replace(thread, edge=rank[thread.edge]) for thread in edges.threads],
     )
 
 

@@ -7,12 +7,12 @@ target is untrusted: where a word can't be, the tags end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.protocol._generated import (
     REGION_KIND_SHIFT,
     RegionWord,

@@ -7,7 +7,6 @@ and counts are worked out, code gets images and names, tables are written.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import replace
 from clew.protocol._generated import Mode
 from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.bundles import Bundle, iter_bundles
@@ -119,7 +119,7 @@ def _end_at_executions(bundle: Bundle, events: Array) -> Bundle:
     owner = bundle.owner_of(events["app_pc"])
     of_process = [events[owner == number] for number in range(len(bundle.processes))]
     ended = [end_at_execution(process, own) for process, own in zip(bundle.processes, of_process, strict=True)]
-    return dataclasses.replace(bundle, processes=ended)
+    return replace(bundle, processes=ended)
 
 
 def _map_images(bundle: Bundle, parsed: ParsedRecords, files: ImageFiles) -> ImageMap:
@@ -128,7 +128,7 @@ def _map_images(bundle: Bundle, parsed: ParsedRecords, files: ImageFiles) -> Ima
     for owner, mapping in zip(bundle.owner_of(starts).tolist(), parsed.mappings, strict=True):
         place = bundle.place(owner)
         mappings[owner].append(
-            dataclasses.replace(mapping, start=mapping.start - place, end=mapping.end - place) if place else mapping
+            replace(mapping, start=mapping.start - place, end=mapping.end - place) if place else mapping
         )
     owner_of_unmap = bundle.owner_of(parsed.unmaps["start"])
     maps = []

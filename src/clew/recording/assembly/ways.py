@@ -5,12 +5,12 @@ Runs in the controller, after the target ended. Pure. How often each was taken i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assembly.records import NO_INDEX, ParsedRecords
 from clew.recording.assembly.rows import Rows
