@@ -19,7 +19,10 @@ __all__ = ["Lists", "iter_undeclared", "parse_header", "read_lists"]
 
 ROOT = Path(__file__).resolve().parent.parent
 DECLARED = Path("checks/system_calls.toml")
-HANDLED = Path("runtime/src/dispatch/syscalls.rs")
+HANDLED = {
+    "HANDLED": Path("runtime/src/dispatch/syscalls.rs"),
+    "WATCHED_CALLS": Path("runtime/src/dispatch/proc_reads.rs"),
+}
 NUMBERS = Path("runtime/src/sys/number.rs")
 HEADERS = (Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), Path("/usr/include/asm/unistd_64.h"))
 
@@ -43,6 +46,13 @@ def parse_header(text: str) -> dict[str, int]:
     return {name: int(number) for name, number in re.findall(r"#define __NR_(\w+) (\d+)", text)}
 
 
+def read_handled(path: Path, constant: str) -> list[str]:
+    """The names in one of the runtime's lists."""
+    handled = re.search(rf"const {constant}: &\[u64\] = &\[(.*?)\];", path.read_text(), re.DOTALL)
+    assert handled is not None, path
+    return re.findall(r"number::(\w+)", handled[1])
+
+
 def read_lists(root: Path = ROOT) -> Lists:
     """The lists as they are; without headers the kernel's are those that are declared newer."""
     declared = tomllib.loads((root / DECLARED).read_text())
@@ -50,9 +60,7 @@ def read_lists(root: Path = ROOT) -> Lists:
     header = next((path for path in HEADERS if path.is_file()), None)
     if header is not None:
         kernel |= parse_header(header.read_text())
-    handled = re.search(r"const HANDLED: &\[u64\] = &\[(.*?)\];", (root / HANDLED).read_text(), re.DOTALL)
-    assert handled is not None, HANDLED
-    names = re.findall(r"number::(\w+)", handled[1])
+    names = [name for constant, path in HANDLED.items() for name in read_handled(root / path, constant)]
     numbers = re.findall(r"pub const (\w+): u64 = (\d+);", (root / NUMBERS).read_text())
     return Lists(
         kernel=kernel,
@@ -74,7 +82,7 @@ def iter_undeclared(lists: Lists) -> Iterator[Violation]:
             yield Violation(str(NUMBERS), f"{name} is {lists.kernel[name]}, not {number}")
     for name in lists.handled:
         if name not in lists.numbers:
-            yield Violation(str(HANDLED), f"{name} has no number")
+            yield Violation(str(NUMBERS), f"{name} has no number")
 
 
 if __name__ == "__main__":

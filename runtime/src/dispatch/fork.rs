@@ -7,7 +7,7 @@
 use super::process::begin;
 use super::start::{stamp_start, tell_running};
 use super::user_dispatch;
-use super::{advice, locks};
+use super::{advice, locks, proc_reads};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::Shared;
 use crate::cache::links::UNDELIVERED;
@@ -41,6 +41,7 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
         let _engine = ENGINE.lock();
         let _threads = THREADS.lock();
         let _actions = table_of(context).lock();
+        let _texts = proc_reads::hold();
         heap::hold();
         context.fork_tsc = rdtsc();
         core::hint::black_box(&raw mut *context);
@@ -111,6 +112,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
     // SAFETY: the parent took all of them for this; the child is the only thread here.
     unsafe {
         heap::let_go();
+        proc_reads::let_go();
         table_of(context).give_up();
         THREADS.give_up();
         ENGINE.give_up();

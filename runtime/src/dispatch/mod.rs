@@ -21,6 +21,8 @@ pub mod locks;
 pub mod memory;
 pub mod paths;
 pub mod proc_files;
+pub mod proc_query;
+pub mod proc_reads;
 pub mod process;
 pub mod regions;
 pub mod returns;

@@ -1,6 +1,6 @@
 //! The runtime's first steps in a process: from the controller's start block to the first thread's first instruction.
 
-use super::{attach, dispatch, hidden, process};
+use super::{attach, dispatch, hidden, proc_reads, process};
 use crate::arch::x86_64::context::set_private_range;
 use crate::arch::x86_64::{forwarding, gate, parking};
 use crate::buffer::{Patience, Shared};
@@ -9,9 +9,9 @@ use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
 use crate::signal::handler::set_image_range;
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, gettid, monotonic_ns, rdtsc, set_signal_mask, syscall};
-use crate::sys::heap;
 use crate::sys::kernel::{SIGTRAP, USER_END};
 use crate::sys::number;
+use crate::sys::{filter, heap};
 use crate::thread::block::{set_gs_base, set_signal_stack};
 use crate::thread::create;
 use crate::thread::THREADS;
@@ -55,6 +55,9 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     stamp_start(shared);
 
     {
+        if !filter::is_active() {
+            proc_reads::look_at_inherited();
+        }
         let mut engine = ENGINE.lock();
         engine.shared = shared;
         engine.prepare_mode();

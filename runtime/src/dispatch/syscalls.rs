@@ -1,7 +1,7 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{advice, delivery, ends, execute, holes, locks, memory, proc_files, process, seccomp, segments, sequences};
-use super::{user_dispatch, written};
+use super::{advice, delivery, ends, execute, holes, locks, memory, proc_files, proc_query, proc_reads, process};
+use super::{seccomp, segments, sequences, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
 use crate::decode::places::is_beyond;
@@ -16,6 +16,7 @@ use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::number;
 use crate::thread::registry::writer_of;
 use crate::thread::{path, region};
+use proc_reads::WATCHED_CALLS;
 
 /// The calls that come to the dispatcher.
 const HANDLED: &[u64] = &[
@@ -65,13 +66,24 @@ const HANDLED: &[u64] = &[
 /// Tells the gate which calls come here: all that path and tags have the time of, where these are recorded.
 pub fn handle_what(engine: &Engine) {
     let handles_all = engine.records_path() || engine.records_regions();
-    let table = (&raw mut gate::HANDLED_SYSCALLS).cast::<u8>();
-    for number in 0..size_of::<gate::CallTable>() {
-        let is_handled = handles_all || HANDLED.contains(&(number as u64));
-        // SAFETY: inside the table. Other threads read single bytes of it, and those of calls that must come here stay as they
-        // are.
-        unsafe { table.add(number).write_volatile(u8::from(is_handled)) };
+    for call in 0..size_of::<gate::CallTable>() as u64 {
+        tell_gate(call, handles_all || HANDLED.contains(&call));
     }
+    handle_watched(engine);
+}
+
+/// The same of those that come here only while what they may read tells of the runtime.
+pub fn handle_watched(engine: &Engine) {
+    let is_handled = engine.records_path() || engine.records_regions() || proc_reads::is_any_watched();
+    for call in WATCHED_CALLS {
+        tell_gate(*call, is_handled);
+    }
+}
+
+fn tell_gate(call: u64, is_handled: bool) {
+    let table = (&raw mut gate::HANDLED_SYSCALLS).cast::<u8>();
+    // SAFETY: inside the table. Other threads read single bytes of it, and those of calls that must come here stay as they are.
+    unsafe { table.add(call as usize).write_volatile(u8::from(is_handled)) };
 }
 
 /// What became of a system call.
@@ -151,7 +163,22 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
             unsafe { program_call(call, arguments) }
         }
         number::SECCOMP | number::PRCTL => seccomp::change(context, call, arguments),
-        number::OPEN | number::OPENAT | number::OPENAT2 => match proc_files::open(context, call, arguments) {
+        number::OPEN
+        | number::OPENAT
+        | number::OPENAT2
+        | number::READ
+        | number::PREAD64
+        | number::READV
+        | number::PREADV
+        | number::PREADV2
+        | number::IOCTL
+        | number::DUP
+        | number::DUP2
+        | number::DUP3
+        | number::FCNTL
+        | number::PIDFD_GETFD
+        | number::CLOSE
+        | number::CLOSE_RANGE => match with_descriptor(context, call, arguments) {
             Some(result) => result,
             None => return Outcome::ByGate,
         },
@@ -160,6 +187,22 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
     };
     finish(context, result);
     Outcome::Done
+}
+
+/// A call about a descriptor. `None`: the runtime has no part in this one, and it was not made yet.
+fn with_descriptor(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Option<i64> {
+    match call {
+        number::OPEN | number::OPENAT | number::OPENAT2 => proc_files::open(context, call, arguments),
+        number::IOCTL => proc_query::query(context, arguments),
+        number::DUP | number::DUP2 | number::DUP3 | number::FCNTL | number::PIDFD_GETFD => {
+            proc_reads::duplicate(call, arguments)
+        }
+        number::CLOSE | number::CLOSE_RANGE => {
+            proc_reads::note_closing(context, call, arguments);
+            None
+        }
+        _ => proc_reads::read(context, call, arguments),
+    }
 }
 
 /// Modes full and region: says in the path, or with a tag, that the call is about to be made.

@@ -7,8 +7,8 @@ use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::{guarded, hull};
 use crate::decode::trusted::PAGE_BITS;
 use crate::instrument::ENGINE;
-use crate::sys::arguments;
 use crate::sys::kernel::{SEGV_ACCERR, SIGSEGV};
+use crate::sys::{arguments, number};
 use crate::thread::registry::writer_of;
 
 /// Bits of a page fault's error code: a write, by the program (Intel SDM, page-fault exceptions). Whether the page is there
@@ -81,16 +81,13 @@ pub fn is_to_be_made_again(context: &mut ThreadContext) -> bool {
 
 /// Where the vector of what a call writes is, and how many pieces it has (struct iovec).
 fn vector_of(context: &mut ThreadContext) -> Option<(u64, u64)> {
-    const READV: u64 = 19;
     const RECVMSG: u64 = 47;
-    const PREADV: u64 = 295;
     const PROCESS_VM_READV: u64 = 310;
-    const PREADV2: u64 = 327;
     /// struct msghdr: the vector and its length.
     const VECTOR_OFFSET: u64 = 16;
     let (second, third) = (context.registers[6], context.registers[2]);
     match context.syscall_number & 0xffff_ffff {
-        READV | PREADV | PREADV2 | PROCESS_VM_READV => Some((second, third)),
+        number::READV | number::PREADV | number::PREADV2 | PROCESS_VM_READV => Some((second, third)),
         RECVMSG => read_words(context, second.wrapping_add(VECTOR_OFFSET)).map(|[vector, length]| (vector, length)),
         _ => None,
     }

@@ -42,6 +42,19 @@ fn push_hex(text: &mut Vec<u8>, value: u64, width: u32) {
     }
 }
 
+fn push_decimal(text: &mut Vec<u8>, value: u64) {
+    let start = text.len();
+    let mut rest = value;
+    loop {
+        text.push(b'0' + (rest % 10) as u8);
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    text[start..].reverse();
+}
+
 /// The process that a path in /proc tells of: ".../PID/NAME" or ".../PID/task/TID/NAME".
 pub fn process_of(path: &[u8]) -> Option<u32> {
     let mut names = path.rsplit(|byte| *byte == b'/').skip(1);
@@ -52,17 +65,12 @@ pub fn process_of(path: &[u8]) -> Option<u32> {
 
 /// "/proc/TID/NAME", zero terminated. A thread of the own process, or a process of its own, is found there by its number.
 pub fn task_path(tid: u32, name: &[u8]) -> Vec<u8> {
-    let mut digits = Vec::new();
-    let mut rest = tid;
-    loop {
-        digits.push(b'0' + (rest % 10) as u8);
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    digits.reverse();
-    [b"/proc/", &digits[..], b"/", name, b"\0"].concat()
+    let mut path = b"/proc/".to_vec();
+    push_decimal(&mut path, u64::from(tid));
+    path.push(b'/');
+    path.extend_from_slice(name);
+    path.push(0);
+    path
 }
 
 /// The call that a thread waits in, and the address behind its instruction, as /proc/TID/syscall tells: "NUMBER ARGUMENTS... STACK
@@ -171,6 +179,109 @@ pub fn with_signals(text: &[u8], hidden: u64, ignored: u64, caught: u64) -> Vec<
     shown
 }
 
+/// The fields of stat behind the program's name, which may hold anything, and where they start. The first one is the third
+/// in the manual's count.
+fn fields_of_numbers(text: &[u8]) -> Option<(usize, impl Iterator<Item = &[u8]>)> {
+    let start = text.iter().rposition(|byte| *byte == b')')? + 2;
+    Some((start, text.get(start..)?.split(|byte| *byte == b' ')))
+}
+
+/// The thread that a stat tells of.
+pub fn thread_of_numbers(text: &[u8]) -> Option<u32> {
+    let number = text.split(|byte| *byte == b' ').next()?;
+    core::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// The text of stat, with what is hidden of the blocked signals, and these masks of ignored and caught ones: of the first 31, in
+/// decimal (fs/proc/array.c, do_task_stat).
+pub fn with_signal_numbers(text: &[u8], hidden: u64, ignored: u64, caught: u64) -> Vec<u8> {
+    const BLOCKED: usize = 32 - 3;
+    const SHOWN: u64 = 0x7fff_ffff;
+    let Some((start, fields)) = fields_of_numbers(text) else {
+        return text.to_vec();
+    };
+    let mut shown = text[..start].to_vec();
+    for (index, field) in fields.enumerate() {
+        if index != 0 {
+            shown.push(b' ');
+        }
+        let value = core::str::from_utf8(field).ok().and_then(|digits| digits.parse::<u64>().ok());
+        match (index, value) {
+            (BLOCKED, Some(blocked)) => push_decimal(&mut shown, (blocked | hidden) & SHOWN),
+            (index, Some(_)) if index == BLOCKED + 1 => push_decimal(&mut shown, ignored & SHOWN),
+            (index, Some(_)) if index == BLOCKED + 2 => push_decimal(&mut shown, caught & SHOWN),
+            _ => shown.extend_from_slice(field),
+        }
+    }
+    shown
+}
+
+/// Where a piece of text starts that the kernel shows as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// With each line.
+    Line,
+    /// With the lines that start with a mapping.
+    Mapping,
+    /// At the start alone.
+    Text,
+}
+
+/// How much of `text`, from `position` on, one read of `count` bytes gives: as seq_read of fs/seq_file.c, what is left of a record that
+/// was read in part, a record, and as many more as there is room for in its buffer of one page.
+pub fn read_length(text: &[u8], record: Record, position: usize, count: usize) -> usize {
+    const BUFFER_BYTES: usize = 4096;
+    let mut end = position;
+    if position >= text.len() {
+        return 0;
+    }
+    if !starts_record(text, record, position) {
+        end = record_end(text, record, position);
+        if end - position >= count {
+            return count;
+        }
+    }
+    let (start, wanted) = (end, count - (end - position));
+    end = record_end(text, record, start);
+    while end < text.len() && end - start < wanted {
+        let next = record_end(text, record, end);
+        if next - start >= BUFFER_BYTES {
+            break;
+        }
+        end = next;
+    }
+    count.min(end - position)
+}
+
+/// Whether a record starts at `at`.
+fn starts_record(text: &[u8], record: Record, at: usize) -> bool {
+    let is_line = at == 0 || text[at - 1] == b'\n';
+    match record {
+        Record::Line => is_line,
+        Record::Mapping => is_line && parse_mapping(line_at(text, at)).is_some(),
+        Record::Text => at == 0,
+    }
+}
+
+/// Where the record ends that `at` is in or that starts there.
+fn record_end(text: &[u8], record: Record, at: usize) -> usize {
+    let mut end = at;
+    while end < text.len() {
+        end += line_at(text, end).len();
+        if end < text.len() && starts_record(text, record, end) {
+            break;
+        }
+    }
+    end
+}
+
+/// The line, or what is left of it, from `at` on, with its end.
+fn line_at(text: &[u8], at: usize) -> &[u8] {
+    let rest = &text[at..];
+    let length = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
+    &rest[..length]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -255,5 +366,35 @@ mod tests {
         assert_eq!(process_of(b"/mnt/proc/12/task/14/status"), Some(12));
         assert_eq!(process_of(b"/proc/sys/status"), None);
         assert_eq!(process_of(b"status"), None);
+    }
+    #[test]
+    fn masks_among_numbers_are_replaced() {
+        // The name may hold what else separates fields.
+        let fields = |blocked: &str| alloc::format!("17 (a) b (c) S{} 5 {blocked} 17 3\n", " 7".repeat(27));
+        let before = fields("2 99999 6");
+        assert_eq!(text(with_signal_numbers(before.as_bytes(), 1 << 10, 16, 1 << 63 | 5)), fields("1026 16 5"));
+        assert_eq!(thread_of_numbers(before.as_bytes()), Some(17));
+        assert_eq!(text(with_signal_numbers(b"17 (a S 1", 1, 2, 3)), "17 (a S 1");
+        assert_eq!(text(with_signal_numbers(b"17 (a)", 1, 2, 3)), "17 (a)");
+        assert_eq!(thread_of_numbers(b"x (y)"), None);
+    }
+
+    #[test]
+    fn reads_end_with_records_as_the_kernels_do() {
+        let line = [b'x'; 99];
+        let lines = [&line[..], b"\n"].concat().repeat(100);
+        let whole = |position, count| read_length(&lines, Record::Line, position, count);
+        // 40 lines of 100 bytes are less than a page.
+        assert_eq!([whole(0, 1 << 16), whole(4000, 1 << 16), whole(0, 50), whole(0, 150)], [4000, 4000, 50, 150]);
+        // What was left of a line, then a buffer of its own.
+        assert_eq!([whole(50, 1 << 16), whole(50, 50), whole(50, 51)], [4050, 50, 51]);
+        assert_eq!([whole(9_900, 500), whole(9_999, 500), whole(10_000, 500), whole(1 << 40, 5)], [100, 1, 0, 0]);
+        assert_eq!(read_length(&lines, Record::Text, 0, 1 << 16), 10_000);
+        assert_eq!(read_length(&lines, Record::Text, 5_000, 1 << 16), 5_000);
+        let maps = [b"1000-2000 rw-p 0\n", &lines[..3000]].concat().repeat(3);
+        let length = |position| read_length(&maps, Record::Mapping, position, 1 << 16);
+        assert_eq!([length(0), length(17), length(3017)], [3017, 6017, 3017]);
+        assert_eq!(read_length(b"", Record::Line, 0, 10), 0);
+        assert_eq!(read_length(b"x", Record::Line, 0, 0), 0);
     }
 }
