@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x84, 0x2d, 0x43, 0xea, 0xa1, 0x97, 0x55, 0xb5, 0xf7, 0xb5, 0x76, 0x63, 0x38, 0x8c, 0xce, 0x94, 0x19, 0x8c, 0x11,
-    0xac, 0x2e, 0xf5, 0x79, 0x53, 0xc1, 0x24, 0x3b, 0x10, 0x32, 0x22, 0x25, 0x6a,
+    0xac, 0xb2, 0x23, 0x21, 0xe4, 0x71, 0x3b, 0x3a, 0xa4, 0xef, 0x82, 0xef, 0x09, 0xd7, 0x34, 0xed, 0xd6, 0xab, 0xfb,
+    0x5f, 0x0b, 0x6f, 0x1d, 0xe9, 0xd7, 0x37, 0xdd, 0xc2, 0xcb, 0x5c, 0x52, 0x04,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -281,7 +281,8 @@ pub mod stage {
 /// code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the child: process id
 /// and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags; 1 if the controller
 /// waits for the program. execve_failed: it waits no longer. hold: enum HoldReason; the thread stands at the slot's
-/// held_registers, in front of the instruction at rip; enum HoldReply.
+/// held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if something is mapped
+/// from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is shared.
 pub mod request_kind {
     pub const NONE: u32 = 0;
     pub const IMAGE_FILTERS: u32 = 1;
@@ -290,6 +291,7 @@ pub mod request_kind {
     pub const ADOPT: u32 = 4;
     pub const EXECVE_FAILED: u32 = 5;
     pub const HOLD: u32 = 6;
+    pub const MAPPING: u32 = 8;
 }
 
 /// Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step that
@@ -598,7 +600,11 @@ pub struct ThreadSlot {
     /// 1 while the thread waits for ring_tail to move (written by: runtime:thread)
     pub ring_waiters: u32,
     /// zero (written by: controller:live)
-    pub reserved_controller: [u8; 52],
+    pub reserved_controller: [u8; 4],
+    /// what the controller answered, where that is more than a number (enum RequestKind) (written by: controller:live)
+    pub request_answer: [u64; 4],
+    /// zero (written by: controller:live)
+    pub reserved_answer: [u8; 16],
     /// enum RequestKind (written by: both)
     pub request_kind: u32,
     /// what the controller answered (written by: controller:live)
@@ -626,6 +632,8 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, name) == 48);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, ring_tail) == 64);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, ring_waiters) == 72);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_controller) == 76);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_answer) == 80);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_answer) == 112);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_kind) == 128);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_reply) == 132);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 136);

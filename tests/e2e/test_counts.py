@@ -151,3 +151,13 @@ def test_two_recordings_count_the_same(tmp_path: Path) -> None:
     second = record("virtual_calls", tmp_path, trace="second.clew")
     assert first.totals == second.totals
     assert keys(first) == keys(second)
+
+
+@pytest.mark.parametrize("mode", ["counts", "full"])
+def test_code_that_the_process_can_not_look_up(mode: str, tmp_path: Path) -> None:
+    recorded = record("code_not_listed", tmp_path, "--mode", mode)
+    # Two instructions in shared memory, a thousand times in each of three processes.
+    blocks = recorded.trace.blocks.select(["symbol", "n_instructions"]).to_pylist()
+    times = recorded.arrays.block_executions.tolist()
+    alone = [n for row, n in zip(blocks, times, strict=True) if row["symbol"] is None and row["n_instructions"] == 2]
+    assert [n for n in alone if n >= 1000] == [1000, 1000, 1000]

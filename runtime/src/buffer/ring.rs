@@ -137,6 +137,12 @@ impl RingWriter {
         answer
     }
 
+    /// What came with the answer to the last request.
+    pub fn answer(&self) -> [u64; 4] {
+        // SAFETY: the slot is mapped and this thread's own, the field aligned; the controller writes it before it resets the kind.
+        unsafe { (&raw const (*self.slot_pointer()).request_answer).read_volatile() }
+    }
+
     fn ask(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
         self.ask_for(kind, arguments, false)
     }

@@ -6,12 +6,14 @@
 
 extern crate alloc;
 use super::hidden;
-use super::memory::{look_through_mappings, page_end, PAGE};
+use super::mappings::visit_mappings;
+use super::memory::{page_end, PAGE};
+use crate::arch::x86_64::context::ThreadContext;
 use crate::sys::calls::{check, program_call, syscall, EINVAL, ENOMEM};
 use crate::sys::kernel::USER_END;
 use crate::sys::{number, proc_text};
 use alloc::vec::Vec;
-use core::ops::{ControlFlow, Range};
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 const MCL_CURRENT: u32 = 1;
@@ -23,7 +25,7 @@ const MLOCK_ONFAULT: u64 = 1;
 static FUTURE: AtomicU32 = AtomicU32::new(0);
 
 /// mlockall.
-pub fn lock_all(arguments: [u64; 6]) -> i64 {
+pub fn lock_all(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let flags = arguments[0] as u32;
     let known = MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT;
     let is_valid = flags != 0 && flags != MCL_ONFAULT && flags & !known == 0;
@@ -41,7 +43,7 @@ pub fn lock_all(arguments: [u64; 6]) -> i64 {
     if allowed != 0 {
         return allowed;
     }
-    let mappings = if flags & MCL_CURRENT != 0 { list_visible() } else { Vec::new() };
+    let mappings = if flags & MCL_CURRENT != 0 { list_visible(context) } else { Vec::new() };
     let size: u64 = mappings.iter().map(|mapping| mapping.end - mapping.start).sum();
     if size > limit() && !is_privileged() {
         return -i64::from(ENOMEM);
@@ -86,14 +88,13 @@ fn lock(memory: &Range<u64>, flags: u32) {
 }
 
 /// What is mapped but for the runtime's memory.
-fn list_visible() -> Vec<Range<u64>> {
+fn list_visible(context: &ThreadContext) -> Vec<Range<u64>> {
     let hidden = hidden::ranges();
     let mut visible = Vec::new();
-    look_through_mappings(|mapping| {
+    visit_mappings(context, |mapping| {
         if mapping.end <= USER_END {
             visible.extend(proc_text::visible_parts(&(mapping.start..mapping.end), &hidden));
         }
-        ControlFlow::<()>::Continue(())
     });
     visible
 }

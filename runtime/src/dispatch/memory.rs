@@ -4,6 +4,7 @@
 //! another thread of the program.
 
 extern crate alloc;
+use super::mappings::{find_mapping, Mapping};
 use super::{aliases, hidden, locks, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
@@ -12,10 +13,9 @@ use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapR
 use crate::sys::calls::{check, program_call, rdtsc, syscall, EAGAIN, EFAULT, ENOMEM};
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
 use crate::sys::lock::Guard;
-use crate::sys::proc_text::{self, Mapping};
 use crate::sys::{filter, number, spare};
 use crate::thread::registry::{write_event, writer_of};
-use core::ops::{ControlFlow, Range};
+use core::ops::Range;
 
 pub const PAGE: u64 = 4096;
 
@@ -318,7 +318,7 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     if hidden::is_hidden(address) {
         return false;
     }
-    let Some(Mapping { start, end, protection, is_shared }) = find_mapping(address) else {
+    let Some(Mapping { start, end, protection, is_shared }) = find_mapping(context, address) else {
         return false;
     };
     let mut engine = ENGINE.lock();
@@ -334,45 +334,4 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     drop(engine);
     tell_image(&writer, start, end, protection, None, tsc);
     true
-}
-
-/// The mapping that holds `address`.
-fn find_mapping(address: u64) -> Option<Mapping> {
-    look_through_mappings(|mapping| match (mapping.start..mapping.end).contains(&address) {
-        true => ControlFlow::Break(mapping),
-        false => ControlFlow::Continue(()),
-    })
-}
-
-/// Shows all mappings of the process to `visit`, by address, until it breaks off: with what it says then.
-pub fn look_through_mappings<T>(mut visit: impl FnMut(Mapping) -> ControlFlow<T>) -> Option<T> {
-    const O_CLOEXEC: u64 = 0x8_0000;
-    let path = b"/proc/self/maps\0";
-    // SAFETY: reads the path.
-    let file = check(unsafe { syscall(number::OPEN, [path.as_ptr() as u64, O_CLOEXEC, 0, 0, 0, 0]) }).ok()?;
-    let mut text = alloc::vec![0u8; 0x1_0000];
-    let mut kept = 0;
-    let mut said = None;
-    while said.is_none() && kept < text.len() {
-        let room = (text.len() - kept) as u64;
-        // SAFETY: writes at most `room` bytes behind what is kept.
-        let read = unsafe { syscall(number::READ, [file, text.as_mut_ptr() as u64 + kept as u64, room, 0, 0, 0]) };
-        if read <= 0 {
-            break;
-        }
-        let length = kept + read as usize;
-        let whole = text[..length].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let lines = text[..whole].split(|byte| *byte == b'\n');
-        for (mapping, _) in lines.filter_map(proc_text::parse_mapping) {
-            if let ControlFlow::Break(what) = visit(mapping) {
-                said = Some(what);
-                break;
-            }
-        }
-        text.copy_within(whole..length, 0);
-        kept = length - whole;
-    }
-    // SAFETY: closes the runtime's own descriptor.
-    unsafe { syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]) };
-    said
 }

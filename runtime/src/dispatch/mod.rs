@@ -18,6 +18,7 @@ pub mod holes;
 pub mod indirect;
 pub mod linking;
 pub mod locks;
+pub mod mappings;
 pub mod memory;
 pub mod paths;
 pub mod proc_files;

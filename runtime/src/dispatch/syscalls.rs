@@ -133,7 +133,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
             Some(result) => result,
             None => return Outcome::ByGate,
         },
-        number::MLOCKALL => locks::lock_all(arguments),
+        number::MLOCKALL => locks::lock_all(context, arguments),
         number::MUNLOCKALL => locks::unlock_all(arguments),
         number::RSEQ => sequences::register(context, arguments),
         number::RT_SIGACTION => set_action(context, arguments),

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("842d43eaa19755b5f7b57663388cce94198c11ac2ef57953c1243b103222256a")
+SCHEMA_HASH: Final = bytes.fromhex("acb22321e4713b3aa4ef82ef09d734edd6abfb5f0b6f1de9d737ddc2cb5c5204")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -318,7 +318,9 @@ class RequestKind(IntEnum):
     offset of new code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the
     child: process id and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags;
     1 if the controller waits for the program. execve_failed: it waits no longer. hold: enum HoldReason; the thread
-    stands at the slot's held_registers, in front of the instruction at rip; enum HoldReply.
+    stands at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1
+    if something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it
+    is shared.
     """
 
     NONE = 0
@@ -328,6 +330,7 @@ class RequestKind(IntEnum):
     ADOPT = 4
     EXECVE_FAILED = 5
     HOLD = 6
+    MAPPING = 8
 
 
 class HoldReason(IntEnum):
@@ -515,7 +518,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "name": (48, "<16s"),
             "ring_tail": (64, "<Q"),
             "ring_waiters": (72, "<I"),
-            "reserved_controller": (76, "<52s"),
+            "reserved_controller": (76, "<4s"),
+            "request_answer": (80, "<4Q"),
+            "reserved_answer": (112, "<16s"),
             "request_kind": (128, "<I"),
             "request_reply": (132, "<I"),
             "request_arguments": (136, "<4Q"),

@@ -464,6 +464,8 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             "ring_tail",
             "ring_waiters",
             "reserved_controller",
+            "request_answer",
+            "reserved_answer",
             "request_kind",
             "request_reply",
             "request_arguments",
@@ -483,7 +485,9 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             ("<u1", (16,)),
             "<u8",
             "<u4",
-            ("<u1", (52,)),
+            ("<u1", (4,)),
+            ("<u8", (4,)),
+            ("<u1", (16,)),
             "<u4",
             "<u4",
             ("<u8", (4,)),
@@ -491,7 +495,7 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             ("<u8", (18,)),
             ("<u1", (112,)),
         ],
-        "offsets": [0, 4, 8, 16, 24, 32, 36, 40, 48, 64, 72, 76, 128, 132, 136, 168, 256, 400],
+        "offsets": [0, 4, 8, 16, 24, 32, 36, 40, 48, 64, 72, 76, 80, 112, 128, 132, 136, 168, 256, 400],
         "itemsize": 512,
     }
 )

@@ -197,6 +197,10 @@ class Drain:
         """What the thread of a slot showed of itself when it stood still (RequestKind.HOLD)."""
         return tuple(self._slots["held_registers"][slot].tolist())
 
+    def answer_more(self, slot: int, words: tuple[int, int, int, int]) -> None:
+        """What the request of a slot is answered beside a number."""
+        self._slots["request_answer"][slot] = words
+
     def tell_process(self, pid: Pid, name: str) -> None:
         """Whose threads these are; a fork's child says so itself."""
         self._pid, self._process_name = pid, name

@@ -20,7 +20,7 @@ from clew.dataclass import dataclass
 from clew.process.attachable import find_living_task, has_own_namespace, tid_inside
 from clew.process.identity import maps_region, read_group, read_stat
 from clew.process.injection_plan import InjectionPlan
-from clew.process.maps import Mapping
+from clew.process.maps import Mapping, read_maps
 from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_process
 from clew.protocol._constants import ErrorCode, RuntimeState
@@ -143,6 +143,18 @@ class FollowedProcess:
         if fork is not None:
             row |= {"inherits": fork.parent_number, "fork_tsc": fork.tsc}
         self.journal.write_json(FrameKind.PROCESS, row)
+
+    def tell_mapping(self, slot: int, address: int) -> int:
+        """Answer the thread of a slot what is mapped at `address`, or is the first above; 0: nothing, or not known."""
+        try:
+            mappings = read_maps(self.memory_pid)
+        except OSError:
+            return 0
+        found = next((one for one in mappings if one.end > address), None)
+        if found is None or self.drain is None:
+            return 0
+        self.drain.answer_more(slot, (found.start, found.end, found.protection, int(found.is_shared)))
+        return 1
 
     def attempt(self, action: Callable[[Drain], int | None]) -> int:
         """What `action` makes of its drain, 0 for nothing or if that fails: then it is noted as its `failure`.

@@ -326,6 +326,8 @@ class Processes:
                 return 0 if self._is_leaving else self._executions.begin(followed, request)
             case RequestKind.EXECVE_FAILED:
                 return self._executions.fail(followed, request)
+            case RequestKind.MAPPING:
+                return followed.tell_mapping(request.slot, request.arguments[0])
             case RequestKind.HOLD:
                 return self.holdings.of(followed).answer(request)
         return 0
