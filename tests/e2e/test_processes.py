@@ -258,7 +258,7 @@ def test_programs_for_other_machines_run_unfollowed_and_that_is_told(tmp_path: P
     run = runs.run(runs.clew_command("record", "-o", tmp_path / "t", "--", "sh", "-c", f"{path}; exit $?"))
     assert run.status == 9
     assert b"32-bit" in run.stderr
-    recorded = runs.read(tmp_path / "t")
+    recorded = runs.read(tmp_path / "t", frozenset({"unfollowed_programs"}))
     assert any('"is_followed": false' in row["details"] for row in events_of(recorded, "execve"))
 
 
@@ -305,7 +305,7 @@ def test_a_set_uid_program_runs_unfollowed_with_its_privileges(
     run = runs.run([*UNPRIVILEGED, *recorder], cwd=tmp_path)
     assert run.stdout == b"%d\n" % NOBODY, run
     assert b"set-uid" in run.stderr
-    recorded = runs.read(tmp_path / "t")
+    recorded = runs.read(tmp_path / "t", frozenset({"unfollowed_programs"}))
     assert any('"is_followed": false' in row["details"] for row in events_of(recorded, "execve"))
 
 

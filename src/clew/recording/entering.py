@@ -33,8 +33,8 @@ __all__ = ["Entering"]
 
 
 class Entering:
-    """Puts `image` into programs and has `roster` follow them, by the `settings` of then. `warn` takes lines for
-    people."""
+    """Puts `image` into programs and has `roster` follow them, by the `settings` of then. `lose` is told, in
+    lines for people, of programs that can't be followed."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Entering:
         filters: LiveFilters,
         roster: Roster,
         executions: Executions,
-        warn: Callable[[str], None],
+        lose: Callable[[str], None],
     ) -> None:
         self.settings = settings
         self._image = image
@@ -51,7 +51,7 @@ class Entering:
         self._roster = roster
         self._exits = roster.exits
         self._executions = executions
-        self._warn = warn
+        self._lose = lose
 
     def inject(
         self,
@@ -125,7 +125,7 @@ class Entering:
             self._exits.status[pid] = error.wait_status
         except (ClewError, OSError) as error:
             if not is_ending(pid):
-                self._warn(f"process {pid} goes on unfollowed: {error}")
+                self._lose(f"process {pid} goes on unfollowed: {error}")
         finally:
             with contextlib.suppress(OSError):
                 # Where it was not let go already.

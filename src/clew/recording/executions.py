@@ -43,10 +43,13 @@ class _UnderWay:
 
 
 class Executions:
-    """Threads that were seized because they execute a program. `warn` takes lines for people."""
+    """Threads that were seized because they execute a program.
 
-    def __init__(self, warn: Callable[[str], None]) -> None:
-        self._warn = warn
+    `lose` is told, in lines for people, of programs that are not followed though they were to be.
+    """
+
+    def __init__(self, lose: Callable[[str], None]) -> None:
+        self._lose = lose
         self._under_way: list[_UnderWay] = []
         self._looks: dict[tuple[FollowedProcess, int], Look] = {}
 
@@ -78,7 +81,7 @@ class Executions:
         except ProcessLookupError:
             return 0
         except OSError as error:
-            self._warn(f"process {followed.pid} may go on unfollowed: {error}")
+            self._lose(f"process {followed.pid} may go on unfollowed: {error}")
             return 0
         others = [one.since for one in self._under_way if one.execution.pid == pid]
         if others:
@@ -86,19 +89,19 @@ class Executions:
             # Nor for long: the thread would take clew for gone.
             if time.monotonic() - min(others) < MAX_TURN_SECONDS:
                 return None
-            self._warn(f"process {followed.pid} may go on unfollowed: another thread of it executes a program")
+            self._lose(f"process {followed.pid} may go on unfollowed: another thread of it executes a program")
             return 0
         verdict = self._look(followed, request, tid)
         if verdict is None:
             return None
         if not verdict.is_followed:
             if verdict.reason:
-                self._warn(f"process {followed.pid} may go on unfollowed: {verdict.reason}")
+                self._lose(f"process {followed.pid} may go on unfollowed: {verdict.reason}")
             return 0
         try:
             self._under_way.append(_UnderWay(Execution(tid, pid), followed, request.slot, time.monotonic()))
         except OSError as error:
-            self._warn(f"process {followed.pid} goes on unfollowed after execve: ptrace is not allowed ({error})")
+            self._lose(f"process {followed.pid} goes on unfollowed after execve: ptrace is not allowed ({error})")
             return 0
         return 1
 

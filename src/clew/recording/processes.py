@@ -65,13 +65,14 @@ class Processes:
         self._being_left: FollowedProcess | None = None
         self._roster = Roster(journal, settings.mode, self._answer, feed)
         self._exits = self._roster.exits
-        self._executions = Executions(self._warn)
-        self._entering = Entering(image, settings, self._filters, self._roster, self._executions, self._warn)
+        self._executions = Executions(self._lose_program)
+        self._entering = Entering(image, settings, self._filters, self._roster, self._executions, self._lose_program)
         self.holdings = Holdings(self._bring_in)
         """Which of their threads stand still."""
         self._budget = Budget(settings.budget)
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn)
         self.warnings: list[str] = []
+        self.n_unfollowed_programs = 0
 
     def __len__(self) -> int:
         """How many are followed, or may be about to."""
@@ -342,6 +343,10 @@ class Processes:
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         self.holdings.inherit(followed, parent)
         return 1
+
+    def _lose_program(self, message: str) -> None:
+        self.n_unfollowed_programs += 1
+        self._warn(message)
 
     def _warn(self, message: str) -> None:
         if len(self.warnings) < MAX_WARNINGS and message not in self.warnings:

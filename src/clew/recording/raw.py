@@ -150,7 +150,7 @@ class SessionInfo:
     `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `machine` holds facts for the manifest, such as
     `architecture`, `kernel`, `cpu`. `target_cpu_seconds` is user and system time of the target's processes, None
     if it is not known, `controller_cpu_seconds` of clew until the trace is assembled. `warnings` are lines for people.
-    With `follow` children are followed.
+    With `follow` children are followed. `unfollowed_programs`: that many could not be, as far as is known.
     """
 
     command: list[str]
@@ -165,3 +165,4 @@ class SessionInfo:
     controller_cpu_seconds: float
     warnings: list[str] = field(default_factory=list)
     follow: bool = True
+    unfollowed_programs: int = 0

@@ -419,6 +419,7 @@ class RecordingSession:
             target_cpu_seconds=self._target_cpu_seconds(),
             controller_cpu_seconds=time.process_time(),
             warnings=self._warnings,
+            unfollowed_programs=self._processes.n_unfollowed_programs,
         )
         try:
             assemble(processes, self.options.output, session)

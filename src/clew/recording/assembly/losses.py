@@ -13,6 +13,7 @@ import numpy.typing as npt
 from clew.protocol._generated import EventKind, ReleaseReason
 from clew.recording.assembly.bundles import Bundle
 from clew.recording.assembly.tables import Clock
+from clew.recording.raw import SessionInfo
 
 __all__ = ["Losses"]
 
@@ -41,10 +42,11 @@ class Losses:
     first did, in nanoseconds since 1970.
     """
 
-    def __init__(self, *, follow: bool) -> None:
+    def __init__(self, session: SessionInfo) -> None:
         self.counts = dict.fromkeys(_NAMES, 0)
+        self.counts["unfollowed_programs"] = session.unfollowed_programs
         self.releases: list[dict[str, Any]] = []
-        self._follow = follow
+        self._follow = session.follow
 
     def add(self, bundle: Bundle, events: Array, *, damaged_records: int, damaged_counters: int) -> None:
         """Add what is missing of `bundle`'s processes, whose event records are `events`."""
@@ -60,7 +62,6 @@ class Losses:
             counts["dropped_records"] += int(status["lost_records"])
             counts["lost_threads"] += int(status["lost_threads"])
             counts["lost_processes"] += process.is_lost
-            counts["unfollowed_programs"] += self._follow and process.went_on_unfollowed
             counts["uncounted_fragments"] += int(status["uncounted_fragments"])
             counts["untagged_fragments"] += int(status["untagged_fragments"])
 

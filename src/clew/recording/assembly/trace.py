@@ -50,7 +50,7 @@ def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: Se
 
 def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: SessionInfo) -> None:
     first, files = FirstIds(), ImageFiles()
-    losses = Losses(follow=session.follow)
+    losses = Losses(session)
     warnings = list(session.warnings)
     ends: list[dict[str, Any]] = []
     mode = session.mode
