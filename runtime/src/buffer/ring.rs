@@ -6,8 +6,13 @@
 use super::{Patience, Shared};
 use crate::protocol::{self, ThreadSlot};
 use crate::status_field;
-use crate::sys::calls::futex_wait;
+use crate::sys::calls::{futex_wait, yield_until};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// How much processor time a thread spends on waiting for an answer without sleeping, at its birth and before it executes a
+/// program: who made it may wait for it to sleep (shells and the tests of system calls do), and takes it to be in a call of
+/// its own then.
+const AWAKE_NS: u64 = 20_000_000;
 
 /// Writes records into the calling thread's ring.
 pub struct RingWriter {
@@ -163,6 +168,9 @@ impl RingWriter {
         word.store(kind, Ordering::Release);
         self.shared.ring_doorbell();
         let mut patience = Patience::new(self.shared);
+        if matches!(kind, protocol::request_kind::ADOPT | protocol::request_kind::EXECVE) {
+            yield_until(AWAKE_NS, || word.load(Ordering::Acquire) != kind);
+        }
         while word.load(Ordering::Acquire) == kind {
             let is_over = if waits_long { patience.is_alone() } else { patience.is_over() };
             if is_over {

@@ -182,10 +182,28 @@ pub fn futex_wake(word: *const u32, count: u32, shared: bool) {
 
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn monotonic_ns() -> u64 {
+    const CLOCK_MONOTONIC: u64 = 1;
+    clock_ns(CLOCK_MONOTONIC)
+}
+
+fn clock_ns(clock: u64) -> u64 {
     let mut time = [0u64; 2];
     // SAFETY: writes two words into `time`.
-    unsafe { syscall(number::CLOCK_GETTIME, [1, time.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    unsafe { syscall(number::CLOCK_GETTIME, [clock, time.as_mut_ptr() as u64, 0, 0, 0, 0]) };
     time[0] * 1_000_000_000 + time[1]
+}
+
+/// Looks whether `is_over` and lets others run meanwhile, until that or until it has taken `limit_ns` of processor time. Seen
+/// from outside the thread runs, as it does natively: who watches for it to sleep in a call of its own (/proc/PID/stat) must not
+/// take a wait of the runtime's for that.
+pub fn yield_until(limit_ns: u64, mut is_over: impl FnMut() -> bool) {
+    const CLOCK_THREAD_CPUTIME_ID: u64 = 3;
+    let start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    // Where nobody else wants to run the time goes by here; where others do it is theirs. A filter may forbid the clock (0).
+    while start_ns != 0 && !is_over() && clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns < limit_ns {
+        // SAFETY: takes nothing and changes nothing.
+        unsafe { syscall(number::SCHED_YIELD, [0; 6]) };
+    }
 }
 
 /// Whether there is a process of this number, as far as can be seen from this pid namespace.

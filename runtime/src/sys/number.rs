@@ -16,6 +16,7 @@ pub const RT_SIGRETURN: u64 = 15;
 pub const IOCTL: u64 = 16;
 pub const PREAD64: u64 = 17;
 pub const READV: u64 = 19;
+pub const SCHED_YIELD: u64 = 24;
 pub const MREMAP: u64 = 25;
 pub const MSYNC: u64 = 26;
 pub const MINCORE: u64 = 27;
