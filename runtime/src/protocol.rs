@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xac, 0xb2, 0x23, 0x21, 0xe4, 0x71, 0x3b, 0x3a, 0xa4, 0xef, 0x82, 0xef, 0x09, 0xd7, 0x34, 0xed, 0xd6, 0xab, 0xfb,
-    0x5f, 0x0b, 0x6f, 0x1d, 0xe9, 0xd7, 0x37, 0xdd, 0xc2, 0xcb, 0x5c, 0x52, 0x04,
+    0x06, 0x23, 0x39, 0xd7, 0x1f, 0xf6, 0x06, 0x8a, 0xf6, 0xde, 0xb4, 0xbf, 0x84, 0x1a, 0xe8, 0x84, 0x9f, 0x2b, 0x49,
+    0x10, 0x47, 0xb8, 0x36, 0x8c, 0x87, 0x00, 0x75, 0x40, 0xc7, 0xdc, 0x64, 0x21,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -280,7 +280,8 @@ pub mod stage {
 /// order; the controller answers, then sets request_kind back to none. image_filters: start, end and file offset of new
 /// code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the child: process id
 /// and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags; 1 if the controller
-/// waits for the program. execve_failed: it waits no longer. hold: enum HoldReason; the thread stands at the slot's
+/// waits for the program. execve_failed: it waits no longer. child: a region and the process id of who begins in it;
+/// answered when that has executed a program or ended. hold: enum HoldReason; the thread stands at the slot's
 /// held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if something is mapped
 /// from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is shared.
 pub mod request_kind {
@@ -291,6 +292,7 @@ pub mod request_kind {
     pub const ADOPT: u32 = 4;
     pub const EXECVE_FAILED: u32 = 5;
     pub const HOLD: u32 = 6;
+    pub const CHILD: u32 = 7;
     pub const MAPPING: u32 = 8;
 }
 

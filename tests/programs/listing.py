@@ -75,7 +75,7 @@ SCENARIOS = {
     "fork with threads": "fork_threads",
     "vfork, also inside vfork": "vfork_nested spawn spawn_attributes",
     "exec by the executed, and failing": "exec_chain exec_script exec_errors exec_from_thread",
-    "clone and clone3": "clone_raw clone_flags clone3_calls clone3_sizes clone_handlers",
+    "clone and clone3": "clone_vfork_copy clone_raw clone_flags clone3_calls clone3_sizes clone_handlers",
     "thread groups": "exec_from_thread exit_group_running thread_exits_process threads_detached",
     "many short threads": "thread_churn threads_thousand",
     "attached to while threads are created": "thread_churn threads_thousand",

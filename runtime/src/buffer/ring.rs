@@ -148,6 +148,11 @@ impl RingWriter {
         unsafe { (&raw const (*self.slot_pointer()).request_answer).read_volatile() }
     }
 
+    /// Waits until child `pid`, which begins in region `region`, has executed a program or ended, or the controller is not there.
+    pub fn await_child(&self, region: u32, pid: u64) {
+        self.ask_for(protocol::request_kind::CHILD, [u64::from(region), pid, 0, 0], true);
+    }
+
     fn ask(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
         self.ask_for(kind, arguments, false)
     }

@@ -17,7 +17,7 @@ use crate::protocol::{event_kind, request_kind};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
 use crate::sys::calls::{check, getpid, gettid, rdtsc, set_signal_mask};
-use crate::sys::kernel::CLONE_CLEAR_SIGHAND;
+use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_VFORK};
 use crate::sys::{filter, heap};
 use crate::thread::block::{fill_branch_table, map_cells};
 use crate::thread::create::{self, child_stack_top, ChildEntry};
@@ -36,26 +36,39 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
         return start_unfollowed(context, stack, start);
     }
     context.child_region = region;
-    let result = start_copy(context, stack, |context| {
-        // The copy must be whole: nobody else is changing anything while it is made. The child gives these up.
-        let _engine = ENGINE.lock();
-        let _threads = THREADS.lock();
-        let _actions = table_of(context).lock();
-        let _texts = proc_reads::hold();
-        heap::hold();
-        context.fork_tsc = rdtsc();
-        core::hint::black_box(&raw mut *context);
-        let result = start(context, child_stack_top(context), followed_child);
-        // SAFETY: held above.
-        unsafe { heap::let_go() };
-        result
-    });
-    match check(result) {
-        Ok(pid) => write_event(&writer_of(context, shared), event_kind::FORK, context.rip, [pid, 1, 0]),
-        Err(_) => {
-            writer_of(context, shared).request(request_kind::FORK, [u64::from(region), 0, 0, 0]);
+    // No lock of the runtime's may be held for as long as a child is waited for, so it is not the kernel that waits.
+    let is_waited_for = context.child_flags & CLONE_VFORK != 0;
+    context.child_flags &= !CLONE_VFORK;
+    start_copy(context, stack, |context| {
+        let result = start_whole_copy(context, start);
+        let writer = writer_of(context, shared);
+        match check(result) {
+            Ok(pid) => {
+                write_event(&writer, event_kind::FORK, context.rip, [pid, 1, 0]);
+                if is_waited_for {
+                    writer.await_child(region, pid);
+                }
+            }
+            Err(_) => {
+                writer.request(request_kind::FORK, [u64::from(region), 0, 0, 0]);
+            }
         }
-    }
+        result
+    })
+}
+
+fn start_whole_copy(context: &mut ThreadContext, start: Start) -> i64 {
+    // The copy must be whole: nobody else is changing anything while it is made. The child gives these up.
+    let _engine = ENGINE.lock();
+    let _threads = THREADS.lock();
+    let _actions = table_of(context).lock();
+    let _texts = proc_reads::hold();
+    heap::hold();
+    context.fork_tsc = rdtsc();
+    core::hint::black_box(&raw mut *context);
+    let result = start(context, child_stack_top(context), followed_child);
+    // SAFETY: held above.
+    unsafe { heap::let_go() };
     result
 }
 

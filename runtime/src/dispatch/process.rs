@@ -55,14 +55,14 @@ pub fn is_writable(address: u64, size: u64) -> bool {
 pub fn clone(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let [flags, stack, parent_tid, child_tid, tls, _] = arguments;
     let others = [parent_tid, child_tid, tls];
-    start_task(context, stack, flags, |child, top, entry| create::clone(flags, others, top, child, entry))
+    start_task(context, stack, flags, |child, top, entry| create::clone(child.child_flags, others, top, child, entry))
 }
 
 /// What makes the call: with the child's context, the stack on which the child starts, and what it runs first there.
 type Start<'a> = &'a dyn Fn(&ThreadContext, u64, ChildEntry) -> i64;
 
-/// Starts what a clone with `flags` makes; without memory in common a process, otherwise a task that is followed like a
-/// thread. `stack` is the child's stack pointer, 0: the parent's.
+/// Starts what a clone with `flags` makes, by `start`, which takes them of the child's context; without memory in common a
+/// process, otherwise a task that is followed like a thread. `stack` is the child's stack pointer, 0: the parent's.
 fn start_task(
     context: &mut ThreadContext,
     stack: u64,
@@ -70,12 +70,8 @@ fn start_task(
     start: impl Fn(&ThreadContext, u64, ChildEntry) -> i64,
 ) -> i64 {
     context.child_flags = flags;
-    if flags & CLONE_VM == 0 && flags & CLONE_VFORK == 0 {
-        return fork::start_process(context, stack, &start);
-    }
     if flags & CLONE_VM == 0 {
-        // Its parent waits for it: no lock of the runtime's may be held for so long.
-        return fork::start_unfollowed(context, stack, &start);
+        return fork::start_process(context, stack, &start);
     }
     let is_process = flags & CLONE_THREAD == 0;
     if is_process && ENGINE.lock().shared.header().follows == 0 && flags & CLONE_VFORK != 0 {
@@ -105,7 +101,11 @@ pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         return -i64::from(EINVAL);
     }
     let stack = base + length;
-    start_task(context, stack, flags, |child, top, entry| create::clone3(words, known_size, top, child, entry))
+    start_task(context, stack, flags, |child, top, entry| {
+        let mut words = words;
+        words[CLONE_ARGS_FLAGS] = child.child_flags;
+        create::clone3(words, known_size, top, child, entry)
+    })
 }
 
 /// fork and vfork, as `call` says.

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("acb22321e4713b3aa4ef82ef09d734edd6abfb5f0b6f1de9d737ddc2cb5c5204")
+SCHEMA_HASH: Final = bytes.fromhex("062339d71ff6068af6deb4bf841ae8849f2b491047b8368c87007540c7dc6421")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -317,10 +317,11 @@ class RequestKind(IntEnum):
     release order; the controller answers, then sets request_kind back to none. image_filters: start, end and file
     offset of new code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the
     child: process id and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags;
-    1 if the controller waits for the program. execve_failed: it waits no longer. hold: enum HoldReason; the thread
-    stands at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1
-    if something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it
-    is shared.
+    1 if the controller waits for the program. execve_failed: it waits no longer. child: a region and the process id
+    of who begins in it; answered when that has executed a program or ended. hold: enum HoldReason; the thread stands
+    at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if
+    something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is
+    shared.
     """
 
     NONE = 0
@@ -330,6 +331,7 @@ class RequestKind(IntEnum):
     ADOPT = 4
     EXECVE_FAILED = 5
     HOLD = 6
+    CHILD = 7
     MAPPING = 8
 
 

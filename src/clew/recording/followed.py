@@ -98,7 +98,8 @@ class FollowedProcess:
         """A process that has the memory: it, or one that outlives it there."""
         self.n_inherited_counters = 0
         """Counters that a fork's child found in use."""
-        self._has_own_namespace = False
+        self.has_own_namespace = False
+        """Whether it knows processes by other numbers than the controller."""
         self._exit_code: int | None = None
         self._signal: int | None = None
         self._end_ns = 0
@@ -109,14 +110,14 @@ class FollowedProcess:
 
     def number_of(self, tid: Tid) -> Tid:
         """What a thread of the process knows itself by."""
-        return tid_inside(tid) if self._has_own_namespace else tid
+        return tid_inside(tid) if self.has_own_namespace else tid
 
     def identify(self, identity: Identity, pidfd: int) -> None:
         """Learn who it is."""
         self.pid, self.parent_pid, self.pidfd = identity.pid, identity.parent_pid, pidfd
         self.memory_pid = identity.pid
         self.executable, self.command, self.name = identity.executable, identity.command, identity.name
-        self._has_own_namespace = identity.has_own_namespace
+        self.has_own_namespace = identity.has_own_namespace
 
     def write_start(self, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None = None) -> None:
         """Tell the journal who it is, and where it comes from: from a fork, or with the executable `mappings`."""
@@ -179,7 +180,7 @@ class FollowedProcess:
         """Another process that shares the memory, and goes on: a task that was cloned so, or a vfork's child."""
         numbers = set(() if self.drain is None else self.drain.find_running()) - {self.pid}
         # One that has not begun yet has no number there: whoever has the memory is asked for.
-        if numbers and (self._has_own_namespace or 0 in numbers):
+        if numbers and (self.has_own_namespace or 0 in numbers):
             return find_process(self.shared)
         with contextlib.suppress(OSError):
             for number in numbers:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from clew.address import Pid
 from clew.dataclass import replace
 from clew.errors import AttachError
-from clew.process.identity import read_parent, read_stat
+from clew.process.identity import is_ending, maps_region, read_parent, read_stat
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
@@ -45,6 +45,7 @@ __all__ = ["Processes"]
 
 UNHEARD_POLL_SECONDS: Final = 0.002
 EXECUTION_POLL_SECONDS: Final = 0.0002
+CHILD_POLL_SECONDS: Final = 0.005
 BRING_IN_SECONDS: Final = 2.0
 MAX_WARNINGS: Final = 20
 
@@ -62,6 +63,8 @@ class Processes:
     ) -> None:
         self._filters = LiveFilters(filters)
         self._is_leaving = False
+        self._awaited_children: dict[tuple[int, int], FollowedProcess] = {}
+        """Whose next program or end is waited for, by the number of the parent and its thread's slot."""
         self._being_left: FollowedProcess | None = None
         self._roster = Roster(journal, settings.mode, self._answer, feed)
         self._exits = self._roster.exits
@@ -145,6 +148,10 @@ class Processes:
     def poll(self, delay_seconds: float) -> int:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
         delay_seconds = min(delay_seconds, self._executions.delay_seconds)
+        if self._awaited_children:
+            numbers = {followed.number for followed in self._roster.live}
+            self._awaited_children = {key: child for key, child in self._awaited_children.items() if key[0] in numbers}
+            delay_seconds = min(delay_seconds, CHILD_POLL_SECONDS)
         if not self._roster.is_heard(len(self._unborn)):
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
         ended = self._roster.wait(delay_seconds)
@@ -323,6 +330,8 @@ class Processes:
                 self._unborn.cancel(followed, request.arguments[0])
             case RequestKind.ADOPT:
                 return self._adopt(followed, Pid(request.arguments[0]), request.arguments[1])
+            case RequestKind.CHILD:
+                return self._await_child(followed, request)
             case RequestKind.EXECVE:
                 return 0 if self._is_leaving else self._executions.begin(followed, request)
             case RequestKind.EXECVE_FAILED:
@@ -332,6 +341,30 @@ class Processes:
             case RequestKind.HOLD:
                 return self.holdings.of(followed).answer(request)
         return 0
+
+    def _await_child(self, parent: FollowedProcess, request: Request) -> int | None:
+        """0 once who began in a region of its parent's file has executed a program or ended; None until then."""
+        key = (parent.number, request.slot)
+        region, number = request.arguments[:2]
+        child = self._awaited_children.get(key) or self._find_in_region(parent, region)
+        if child is not None:
+            if child in self._unborn:
+                is_there = parent.has_own_namespace or not is_ending(Pid(number))
+            else:
+                is_there = child in self._roster.live and maps_region(child.memory_pid, child.shared)
+            if is_there:
+                # By the time of the next question the region may be another's.
+                self._awaited_children[key] = child
+                return None
+        self._awaited_children.pop(key, None)
+        return 0
+
+    def _find_in_region(self, parent: FollowedProcess, region: int) -> FollowedProcess | None:
+        candidates: list[FollowedProcess] = [*self._roster.live, *self._unborn]
+        for child in candidates:
+            if child.shared.region == region and child.shared.file is parent.shared.file and child is not parent:
+                return child
+        return None
 
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
         parent = self._unborn.adopt(followed, claimed)
