@@ -7,17 +7,22 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from clew.protocol._constants import ExitKind
+from clew.recording.assembly.records import ParsedRecords, parse_records
+from clew.recording.journal import JOURNAL_NAME, FrameKind, iter_frames
 from tests.e2e import runs
 from tests.programs.build import find
 
 # Equally long: the dynamic linker reads the environment, byte by byte.
 NEVER = "00000"
 ALWAYS = "00001"
+EARLY = "00004"
 OFTEN = "00040"
 TIMED = "01024"
-EACH_TIME = ("calls", "virtual_calls", "versions_of_callee")
+EACH_TIME = ("calls", "virtual_calls", "versions_of_callee", "recursion_in_loop")
 PROGRAMS = (*EACH_TIME, "tail_calls", "coroutines")
 
 
@@ -68,6 +73,29 @@ def test_what_runs_seldom_is_left_where_it_is(tmp_path: Path) -> None:
     n_often = record_with(OFTEN, program, tmp_path / "often.clew")
     assert 0 < record_with(TIMED, program, tmp_path / "timed.clew") < n_often
     assert counts_of(tmp_path / "timed.clew") == counts_of(tmp_path / "never.clew")
+
+
+def record_keeping_records(relayout: str, program: str, trace: Path) -> ParsedRecords:
+    """Record a test program with one thread: what the runtime announced of it."""
+    kept = trace.with_suffix(".kept")
+    # The recorder is about to remove the journal; the shell's process goes on as the program's.
+    shell: list[str | Path] = ["sh", "-c", 'ln "$0" "$1" && exec "$2"', trace / JOURNAL_NAME, kept, find(program).path]
+    run = runs.record(shell, trace, environ=runs.environment() | {"CLEW_RELAYOUT": relayout})
+    assert run.status == 0, run.stderr
+    frames = [frame for frame in iter_frames(kept) if frame.kind == FrameKind.RECORDS]
+    last = [bytes(frame.payload) for frame in frames if frame.process == frames[-1].process]
+    return parse_records(np.frombuffer(b"".join(last), np.uint8), 1 << 32)
+
+
+@pytest.mark.usefixtures("programs")
+def test_a_hot_call_is_in_one_fragment(tmp_path: Path) -> None:
+    """Returns come to one copy of a call, and the processor predicts those that were called from that copy."""
+    records = record_keeping_records(EARLY, "recursion_in_loop", tmp_path / "trace.clew")
+    code = records.fragments
+    is_gone = np.isin(code.fragment_id, records.invalidates["fragment_id"])
+    is_hot = ~is_gone & np.isin(code.app_pc, code.app_pc[is_gone])
+    ends, n_copies = np.unique(code.end_pc[is_hot & (code.exit_kind == ExitKind.CALL)], return_counts=True)
+    assert len(ends) > 0 and max(n_copies) == 1, [hex(end) for end in ends[n_copies > 1]]
 
 
 @pytest.mark.parametrize("text", ["", "1,2", "-1", "65536", "one", "1.5"])

@@ -293,17 +293,14 @@ fn landing_address(engine: &Engine, caller: u32) -> u64 {
     landing.map_or(0, |entry| fragment.cache_start + u64::from(entry.cache_offset))
 }
 
-/// Makes returns to what follows the call at the end of fragment `id` come to its landing, not to that of another fragment
-/// with the same call.
-///
-/// The processor predicts that they come to where it called from. Of several fragments with a call, the first ones are what
-/// led into a loop, and the last is the loop.
+/// Makes returns to what follows the call at the end of fragment `id`, which is new, come to its landing, if they are to: the processor
+/// predicts that they come to where it called from.
 pub fn lead_returns_to(engine: &mut Engine, id: u32) {
     let fragment = *engine.cache.fragment(id);
-    if !fragment.ends_with_call() {
+    let target = fragment.end();
+    if !fragment.ends_with_call() || engine.cache.landings.find(target) != Some(id) {
         return;
     }
-    let target = fragment.end();
     let Some(before) = engine.cache.pairs.find(0, target).filter(|entry| entry.pad != 0) else {
         return;
     };

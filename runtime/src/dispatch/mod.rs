@@ -268,6 +268,7 @@ fn find_or_build(
         THREADS.lock().reach_site(site);
     }
     engine.begin_heat(context, id);
+    engine.cut_other_calls(writer, id);
     indirect::lead_returns_to(engine, id);
     Ok(id)
 }

@@ -34,7 +34,7 @@ impl Engine {
         let next = self.cache.by_page.find(page).unwrap_or(NONE);
         self.cache.fragment_mut(id).next_in_page = next;
         self.cache.by_page.insert(page, id);
-        if !is_alone && matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) {
+        if !is_alone && matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) && self.is_landing_of_all(id) {
             self.cache.landings.insert(block.end(), id);
         }
         let site = self.cache.fragment(id).site;

@@ -62,7 +62,8 @@ impl Engine {
     /// Cuts a hot block where a hot fragment starts that ends with the same call. Returns how it ends now.
     ///
     /// The processor predicts that a function returns to the copy of the call that it was called from, but returns all
-    /// come to one of them: a hot call must have one copy. Not where blocks are tagged: of that copy it could not be told which
+    /// come to one of them: a hot call must have one copy. Where the other one begins earlier, that one is cut, once it is
+    /// translated again (`cut_other_calls`). Not where blocks are tagged: of that copy it could not be told which
     /// of them was executed.
     pub fn leave_call_to_others(&self, block: &mut Block, ending: Ending) -> Ending {
         if !matches!(ending, Ending::Call(_) | Ending::IndirectCall) || self.records_regions() {
@@ -81,6 +82,30 @@ impl Engine {
             }
             None => ending,
         }
+    }
+
+    /// Takes other hot fragments with the call at the end of hot fragment `id` out of use. They begin in front of it, so they are cut
+    /// there when they are translated again, by `leave_call_to_others`.
+    pub fn cut_other_calls(&mut self, writer: &RingWriter, id: u32) {
+        let fragment = *self.cache.fragment(id);
+        if !fragment.is_hot || !fragment.ends_with_call() || self.records_regions() {
+            return;
+        }
+        for other in self.fragments_within(fragment.app_pc, fragment.app_pc + 1) {
+            let found = self.cache.fragment(other);
+            let is_other_copy = found.is_hot && found.ends_with_call() && found.end() == fragment.end();
+            if is_other_copy && found.app_pc < fragment.app_pc {
+                self.retire_to_be_made_again(writer, other);
+            }
+        }
+    }
+
+    /// Whether returns to the call at the end of fragment `id` are to come to its landing, not to that of another fragment with the
+    /// same call: the last one's, as what led into a loop is translated before the loop, but of hot fragments' one of theirs.
+    pub fn is_landing_of_all(&self, id: u32) -> bool {
+        let fragment = self.cache.fragment(id);
+        let other = self.cache.landings.find(fragment.end()).map(|other| self.cache.fragment(other));
+        fragment.is_hot || !other.is_some_and(|other| other.is_hot && other.is_valid)
     }
 
     /// Says that the calling thread has not run a new fragment yet.
