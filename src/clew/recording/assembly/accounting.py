@@ -5,6 +5,7 @@ Runs in the controller, after the target ended. Pure. Knows ways through fragmen
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from clew.dataclass import dataclass
 from clew.protocol._generated import EdgeKind
 from clew.recording.assembly.blocks_keys import sorted_unique
 from clew.recording.assembly.records import Fragments
-from clew.recording.assembly.rows import Rows, add_up, find_places
+from clew.recording.assembly.rows import Rows
 from clew.recording.assembly.states import CodeState
+from clew.recording.assembly.tallies import Tally, iter_batches
 from clew.recording.assembly.ways import FragmentEdges, FragmentPaths
-from clew.recording.raw import Counters
 
 __all__ = ["Accounting", "ThreadFlow"]
 
@@ -78,74 +79,71 @@ class Accounting:
         self._is_counted_place[others] = ~np.isin(self.places[others], fragments.app_pc[~is_counted])
         self._leads_to_counted, self._waits_in_counted = edges.target_state <= most, edges.source_state <= most
 
-    def follow(self, counters: Counters, n_members: int = 1) -> ThreadFlow:
-        """Flow of one thread that left `counters`, or of `n_members` that left them together."""
-        edge, at = self._edges_by_counter.find(counters.index)
-        edge_count = counters.value[at].astype(np.int64)
+    def follow(self, counted: Tally, n_members: Sequence[int]) -> list[ThreadFlow]:
+        """Flow of threads whose counters are `counted`; each is of so many threads that left them together."""
+        edge, at = self._edges_by_counter.find(counted.number)
+        thread, edge_count = counted.thread[at], counted.count[at]
         resumes = self._resumed_syscall[edge] >= 0
-        edge, edge_count = add_up(
-            np.concatenate([edge, self._resumed_syscall[edge[resumes]]]),
-            np.concatenate([edge_count, -edge_count[resumes]]),
+        edges = Tally.add_up(
+            counted.n_threads,
+            (thread, edge, edge_count),
+            (thread[resumes], self._resumed_syscall[edge[resumes]], -edge_count[resumes]),
         )
-        path, at = self._paths_by_counter.find(counters.index)
-        path, path_count = add_up(path, counters.value[at].astype(np.int64))
-        place, missing = self._find_missing(path, path_count, edge, edge_count)
-        target = find_places(place, self.edge_place[edge])
-        left = n_members
-        for last in self._find_last_syscalls(edge, edge_count, missing[target]):
-            n_unreturned = min(left, int(edge_count[last]), -int(missing[target[last]]))
+        path, at = self._paths_by_counter.find(counted.number)
+        paths = Tally.add_up(counted.n_threads, (counted.thread[at], path, counted.count[at]))
+        missing = self._find_missing(paths, edges)
+        left = list(n_members)
+        for row, target in self._find_last_syscalls(edges, missing):
+            owner = int(edges.thread[row])
+            n_unreturned = min(left[owner], int(edges.count[row]), -int(missing.count[target]))
             if n_unreturned > 0:
-                edge_count[last] -= n_unreturned
-                missing[target[last]] += n_unreturned
-                left -= n_unreturned
-        taken = edge_count > 0
-        return self._with_returns(path, path_count, edge[taken], edge_count[taken], place, missing)
+                edges.count[row] -= n_unreturned
+                missing.count[target] += n_unreturned
+                left[owner] -= n_unreturned
+        return self._with_returns(paths, edges.take(edges.count > 0), missing)
 
-    def balance(self, path: Array, path_count: Array, edge: Array, edge_count: Array) -> ThreadFlow:
-        """Flow of a thread that took so many paths and edges, of which all came back that are system calls."""
-        place, missing = self._find_missing(path, path_count, edge, edge_count)
-        return self._with_returns(path, path_count, edge, edge_count, place, missing)
+    def balance(self, threads: Sequence[ThreadFlow]) -> list[ThreadFlow]:
+        """Flow of threads that took so many paths and edges, of which all came back that are system calls."""
+        flows: list[ThreadFlow] = []
+        for batch in iter_batches([len(thread.path) + len(thread.edge) for thread in threads]):
+            paths = Tally.join([(thread.path, thread.path_count) for thread in threads[batch]])
+            edges = Tally.join([(thread.edge, thread.edge_count) for thread in threads[batch]])
+            flows += self._with_returns(paths, edges, self._find_missing(paths, edges))
+        return flows
 
-    def _with_returns(
-        self, path: Array, path_count: Array, edge: Array, edge_count: Array, place: Array, missing: Array
-    ) -> ThreadFlow:
-        returned = (missing > 0) & self._is_counted_place[place]
-        return ThreadFlow(path, path_count, edge, edge_count, place[returned], missing[returned])
+    def _with_returns(self, paths: Tally, edges: Tally, missing: Tally) -> list[ThreadFlow]:
+        returned = missing.take((missing.count > 0) & self._is_counted_place[missing.number])
+        parts = zip(paths.split(), edges.split(), returned.split(), strict=True)
+        return [ThreadFlow(*path, *edge, *place) for path, edge, place in parts]
 
-    def _find_missing(self, path: Array, path_count: Array, edge: Array, edge_count: Array) -> tuple[Array, Array]:
-        """Places that rise, and how many of the executions at each came by none of the edges."""
-        waits = (self._waiting_place[edge] >= 0) & self._waits_in_counted[edge]
-        stops = self._stopping_place[path] >= 0
-        return add_up(
-            np.concatenate(
-                [
-                    self._path_place[path],
-                    self._waiting_place[edge[waits]],
-                    self.edge_place[edge],
-                    self._stopping_place[path[stops]],
-                ]
+    def _find_missing(self, paths: Tally, edges: Tally) -> Tally:
+        """At which places of each thread how many of the executions came by none of the edges."""
+        waiting = edges.take((self._waiting_place[edges.number] >= 0) & self._waits_in_counted[edges.number])
+        stopping = paths.take(self._stopping_place[paths.number] >= 0)
+        return Tally.add_up(
+            paths.n_threads,
+            (paths.thread, self._path_place[paths.number], paths.count),
+            (waiting.thread, self._waiting_place[waiting.number], waiting.count),
+            (
+                edges.thread,
+                self.edge_place[edges.number],
+                np.where(self._leads_to_counted[edges.number], -edges.count, 0),
             ),
-            np.concatenate(
-                [
-                    path_count,
-                    edge_count[waits],
-                    np.where(self._leads_to_counted[edge], -edge_count, 0),
-                    -path_count[stops],
-                ]
-            ),
+            (stopping.thread, self._stopping_place[stopping.number], -stopping.count),
         )
 
-    def _find_last_syscalls(self, edge: Array, count: Array, missing: Array) -> list[int]:
+    def _find_last_syscalls(self, edges: Tally, missing: Tally) -> list[tuple[int, int]]:
         """System calls that did not come back: the address after one ran less often than edges led to it.
 
-        For each of the edges `edge`, how often it was taken and what its target misses; indices into these. A thread
-        does one last thing; were there several, one after which nothing ever ran is likelier, and comes first.
+        Rows of the edges and of what their targets miss. A thread does one last thing; were there several, one after
+        which nothing ever ran is likelier, and comes first.
         """
-        place = self.edge_place[edge]
-        waiting = (count > 0) & self._is_syscall[edge] & (missing < 0) & self._is_counted_place[place]
-        candidates = np.flatnonzero(waiting)
-        ranked: list[int] = candidates[np.argsort(place[candidates] < self.n_starts, kind="stable")].tolist()
-        return ranked
+        rows = np.flatnonzero((edges.count > 0) & self._is_syscall[edges.number])
+        place = self.edge_place[edges.number[rows]]
+        target = missing.find(edges.thread[rows], place)
+        waits = np.flatnonzero((missing.count[target] < 0) & self._is_counted_place[place])
+        ranked = waits[np.argsort(place[waits] < self.n_starts, kind="stable")]
+        return list(zip(rows[ranked].tolist(), target[ranked].tolist(), strict=True))
 
     def find_run_places(self) -> Array:
         """At which places some path begins; shape (n_places,), bool."""

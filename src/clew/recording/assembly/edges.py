@@ -9,7 +9,7 @@ is missing of the inflow at each version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.blocks_keys import is_vsyscall, sorted_unique, spans
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.rows import Rows, add_up, is_in
+from clew.recording.assembly.tallies import Tally, iter_batches
 
 __all__ = ["Edges", "ThreadCounts", "build_edges", "find_ran"]
 
@@ -151,8 +152,10 @@ class _EdgeBuilder:
         self.before_vsyscall &= (self.kind == EdgeKind.SIGNAL) | (self.kind == EdgeKind.FAULT)
 
     def build(self) -> Edges:
-        threads = [self._count(thread) for thread in self.flow.threads]
-        if not self.flow.threads:
+        flows, threads = self.flow.threads, list[ThreadCounts]()
+        for batch in iter_batches([len(thread.path) + len(thread.edge) for thread in flows]):
+            threads += self._count(flows[batch])
+        if not flows:
             self._see_all()
         derived = np.array(list(self.derived), np.int64).reshape(-1, 4)
         return Edges(
@@ -218,39 +221,49 @@ class _EdgeBuilder:
         self.target = np.concatenate([self.target, self.block_of_place[self.simple_places]])
         self.kind = np.concatenate([self.kind, np.full(len(call), EdgeKind.RETURN, self.kind.dtype)])
 
-    def _count(self, thread: ThreadFlow) -> ThreadCounts:
-        blocks = self.blocks
-        plain, crossing = self.plain_of_row[thread.edge], self.crossings_by_path.find(thread.path)
-        simple = self.return_edge[thread.return_place]
-        edge, edge_count = add_up(
-            np.concatenate([plain[plain >= 0], self.edge_of_crossing[crossing[0]], simple[simple >= 0]]),
-            np.concatenate(
-                [thread.edge_count[plain >= 0], thread.path_count[crossing[1]], thread.return_count[simple >= 0]]
-            ),
+    def _count(self, threads: Sequence[ThreadFlow]) -> list[ThreadCounts]:
+        blocks, n = self.blocks, len(threads)
+        paths = Tally.join([(thread.path, thread.path_count) for thread in threads])
+        edges = Tally.join([(thread.edge, thread.edge_count) for thread in threads])
+        returns = Tally.join([(thread.return_place, thread.return_count) for thread in threads])
+        plain, simple = self.plain_of_row[edges.number], self.return_edge[returns.number]
+        crossing, at = self.crossings_by_path.find(paths.number)
+        counted = Tally.add_up(
+            n,
+            (edges.thread[plain >= 0], plain[plain >= 0], edges.count[plain >= 0]),
+            (paths.thread[at], self.edge_of_crossing[crossing], paths.count[at]),
+            (returns.thread[simple >= 0], simple[simple >= 0], returns.count[simple >= 0]),
         )
-        within = self.blocks_by_path.find(thread.path)
         # The kernel runs the vsyscall page's calls and returns: as often as they were come to, but for signals.
-        into_vsyscall, before_vsyscall = self.into_vsyscall[edge], self.before_vsyscall[edge]
-        block, block_count = add_up(
-            np.concatenate(
-                [self.block_of_path[within[0]], self.target[edge[into_vsyscall]], self.source[edge[before_vsyscall]]]
-            ),
-            np.concatenate([thread.path_count[within[1]], edge_count[into_vsyscall], -edge_count[before_vsyscall]]),
+        into_vsyscall = counted.take(self.into_vsyscall[counted.number])
+        before_vsyscall = counted.take(self.before_vsyscall[counted.number])
+        within, at = self.blocks_by_path.find(paths.number)
+        run = Tally.add_up(
+            n,
+            (paths.thread[at], self.block_of_path[within], paths.count[at]),
+            (into_vsyscall.thread, self.target[into_vsyscall.number], into_vsyscall.count),
+            (before_vsyscall.thread, self.source[before_vsyscall.number], -before_vsyscall.count),
         )
-        has_run = block_count > 0
-        counts = ThreadCounts(block[has_run], block_count[has_run], edge, edge_count)
-        derived: dict[int, int] = {}
-        missing = None
-        shared = self.is_shared_row[thread.edge]
-        if shared.any() or _SEVERAL_VERSIONS in self.block_of_place[thread.return_place]:
-            missing = _Missing(self._count_missing(counts), blocks)
-            self._share_edges(derived, thread.edge[shared], thread.edge_count[shared], missing)
-        self._add_returns(derived, thread, counts, missing)
-        edge, edge_count = add_up(
-            np.concatenate([edge, np.array(list(derived), np.int64)]),
-            np.concatenate([edge_count, np.array(list(derived.values()), np.int64)]),
-        )
-        return ThreadCounts(counts.block, counts.block_count, edge, edge_count)
+        run = run.take(run.count > 0)
+        counts = [ThreadCounts(*block, *edge) for block, edge in zip(run.split(), counted.split(), strict=True)]
+        # What is worked out thread by thread, few have.
+        is_shared = self.is_shared_row[edges.number]
+        has_several = self.block_of_place[returns.number] == _SEVERAL_VERSIONS
+        is_other = (self.return_edge[returns.number] < 0) & (self.call_of_place[returns.number] >= 0)
+        shares = set(sorted_unique(edges.thread[is_shared], returns.thread[has_several]).tolist())
+        for index in sorted(shares.union(returns.thread[is_other].tolist())):
+            thread, derived, missing = threads[index], dict[int, int](), None
+            if index in shares:
+                missing = _Missing(self._count_missing(counts[index]), blocks)
+                shared = self.is_shared_row[thread.edge]
+                self._share_edges(derived, thread.edge[shared], thread.edge_count[shared], missing)
+            self._add_returns(derived, thread, counts[index], missing)
+            edge, edge_count = add_up(
+                np.concatenate([counts[index].edge, np.array(list(derived), np.int64)]),
+                np.concatenate([counts[index].edge_count, np.array(list(derived.values()), np.int64)]),
+            )
+            counts[index] = ThreadCounts(counts[index].block, counts[index].block_count, edge, edge_count)
+        return counts
 
     def _count_missing(self, counts: ThreadCounts) -> Array:
         """How many executions of each block no plain edge leads to."""

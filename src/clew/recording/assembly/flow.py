@@ -26,14 +26,15 @@ from clew.recording.assembly.blocks_keys import sorted_unique
 from clew.recording.assembly.records import Fragments, ParsedRecords
 from clew.recording.assembly.rows import NumberSet, Rows
 from clew.recording.assembly.states import CodeState, CodeStates
+from clew.recording.assembly.tallies import Tally, iter_batches
 from clew.recording.assembly.ways import DIRECT_EDGES, FragmentEdges, FragmentPaths, collect_ways
-from clew.recording.raw import Counters, RawThread
+from clew.recording.raw import RawThread
 
 __all__ = ["ProcessFlow", "compute_flow", "compute_seen_flow", "keep_recorded"]
 
 Array = npt.NDArray[Any]
 
-COUNTER_LIMIT = np.uint64(1 << 62)
+COUNTER_LIMIT = 1 << 62
 """No counter gets as high in the life of a machine; one that does was overwritten."""
 
 
@@ -62,13 +63,15 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
     fragments = parsed.fragments
     edges, paths = collect_ways(parsed, states)
     damaged_counters = 0
-    counters = []
+    counted = []
     separation = _Separation(fragments)
-    for thread in threads:
-        sound = thread.counters.value < COUNTER_LIMIT
+    batches = list(iter_batches([len(thread.counters.index) for thread in threads]))
+    for batch in batches:
+        counters = Tally.join([(thread.counters.index, thread.counters.value) for thread in threads[batch]])
+        sound = (counters.count >= 0) & (counters.count < COUNTER_LIMIT)
         damaged_counters += int(np.count_nonzero(~sound))
-        counters.append(separation.apply(Counters(thread.counters.index[sound], thread.counters.value[sound])))
-    used = sorted_unique(np.zeros(0, np.int64), *(one.index for one in counters))
+        counted.append(separation.apply(counters.take(sound)))
+    used = sorted_unique(np.zeros(0, np.int64), *(one.number for one in counted))
     # What counted, but was never announced: those records were lost.
     damaged_counters += int(np.count_nonzero(~NumberSet(edges.counter, paths.counter).holds(used)))
     has_counted = NumberSet(used)
@@ -76,7 +79,9 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
     paths = paths.take(np.flatnonzero(has_counted.holds(paths.counter)))
 
     accounting = Accounting(fragments, edges, paths, CodeState.COUNTED)
-    flows = [accounting.follow(values, thread.n_members) for values, thread in zip(counters, threads, strict=True)]
+    flows: list[ThreadFlow] = []
+    for batch, one in zip(batches, counted, strict=True):
+        flows += accounting.follow(one, [thread.n_members for thread in threads[batch]])
     flow = _add_up_threads(accounting, flows, damaged_counters)
     # A system call that never came back is no edge.
     taken = np.flatnonzero(flow.edge_total > 0)
@@ -98,13 +103,20 @@ def keep_recorded(flow: ProcessFlow, fragments: Fragments) -> ProcessFlow:
     is_kept_path = ~fragments.is_left_out[flow.paths.fragment]
     is_kept_edge = (edges.source_state == CodeState.RECORDED) | (edges.target_state == CodeState.RECORDED)
     accounting = Accounting(fragments, edges, flow.paths, CodeState.RECORDED)
-    threads = []
-    for thread in flow.threads:
-        path, edge = is_kept_path[thread.path], is_kept_edge[thread.edge]
-        threads.append(
-            accounting.balance(thread.path[path], thread.path_count[path], thread.edge[edge], thread.edge_count[edge])
-        )
+    kept = [_take_ways(thread, is_kept_path[thread.path], is_kept_edge[thread.edge]) for thread in flow.threads]
+    threads = accounting.balance(kept)
     return _add_up_threads(accounting, threads, flow.damaged_counters)
+
+
+def _take_ways(thread: ThreadFlow, path: Array, edge: Array) -> ThreadFlow:
+    """Those ways of a thread for which `path` or `edge` is true."""
+    return dataclasses.replace(
+        thread,
+        path=thread.path[path],
+        path_count=thread.path_count[path],
+        edge=thread.edge[edge],
+        edge_count=thread.edge_count[edge],
+    )
 
 
 def _add_up_threads(accounting: Accounting, threads: list[ThreadFlow], damaged_counters: int) -> ProcessFlow:
@@ -201,13 +213,12 @@ class _Separation:
         # Counters with both ways, and how far from each the other one's is.
         self._shared = (NumberSet(first), 1), (NumberSet(second), -1)
 
-    def apply(self, counters: Counters) -> Counters:
-        index, value = counters.index, counters.value.copy()
+    def apply(self, counters: Tally) -> Tally:
+        thread, index, value = counters.thread, counters.number, counters.count.copy()
         for both, step in self._shared:
             # Counters rise, so the other one's is the next one or the one before, if it counted at all.
             shared = np.flatnonzero(both.holds(index))
             beside = np.clip(shared + step, 0, len(index) - 1)
-            other = np.where(index[beside] == index[shared] + step, counters.value[beside], np.uint64(0))
-            value[shared] -= np.minimum(counters.value[shared], other)
-        left = value > 0
-        return Counters(index[left], value[left])
+            is_other = (index[beside] == index[shared] + step) & (thread[beside] == thread[shared])
+            value[shared] -= np.minimum(counters.count[shared], np.where(is_other, counters.count[beside], 0))
+        return Tally(counters.n_threads, thread, index, value).take(value > 0)

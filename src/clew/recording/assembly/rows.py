@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from clew.recording.assembly.blocks_keys import spans
 
-__all__ = ["NumberSet", "Rows", "add_up", "find_places", "is_in"]
+__all__ = ["NumberSet", "Rows", "add_up", "is_in"]
 
 Array = npt.NDArray[Any]
 
@@ -108,17 +108,6 @@ def add_up(number: Array, count: Array) -> tuple[Array, Array]:
     first = np.flatnonzero(np.append(True, together[1:] != together[:-1])) if len(together) else order
     totals: Array = np.add.reduceat(count[order].astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
     return together[first], totals
-
-
-def find_places(numbers: Array, wanted: Array) -> Array:
-    """Where each of `wanted` stands in `numbers`, which rise and have all of them; none is below 0."""
-    lowest = int(numbers[0]) if len(numbers) else 0
-    if not _is_dense(numbers, len(wanted), lowest):
-        return np.searchsorted(numbers, wanted)
-    place = np.empty(int(numbers[-1]) + 1 - lowest, np.int64)
-    place[numbers - lowest] = np.arange(len(numbers))
-    found: Array = place[wanted - lowest]
-    return found
 
 
 def is_in(wanted: Array, numbers: Array) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.recording.assembly.rows import NumberSet, Rows, add_up, find_places, is_in
+from clew.recording.assembly.rows import NumberSet, Rows, add_up, is_in
 from clew.recording.mapped import MappedSpans
 from clew.recording.raw import Counters
 
@@ -28,13 +28,6 @@ def test_rows_are_found(numbers: list[int], wanted: list[int]) -> None:
     assert among.tolist() == [one in numbers for one in wanted]
     held = NumberSet(np.array(numbers[:5], np.int64), np.array(numbers[5:], np.int64)).holds(np.array(wanted, np.int64))
     assert held.tolist() == [one >= 0 and one in numbers for one in wanted]
-
-
-@given(st.sets(NUMBER.filter(lambda number: number >= 0), min_size=1), st.data())
-def test_places_are_found(numbers: set[int], data: st.DataObject) -> None:
-    wanted = data.draw(st.lists(st.sampled_from(sorted(numbers)), max_size=30))
-    places = find_places(np.array(sorted(numbers), np.int64), np.array(wanted, np.int64))
-    assert places.tolist() == [sorted(numbers).index(one) for one in wanted]
 
 
 @given(st.lists(st.tuples(NUMBER.filter(lambda number: number >= 0), st.integers(-5, 5)), max_size=30))
