@@ -12,12 +12,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from clew.dataclass import replace
 from clew.store.manifest import MANIFEST_NAME, Manifest
 from clew.store.row_groups import iter_row_groups
 from clew.store.schema import OPTIONAL_TABLES, SCHEMAS
+
+try:
+    # pyarrow.parquet only hands on to it what is said here, but brings all that can open files elsewhere, TLS among it:
+    # that is a third of what importing pyarrow takes.
+    from pyarrow._parquet import ParquetWriter
+except ImportError:
+    from pyarrow.parquet import ParquetWriter
 
 __all__ = ["PART_ROWS", "TraceWriter", "publish", "save_names", "write_part"]
 
@@ -107,13 +113,16 @@ def write_part(path: Path, name: str, tables: list[pa.Table], *, is_safe: bool =
     """Write a part of the table `name` by rename; `is_safe`: so that it is on the disk before. Raises OSError."""
     schema = SCHEMAS[name]
     options = {
+        "version": "2.6",
+        "writer_engine_version": "V2",
+        "data_page_version": "1.0",
         "compression": "zstd",
         "compression_level": 1,
         "use_dictionary": [column for column in schema.names if column in _DICTIONARY_COLUMNS],
         "column_encoding": dict.fromkeys(_DELTA_COLUMNS.get(name, ()), "DELTA_BINARY_PACKED") or None,
         "write_statistics": [column for column in schema.names if column in _STATISTICS_COLUMNS],
     }
-    with publish(path, is_safe=is_safe) as file, pq.ParquetWriter(file, schema, **options) as writer:
+    with publish(path, is_safe=is_safe) as file, contextlib.closing(ParquetWriter(file, schema, **options)) as writer:
         for group in iter_row_groups(tables):
             writer.write_table(group, row_group_size=group.num_rows)
 
