@@ -185,7 +185,7 @@ def test_a_report_that_is_interrupted(module: str, trace: Path, tmp_path: Path) 
     assert interrupt_at(tmp_path, module, "report", trace) == (130, b"", b"clew: interrupted\n")
 
 
-@pytest.mark.parametrize("module", ["click.core", "clew.cli.main", "clew.recording.session"])
+@pytest.mark.parametrize("module", ["clew.cli.main", "clew.recording.arguments", "clew.recording.session"])
 def test_a_recording_that_is_interrupted_before_it_began(module: str, tmp_path: Path) -> None:
     status, output, errors = interrupt_at(
         tmp_path, module, "record", "-o", tmp_path / "out.clew", "--", "echo", "output"
@@ -267,7 +267,7 @@ def test_a_set_uid_program(tmp_path: Path) -> None:
     # All that is imported comes first: it may lie where only root can read.
     script = (
         "import difflib, locale, os, sys\n"
-        "import clew.cli.main, clew.cli.record\n"
+        "import clew.cli.main, clew.cli.recording\n"
         "os.setgroups([]), os.setgid(65534), os.setuid(65534)\n"
         "sys.exit(clew.cli.main.main(sys.argv[1:]))\n"
     )

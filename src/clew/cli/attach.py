@@ -15,7 +15,7 @@ import click
 
 from clew.cli.console import is_quiet, say
 from clew.cli.options import make_viewer, parse_pid, what_is_said, what_to_record, where_to_serve
-from clew.cli.record import print_result
+from clew.cli.recording import print_result
 from clew.dataclass import replace
 from clew.process.attachable import check_attachable
 from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import sys
 
-import click
-
 __all__ = ["escape_control", "is_quiet", "say"]
 
 
@@ -24,6 +22,9 @@ def escape_control(text: str) -> str:
 
 def is_quiet() -> bool:
     """Whether the command line has -q in front of the subcommand."""
+    # Late: what says a line need not import it.
+    import click
+
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.find_root().params.get("quiet"))
 

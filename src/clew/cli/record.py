@@ -1,39 +1,26 @@
 """`clew record`: run a program under the runtime and write its trace.
 
 Runs in the controller. The target's standard streams, terminal and exit status pass through; what clew says goes to
-stderr. Nothing heavy is imported before the target runs.
+stderr. What plain command lines ask for is read by `clew.cli.asked`,
+which does without this.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from os import environ
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.console import is_quiet, say
+from clew.cli.asked import Asked
+from clew.cli.console import is_quiet
 from clew.cli.options import make_viewer, what_is_said, what_to_record, where_to_serve
-from clew.cli.statistics_text import iter_statistics
-from clew.dataclass import replace
-from clew.errors import ClewError
-from clew.process.launch import original_environment
-from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
-from clew.recording.interrupts import InterruptGuard
-from clew.recording.output import default_output
-from clew.recording.session import RecordingSession, RecordOptions, RecordResult
+from clew.cli.recording import record
 
 if TYPE_CHECKING:
-    from clew.cli.live import LiveViewer
+    from clew.recording.session import RecordResult
 
-__all__ = ["command", "print_result"]
-
-SLOW_SECONDS: Final = 1.0
+__all__ = ["command"]
 
 
 @click.command(name="record", context_settings={"allow_interspersed_args": False})
@@ -94,99 +81,18 @@ def command(
         if config is not None and result.failure is None:
             write_este_files(config, result.output, is_quiet=quiet)
 
-    options = RecordOptions(
-        command=words,
-        output=output if output is not None else default_output(words[0]),
-        mode=parse_mode(mode),
-        budget=parse_budget(budget, mode),
-        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
+    asked = Asked(
+        words=words,
+        output=output,
+        mode=mode,
+        budget=budget,
+        busy_limit=busy_limit,
         include=include,
         exclude=exclude,
-        drop_on_full=on_full == "drop",
-        pause_seconds=pause or 0.0,
-        follow=not no_follow,
-        adopts_orphans=True,
-        tell=None if quiet else say,
-        environment=original_environment(),
+        no_follow=no_follow,
+        on_full=on_full,
+        pause=pause,
+        stats=stats,
+        quiet=quiet,
     )
-    viewer = make_viewer(view, host, port, opens_browser=not no_browser)
-    with contextlib.ExitStack() as parts:
-        if viewer is not None:
-            options = replace(options, feed=parts.enter_context(viewer).feed)
-        result = _record(options, viewer, write_more, is_quiet=quiet, with_statistics=stats)
-        if viewer is not None:
-            viewer.finish(result, is_quiet=quiet)
-    return result.exit_status
-
-
-def _record(
-    options: RecordOptions,
-    viewer: LiveViewer | None,
-    write_more: Callable[[RecordResult], None],
-    *,
-    is_quiet: bool,
-    with_statistics: bool,
-) -> RecordResult:
-    """Record, write the trace, and then `write_more`."""
-    with InterruptGuard().held() as guard:
-        session = RecordingSession(options, guard)
-        pid = session.start()
-        if viewer is not None:
-            viewer.start(options.output, guard.muted)
-        if options.pause_seconds and not is_quiet:
-            say(f"process {pid} waits {options.pause_seconds:g} s before its first instruction")
-        # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
-        environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        session.wait()
-        result = print_result(session.finish, is_quiet=is_quiet, with_statistics=with_statistics)
-        write_more(result)
-        return result
-
-
-def print_result(
-    finish: Callable[[], RecordResult],
-    *,
-    is_quiet: bool,
-    with_statistics: bool,
-    more: Mapping[str, int] = MappingProxyType({}),
-) -> RecordResult:
-    """Write the trace by `finish` and say what is in it. `more`: numbers that go with the runtime's own."""
-    with _told_when_slow(is_wanted=not is_quiet):
-        result = finish()
-    if not is_quiet:
-        for warning in result.warnings:
-            say(warning)
-    if result.failure is not None:
-        kept = f"; what found room is kept: `clew recover {result.kept}` makes a trace of it" if result.kept else ""
-        say(f"{result.failure.message}{kept}")
-    elif not is_quiet and sys.stderr is not None:
-        _print_summary(result)
-    if with_statistics:
-        for line in iter_statistics({**result.statistics, **more}):
-            say(line)
-    return result
-
-
-@contextlib.contextmanager
-def _told_when_slow(*, is_wanted: bool) -> Iterator[None]:
-    """Say on a terminal that the trace is being written, if that takes long. The target has ended by then."""
-    timer = threading.Timer(SLOW_SECONDS, say, ["the program has ended; writing its trace"])
-    timer.daemon = True
-    if is_wanted and sys.stderr is not None and sys.stderr.isatty():
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-def _print_summary(result: RecordResult) -> None:
-    from clew.cli.summary import print_summary
-    from clew.store.trace import Trace
-
-    try:
-        print_summary(Trace(result.output))
-    except ClewError as error:
-        # The trace is written and the target's status counts: a summary that fails is told, and no more.
-        say(error.message)
-    say(f"wrote {result.output}; look at it with `clew report {result.output}`")
+    return record(asked, make_viewer(view, host, port, opens_browser=not no_browser), write_more)

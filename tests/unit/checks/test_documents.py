@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.cli.main import SUBCOMMANDS
+from clew.cli.group import SUBCOMMANDS
 from clew.protocol._constants import EdgeKind, EventKind, ExitKind
 from clew.store.schema import SCHEMAS
 

@@ -12,6 +12,7 @@ import pytest
 
 from clew.cli import main as main_module
 from clew.cli.console import escape_control
+from clew.cli.group import SUBCOMMANDS
 from clew.errors import ClewError, UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -75,15 +76,25 @@ def test_nothing_heavy_is_imported_in_front_of_the_target(modules: str) -> None:
     assert process.stdout == "[]\n"
 
 
+def test_neither_is_what_takes_long_to_import_or_to_declare() -> None:
+    late = {"click", "dataclasses", "inspect"}
+    script = (
+        "import sys; sys.path.insert(0, 'src'); import clew.cli.main, clew.cli.recording; "
+        f"print(sorted({late} & set(sys.modules)))"
+    )
+    process = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
+
+
 def test_help_names_every_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
     assert main_module.main(["--help"]) == 0
     output = capsys.readouterr().out
-    for name in main_module.SUBCOMMANDS:
+    for name in SUBCOMMANDS:
         assert f"  {name} " in output
 
 
 def test_every_subcommand_is_there() -> None:
-    for name in main_module.SUBCOMMANDS:
+    for name in SUBCOMMANDS:
         module = importlib.import_module(f"clew.cli.{name}")
         assert isinstance(module.command, click.Command)
         assert module.command.help
