@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from clew.cli.console import is_quiet, say
+from clew.cli.light_numpy import prepare_numpy
 from clew.cli.options import make_viewer, parse_pid, what_is_said, what_to_record, where_to_serve
 from clew.cli.recording import print_result
 from clew.dataclass import replace
@@ -66,8 +66,7 @@ def command(
     The exit status is 0 when the trace was written, whatever became of the process.
     """
     quiet = quiet or is_quiet()
-    # numpy's linear algebra would start threads that are of no use here, and cost processor time.
-    environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare_numpy()
     target = parse_pid(pid)
     check_attachable(target)
     options = RecordOptions(

@@ -5,7 +5,6 @@ Runs in the controller.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from clew.cli.console import is_quiet, say
+from clew.cli.light_numpy import prepare_numpy
 from clew.cli.options import output_option
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def command(trace_path: Path, output: Path | None, no_check: bool, quiet: bool) 
     Nothing is lost, and any place of it can be read as before, some tenths of a second slower. What was written is read
     again and compared before it is used; cut off at any time, TRACE is whole.
     """
-    # numpy's linear algebra would start threads that are of no use here.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare_numpy()
     from clew.analysis.compact import compact_trace
     from clew.store.trace import Trace
 

@@ -7,11 +7,12 @@ Runs in the controller. Two runs are seldom the same, so that differences are no
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Final
 
 import click
+
+from clew.cli.light_numpy import prepare_numpy
 
 __all__ = ["command"]
 
@@ -70,8 +71,7 @@ def command(
     The exit status is 0, whether they differ or not; with --exit-code it is 3 where they do, or where something ran
     that can't be compared. As ever it is 1 if a trace can't be read, and 2 if there is none.
     """
-    # numpy's linear algebra would start threads that are of no use here.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare_numpy()
     from clew.analysis.diff import TraceDiff
 
     diff = TraceDiff(path_a, path_b, merge=merge)

@@ -6,7 +6,6 @@ Runs in the controller.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from clew.cli.console import escape_control, say
+from clew.cli.light_numpy import prepare_numpy
 
 if TYPE_CHECKING:
     from clew.analysis.dump import DumpedBlock
@@ -47,8 +47,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Show in which order a thread of TRACE, recorded with --mode full, executed its blocks."""
-    # numpy's linear algebra would start threads that are of no use here.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare_numpy()
     from clew.analysis.dump import Dump
     from clew.analysis.trace import Trace
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
+from clew.cli.light_numpy import prepare_numpy
 from clew.cli.options import output_option
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ def command(
     html is the viewer with the trace in it, one file that a browser opens without a server. A file that is there
     already is left as it is.
     """
-    # numpy's linear algebra would start threads that are of no use here.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare_numpy()
     from clew.cli.console import is_quiet, say
     from clew.errors import OutputError, OutputExistsError, UsageError
     from clew.export.este.config import EsteScope

@@ -6,12 +6,12 @@ Runs in the controller.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
+from clew.cli.light_numpy import prepare_numpy
 from clew.errors import TraceDamagedError
 
 __all__ = ["command"]
@@ -26,8 +26,7 @@ def command(trace_path: Path, as_json: bool, shows_all: bool) -> None:
 
     Of more than 20 processes the 20 that ran the most are shown, in a line each.
     """
-    # numpy's linear algebra would start threads that are of no use here.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare_numpy()
     from clew.analysis.order_gaps import find_order_gaps
     from clew.analysis.totals import summarize_trace
     from clew.store.trace import Trace

@@ -9,12 +9,12 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from os import environ
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from clew.cli.asked import Asked
 from clew.cli.console import say
+from clew.cli.light_numpy import prepare_numpy
 from clew.dataclass import replace
 from clew.errors import ClewError
 from clew.process.launch import original_environment
@@ -75,8 +75,7 @@ def _record(
             viewer.start(options.output, guard.muted)
         if options.pause_seconds and not is_quiet:
             say(f"process {pid} waits {options.pause_seconds:g} s before its first instruction")
-        # numpy comes now: its linear algebra would start threads that are of no use here, and cost processor time.
-        environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        prepare_numpy()
         session.wait()
         result = print_result(session.finish, is_quiet=is_quiet, with_statistics=with_statistics)
         write_more(result)

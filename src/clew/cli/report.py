@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import click
 
 from clew.cli.console import escape_control, say
+from clew.cli.light_numpy import prepare_numpy
 
 __all__ = ["command"]
 
@@ -36,8 +36,7 @@ def command(
     trace_path: Path, by: str, n_rows: int | None, pid: int | None, merge: bool, as_json: bool, as_csv: bool
 ) -> None:
     """Show what in TRACE ran the most instructions. In mode coverage, where nothing is counted, what has most."""
-    # numpy's linear algebra would start threads that are of no use here.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare_numpy()
     from clew.analysis.hottest import MERGEABLE, rank
     from clew.errors import UsageError
     from clew.store.trace import Trace

@@ -5,13 +5,13 @@ Runs in the controller.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from clew.cli.browser import open_browser
 from clew.cli.console import say
+from clew.cli.light_numpy import prepare_numpy
 from clew.cli.options import where_to_serve
 from clew.errors import TraceUnfinishedError
 
@@ -27,7 +27,7 @@ def command(trace_paths: tuple[Path, ...], port: int, host: str, no_browser: boo
     Serves them until Ctrl-C, or until the page stops it, at this machine alone unless --host says otherwise, to those
     who know the address that it prints: a secret is part of it.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare_numpy()
     from clew.server.listening import open_socket
     from clew.server.serve import serve
 
