@@ -12,8 +12,9 @@ The head of a source is a comment with lines `key: value`:
     status   exit status, or the name of the signal that ends it (default 0)
     lost     what its trace says that it lacks: names of losses, as the manifest has them
     differs  why it is known to behave differently when recorded, for now
-    needs    processor features, as /proc/cpuinfo names them, `root`, or `adopter`: orphans go to the first process or
-             to systemd; without them the tests skip the program, and say so
+    needs    processor features, as /proc/cpuinfo names them, `root`, `adopter`: orphans go to the first process or
+             to systemd, or `breakpoints`: programs may set hardware breakpoints on themselves; without them the tests
+             skip the program, and say so
     traits   words the tests select by; WORD:NAME means it only for the build called SOURCE.NAME:
                oracle       one thread, the same instructions every time: is compared with single-stepping
                oracle-long  the same, but over 300,000 instructions
@@ -25,6 +26,7 @@ The head of a source is a comment with lines `key: value`:
 from __future__ import annotations
 
 import concurrent.futures
+import ctypes
 import fcntl
 import hashlib
 import os
@@ -32,6 +34,7 @@ import re
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -84,6 +87,8 @@ class Program:
         rights = {"root"} if os.geteuid() == 0 else set()
         if "adopter" in self.needs and is_adopter_known():
             rights.add("adopter")
+        if "breakpoints" in self.needs and may_set_breakpoints():
+            rights.add("breakpoints")
         compilers = set() if shutil.which(self.compiler) else {self.compiler}
         return sorted((self.needs - processor_features() - rights) | compilers)
 
@@ -118,6 +123,18 @@ def is_adopter_known() -> bool:
     """Whether orphans go to the first process or to systemd, which is all that can be told from outside."""
     adopter = find_adopter()
     return adopter == 1 or Path(f"/proc/{adopter}/comm").read_text() == "systemd\n"
+
+
+def may_set_breakpoints() -> bool:
+    """Whether this process may set a hardware breakpoint on code of its own (perf_event_open(2))."""
+    perf_event_open, breakpoint_event, attribute_bytes, execution, own_length = 298, 5, 72, 4, 8
+    # Of user code alone: exclude_kernel and exclude_hv.
+    attributes = struct.pack("=IIQQQQQIIQ", breakpoint_event, attribute_bytes, 0, 0, 0, 0, 3 << 5, 0, execution, 4096)
+    attributes += struct.pack("=Q", own_length)
+    event: int = ctypes.CDLL(None).syscall(perf_event_open, attributes, 0, -1, -1, 0)
+    if event >= 0:
+        os.close(event)
+    return event >= 0
 
 
 def parse_status(text: str) -> int:

@@ -3,7 +3,7 @@
 //!
 //! Runs in the target, in the dispatcher. Where the thread goes on, and what is linked to it, is decided by its caller.
 
-use super::{delivery, float_state, indirect, regions, returns, sequences};
+use super::{delivery, float_state, hold, indirect, regions, returns, sequences};
 use crate::arch::x86_64::context::{ThreadContext, SITE_RETURN};
 use crate::cache::fragment::ExitType;
 use crate::cache::{Fragment, NONE};
@@ -23,6 +23,9 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
     context.rip = exit.target;
     if exit.is_surprise {
         path::write_long_surprise(context);
+    }
+    if matches!(exit.kind, ExitType::Interrupted | ExitType::Stale | ExitType::Relayout | ExitType::Region) {
+        hold::stay_at_probe(context);
     }
     match exit.kind {
         ExitType::Jump | ExitType::Taken | ExitType::Call if !is_canonical(exit.target) => {

@@ -6,10 +6,12 @@
 
 use super::{indirect, paths, process, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::probe_points;
 use crate::arch::x86_64::standing::{STEP_DUE, STEP_MADE};
 use crate::buffer::{RingWriter, Shared};
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{event_kind, hold_reason, hold_reply};
+use crate::sys::kernel::RESUME_FLAG;
 use crate::thread::registry::{write_event, writer_of};
 
 /// Why the thread is to stand still in front of the context's rip; `None`: it is not. A process of its own in this memory
@@ -47,18 +49,32 @@ pub fn stand(context: &mut ThreadContext, shared: Shared, reason: u32) {
 
 /// Whether the thread is to execute the instruction at the context's rip by itself, in code that nothing is linked to: for a
 /// step, because nobody else may pass there, or because its path is to go on in front of the next block.
-pub fn goes_alone(context: &ThreadContext, shared: Shared) -> bool {
-    context.standing.step == STEP_DUE || context.path_due || shared.has_breakpoint(context.rip)
+pub fn goes_alone(context: &ThreadContext, engine: &Engine) -> bool {
+    context.standing.step == STEP_DUE || context.path_due || engine.stops_at(context.rip)
 }
 
-/// Executes that instruction: where its code is. It is made anew each time, as seldom as that is.
+/// Executes that instruction: where its code is. It is made anew each time, as seldom as that is; but for a breakpoint of the
+/// program's, which it comes by.
 pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext) -> Result<u32, BuildError> {
     let id = engine.build_alone(writer, context.rip, context.path_due)?;
     context.standing.passed_pc = 0;
     if context.standing.step == STEP_DUE {
         context.standing.step = STEP_MADE;
     }
+    if let Some(point) = probe_points::find(context.rip).filter(|_| context.rflags & RESUME_FLAG == 0) {
+        // As the kernel has it: one execution is one hit, whatever comes between both (arch/x86/kernel/hw_breakpoint.c,
+        // hw_breakpoint_handler). The processor clears the flag behind the instruction.
+        context.rflags |= RESUME_FLAG;
+        probe_points::come_by(point);
+    }
     Ok(id)
+}
+
+/// The thread came by the breakpoint in front of it, if there is one, and did not execute the instruction.
+pub fn stay_at_probe(context: &mut ThreadContext) {
+    if probe_points::find(context.rip).is_some() {
+        context.rflags |= RESUME_FLAG;
+    }
 }
 
 /// Minds what the controller wished since the thread did so last, in front of the context's rip. No lock held.

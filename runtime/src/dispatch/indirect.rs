@@ -151,7 +151,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
         && !(context.has_path && is_return)
         // Not while another thread has changed the mode, and this one is about to learn of it.
         && context.has_path == engine.records_path()
-        && !engine.shared.has_breakpoint(target)
+        && !engine.stops_at(target)
     {
         let first = fragment.first_pad;
         if first != NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {

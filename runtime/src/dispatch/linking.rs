@@ -18,7 +18,7 @@ pub fn note_first_exit(context: &mut ThreadContext, link: u32) {
 
 fn note_exit(context: &mut ThreadContext, link: u32) {
     let mut engine = ENGINE.lock();
-    if engine.is_counting() || engine.cache.exit(link).linked_to != NONE || engine.shared.has_breakpoint(context.rip) {
+    if engine.is_counting() || engine.cache.exit(link).linked_to != NONE || engine.stops_at(context.rip) {
         return;
     }
     let writer = writer_of(context, engine.shared);

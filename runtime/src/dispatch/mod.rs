@@ -12,6 +12,7 @@ pub mod execute;
 pub mod exits;
 pub mod float_state;
 pub mod fork;
+pub mod hardware;
 pub mod hidden;
 pub mod hold;
 pub mod holes;
@@ -212,7 +213,7 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
     if engine.cache.by_pc.find(context.rip).is_none() {
         sequences::learn_announced(&mut engine, &writer, context);
     }
-    if hold::goes_alone(context, engine.shared) {
+    if hold::goes_alone(context, &engine) {
         let id = hold::go_alone(&mut engine, &writer, context)?;
         return Ok(enter_alone(&mut engine, &writer, context, link, id));
     }
@@ -247,7 +248,9 @@ fn enter_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadCon
     if link != NONE && !engine.is_counting() && engine.cache.exit(link).linked_to == NONE {
         engine.write_link(writer, link, id);
     }
-    engine.cache.fragment(id).plain_entry
+    let goes_on = link != NONE && engine.cache.exit(link).skips_question;
+    let behind = if goes_on { engine.cache.entry_behind_question(id, Entry::Plain) } else { None };
+    behind.unwrap_or(engine.cache.fragment(id).plain_entry)
 }
 
 /// The fragment at `pc`, its site known to all threads' branch tables.

@@ -64,7 +64,7 @@ fn may_have_pad(engine: &Engine, context: &ThreadContext, source: u32, target: u
         && engine.ranges.find(target).is_some()
         // Not while another thread has changed the mode, and this one is about to learn of it.
         && context.has_path == engine.records_path()
-        && !engine.shared.has_breakpoint(target)
+        && !engine.stops_at(target)
 }
 
 /// The pad from `source` to `target` with all its symbols, made now if there is none, and known to the thread.

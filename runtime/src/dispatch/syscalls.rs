@@ -1,9 +1,11 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::{advice, delivery, ends, execute, holes, locks, memory, proc_files, proc_query, proc_reads, process};
+use super::{
+    advice, delivery, ends, execute, hardware, holes, locks, memory, proc_files, proc_query, proc_reads, process,
+};
 use super::{seccomp, segments, sequences, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::gate;
+use crate::arch::x86_64::{gate, probe_points};
 use crate::decode::places::is_beyond;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{path_event_kind, release_reason};
@@ -56,6 +58,7 @@ const HANDLED: &[u64] = &[
     number::EXIT_GROUP,
     number::SECCOMP,
     number::EXECVEAT,
+    number::PERF_EVENT_OPEN,
     number::PKEY_MPROTECT,
     number::CLONE3,
     number::RT_SIGPROCMASK,
@@ -76,7 +79,7 @@ pub fn handle_what(engine: &Engine) {
 pub fn handle_watched(engine: &Engine) {
     let is_handled = engine.records_path() || engine.records_regions() || proc_reads::is_any_watched();
     for call in WATCHED_CALLS {
-        tell_gate(*call, is_handled);
+        tell_gate(*call, is_handled || (*call == number::IOCTL && probe_points::is_any_used()));
     }
 }
 
@@ -166,6 +169,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::OPEN
         | number::OPENAT
         | number::OPENAT2
+        | number::PERF_EVENT_OPEN
         | number::READ
         | number::PREAD64
         | number::READV
@@ -193,7 +197,8 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
 fn with_descriptor(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Option<i64> {
     match call {
         number::OPEN | number::OPENAT | number::OPENAT2 => proc_files::open(context, call, arguments),
-        number::IOCTL => proc_query::query(context, arguments),
+        number::PERF_EVENT_OPEN => hardware::open(context, arguments),
+        number::IOCTL => hardware::change(context, arguments).or_else(|| proc_query::query(context, arguments)),
         number::DUP | number::DUP2 | number::DUP3 | number::FCNTL | number::PIDFD_GETFD => {
             proc_reads::duplicate(call, arguments)
         }

@@ -29,6 +29,7 @@ pub mod verification;
 pub mod way_out;
 
 extern crate alloc;
+use crate::arch::x86_64::probe_points::N_POINTS;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::{Cache, NONE};
 use crate::decode::{Block, NoCode, Ranges};
@@ -39,7 +40,7 @@ use alloc::collections::BTreeMap;
 use pads::DynamicEdge;
 use path_log::PathLog;
 use region_blocks::RegionBlocks;
-use stops::Wishes;
+use stops::{ProbeCode, Wishes};
 use symbols::Symbols;
 use trust::Trust;
 
@@ -97,6 +98,8 @@ pub struct Engine {
     pub region_blocks: RegionBlocks,
     /// What the controller wished while the program ran.
     pub wishes: Wishes,
+    /// By point: what is executed where the program set a breakpoint.
+    probe_codes: [Option<ProbeCode>; N_POINTS],
     /// What is translated is for one execution by one thread.
     builds_alone: bool,
     /// It is what a thread executes in front of the block where its path goes on.
@@ -131,6 +134,7 @@ impl Engine {
             symbols: Symbols::new(),
             region_blocks: RegionBlocks::new(),
             wishes: Wishes::new(),
+            probe_codes: [const { None }; N_POINTS],
             builds_alone: false,
             is_before_path: false,
             counters_used: 0,

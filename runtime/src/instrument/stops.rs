@@ -6,6 +6,7 @@
 
 extern crate alloc;
 use super::{BuildError, Engine};
+use crate::arch::x86_64::{guarded, probe_points};
 use crate::buffer::RingWriter;
 use crate::decode::{decode_block, Block, Ending};
 use crate::protocol::exit_kind;
@@ -28,6 +29,16 @@ impl Wishes {
         self.number
     }
 }
+
+/// What is executed alone at a breakpoint of the program's.
+pub struct ProbeCode {
+    fragment: u32,
+    /// How many wishes of the controller were minded.
+    n_wishes: u32,
+    bytes: Vec<u8>,
+}
+
+const MAX_INSTRUCTION_BYTES: usize = 15;
 
 impl Engine {
     /// Does what the controller wished up to wish `number`: code that it changes goes out of use. Whether the order is recorded from
@@ -89,6 +100,35 @@ impl Engine {
         self.renew_enclosures();
     }
 
+    /// Whether nothing may lead to the instruction at `pc` but the dispatcher: a breakpoint of the controller's or the program's
+    /// is there.
+    pub fn stops_at(&self, pc: u64) -> bool {
+        self.shared.has_breakpoint(pc) || probe_points::find(pc).is_some()
+    }
+
+    /// From now on threads that come to `pc` come by its point.
+    pub fn begin_probe(&mut self, writer: &RingWriter, pc: u64) {
+        self.retire_at(writer, pc);
+    }
+
+    /// What was made for a breakpoint of the program's at `pc`, if it is the same code that is to be executed and counted alike.
+    fn find_probe_code(&self, pc: u64) -> Option<u32> {
+        let code = self.probe_codes[probe_points::find(pc)?].as_ref()?;
+        let mut bytes = [0; MAX_INSTRUCTION_BYTES];
+        let bytes = &mut bytes[..code.bytes.len()];
+        let is_same = guarded::read_code(bytes, pc) == bytes.len() && *bytes == *code.bytes;
+        (is_same && code.n_wishes == self.wishes.number).then_some(code.fragment)
+    }
+
+    /// Keeps it: a breakpoint may be come to a million times.
+    fn keep_probe_code(&mut self, pc: u64, fragment: u32, bytes: &[u8], is_before_path: bool) {
+        if let Some(point) = probe_points::find(pc).filter(|_| !is_before_path) {
+            let size = usize::from(self.cache.fragment(fragment).app_size).min(bytes.len());
+            let bytes = bytes[..size].to_vec();
+            self.probe_codes[point] = Some(ProbeCode { fragment, n_wishes: self.wishes.number, bytes });
+        }
+    }
+
     /// Gives up all that was translated: every way out of it leads into the dispatcher, and what runs on is translated anew. Threads
     /// may still be inside.
     pub fn give_up_all(&mut self, writer: &RingWriter) {
@@ -99,10 +139,13 @@ impl Engine {
     /// Translates the instruction at `pc` for one execution by the calling thread: nothing leads to it or on from it but the
     /// dispatcher. `is_before_path`: its path goes on in front of the next block.
     pub fn build_alone(&mut self, writer: &RingWriter, pc: u64, is_before_path: bool) -> Result<u32, BuildError> {
+        if let Some(id) = self.find_probe_code(pc).filter(|_| !is_before_path) {
+            return Ok(id);
+        }
         if self.records_path() && self.cache.by_pc.find(pc).is_none() {
             // Paths speak of code by its whole fragments.
             let id = self.build(writer, pc)?;
-            if self.shared.has_breakpoint(pc) {
+            if self.stops_at(pc) {
                 self.retire_to_be_made_again(writer, id);
             }
         }
@@ -115,6 +158,9 @@ impl Engine {
                 (self.builds_alone, self.is_before_path) = (true, is_before_path);
                 let result = self.build_block(writer, &mut block, ending);
                 (self.builds_alone, self.is_before_path) = (false, false);
+                if let Ok(id) = result {
+                    self.keep_probe_code(pc, id, &block.code, is_before_path);
+                }
                 result
             }
             Err(reason) => Err(BuildError::NoCode(reason)),
@@ -126,7 +172,7 @@ impl Engine {
     /// Cuts a block in front of the first breakpoint behind its first instruction, or behind that if it is to be executed alone.
     /// Returns how it ends now.
     pub fn cut_at_stops(&self, block: &mut Block, ending: Ending) -> Ending {
-        let is_stop = |pc: u64| self.builds_alone || self.shared.has_breakpoint(pc);
+        let is_stop = |pc: u64| self.builds_alone || self.stops_at(pc);
         match block.instructions.iter().skip(1).position(|instruction| is_stop(instruction.ip())) {
             Some(before) => {
                 block.truncate(before + 1);

@@ -8,7 +8,7 @@ use super::table::ALL_BUT_FAULTS;
 use super::{blocked, deliver, stepping};
 use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE, STEPPING_ALREADY};
 use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL, SHADOW_BYTES, SHADOW_OFFSET};
-use crate::arch::x86_64::{gate, guarded, parking, INDEX};
+use crate::arch::x86_64::{gate, guarded, parking, probe_points, INDEX};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{Cache, Fragment};
 use crate::instrument::pads::correct_early_counts;
@@ -204,6 +204,12 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             correct_early_counts(&engine.cache, context, &fragment, app_pc, -1);
         }
     } else if is_in_image(pc) {
+        if let Some(place) = probe_points::place_of(info.address) {
+            // The program asked for a signal where it set a breakpoint: it is in front of that instruction.
+            info.address = place;
+            handle_asynchronous(context, signal, &info, ucontext);
+            return;
+        }
         // Either somebody sent the signal with a code that only the kernel should use, and it is delivered like any
         // other that is sent; or the runtime is at fault, and then it faults again right here.
         if context.doubtful_pc == pc {

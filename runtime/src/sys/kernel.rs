@@ -78,6 +78,8 @@ pub const TRAP_TRACE: i32 = 2;
 pub const DEBUG_EXCEPTION: u64 = 1;
 /// The trap flag in rflags: a trap behind each instruction.
 pub const TRAP_FLAG: u64 = 0x100;
+/// RF: no breakpoint in front of the next instruction.
+pub const RESUME_FLAG: u64 = 0x1_0000;
 
 pub const SS_ONSTACK: u32 = 1;
 pub const SS_DISABLE: u32 = 2;

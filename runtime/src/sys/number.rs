@@ -59,6 +59,7 @@ pub const EPOLL_PWAIT: u64 = 281;
 pub const DUP3: u64 = 292;
 pub const PREADV: u64 = 295;
 pub const RT_TGSIGQUEUEINFO: u64 = 297;
+pub const PERF_EVENT_OPEN: u64 = 298;
 pub const SECCOMP: u64 = 317;
 pub const EXECVEAT: u64 = 322;
 pub const MLOCK2: u64 = 325;

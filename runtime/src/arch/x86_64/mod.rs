@@ -12,6 +12,7 @@ mod instructions;
 mod jumps;
 #[cfg(not(test))]
 pub mod parking;
+pub mod probe_points;
 pub mod region;
 pub mod sequence;
 mod shadow;
