@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -204,3 +205,25 @@ def test_a_trap_that_waits_blocked(programs_to_attach: Path, tmp_path: Path) -> 
             assert target.look() == before
             assert int(target.status("ShdPnd"), 16) | int(target.status("SigPnd"), 16) == 1 << 4
         assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
+
+
+NO_NEW_CODE = """
+import ctypes, os, sys
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
+    sys.exit("no PR_SET_MDWE")
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("name", ["threads", "spawning", "sequences"])
+def test_where_no_memory_becomes_executable(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
+    with start(sys.executable, "-I", "-S", "-c", NO_NEW_CODE, programs_to_attach / name) as target:
+        mappings = target.look().mappings
+        for cycle in range(2):
+            run = attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.5)
+            assert run.status == 0, run.stderr
+            assert not target.has_runtime()
+            assert runs.read(tmp_path / f"{cycle}.clew").totals["instructions"] > 0
+        assert name == "threads" or target.look().mappings == mappings
+        status, said = target.end(number=signal.SIGTERM)
+    assert (status, said[:6], said[-5:]) == (0, "ready\n", "good\n")

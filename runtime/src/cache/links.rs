@@ -6,6 +6,7 @@
 extern crate alloc;
 use super::fragment::{Entry, ExitType, NONE};
 use super::slab::{Room, Unit};
+use super::views::writable;
 use super::Cache;
 use crate::arch::x86_64::emit::Emitter;
 use alloc::vec::Vec;
@@ -18,7 +19,7 @@ pub static UNDELIVERED: AtomicU32 = AtomicU32::new(0);
 /// Makes the linkable jump, call or conditional branch with its displacement at `patch` lead to `target`; a jump to what
 /// follows it becomes a no-op.
 fn set_displacement(patch: u64, target: u64) {
-    let word = (patch - 4) as *mut u64;
+    let word = writable(patch - 4) as *mut u64;
     // SAFETY: the jump is the end of an aligned word of the cache (Emitter::jump_linkable), which the runtime may write;
     // the bytes before it never change.
     let word = unsafe { AtomicU64::from_ptr(word) };
@@ -262,7 +263,7 @@ impl Cache {
         if fragment.interrupt_offset != NONE {
             let address = fragment.cache_start + u64::from(fragment.interrupt_offset);
             // SAFETY: eight aligned bytes of the fragment: a whole instruction starts there, before and after.
-            unsafe { AtomicU64::from_ptr(address as *mut u64) }.store(value, Ordering::SeqCst);
+            unsafe { AtomicU64::from_ptr(writable(address) as *mut u64) }.store(value, Ordering::SeqCst);
         }
     }
 

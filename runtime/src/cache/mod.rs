@@ -8,10 +8,13 @@ pub mod links;
 pub mod pairs;
 pub mod sequences;
 pub mod slab;
+pub mod slabs;
 pub mod table;
+pub mod views;
 
 pub use fragment::{Entry, Exit, Fragment, Pad, COUNTED_AT_EXITS, NONE};
-pub use slab::{Slabs, Unit};
+pub use slab::Unit;
+pub use slabs::Slabs;
 
 use crate::sys::heap::Arena;
 use core::ops::Range;

@@ -16,7 +16,9 @@
 //! instrument/sequences.rs, what happens at run time in dispatch/sequences.rs.
 
 extern crate alloc;
-use super::slab::{Slabs, Unit, HOT_ROOM_BYTES};
+use super::slab::{Unit, HOT_ROOM_BYTES};
+use super::slabs::Slabs;
+use super::views::writable;
 use crate::arch::x86_64::emit::Emitter;
 use crate::sys::heap::Arena;
 use alloc::collections::BTreeMap;
@@ -99,7 +101,7 @@ impl Enclosure {
     pub unsafe fn stub_emitter(&self) -> Emitter<'static> {
         let size = (ENTRIES_OFFSET - STUB_OFFSET) as usize;
         // SAFETY: these bytes are kept for the stub.
-        let room = unsafe { core::slice::from_raw_parts_mut(self.stub as *mut u8, size) };
+        let room = unsafe { core::slice::from_raw_parts_mut(writable(self.stub) as *mut u8, size) };
         Emitter::new(room, self.stub, &mut [], 0)
     }
 
@@ -115,8 +117,8 @@ impl Enclosure {
         // SAFETY: from `next_code` up to the last instruction, and from `next_entry` on, nothing is used yet.
         let (code, entry) = unsafe {
             (
-                core::slice::from_raw_parts_mut(self.next_code as *mut u8, size as usize),
-                core::slice::from_raw_parts_mut(self.next_entry as *mut u8, ENTRY_BYTES as usize),
+                core::slice::from_raw_parts_mut(writable(self.next_code) as *mut u8, size as usize),
+                core::slice::from_raw_parts_mut(writable(self.next_entry) as *mut u8, ENTRY_BYTES as usize),
             )
         };
         Some(Emitter::new(code, self.next_code, entry, self.next_entry))
@@ -130,7 +132,7 @@ impl Enclosure {
         let start = self.last_start(size.min(LAST_BYTES as usize));
         let end = self.covered_end + WAY_OUT_BYTES;
         // SAFETY: these bytes are kept for the last instruction and what follows it.
-        let room = unsafe { core::slice::from_raw_parts_mut(start as *mut u8, (end - start) as usize) };
+        let room = unsafe { core::slice::from_raw_parts_mut(writable(start) as *mut u8, (end - start) as usize) };
         Emitter::new(room, start, &mut [], 0)
     }
 }
@@ -279,8 +281,8 @@ impl Sequences {
         let own = Descriptor { start: covered, size: covered_end - covered, abort: enclosure.stub, ..descriptor };
         // SAFETY: the room is unused, and larger than any enclosure.
         unsafe {
-            (shadow as *mut Descriptor).write(own);
-            ((shadow + SIGNATURE_OFFSET) as *mut u32).write(signature);
+            (writable(shadow) as *mut Descriptor).write(own);
+            (writable(shadow + SIGNATURE_OFFSET) as *mut u32).write(signature);
         }
         let index = self.enclosures.push(enclosure)? as u32;
         slabs.commit(room, shadow - room.hot + size, 0, Unit::Sequence(index));

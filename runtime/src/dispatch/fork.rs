@@ -11,12 +11,12 @@ use super::{advice, locks, proc_reads};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::Shared;
 use crate::cache::links::UNDELIVERED;
-use crate::cache::NONE;
+use crate::cache::{views, NONE};
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, request_kind};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
-use crate::sys::calls::{check, getpid, gettid, rdtsc, set_signal_mask};
+use crate::sys::calls::{check, getpid, gettid, rdtsc, set_signal_mask, ENOMEM};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_VFORK};
 use crate::sys::{filter, heap};
 use crate::thread::block::{fill_branch_table, map_cells};
@@ -35,12 +35,17 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
     if region == 0 {
         return start_unfollowed(context, stack, start);
     }
+    if !views::prepare_copies() {
+        writer_of(context, shared).request(request_kind::FORK, [u64::from(region), 0, 0, 0]);
+        return start_unfollowed(context, stack, start);
+    }
     context.child_region = region;
     // No lock of the runtime's may be held for as long as a child is waited for, so it is not the kernel that waits.
     let is_waited_for = context.child_flags & CLONE_VFORK != 0;
     context.child_flags &= !CLONE_VFORK;
     start_copy(context, stack, |context| {
         let result = start_whole_copy(context, start);
+        views::drop_copies();
         let writer = writer_of(context, shared);
         match check(result) {
             Ok(pid) => {
@@ -59,7 +64,10 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
 
 fn start_whole_copy(context: &mut ThreadContext, start: Start) -> i64 {
     // The copy must be whole: nobody else is changing anything while it is made. The child gives these up.
-    let _engine = ENGINE.lock();
+    let engine = ENGINE.lock();
+    if !views::copy(&engine.cache.slabs) {
+        return -i64::from(ENOMEM);
+    }
     let _threads = THREADS.lock();
     let _actions = table_of(context).lock();
     let _texts = proc_reads::hold();
@@ -131,6 +139,9 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
         ENGINE.give_up();
     }
     let mask = context.start_mask;
+    if !views::take_copies() {
+        deliver::release_process(context, mask);
+    }
     user_dispatch::end(context);
     forget_signals(context);
     let mut engine = ENGINE.lock();

@@ -26,6 +26,7 @@ pub mod proc_files;
 pub mod proc_query;
 pub mod proc_reads;
 pub mod process;
+mod process_control;
 pub mod regions;
 pub mod returns;
 pub mod room;

@@ -3,7 +3,7 @@
 use super::{
     advice, delivery, ends, execute, hardware, holes, locks, memory, proc_files, proc_query, proc_reads, process,
 };
-use super::{seccomp, segments, sequences, user_dispatch, written};
+use super::{process_control, seccomp, segments, sequences, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::{gate, probe_points};
 use crate::decode::places::is_beyond;
@@ -11,9 +11,7 @@ use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{path_event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
-use crate::sys::calls::{
-    note_tsc_refusal, program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM, PR_SET_TSC, PR_TSC_SIGSEGV,
-};
+use crate::sys::calls::{program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM};
 use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::number;
 use crate::thread::registry::writer_of;
@@ -157,15 +155,8 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         }
         number::EXIT_GROUP => ends::exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
-        number::PRCTL if arguments[0] == user_dispatch::PR_SET_SYSCALL_USER_DISPATCH => {
-            user_dispatch::change(context, arguments)
-        }
-        number::PRCTL if [arguments[0] as u32, arguments[1] as u32] == [PR_SET_TSC as u32, PR_TSC_SIGSEGV as u32] => {
-            note_tsc_refusal();
-            // SAFETY: the program's own call.
-            unsafe { program_call(call, arguments) }
-        }
-        number::SECCOMP | number::PRCTL => seccomp::change(context, call, arguments),
+        number::PRCTL => process_control::control(context, arguments),
+        number::SECCOMP => seccomp::change(context, call, arguments),
         number::OPEN
         | number::OPENAT
         | number::OPENAT2

@@ -22,6 +22,7 @@ from clew.process.linux import (
     AT_HWCAP2,
     MADV_DONTDUMP,
     MAP_ANONYMOUS,
+    MAP_FIXED,
     MAP_FIXED_NOREPLACE,
     MAP_NORESERVE,
     MAP_PRIVATE,
@@ -116,9 +117,19 @@ def map_runtime(
 
 def _map_image(process: StoppedProcess, image: RuntimeImage, plan: InjectionPlan) -> None:
     _map_private(process, plan.image_base, image.memory_bytes, PROT_READ | PROT_WRITE)
-    process.write(plan.image_base, image.relocated(plan.image_base))
+    content = image.relocated(plan.image_base)
+    process.write(plan.image_base, content)
     for segment in image.segments:
-        process.call("mprotect", plan.image_base + segment.offset, segment.size_bytes, segment.protection)
+        start = RemoteAddress(plan.image_base + segment.offset)
+        try:
+            process.call("mprotect", start, segment.size_bytes, segment.protection)
+        except RemoteCallError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM):
+                raise
+            # Nothing becomes executable here that was not so from the first (PR_SET_MDWE); it is written from outside.
+            flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED
+            process.call("mmap", start, segment.size_bytes, segment.protection, flags, -1, 0)
+            process.write(start, content[segment.offset : segment.offset + segment.size_bytes])
 
 
 def _map_private(process: StoppedProcess, address: RemoteAddress, size_bytes: int, protection: int) -> None:

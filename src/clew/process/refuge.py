@@ -15,7 +15,7 @@ from typing import Final
 from clew.address import RemoteAddress
 from clew.errors import RemoteCallError, TargetError
 from clew.process import ptrace
-from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE
+from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ
 from clew.process.maps import Mapping
 from clew.process.ptrace import UserRegisters
 from clew.process.shared_memory import PAGE_BYTES
@@ -115,8 +115,8 @@ def _find_room(process: StoppedProcess, mappings: Sequence[Mapping], size_bytes:
 
 
 def _map_room(process: StoppedProcess) -> RemoteAddress | None:
-    """A page for it; None where memory that may be written and executed is refused."""
-    protection, flags = PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS
+    """A page for it, which is written from outside; None where memory that may be executed is refused."""
+    protection, flags = PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS
     try:
         return RemoteAddress(process.call("mmap", 0, PAGE_BYTES, protection, flags, -1, 0))
     except RemoteCallError:

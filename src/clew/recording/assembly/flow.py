@@ -110,7 +110,7 @@ def keep_recorded(flow: ProcessFlow, fragments: Fragments) -> ProcessFlow:
 
 def _take_ways(thread: ThreadFlow, path: Array, edge: Array) -> ThreadFlow:
     """Those ways of a thread for which `path` or `edge` is true."""
-    return dataclasses.replace(
+    return replace(
         thread,
         path=thread.path[path],
         path_count=thread.path_count[path],
