@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x06, 0x23, 0x39, 0xd7, 0x1f, 0xf6, 0x06, 0x8a, 0xf6, 0xde, 0xb4, 0xbf, 0x84, 0x1a, 0xe8, 0x84, 0x9f, 0x2b, 0x49,
-    0x10, 0x47, 0xb8, 0x36, 0x8c, 0x87, 0x00, 0x75, 0x40, 0xc7, 0xdc, 0x64, 0x21,
+    0xfc, 0x68, 0x02, 0xc0, 0xe2, 0x67, 0x9d, 0x65, 0x41, 0xd9, 0xf1, 0xb9, 0xe5, 0xe5, 0x2b, 0x9d, 0xc3, 0x80, 0x1f,
+    0xd1, 0x5d, 0x6f, 0x0d, 0x21, 0x73, 0x85, 0x67, 0xcf, 0xb0, 0x00, 0xfb, 0x4d,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -220,8 +220,6 @@ pub mod region_word {
 /// Why a task was released to native: `a` of a `released` event.
 pub mod release_reason {
     pub const FORK_CHILD: u16 = 1;
-    pub const FAR_BRANCH: u16 = 2;
-    pub const ODD_BRANCH: u16 = 3;
     pub const NO_SLOT: u16 = 4;
     pub const UNSUPPORTED: u16 = 5;
     pub const RUNTIME_ERROR: u16 = 6;
@@ -230,6 +228,7 @@ pub mod release_reason {
     pub const SECCOMP_STRICT: u16 = 9;
     pub const TRACED: u16 = 10;
     pub const SECCOMP_FILTER: u16 = 12;
+    pub const OTHER_CODE: u16 = 13;
 }
 
 /// The recorder in use.
@@ -525,8 +524,12 @@ pub struct StatusPage {
     pub budget: u64,
     /// mode full: times that a thread's path was left out from then on (written by: runtime)
     pub thinned: u64,
+    /// times that a thread went to code that is not 64-bit code (written by: runtime)
+    pub excursions: u64,
+    /// instructions executed there, which are not counted (written by: runtime)
+    pub uncounted_instructions: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3520],
+    pub reserved: [u8; 3504],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -572,7 +575,9 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, records_order) == 300);
 const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoints) == 304);
 const _: () = assert!(core::mem::offset_of!(StatusPage, budget) == 560);
 const _: () = assert!(core::mem::offset_of!(StatusPage, thinned) == 568);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 576);
+const _: () = assert!(core::mem::offset_of!(StatusPage, excursions) == 576);
+const _: () = assert!(core::mem::offset_of!(StatusPage, uncounted_instructions) == 584);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 592);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.
@@ -803,8 +808,12 @@ pub struct ThreadState {
     pub rseq_area: u64,
     /// what stands in front of its sequences' abort handlers
     pub rseq_signature: u32,
+    /// selector of the code segment that it goes on in; 0: the one of 64-bit programs
+    pub code_selector: u16,
+    /// likewise, of the stack
+    pub stack_selector: u16,
     /// zero
-    pub reserved: [u8; 60],
+    pub reserved: [u8; 56],
 }
 const _: () = assert!(core::mem::size_of::<ThreadState>() == 256);
 const _: () = assert!(core::mem::offset_of!(ThreadState, registers) == 0);
@@ -818,7 +827,9 @@ const _: () = assert!(core::mem::offset_of!(ThreadState, tid) == 176);
 const _: () = assert!(core::mem::offset_of!(ThreadState, call_code) == 180);
 const _: () = assert!(core::mem::offset_of!(ThreadState, rseq_area) == 184);
 const _: () = assert!(core::mem::offset_of!(ThreadState, rseq_signature) == 192);
-const _: () = assert!(core::mem::offset_of!(ThreadState, reserved) == 196);
+const _: () = assert!(core::mem::offset_of!(ThreadState, code_selector) == 196);
+const _: () = assert!(core::mem::offset_of!(ThreadState, stack_selector) == 198);
+const _: () = assert!(core::mem::offset_of!(ThreadState, reserved) == 200);
 
 /// A fragment was translated, because execution came to it. Continuations carry size_bytes of code, then a bit for each
 /// byte of code (least significant first): an instruction starts here.

@@ -7,18 +7,21 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import clew
 from clew.address import Pid
-from clew.errors import AttachError, ClewError
+from clew.errors import AttachError, ClewError, ControlError
 from clew.process.attach import attach as attach_runtime
 from clew.process.detach import detach
 from clew.process.runtime_image import load_runtime_image
+from clew.recording.control_client import ControlClient
 from tests.e2e import runs
-from tests.e2e.attaching import LIMIT_SECONDS, attach, attach_here, attaching, end_attaching, start
+from tests.e2e.attaching import LIMIT_SECONDS, attach, attach_here, attaching, end_attaching, start, wait_for
 
 CYCLES = int(os.environ.get("CLEW_CYCLES", "1000"))
 CYCLES_OF_ONE = 50
@@ -53,6 +56,28 @@ def test_a_thread_that_was_released(programs_to_attach: Path, tmp_path: Path) ->
         assert status == 0, said
         assert not target.has_runtime()
         assert target.end(number=signal.SIGTERM) == (0, "ready\nfar\ngood\n")
+
+
+def test_a_process_that_is_left_in_32bit_code(programs_to_attach: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "out.clew"
+    with start(programs_to_attach / "visiting") as target:
+        with attaching(target.pid, trace) as clew_process:
+            target.wait_for(target.is_attached)
+            os.kill(target.pid, signal.SIGUSR1)
+            target.read_until(b"there\n")
+            wait_for(partial(has_control, target.pid))
+            status, said = end_attaching(clew_process)
+        assert status == 0, said
+        assert not target.has_runtime()
+        assert target.end(number=signal.SIGTERM) == (0, "ready\nthere\n42\n")
+    runs.read(trace, lost=frozenset({"uncounted_instructions"}))
+
+
+def has_control(pid: int) -> bool:
+    """Whether its recording has come so far that it listens."""
+    with suppress(ControlError):
+        return ControlClient.find(Pid(pid)).pid == pid
+    return False
 
 
 def test_several_hundred_threads(programs_to_attach: Path, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 # what: far returns and iretq inside the same code segment
 # build: -nostdlib -static
-# lost: released_threads
+# traits: oracle
 .include "asm.inc"
 .globl _start
 _start:

@@ -1,6 +1,6 @@
 # what: far calls and jumps through memory, far returns that drop arguments, pushed far addresses, in 64-bit code
 # build: -nostdlib -static
-# lost: released_threads
+# traits: oracle
 .include "asm.inc"
 .globl _start
 _start:

@@ -26,8 +26,8 @@ _GROUPS = {
     ),
     "Threads": "thread*",
     "The processor's state": (
-        "*_segment vector_state x87_* mxcsr_* state_saved avx512_* amx_* protection_* cpuid_* transaction "
-        "time_stamp_off rseq_* vdso vsyscall*"
+        "*_segment segment_* mode_* vector_state x87_* mxcsr_* state_saved avx512_* amx_* protection_* cpuid_* "
+        "transaction time_stamp_off rseq_* vdso vsyscall*"
     ),
     "Whole programs, and what they see of themselves": (
         "bare_exit start_return static_pie musl_* rust_* go_* environment proc_status stdin_copy break_moved"
@@ -56,7 +56,7 @@ SCENARIOS = {
     "signalfd, sigwaitinfo, sigtimedwait": "signal_descriptors",
     "restarted calls and EINTR": "signal_restart signal_restart_block stop_and_continue",
     "alarm, interval timers and timer_create": "signal_timers signal_timer",
-    "frames made by hand": "signal_frame_made signal_frame_cut signal_bad_state",
+    "frames made by hand": "signal_frame_made signal_frame_cut signal_bad_state signal_selectors",
     "corrupt extended state in a frame": "signal_frame_corrupt signal_bad_state",
     "sigprocmask": "signal_process_mask signal_mask",
     "longjmp and other ways out of handlers": (
@@ -92,7 +92,7 @@ SCENARIOS = {
     "AVX-512 used late": "avx512_late",
     "AMX and protection keys": "amx_tiles protection_keys",
     "the x87's last instruction; MXCSR": "x87_pointers mxcsr_kept",
-    "FS and GS base": "fs_segment gs_segment",
+    "FS and GS base, selectors, 32-bit code": "fs_segment gs_segment segment_selectors signal_selectors mode_32bit",
     "vDSO and vsyscall": "vdso vsyscall vsyscall_pointer",
     "a transaction that aborts": "transaction",
     "without libc, static": "bare_exit static_pie.static musl_program.static",

@@ -1,6 +1,5 @@
 /* what: rt_sigreturn from a copy of the context behind which nothing is mapped: the kernel reads no more of a frame
  * build: -O1
- * differs: the whole frame is read, because selectors that no user code has are not checked in what is read
  */
 #define _GNU_SOURCE
 #include <signal.h>

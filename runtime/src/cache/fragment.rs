@@ -290,6 +290,11 @@ pub enum ExitType {
     Interrupted,
     /// From an indirect branch to the pad that is tried first, or straight on to the branch table. Linked to pads only.
     FirstTry,
+    /// As FallThrough, in front of an instruction that the processor executes at the program's own address, of which the exit
+    /// leads on. Its jump never leads past the dispatcher, which has that done.
+    Native,
+    /// In front of a branch that is executed so, which is its target. Never linked.
+    NativeBranch,
     /// The instruction at the fragment's end is not for translation: release the thread there. Never linked.
     Release,
     /// The code was written since it was translated. Never linked.

@@ -46,6 +46,7 @@ impl Cache {
                 exit.kind,
                 ExitType::Interrupted
                     | ExitType::FirstTry
+                    | ExitType::NativeBranch
                     | ExitType::Release
                     | ExitType::Stale
                     | ExitType::Relayout
@@ -57,7 +58,7 @@ impl Cache {
             return true;
         }
         let start = match exit.kind {
-            ExitType::FloatState => Some(exit.stub),
+            ExitType::FloatState | ExitType::Native => Some(exit.stub),
             _ if exit.skips_question => self.entry_behind_question(fragment_id, exit.entry),
             _ => self.entry(fragment_id, exit.entry),
         };

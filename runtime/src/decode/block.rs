@@ -2,9 +2,10 @@
 
 extern crate alloc;
 use super::float_state::stored_pointer;
+use super::in_place::is_in_place;
 use super::ranges::{Kind, Ranges};
 use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
-use crate::protocol::{MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
+use crate::protocol::{exit_kind, MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use iced_x86::{Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
@@ -29,7 +30,11 @@ pub enum Ending {
     TransactionBegin(u64),
     /// An instruction that faults always (ud2).
     Fault,
-    /// An instruction that this runtime hands back to native: far and 16-bit branches.
+    /// An instruction that only the processor itself does in place: the dispatcher has it execute the program's own.
+    Native,
+    /// As Native, where the instruction is a branch, of which kind: far ones, those with an operand size of 16 bits.
+    NativeBranch(u8),
+    /// An instruction that this runtime hands back to native: system calls of 32-bit code.
     Unsupported,
 }
 
@@ -184,7 +189,13 @@ fn decode_one(
     block.code.extend_from_slice(&code[start..decoder.position()]);
     let is_last =
         is_over_border || stored_pointer(&instruction).is_some() || block.is_writable && may_write_memory(&instruction);
-    Ok(ending_of(&instruction).or(is_last.then_some(Ending::Limit)))
+    let ending = match ending_of(&instruction) {
+        Some(Ending::IndirectJump) if is_in_place(&instruction) => Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP)),
+        Some(Ending::IndirectCall) if is_in_place(&instruction) => Some(Ending::NativeBranch(exit_kind::INDIRECT_CALL)),
+        None if is_in_place(&instruction) => Some(Ending::Native),
+        ending => ending,
+    };
+    Ok(ending.or(is_last.then_some(Ending::Limit)))
 }
 
 /// Whether an instruction may write what comes after it: anything that names memory, but for mere addresses.
@@ -216,44 +227,50 @@ fn ending_of(instruction: &Instruction) -> Option<Ending> {
         FlowControl::Next => None,
         FlowControl::UnconditionalBranch => match code {
             Code::Jmp_rel8_64 | Code::Jmp_rel32_64 => Some(Ending::Jump(instruction.near_branch_target())),
-            _ => Some(Ending::Unsupported),
+            _ => Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP)),
         },
         FlowControl::ConditionalBranch => {
             if instruction.is_jcc_short() || instruction.is_jcc_near() {
                 match code {
                     // 16-bit forms truncate rip on some processors and not on others.
-                    _ if instruction.op0_kind() != iced_x86::OpKind::NearBranch64 => Some(Ending::Unsupported),
+                    _ if instruction.op0_kind() != iced_x86::OpKind::NearBranch64 => {
+                        Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP))
+                    }
                     _ => Some(Ending::Conditional(instruction.near_branch_target())),
                 }
             } else if instruction.op0_kind() == iced_x86::OpKind::NearBranch64 {
                 Some(Ending::Conditional(instruction.near_branch_target()))
             } else {
-                Some(Ending::Unsupported)
+                Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP))
             }
         }
         FlowControl::Call => match code {
             Code::Syscall => Some(Ending::Syscall),
             Code::Call_rel32_64 => Some(Ending::Call(instruction.near_branch_target())),
-            Code::Sysenter | Code::Call_rel16 | Code::Call_ptr1616 | Code::Call_ptr1632 => Some(Ending::Unsupported),
+            Code::Sysenter => Some(Ending::Unsupported),
+            Code::Call_rel16 | Code::Call_ptr1616 | Code::Call_ptr1632 => {
+                Some(Ending::NativeBranch(exit_kind::INDIRECT_CALL))
+            }
             _ => None,
         },
         FlowControl::IndirectBranch => match code {
             Code::Jmp_rm64 => Some(Ending::IndirectJump),
-            _ => Some(Ending::Unsupported),
+            _ => Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP)),
         },
         FlowControl::IndirectCall => match code {
             Code::Call_rm64 => Some(Ending::IndirectCall),
-            _ => Some(Ending::Unsupported),
+            _ => Some(Ending::NativeBranch(exit_kind::INDIRECT_CALL)),
         },
         FlowControl::Return => match code {
             Code::Retnq => Some(Ending::Return(0)),
             Code::Retnq_imm16 => Some(Ending::Return(instruction.immediate16())),
             // Privileged: they fault where they stand.
             Code::Sysexitd | Code::Sysexitq | Code::Sysretd | Code::Sysretq => None,
-            _ => Some(Ending::Unsupported),
+            Code::Iretw | Code::Iretd | Code::Iretq => Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP)),
+            _ => Some(Ending::NativeBranch(exit_kind::RETURN)),
         },
         FlowControl::XbeginXabortXend => match code {
-            Code::Xbegin_rel16 => Some(Ending::Unsupported),
+            Code::Xbegin_rel16 => Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP)),
             Code::Xbegin_rel32 => Some(Ending::TransactionBegin(instruction.near_branch_target())),
             _ => None,
         },
@@ -286,10 +303,17 @@ mod tests {
         assert_eq!(ending(&[0x0f, 0x05]), (1, Ok(Ending::Syscall)));
         assert_eq!(ending(&[0xff, 0xe0]), (1, Ok(Ending::IndirectJump)));
         assert_eq!(ending(&[0xff, 0xd0]), (1, Ok(Ending::IndirectCall)));
-        assert_eq!(ending(&[0xff, 0x28]), (1, Ok(Ending::Unsupported)), "far jump");
-        assert_eq!(ending(&[0xcb]), (1, Ok(Ending::Unsupported)), "far return");
+        assert_eq!(ending(&[0xff, 0x28]), (1, Ok(Ending::NativeBranch(exit_kind::INDIRECT_JUMP))), "far jump");
+        let odd_operand = &[0x65, 0x67, 0xff, 0x20];
+        assert_eq!(ending(odd_operand), (1, Ok(Ending::NativeBranch(exit_kind::INDIRECT_JUMP))), "jump gs:[eax]");
+        assert_eq!(ending(&[0x8e, 0xe8, 0xc3]), (1, Ok(Ending::Native)), "mov gs, eax");
+        assert_eq!(ending(&[0xcb]), (1, Ok(Ending::NativeBranch(exit_kind::RETURN))), "far return");
         assert_eq!(ending(&[0x0f, 0x0b]), (1, Ok(Ending::Fault)), "ud2");
-        assert_eq!(ending(&[0x66, 0xe9, 0, 0, 0, 0]).1, Ok(Ending::Unsupported), "16-bit jump");
+        assert_eq!(
+            ending(&[0x66, 0xe9, 0, 0, 0, 0]).1,
+            Ok(Ending::NativeBranch(exit_kind::INDIRECT_JUMP)),
+            "16-bit jump"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod ahead;
 pub mod block;
 pub mod flags;
 pub mod float_state;
+pub mod in_place;
 pub mod places;
 pub mod ranges;
 pub mod scratch;

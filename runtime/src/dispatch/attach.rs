@@ -72,6 +72,8 @@ pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
         context.rip = state.rip;
         context.rflags = state.rflags;
         context.app_gs_base = state.gs_base;
+        context.code_selector = state.code_selector;
+        context.stack_selector = state.stack_selector;
         context.start_mask = state.mask;
         context.call_code = state.call_code;
         context.call_pc = state.rip;

@@ -5,8 +5,8 @@
 //! again once, at the very end, so that no signal sees one that is neither.
 
 use super::exits::count_part;
-use super::written;
-use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL};
+use super::{excursion, written};
+use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL, STEPPING_LOCKED};
 use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
@@ -130,7 +130,7 @@ pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     }
     // Kept until the fault is there (signal/handler.rs): no other thread puts code there before.
     core::mem::forget(engine);
-    deliver::step_native(context, mask)
+    deliver::step_native(context, mask, STEPPING_LOCKED)
 }
 
 /// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's rip causes.
@@ -220,7 +220,7 @@ pub fn take_pending(context: &mut ThreadContext) {
 /// Delivers one signal; returns the program's mask after it.
 fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3], is_fault: bool) -> u64 {
     let interrupted_pc = match core::mem::take(&mut context.has_fault_origin) {
-        false => name_of(context.rip),
+        false => excursion::origin(context).unwrap_or(name_of(context.rip)),
         true => context.fault_origin,
     };
     let is_past = is_fault && core::mem::take(&mut context.is_fault_past) != 0;
@@ -243,6 +243,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     match delivery {
         Delivery::Handler(new_mask) => {
             let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
+            excursion::abandon(context);
             let mut engine = ENGINE.lock();
             // The instruction's address alone would not tell which version of code that changes it was.
             let source_fragment = if is_fault { engine.cache.holder(context.exit_id, interrupted_pc) } else { NONE };
@@ -358,9 +359,12 @@ pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContex
 
 /// Records that the thread is followed no further.
 pub fn note_end(context: &mut ThreadContext, reason: u16, end: u32) {
+    let went_on_at = context.rip;
+    context.rip = excursion::abandon(context).unwrap_or(went_on_at);
     let engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     write_event(&writer, event_kind::RELEASED, name_of(context.rip), [u64::from(reason), 0, 0]);
     end_path(&engine, &writer, context);
     describe_end(context, engine.shared, end);
+    context.rip = went_on_at;
 }

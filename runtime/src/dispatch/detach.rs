@@ -87,7 +87,9 @@ pub fn park(context: &mut ThreadContext) {
         call_code: if is_inside_call { context.call_code } else { 0 },
         rseq_area: 0,
         rseq_signature: 0,
-        reserved: [0; 60],
+        code_selector: context.code_selector,
+        stack_selector: context.stack_selector,
+        reserved: [0; 56],
     };
     // Nobody could tell later: the code cache goes before the threads do.
     // SAFETY: arenas are read without a lock, as by the signal handler.

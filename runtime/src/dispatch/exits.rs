@@ -3,7 +3,7 @@
 //!
 //! Runs in the target, in the dispatcher. Where the thread goes on, and what is linked to it, is decided by its caller.
 
-use super::{delivery, float_state, hold, indirect, regions, returns, sequences};
+use super::{delivery, float_state, hold, in_place, indirect, regions, returns, sequences};
 use crate::arch::x86_64::context::{ThreadContext, SITE_RETURN};
 use crate::cache::fragment::ExitType;
 use crate::cache::{Fragment, NONE};
@@ -42,7 +42,7 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
         ExitType::Release => {
             uncount_block(&mut engine, context, exit.fragment, exit.target);
             drop(engine);
-            delivery::release(context, release_reason::FAR_BRANCH);
+            delivery::release(context, release_reason::UNSUPPORTED);
         }
         ExitType::Stale => {
             context.note_step();
@@ -91,6 +91,10 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             drop(engine);
             delivery::with_faults(context, |context| indirect::follow_indirect(context, exit.fragment, exit.target));
             NONE
+        }
+        ExitType::Native | ExitType::NativeBranch => {
+            drop(engine);
+            in_place::execute(context, exit_id)
         }
         ExitType::Elsewhere => {
             let writer = writer_of(context, engine.shared);

@@ -60,7 +60,7 @@ fn find_truncated(cache: &Cache, low: u64) -> Option<u64> {
 }
 
 /// The address of the memory operand. Its registers are as they were before the instruction.
-fn address_of(instruction: &Instruction, context: &ThreadContext) -> Option<u64> {
+pub fn address_of(instruction: &Instruction, context: &ThreadContext) -> Option<u64> {
     instruction.virtual_address(0, 0, |register, _, _| match register {
         Register::FS => Some(fs_base()),
         Register::GS => Some(context.app_gs_base),

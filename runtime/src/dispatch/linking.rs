@@ -34,7 +34,7 @@ pub fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadC
         return;
     }
     if exit.linked_to == id {
-        if exit.kind != ExitType::FloatState {
+        if !matches!(exit.kind, ExitType::FloatState | ExitType::Native) {
             // Interrupted for a signal.
             engine.cache.restore_exit(exit_id);
         }

@@ -8,14 +8,17 @@ pub mod attach;
 pub mod delivery;
 pub mod detach;
 pub mod ends;
+pub mod excursion;
 pub mod execute;
 pub mod exits;
+pub mod far;
 pub mod float_state;
 pub mod fork;
 pub mod hardware;
 pub mod hidden;
 pub mod hold;
 pub mod holes;
+pub mod in_place;
 pub mod indirect;
 pub mod linking;
 pub mod locks;
@@ -42,8 +45,10 @@ pub mod written;
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
 use crate::arch::x86_64::gate::{
-    REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE,
+    REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN,
+    REASON_SYSCALL_DONE,
 };
+use crate::arch::x86_64::selectors;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
 use crate::cache::{Entry, NONE};
@@ -60,6 +65,9 @@ use crate::thread::{path, THREADS};
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
     context.doubtful_pc = 0;
+    if reason != REASON_RESUME {
+        context.stack_selector = selectors::stack_selector();
+    }
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
     context.sequence_plain = 0;
@@ -126,9 +134,21 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             execute::give_up(context);
             rewind_syscall(context);
         }
+        _ if context.native_exit != 0 => link = in_place::settle(context),
         _ => {}
     }
-    resume(context, link)
+    let is_traced = excursion::settle(context);
+    if context.excursion_exit != 0 && context.fault_pending == 0 && !excursion::is_away(context) {
+        excursion::come_back(context);
+    }
+    if is_traced {
+        delivery::raise_step(context);
+    }
+    let address = resume(context, link);
+    if context.stack_selector != 0 {
+        selectors::load_stack_selector(context.stack_selector);
+    }
+    address
 }
 
 /// Delivers what waits, then finds the fragment at the context's rip. `link` is the exit that may be linked to it.
@@ -168,6 +188,11 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             continue;
         }
         hold::mind(context, shared);
+        if excursion::is_away(context) {
+            link = NONE;
+            excursion::go_on(context);
+            continue;
+        }
         if context.path_due {
             paths::go_on_if_between(context, link);
             if context.path_due {

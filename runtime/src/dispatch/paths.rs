@@ -36,7 +36,7 @@ pub fn tend(context: &mut ThreadContext, link: u32) {
 /// Whether the thread that left by exit `link` is in front of a block.
 fn is_between_blocks(engine: &Engine, link: u32) -> bool {
     // What the size of a fragment or the state of the floating point unit divides is one block.
-    let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState);
+    let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState | ExitType::Native);
     link != NONE && !divides_block(engine.cache.exit(link).kind)
 }
 

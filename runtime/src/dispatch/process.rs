@@ -2,6 +2,7 @@
 
 use super::{delivery, fork};
 use crate::arch::x86_64::context::{ThreadContext, NOT_WAITED_FOR, WAITED_FOR};
+use crate::arch::x86_64::selectors::set_gs_base;
 use crate::arch::x86_64::standing::Standing;
 use crate::buffer::Shared;
 use crate::dispatch::seccomp;
@@ -12,7 +13,7 @@ use crate::signal::table::{copy_table, free_table, table_of};
 use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, E2BIG, EAGAIN, EFAULT, EINVAL};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
 use crate::sys::number;
-use crate::thread::block::{set_gs_base, set_signal_stack};
+use crate::thread::block::set_signal_stack;
 use crate::thread::create::{
     self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_SIZES, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
 };

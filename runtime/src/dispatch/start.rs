@@ -2,7 +2,7 @@
 
 use super::{attach, dispatch, hidden, proc_reads, process};
 use crate::arch::x86_64::context::set_private_range;
-use crate::arch::x86_64::{forwarding, gate, parking};
+use crate::arch::x86_64::{forwarding, gate, parking, selectors};
 use crate::buffer::{Patience, Shared};
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
@@ -12,7 +12,7 @@ use crate::sys::calls::{futex_wait, gettid, monotonic_ns, rdtsc, set_signal_mask
 use crate::sys::kernel::{SIGTRAP, USER_END};
 use crate::sys::number;
 use crate::sys::{filter, heap};
-use crate::thread::block::{set_gs_base, set_signal_stack};
+use crate::thread::block::set_signal_stack;
 use crate::thread::create;
 use crate::thread::THREADS;
 use crate::translate::Mangler;
@@ -39,8 +39,9 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     crate::decode::block::initialize();
     crate::arch::x86_64::xsave::initialize();
     crate::arch::x86_64::guarded::initialize();
-    forwarding::choose(set_gs_base);
-    set_gs_base(block.gs_base);
+    selectors::initialize(block.has_fsgsbase != 0);
+    forwarding::choose(selectors::set_gs_base);
+    selectors::set_gs_base(block.gs_base);
     process::initialize();
     {
         let mut signals = SIGNALS.lock();
@@ -109,7 +110,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     context.pair_table = table;
     context.pair_mask = table_mask;
     THREADS.lock().set_tid(context.slot, context.tid);
-    set_gs_base(context.self_address);
+    selectors::set_gs_base(context.self_address);
     set_signal_stack(context);
     process::begin(context, 0);
     wait_for_debugger(shared);

@@ -1,18 +1,19 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
 use super::{
-    advice, delivery, ends, execute, hardware, holes, locks, memory, proc_files, proc_query, proc_reads, process,
+    advice, delivery, ends, excursion, execute, hardware, holes, locks, memory, proc_files, proc_query, proc_reads,
 };
-use super::{process_control, seccomp, segments, sequences, user_dispatch, written};
+use super::{process, process_control, seccomp, segments, sequences, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::{gate, probe_points};
+use crate::arch::x86_64::{gate, probe_points, selectors};
 use crate::decode::places::is_beyond;
+use crate::instrument::pads::DynamicEdge;
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::{path_event_kind, release_reason};
+use crate::protocol::{edge_kind, path_event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
 use crate::sys::calls::{program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM};
-use crate::sys::kernel::{SigAction, SigStack, ARCH_GET_GS, ARCH_SET_GS};
+use crate::sys::kernel::{SigAction, SigFrame, SigStack, ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::number;
 use crate::thread::registry::writer_of;
 use crate::thread::{path, region};
@@ -361,25 +362,15 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
     };
     let target = frame.ucontext.mcontext.rip;
     let mut counted = None;
-    let source = ENGINE.lock().cache.exit(context.exit_id).fragment;
-    if is_beyond(target) {
+    let exit_id = context.exit_id;
+    let source = ENGINE.lock().cache.exit(exit_id).fragment;
+    let is_leaving = is_foreign(&frame);
+    if is_leaving {
+        excursion::begin(context, exit_id);
+    } else if is_beyond(target) {
         super::indirect::blame_branch(context, source);
     } else {
-        let mut engine = ENGINE.lock();
-        let writer = writer_of(context, engine.shared);
-        let exit = *engine.cache.exit(context.exit_id);
-        let fragment = *engine.cache.fragment(exit.fragment);
-        let edge = crate::instrument::pads::DynamicEdge {
-            kind: crate::protocol::edge_kind::SIGRETURN,
-            source_fragment: exit.fragment,
-            source_pc: fragment.app_pc + u64::from(fragment.last_offset),
-            target_pc: target,
-        };
-        engine.count_edge(&writer, context, edge);
-        if context.has_path {
-            path::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target);
-        }
-        counted = Some(edge);
+        counted = Some(count_signal_return(context, exit_id, target));
     }
     let result = deliver::return_from_handler(context, frame);
     // A filter refused it.
@@ -392,9 +383,35 @@ fn return_from_handler(context: &mut ThreadContext) -> i64 {
                 path::write_event(context, &writer, path_event_kind::RESUME, target, context.rip);
             }
         }
+        None if is_leaving => context.excursion_exit = 0,
         None => super::indirect::forgive_branch(context, source),
     }
     result
+}
+
+/// Whether what a frame says of selectors is not of 64-bit code.
+fn is_foreign(frame: &SigFrame) -> bool {
+    let (code, stack) = deliver::selectors_of(frame);
+    code != 0 || stack != 0 && !selectors::is_stack(stack)
+}
+
+/// Counts the return from a handler by the system call of exit `exit_id`, to `target`.
+pub fn count_signal_return(context: &mut ThreadContext, exit_id: u32, target: u64) -> DynamicEdge {
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    let exit = *engine.cache.exit(exit_id);
+    let fragment = *engine.cache.fragment(exit.fragment);
+    let edge = DynamicEdge {
+        kind: edge_kind::SIGRETURN,
+        source_fragment: exit.fragment,
+        source_pc: fragment.app_pc + u64::from(fragment.last_offset),
+        target_pc: target,
+    };
+    engine.count_edge(&writer, context, edge);
+    if context.has_path {
+        path::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target);
+    }
+    edge
 }
 
 /// ptrace: a task that asks to be traced goes on natively, because its tracer is to see the program's own code.
@@ -417,6 +434,7 @@ fn arch_control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
                 return -i64::from(EPERM);
             }
             context.app_gs_base = arguments[1];
+            selectors::forget_gs_selector(context);
             0
         }
         ARCH_GET_GS => result_of(write_program(arguments[1], context.app_gs_base)),

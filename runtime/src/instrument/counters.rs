@@ -47,7 +47,7 @@ impl Counters {
 impl Engine {
     /// Which counters the fragment needs, and the record's flags.
     pub fn plan_counters(&mut self, block: &Block, ending: Ending, kind: u8) -> Counters {
-        let mut flags = if ending == Ending::Limit { FLAG_LIMIT } else { 0 };
+        let mut flags = if matches!(ending, Ending::Limit | Ending::Native) { FLAG_LIMIT } else { 0 };
         let is_included = self.shared.is_included(block.pc);
         // Paths lead through all code, and counters say how far. But not through the end of a block alone.
         let is_counted = is_included || self.records_path() && !self.is_before_path;
@@ -56,7 +56,7 @@ impl Engine {
             Ending::Jump(target) | Ending::Call(target) => (Some(target), None),
             Ending::TransactionBegin(target) => (Some(target), None),
             Ending::Conditional(target) => (Some(target), Some(fall_through)),
-            Ending::Limit | Ending::Syscall => (Some(fall_through), None),
+            Ending::Limit | Ending::Native | Ending::Syscall => (Some(fall_through), None),
             _ => (None, None),
         };
         let none = Counters { first: NONE, main: NONE, second: NONE, flags };

@@ -286,8 +286,15 @@ impl Engine {
 
     /// Whether r10 and r11 are to be lent in a hot block.
     fn lends(&self, block: &Block, ending: Ending) -> bool {
-        let is_plain_way =
-            !matches!(ending, Ending::Syscall | Ending::TransactionBegin(_) | Ending::Fault | Ending::Unsupported);
+        let is_plain_way = !matches!(
+            ending,
+            Ending::Syscall
+                | Ending::TransactionBegin(_)
+                | Ending::Fault
+                | Ending::Native
+                | Ending::NativeBranch(_)
+                | Ending::Unsupported
+        );
         is_plain_way
             && !block.is_writable
             && !block.instructions.iter().any(scratch::names_lent_register)
@@ -312,11 +319,12 @@ pub fn hash(bytes: &[u8]) -> u64 {
 /// The exit kind of the record.
 pub fn kind_of(ending: Ending, has_rtm: bool) -> u8 {
     match ending {
-        Ending::Limit => exit_kind::FALL_THROUGH,
+        Ending::Limit | Ending::Native => exit_kind::FALL_THROUGH,
         Ending::Jump(_) => exit_kind::JUMP,
         Ending::Conditional(_) => exit_kind::CONDITIONAL,
         Ending::Call(_) => exit_kind::CALL,
         Ending::IndirectJump => exit_kind::INDIRECT_JUMP,
+        Ending::NativeBranch(kind) => kind,
         Ending::IndirectCall => exit_kind::INDIRECT_CALL,
         Ending::Return(_) => exit_kind::RETURN,
         Ending::Syscall => exit_kind::SYSCALL,

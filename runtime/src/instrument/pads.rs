@@ -234,7 +234,7 @@ impl Engine {
             ExitType::Jump => edge_kind::JUMP,
             ExitType::Taken => edge_kind::TAKEN,
             ExitType::NotTaken => edge_kind::NOT_TAKEN,
-            ExitType::FallThrough | ExitType::FloatState => edge_kind::FALL_THROUGH,
+            ExitType::FallThrough | ExitType::FloatState | ExitType::Native => edge_kind::FALL_THROUGH,
             ExitType::Call => edge_kind::CALL,
             ExitType::Syscall => edge_kind::SYSCALL,
             ExitType::Landing => edge_kind::RETURN,
@@ -243,6 +243,7 @@ impl Engine {
             | ExitType::Elsewhere
             | ExitType::Interrupted
             | ExitType::FirstTry
+            | ExitType::NativeBranch
             | ExitType::Release
             | ExitType::Stale
             | ExitType::Relayout

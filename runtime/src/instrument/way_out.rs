@@ -76,13 +76,19 @@ impl WayOut<'_, '_> {
                 self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.counters.main);
             }
             Ending::TransactionBegin(_) | Ending::Fault => {}
+            Ending::Native => self.exits.emit_continuation(self.emitter, ExitType::Native, next, self.counters.main),
+            Ending::NativeBranch(_) => self.leave_in_front(ExitType::NativeBranch, self.last_pc_offset()),
             Ending::Unsupported => self.release(self.last_pc_offset()),
         }
     }
 
     /// The thread goes on natively at the instruction.
     pub fn release(&mut self, app_offset: u64) {
-        let id = self.exits.add_stub_only(ExitType::Release, self.block.pc + app_offset);
+        self.leave_in_front(ExitType::Release, app_offset);
+    }
+
+    fn leave_in_front(&mut self, kind: ExitType, app_offset: u64) {
+        let id = self.exits.add_stub_only(kind, self.block.pc + app_offset);
         ExitList::emit_stub_jump(self.emitter, id);
     }
 

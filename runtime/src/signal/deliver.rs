@@ -3,11 +3,13 @@
 use super::frame::{self, FrameContent};
 use super::table::{table_of, ALL_BUT_FAULTS};
 use crate::arch::x86_64::context::{ThreadContext, STEPPING, STEPPING_ALREADY};
+use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_PRIVILEGE, USER_SS};
 use crate::arch::x86_64::{gate, guarded};
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
     SigContext, SigFrame, SigInfo, SigStack, UContext, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK,
     SA_RESETHAND, SA_RESTORER, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
+    UC_STRICT_RESTORE_SS,
 };
 use crate::sys::{filter, number};
 use core::arch::{asm, global_asm};
@@ -117,6 +119,8 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     context.registers[2] = place.frame + core::mem::offset_of!(SigFrame, ucontext) as u64;
     context.registers[0] = 0;
     context.rip = action.handler;
+    context.code_selector = 0;
+    context.stack_selector = usable_stack(context.stack_selector);
     context.rflags &= !HANDLER_CLEARED_FLAGS;
     context.is_step_fresh = 0;
     // A handler starts with the default control word and vector state (fpu__clear_user_states).
@@ -126,6 +130,26 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         new_mask |= 1 << (signal - 1);
     }
     Delivery::Handler(new_mask)
+}
+
+/// The stack selector with which 64-bit code goes on that had another one: its own, as contexts hold it, or the usual one
+/// (arch/x86/kernel/signal.c, force_valid_ss).
+fn usable_stack(selector: u16) -> u16 {
+    if selectors::is_stack(selector) {
+        selector
+    } else {
+        0
+    }
+}
+
+/// Selectors of code and stack that rt_sigreturn takes from a frame, as contexts hold them (arch/x86/kernel/signal_64.c,
+/// restore_sigcontext).
+pub fn selectors_of(frame: &SigFrame) -> (u16, u16) {
+    let machine = &frame.ucontext.mcontext;
+    let code = own_selector(machine.cs | USER_PRIVILEGE, USER_CS);
+    let stack = own_selector(machine.ss | USER_PRIVILEGE, USER_SS);
+    let is_strict = frame.ucontext.flags & UC_STRICT_RESTORE_SS != 0;
+    (code, if code == 0 && !is_strict { usable_stack(stack) } else { stack })
 }
 
 /// xmm and MXCSR as a handler finds them; the rest of the state the kernel would clear, too.
@@ -148,11 +172,13 @@ fn reset_vector_state(context: &mut ThreadContext) {
     }
 }
 
-/// The frame that the program's rt_sigreturn returns from, if it can be read. Guarded copies may fault.
+/// The frame that the program's rt_sigreturn returns from, if as much of it can be read as the kernel reads: its ucontext, which
+/// is where the stack pointer is. The rest is zero. Guarded copies may fault.
 pub fn read_frame(context: &ThreadContext) -> Option<SigFrame> {
+    const START: usize = core::mem::offset_of!(SigFrame, ucontext);
     let mut bytes = [0; size_of::<SigFrame>()];
-    let address = context.registers[4].wrapping_sub(8);
-    if guarded::read_program(&mut bytes, address) != bytes.len() {
+    let read = &mut bytes[START..][..size_of::<UContext>()];
+    if guarded::read_program(read, context.registers[4]) != read.len() {
         return None;
     }
     // SAFETY: as many bytes, and any bytes are a frame.
@@ -162,7 +188,9 @@ pub fn read_frame(context: &ThreadContext) -> Option<SigFrame> {
 /// The program's rt_sigreturn from `frame`. Loads the vector state from there by a real rt_sigreturn, which lands in the
 /// gate. Comes back only if a seccomp filter refuses it, with what the call returned.
 pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> i64 {
+    let selectors = (context.code_selector, context.stack_selector);
     let before = (context.registers, context.rip, context.rflags, context.is_step_fresh, context.app_signal_stack);
+    (context.code_selector, context.stack_selector) = selectors_of(&frame);
     let machine = frame.ucontext.mcontext;
     context.registers = machine.registers();
     context.rip = machine.rip;
@@ -190,6 +218,7 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> i64 
     let result = return_to(context, own.ucontext, landing, fpstate);
     set_signal_mask(u64::MAX);
     (context.registers, context.rip, context.rflags, context.is_step_fresh, context.app_signal_stack) = before;
+    (context.code_selector, context.stack_selector) = selectors;
     context.pending_mask = pending_mask;
     context.note_mask(program_mask);
     set_signal_mask(mask);
@@ -204,8 +233,8 @@ fn return_to(context: &ThreadContext, ucontext: UContext, rip: u64, fpstate: u64
     machine.rip = rip;
     machine.rsp = context.stack_top;
     machine.rflags = 0x202;
-    machine.cs = 0x33;
-    machine.ss = 0x2b;
+    machine.cs = USER_CS;
+    machine.ss = USER_SS;
     machine.fpstate = fpstate;
     frame.ucontext.stack = crate::thread::block::signal_stack(context);
     // SAFETY: the frame area is the thread's own.
@@ -251,18 +280,20 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
     // From the mark below on, a signal's frame goes where the stack pointer is, which is still the runtime's.
     set_signal_mask(u64::MAX);
     context.is_released = 1;
-    crate::thread::block::set_gs_base(context.app_gs_base);
+    selectors::give_gs(context);
     resume_natively(context, mask, crate::thread::block::signal_stack(context))
 }
 
-/// The thread executes natively at the context's rip, where nothing is known that can be executed: the fault that comes has
-/// all that the processor and the kernel say of it. If something can be executed there after all, the trap behind it brings
-/// the thread back. All signals are blocked, and the engine's lock is held, which the signal handler gives up. Does not come
-/// back.
-pub fn step_native(context: &mut ThreadContext, mask: u64) -> ! {
-    context.is_stepping = if context.rflags & TRAP_FLAG == 0 { STEPPING } else { STEPPING_ALREADY };
+/// The thread executes one instruction natively at the context's rip, all else the program's own; the trap behind it brings the
+/// thread back. A fault that comes has all that the processor and the kernel say of it. `kind`: more of `STEPPING`. All signals
+/// are blocked; the thread's mask is `mask` when it comes back (signal/handler.rs). Does not come back.
+pub fn step_native(context: &mut ThreadContext, mask: u64, kind: u32) -> ! {
+    let is_already = if context.rflags & TRAP_FLAG == 0 { 0 } else { STEPPING_ALREADY };
+    context.is_stepping = STEPPING | is_already | kind;
+    context.step_mask = mask;
     context.rflags |= TRAP_FLAG;
-    resume_natively(context, mask, crate::thread::block::signal_stack(context))
+    selectors::give_gs(context);
+    resume_natively(context, ALL_BUT_FAULTS, crate::thread::block::signal_stack(context))
 }
 
 /// As `release_native`, for a new process: the program's alternate stack is the kernel's again, too.
@@ -275,7 +306,7 @@ pub fn release_process(context: &mut ThreadContext, mask: u64) -> ! {
 /// The thread goes on natively at the context's rip with the program's mask and alternate stack; nobody follows it any more.
 /// All signals are blocked. Does not come back.
 pub fn go_native(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
-    crate::thread::block::set_gs_base(context.app_gs_base);
+    selectors::give_gs(context);
     resume_natively(context, mask, stack)
 }
 
@@ -327,6 +358,8 @@ pub fn deliver_native(context: &mut ThreadContext, signal: u32, info: &SigInfo, 
     machine.rdx = place.frame + core::mem::offset_of!(SigFrame, ucontext) as u64;
     machine.rax = 0;
     machine.rip = action.handler;
+    machine.cs = USER_CS;
+    machine.ss = if selectors::is_stack(machine.ss) { machine.ss } else { USER_SS };
     machine.rflags &= !HANDLER_CLEARED_FLAGS;
     ucontext.sigmask |= action.mask | if action.flags & SA_NODEFER == 0 { 1 << (signal - 1) } else { 0 };
 }

@@ -2,6 +2,7 @@
 
 use super::interrupt::app_pc_at;
 use crate::arch::x86_64::context::{ThreadContext, FRAME_BYTES, FRAME_OFFSET};
+use crate::arch::x86_64::selectors::{USER_CS, USER_SS};
 use crate::arch::x86_64::xsave;
 use crate::instrument::ENGINE;
 use crate::sys::kernel::{
@@ -10,9 +11,6 @@ use crate::sys::kernel::{
 };
 use crate::thread::trust::write_program;
 
-/// User code and stack selectors (arch/x86/include/asm/segment.h).
-const USER_CS: u16 = 0x33;
-const USER_SS: u16 = 0x2b;
 /// Offsets in the legacy area: MXCSR, xmm0; then the header's XSTATE_BV.
 const MXCSR_OFFSET: usize = 24;
 const XMM_OFFSET: usize = 160;
@@ -112,10 +110,10 @@ unsafe fn write_for(place: FramePlace, shown: FramePlace, context: &ThreadContex
         rsp: 0,
         rip: content.rip,
         rflags: context.rflags,
-        cs: USER_CS,
+        cs: if context.code_selector == 0 { USER_CS } else { context.code_selector },
         gs: 0,
         fs: 0,
-        ss: USER_SS,
+        ss: if context.stack_selector == 0 { USER_SS } else { context.stack_selector },
         err: content.details[0],
         trapno: content.details[1],
         oldmask: content.mask,
@@ -125,10 +123,12 @@ unsafe fn write_for(place: FramePlace, shown: FramePlace, context: &ThreadContex
     };
     machine.set_registers(&context.registers);
     let xstate_flag = if xsave::has_xsave() { UC_FP_XSTATE } else { 0 };
+    // arch/x86/kernel/signal_64.c, frame_uc_flags.
+    let strict_flag = if context.code_selector == 0 { UC_STRICT_RESTORE_SS } else { 0 };
     let frame = SigFrame {
         return_address: content.return_address,
         ucontext: UContext {
-            flags: xstate_flag | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS,
+            flags: xstate_flag | UC_SIGCONTEXT_SS | strict_flag,
             link: 0,
             stack: content.stack,
             mcontext: machine,

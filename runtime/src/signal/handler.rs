@@ -6,8 +6,10 @@
 use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
 use super::{blocked, deliver, stepping};
-use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE, STEPPING_ALREADY};
+use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL, SHADOW_BYTES, SHADOW_OFFSET};
+use crate::arch::x86_64::context::{STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPPING_LOCKED};
+use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_SS};
 use crate::arch::x86_64::{gate, guarded, parking, probe_points, INDEX};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{Cache, Fragment};
@@ -180,6 +182,7 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             info.address = interrupt::app_pc_at(&engine.cache, info.address).unwrap_or(info.address);
         }
     } else if engine.cache.slabs.contains(pc) {
+        context.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
         let Some((id, offset)) = interrupt::fragment_at(&engine.cache, pc) else {
             fail(context, signal, pc, info.address);
             return;
@@ -220,24 +223,10 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         }
         return;
     } else {
-        // The program was let run where nothing can be executed (signal/deliver.rs, step_native).
-        context.registers = ucontext.mcontext.registers();
-        context.rflags = ucontext.mcontext.rflags;
-        context.rip = pc;
-        context.exit_id = crate::cache::NONE;
-        let stepping = core::mem::take(&mut context.is_stepping);
-        if stepping != 0 {
-            // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/delivery.rs, fault_natively).
-            unsafe { ENGINE.give_up() };
-            if stepping != STEPPING_ALREADY {
-                context.rflags &= !TRAP_FLAG;
-            }
-            if signal == SIGTRAP && info.code == TRAP_TRACE {
-                // It could be executed after all, because a file grew, another process had its hand in this or the decoder
-                // does not know it: the thread comes back. The one instruction is not counted.
-                redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
-                return;
-            }
+        let is_done = signal == SIGTRAP && info.code == TRAP_TRACE;
+        if end_step(context, ucontext, is_done) && is_done {
+            redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+            return;
         }
     }
     if !context.is_signal_waiting() {
@@ -249,6 +238,35 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
     context.fault_pending = 1;
     ucontext.sigmask |= ALL_BUT_FAULTS;
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+}
+
+/// The program was let run natively (signal/deliver.rs, step_native), and is taken back. Whether that was for one instruction.
+fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool) -> bool {
+    let machine = &mut ucontext.mcontext;
+    context.registers = machine.registers();
+    context.rflags = machine.rflags;
+    context.rip = machine.rip;
+    context.code_selector = own_selector(machine.cs, USER_CS);
+    context.stack_selector = own_selector(machine.ss, USER_SS);
+    (machine.cs, machine.ss) = (USER_CS, USER_SS);
+    let stepping = core::mem::take(&mut context.is_stepping);
+    context.step_kind = stepping;
+    if stepping & STEPPING_LOCKED != 0 {
+        // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/delivery.rs, fault_natively).
+        unsafe { ENGINE.give_up() };
+    }
+    if context.native_exit == 0 {
+        context.exit_id = crate::cache::NONE;
+    }
+    if stepping == 0 {
+        return false;
+    }
+    selectors::take_gs(context);
+    if stepping & STEPPING_ALREADY == 0 && !(is_done && stepping & STEPPING_LOADS_FLAGS != 0) {
+        context.rflags &= !TRAP_FLAG;
+    }
+    ucontext.sigmask = context.step_mask | if context.is_signal_waiting() { ALL_BUT_FAULTS } else { 0 };
+    true
 }
 
 /// The shadow stack is full: what is open is forgotten, and the push is done again.
@@ -293,7 +311,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
     }
     context.pending_info = *info;
     context.pending_info.signo = signal as i32;
-    context.pending_mask = ucontext.sigmask;
+    context.pending_mask = if context.is_stepping == 0 { ucontext.sigmask } else { context.step_mask };
     context.pending_word().fetch_or(PENDING_SIGNAL, Ordering::Relaxed);
     ucontext.sigmask |= ALL_BUT_FAULTS;
     hasten(context, ucontext);
@@ -323,6 +341,7 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
     let engine = unsafe { ENGINE.peek() };
     let pc = ucontext.mcontext.rip;
     let interruption = if engine.cache.slabs.contains(pc) {
+        context.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
         interrupt::in_cache(&engine.cache, context, &ucontext.mcontext)
     } else if context.restart == RESTART_ARMED {
         context.restart = RESTART_DUE;

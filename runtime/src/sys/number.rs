@@ -44,6 +44,7 @@ pub const MLOCK: u64 = 149;
 pub const MUNLOCK: u64 = 150;
 pub const MLOCKALL: u64 = 151;
 pub const MUNLOCKALL: u64 = 152;
+pub const MODIFY_LDT: u64 = 154;
 pub const PRCTL: u64 = 157;
 pub const ARCH_PRCTL: u64 = 158;
 pub const GETTID: u64 = 186;

@@ -11,8 +11,8 @@ use crate::cache::NONE;
 use crate::protocol::{error_code, mode, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{mmap, mremap, syscall};
 use crate::sys::kernel::{
-    SigInfo, SigStack, ARCH_SET_GS, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE,
-    PROT_READ, PROT_WRITE,
+    SigInfo, SigStack, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_READ,
+    PROT_WRITE,
 };
 use crate::sys::number;
 use crate::sys::spare::with_mapping;
@@ -124,12 +124,6 @@ pub fn fill_branch_table(address: u64, from: u32, to: u32) {
         // SAFETY: the table is inside the block; `to` is at most BRANCH_TABLE_ENTRIES, by how sites are numbered.
         unsafe { entry.write_volatile(gate) };
     }
-}
-
-/// Sets the calling thread's gs base.
-pub fn set_gs_base(base: u64) {
-    // SAFETY: the runtime's code does not use gs but through contexts; translated code expects this very base.
-    unsafe { syscall(number::ARCH_PRCTL, [ARCH_SET_GS, base, 0, 0, 0, 0]) };
 }
 
 /// Gives the calling thread the runtime's alternate signal stack.

@@ -34,6 +34,18 @@ pub fn pop(context: &ThreadContext, n: usize) {
     set_depth(context, context.shadow_depth.saturating_sub(n as u64));
 }
 
+/// Pushes a call that no translated code made.
+pub fn push(context: &mut ThreadContext, return_pc: u64) {
+    if context.shadow_depth == SHADOW_BYTES / 8 {
+        context.shadow_forgotten += context.shadow_depth;
+        set_depth(context, 0);
+    }
+    let place = context.self_address + SHADOW_OFFSET + context.shadow_depth * 8;
+    // SAFETY: the shadow stack has room for it, and is the thread's own.
+    unsafe { (place as *mut u64).write_volatile(return_pc) };
+    set_depth(context, context.shadow_depth + 1);
+}
+
 /// Takes back the call that was pushed last.
 pub fn unpush(context: &ThreadContext) {
     pop(context, 1);

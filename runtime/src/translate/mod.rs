@@ -10,6 +10,7 @@ use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::sequence::{UNDO_ADDRESS_SHIFT, UNDO_OTHER_SHIFT};
 use crate::arch::x86_64::{Gpr, INDEX, TARGET};
 use crate::cache::fragment::SpillState;
+use crate::decode::in_place::uses_gs_memory;
 use iced_x86::{
     Code, ConstantOffsets, Encoder, Instruction, InstructionInfoFactory, InstructionInfoOptions, MemoryOperand, OpKind,
     Register,
@@ -310,29 +311,6 @@ fn gpr64(register: Gpr) -> Register {
         Register::R15,
     ];
     REGISTERS[register.0 as usize & 15]
-}
-
-/// Whether the instruction accesses memory through gs.
-fn uses_gs_memory(instruction: &Instruction) -> bool {
-    if instruction.segment_prefix() != Register::GS {
-        return false;
-    }
-    let is_address_only = matches!(instruction.mnemonic(), iced_x86::Mnemonic::Lea | iced_x86::Mnemonic::Nop);
-    if is_address_only {
-        return false;
-    }
-    (0..instruction.op_count()).any(|i| {
-        matches!(
-            instruction.op_kind(i),
-            OpKind::Memory
-                | OpKind::MemorySegSI
-                | OpKind::MemorySegESI
-                | OpKind::MemorySegRSI
-                | OpKind::MemorySegDI
-                | OpKind::MemorySegEDI
-                | OpKind::MemorySegRDI
-        )
-    })
 }
 
 /// rdgsbase and wrgsbase act on the application's own base.

@@ -36,6 +36,10 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "signals": {
         "entries_signal": "signals and faults that came to the program, and clew delivered",
     },
+    "code that is not 64-bit code": {
+        "excursions": "times that a thread went there by a far branch or a return from a handler",
+        "uncounted_instructions": "instructions that it executed there, one by one",
+    },
     "memory, added up over processes": {
         "cache_bytes": "translated code",
         "slabs": "pieces of memory that it lies in",

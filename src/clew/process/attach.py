@@ -27,7 +27,7 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.refuge import refuge
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import SharedLayout, SharedMemory
-from clew.process.stopped_process import StoppedProcess
+from clew.process.stopped_process import USER_CS, StoppedProcess
 from clew.process.thread_state import ThreadState, give_back, read_state
 from clew.protocol._constants import CONTROL_BLOCK_BYTES, LAYOUTS, THREAD_STATE_BYTES, RuntimeState, Stage
 from clew.protocol.layout import field_offset, pack_struct, unpack_number
@@ -170,7 +170,7 @@ class _Entry:
         with contextlib.ExitStack() as undo:
             undo.callback(process.close)
             for tid in self._held.threads:
-                if ptrace.get_registers(tid).cs != original.cs:
+                if ptrace.get_registers(tid).cs != USER_CS:
                     raise AttachError(self._pid, f"process {self._pid}: runs 32-bit code; clew follows 64-bit programs")
             states = [read_state(process, tid) for tid in self._held.threads]
             worker = next(state for state in states if state.tid == self._worker)

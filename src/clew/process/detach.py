@@ -225,7 +225,10 @@ class _Leaving:
         labels = fetcher.labels
         registers = ptrace.get_registers(tid)
         if not fetcher.is_in_runtime(registers):
-            self.native.add(tid)
+            if fetcher.is_lent(tid, registers):
+                self.held.resume(tid)
+            else:
+                self.native.add(tid)
             return
         if fetcher.owns_context(tid, registers):
             fetcher.mark(registers.gs_base)

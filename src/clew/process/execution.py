@@ -102,6 +102,7 @@ def stopped_at_start(pid: Pid) -> Iterator[StoppedProcess]:
     process = StoppedProcess(pid)
     try:
         # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
+        process.check_width()
         process.run_to_syscall_stop()
         process.registers = ptrace.get_registers(pid)
         native = process.registers.copy()

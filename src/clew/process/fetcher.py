@@ -27,6 +27,14 @@ __all__ = ["Fetcher"]
 
 _PENDING_LEAVE: Final = 2
 _SIGINFO_BYTES: Final = 128
+_TRAP_FLAG: Final = 1 << 8
+_UNBLOCKED: Final = (
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS),
+    *(signal.SIGKILL, signal.SIGSTOP),
+)
+_LENT_MASK: Final = (1 << 64) - 1 - sum(1 << number - 1 for number in _UNBLOCKED)
+"""What is blocked while the processor executes an instruction where it stands in the program."""
+
 _SIGTRAP_BIT: Final = 1 << signal.SIGTRAP - 1
 
 
@@ -62,6 +70,13 @@ class Fetcher:
     def is_in_runtime(self, registers: ptrace.UserRegisters) -> bool:
         """Whether a stopped thread is under the runtime, as far as its registers tell."""
         return self._plan.is_private(registers.gs_base) or self._plan.is_in_image(registers.rip)
+
+    def is_lent(self, tid: Tid, registers: ptrace.UserRegisters) -> bool:
+        """Whether a thread stopped outside of the runtime executes one instruction there (`step_native`).
+
+        The trap behind it brings the thread back. Nobody else traps with exactly these signals blocked.
+        """
+        return bool(registers.eflags & _TRAP_FLAG) and ptrace.get_signal_mask(tid) == _LENT_MASK
 
     def owns_context(self, tid: Tid, registers: ptrace.UserRegisters) -> bool:
         """Whether gs leads to the thread's own context: one that is just starting has its parent's there still."""

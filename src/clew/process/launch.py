@@ -113,6 +113,7 @@ def launch_stopped(
                 os.close(fd)
     try:
         process = StoppedProcess(pid, _native_mask(pid, mask))
+        process.check_width()
     except BaseException:
         _end(pid)
         raise

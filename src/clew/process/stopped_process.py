@@ -22,7 +22,7 @@ from clew.process.linux import PROT_EXEC, SYSTEM_CALLS
 from clew.process.maps import read_maps
 from clew.process.waiting import MAX_PAUSE_SECONDS, abandon, wait_stop
 
-__all__ = ["SYSCALL_INSTRUCTION", "StoppedProcess"]
+__all__ = ["SYSCALL_INSTRUCTION", "USER_CS", "USER_SS", "StoppedProcess"]
 
 ALL_SIGNALS: Final = (1 << 64) - 1
 KILL_SECONDS: Final = 1.0
@@ -30,7 +30,9 @@ AGAIN_SECONDS: Final = 0.5
 
 SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 _MAX_ERRNO: Final = 4095
-_CODE_SEGMENT_64: Final = 0x33
+USER_CS: Final = 0x33
+USER_SS: Final = 0x2B
+"""Selectors of 64-bit programs (arch/x86/include/asm/segment.h)."""
 
 
 class StoppedProcess:
@@ -48,8 +50,6 @@ class StoppedProcess:
         self.task: ptrace.TaskId = pid if tid is None else tid
         self.registers = ptrace.get_registers(self.task)
         """The application's registers; set in the process when it is left."""
-        if self.registers.cs != _CODE_SEGMENT_64:
-            raise TargetError(pid, f"process {pid}: a 32-bit program; clew follows 64-bit programs")
         self._memory_fd = os.open(f"/proc/{self.task}/mem", os.O_RDWR | os.O_CLOEXEC)
         self.held_signals: list[int] = []
         """Those that can't be blocked and came; they reach it when it is left by `detach`."""
@@ -66,6 +66,11 @@ class StoppedProcess:
     ) -> None:
         if error is not None and self._memory_fd >= 0:
             self.kill()
+
+    def check_width(self) -> None:
+        """Raises TargetError if it is in 32-bit code."""
+        if self.registers.cs != USER_CS:
+            raise TargetError(self.pid, f"process {self.pid}: a 32-bit program; clew follows 64-bit programs")
 
     def read(self, address: RemoteAddress, size_bytes: int) -> bytes:
         """Memory of the process. Raises TargetError if not all of it can be read."""
@@ -113,6 +118,7 @@ class StoppedProcess:
         """Make system call `name` in the process. Raises RemoteCallError with its errno if it fails."""
         registers = self.registers.copy()
         registers.rax = SYSTEM_CALLS[name]
+        registers.cs, registers.ss = USER_CS, USER_SS
         # Not a system call to restart, whatever the process was in.
         registers.orig_rax = 0xFFFFFFFFFFFFFFFF
         names = ("rdi", "rsi", "rdx", "r10", "r8", "r9")

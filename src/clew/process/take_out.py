@@ -23,7 +23,7 @@ from clew.process.identity import read_status
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import read_maps
 from clew.process.refuge import refuge
-from clew.process.stopped_process import StoppedProcess
+from clew.process.stopped_process import USER_CS, USER_SS, StoppedProcess
 from clew.process.thread_state import ThreadState, give_back, read_state
 from clew.protocol._constants import THREAD_STRIDE_BYTES, Stage
 
@@ -103,6 +103,7 @@ class Standing:
             process.registers = process.registers.copy()
             process.registers.rip, process.registers.rsp = self.labels["leave_pc"], self.plan.stack_end
             process.registers.eflags, process.registers.orig_rax = 0x202, ALL_SIGNALS
+            process.registers.cs, process.registers.ss = USER_CS, USER_SS
         run_until_parked(process, LEAVE_SECONDS)
         # What is left is the action for SIGTRAP: into that call and out of it.
         for _ in range(2):

@@ -16,7 +16,7 @@ from clew.binary.system_calls import RESTART_SYSCALL
 from clew.dataclass import dataclass, replace
 from clew.errors import TargetError
 from clew.process import ptrace
-from clew.process.stopped_process import SYSCALL_INSTRUCTION, StoppedProcess
+from clew.process.stopped_process import SYSCALL_INSTRUCTION, USER_CS, USER_SS, StoppedProcess
 from clew.protocol.layout import field_offset, pack_struct, unpack_number
 
 __all__ = [
@@ -65,6 +65,10 @@ class ThreadState:
     rseq_signature: int = 0
     """Where it has its area for restartable sequences, 0: it has none."""
 
+    code_selector: int = 0
+    stack_selector: int = 0
+    """Of the segments that it goes on in, 0: those of 64-bit programs."""
+
     def packed(self) -> bytes:
         """As struct ThreadState of the protocol."""
         return pack_struct(
@@ -78,6 +82,8 @@ class ThreadState:
             call_code=self.call_code,
             rseq_area=self.rseq_area,
             rseq_signature=self.rseq_signature,
+            code_selector=self.code_selector,
+            stack_selector=self.stack_selector,
         )
 
 
@@ -95,6 +101,8 @@ def parse_state(data: bytes) -> ThreadState:
         number("gs_base"),
         number("mask"),
         number("call_code"),
+        code_selector=number("code_selector"),
+        stack_selector=number("stack_selector"),
     )
 
 
@@ -126,6 +134,8 @@ def read_state(process: StoppedProcess, tid: Tid) -> ThreadState:
         registers.eflags,
         registers.gs_base,
         ptrace.get_signal_mask(tid),
+        code_selector=0 if registers.cs == USER_CS else registers.cs,
+        stack_selector=0 if registers.ss == USER_SS else registers.ss,
     )
     code, call = call_to_make_again(registers)
     if code:
@@ -150,6 +160,7 @@ def give_back(state: ThreadState) -> None:
     for name, value in zip(REGISTER_NAMES, state.registers, strict=True):
         setattr(registers, name, value)
     registers.rip, registers.eflags, registers.gs_base = state.rip, state.rflags, state.gs_base
+    registers.cs, registers.ss = state.code_selector or USER_CS, state.stack_selector or USER_SS
     registers.orig_rax = _U64
     if state.call_code:
         # Inside the call again: the kernel makes it anew, or ends it if a signal's handler comes first.

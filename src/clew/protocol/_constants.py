@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("062339d71ff6068af6deb4bf841ae8849f2b491047b8368c87007540c7dc6421")
+SCHEMA_HASH: Final = bytes.fromhex("fc6802c0e2679d6541d9f1b9e5e52b9dc3801fd15d6f0d21738567cfb000fb4d")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -248,8 +248,6 @@ class ReleaseReason(IntEnum):
     """Why a task was released to native: `a` of a `released` event."""
 
     FORK_CHILD = 1
-    FAR_BRANCH = 2
-    ODD_BRANCH = 3
     NO_SLOT = 4
     UNSUPPORTED = 5
     RUNTIME_ERROR = 6
@@ -258,6 +256,7 @@ class ReleaseReason(IntEnum):
     SECCOMP_STRICT = 9
     TRACED = 10
     SECCOMP_FILTER = 12
+    OTHER_CODE = 13
 
 
 class Mode(IntEnum):
@@ -503,7 +502,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "breakpoints": (304, "<32Q"),
             "budget": (560, "<Q"),
             "thinned": (568, "<Q"),
-            "reserved": (576, "<3520s"),
+            "excursions": (576, "<Q"),
+            "uncounted_instructions": (584, "<Q"),
+            "reserved": (592, "<3504s"),
         },
     ),
     "ThreadSlot": (
@@ -592,7 +593,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "call_code": (180, "<I"),
             "rseq_area": (184, "<Q"),
             "rseq_signature": (192, "<I"),
-            "reserved": (196, "<60s"),
+            "code_selector": (196, "<H"),
+            "stack_selector": (198, "<H"),
+            "reserved": (200, "<56s"),
         },
     ),
     "FragmentRecord": (

@@ -350,6 +350,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "breakpoints",
             "budget",
             "thinned",
+            "excursions",
+            "uncounted_instructions",
             "reserved",
         ],
         "formats": [
@@ -396,7 +398,9 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             ("<u8", (32,)),
             "<u8",
             "<u8",
-            ("<u1", (3520,)),
+            "<u8",
+            "<u8",
+            ("<u1", (3504,)),
         ],
         "offsets": [
             0,
@@ -443,6 +447,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             560,
             568,
             576,
+            584,
+            592,
         ],
         "itemsize": 4096,
     }
@@ -619,6 +625,8 @@ THREAD_STATE: Final[np.dtype[np.void]] = np.dtype(
             "call_code",
             "rseq_area",
             "rseq_signature",
+            "code_selector",
+            "stack_selector",
             "reserved",
         ],
         "formats": [
@@ -633,9 +641,11 @@ THREAD_STATE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u8",
             "<u4",
-            ("<u1", (60,)),
+            "<u2",
+            "<u2",
+            ("<u1", (56,)),
         ],
-        "offsets": [0, 128, 136, 144, 152, 160, 168, 176, 180, 184, 192, 196],
+        "offsets": [0, 128, 136, 144, 152, 160, 168, 176, 180, 184, 192, 196, 198, 200],
         "itemsize": 256,
     }
 )

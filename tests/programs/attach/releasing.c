@@ -1,15 +1,19 @@
-/* what: a thread that takes a far return, which is not followed, then handles signals on its alternate stack; SIGTERM ends
- * build: -O1 -pthread
+/* what: a thread that makes a system call of 32-bit code, which is not followed, then handles signals on its alternate stack; SIGTERM ends
+ * build: -O1 -pthread -fno-pie -no-pie
  */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t is_over, is_done, n_handled, n_bad, is_wanted, is_far;
 static char *stack;
+enum { SYS32_GETPID = 20 };
 
 static void end(int signal)
 {
@@ -26,6 +30,22 @@ static void handle(int signal)
     n_handled++;
 }
 
+/* 32-bit code in low memory, by a far call: int 0x80, retf. */
+static void be_far(void)
+{
+    unsigned char *code = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+    memcpy(code, "\xcd\x80\xcb", 3);
+    mprotect(code, 4096, PROT_READ | PROT_EXEC);
+    static struct { unsigned offset; unsigned short selector; } __attribute__((packed)) place = {0, 0x23};
+    place.offset = (unsigned)(uintptr_t)code;
+    long answer = SYS32_GETPID;
+    __asm__ volatile("mov %%rsp, %%rbx\n mov %1, %%rsp\n lcall *%2\n mov %%rbx, %%rsp"
+                     : "+a"(answer)
+                     : "r"(code + 8192), "m"(place)
+                     : "rbx", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory", "cc");
+    n_bad += answer != getpid();
+}
+
 static void *run(void *unused)
 {
     stack = aligned_alloc(4096, 65536);
@@ -33,7 +53,7 @@ static void *run(void *unused)
     sigaltstack(&alternate, NULL);
     while (!is_wanted)
         ;
-    __asm__ volatile("mov %%cs, %%eax\n push %%rax\n lea 1f(%%rip), %%rax\n push %%rax\n lretq\n 1:" : : : "rax", "memory");
+    be_far();
     is_far = 1;
     while (!is_done)
         ;

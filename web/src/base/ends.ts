@@ -72,6 +72,7 @@ const LOSSES: Record<string, string> = {
   unfollowed_programs: "programs not followed",
   uncounted_fragments: "pieces of code not counted",
   untagged_fragments: "pieces of code without their place in the order",
+  uncounted_instructions: "instructions of 32-bit code not counted",
 };
 
 /** What a loss of the trace is called. */

@@ -65,9 +65,18 @@ pub const RESTART_DUE: u32 = 2;
 pub const WAITED_FOR: u32 = 1;
 pub const NOT_WAITED_FOR: u32 = 2;
 
-/// `is_stepping`: the trap flag is the runtime's; or it was set by the program already.
+/// Bits of `is_stepping`: a native instruction is under way.
 pub const STEPPING: u32 = 1;
+/// The trap flag was the program's already.
 pub const STEPPING_ALREADY: u32 = 2;
+/// The engine's lock is held meanwhile.
+pub const STEPPING_LOCKED: u32 = 4;
+/// The instruction loads the flags: the trap flag that it leaves is the program's.
+pub const STEPPING_LOADS_FLAGS: u32 = 8;
+
+/// `foreign_step`: an instruction that is not 64-bit code; one that pushes the flags.
+pub const FOREIGN_STEP: u32 = 1;
+pub const FOREIGN_PUSH: u32 = 2;
 
 /// What `site` holds at sites that got no index of their own.
 pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
@@ -177,10 +186,26 @@ pub struct ThreadContext {
     pub hides_block: u32,
     /// The kernel's does, because one was sent that waits until the program lets it come.
     pub is_segv_blocked: u32,
-    /// The processor was sent to where nothing could be executed, with the trap flag set.
+    /// The processor was sent to an instruction of the program's own, or to where nothing could be executed, with the trap flag
+    /// set: `STEPPING` and others.
     pub is_stepping: u32,
     /// The program goes on with the trap flag set, and the instruction it comes to is not done yet (signal/stepping.rs).
     pub is_step_fresh: u32,
+    /// The thread's mask without that instruction.
+    pub step_mask: u64,
+    /// The exit in front of that instruction, plus one; 0: it is none that was translated.
+    pub native_exit: u32,
+    /// What `is_stepping` was until the thread came back from it.
+    pub step_kind: u32,
+    /// Selectors of code and stack where the program goes on; 0: those that 64-bit programs have.
+    pub code_selector: u16,
+    pub stack_selector: u16,
+    /// The exit by which the thread left for code that is not followed, plus one; 0: it is not there. And how many instructions
+    /// it has executed there.
+    pub excursion_exit: u32,
+    pub excursion_steps: u32,
+    /// One is under way: `FOREIGN_STEP` or `FOREIGN_PUSH`.
+    pub foreign_step: u32,
     /// The table of signal actions that the thread's are in; 0: the process's own (signal/table.rs).
     pub signal_table: u64,
     /// For the child of a fork under way: its region, the clone's flags, and when the fork was made.

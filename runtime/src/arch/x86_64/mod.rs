@@ -14,6 +14,7 @@ mod jumps;
 pub mod parking;
 pub mod probe_points;
 pub mod region;
+pub mod selectors;
 pub mod sequence;
 mod shadow;
 pub mod standing;

@@ -32,6 +32,7 @@ _NAMES: Final = (
     "unfollowed_programs",
     "uncounted_fragments",
     "untagged_fragments",
+    "uncounted_instructions",
 )
 
 
@@ -64,6 +65,7 @@ class Losses:
             counts["lost_processes"] += process.is_lost
             counts["uncounted_fragments"] += int(status["uncounted_fragments"])
             counts["untagged_fragments"] += int(status["untagged_fragments"])
+            counts["uncounted_instructions"] += int(status["uncounted_instructions"])
 
     def _add_releases(self, bundle: Bundle, events: Array) -> None:
         released = events[(events["event_kind"] == EventKind.RELEASED) & ~np.isin(events["a"], _NO_LOSS)]

@@ -42,7 +42,7 @@ def test_events(process: RawProcess, tmp_path: Path) -> None:
             process,
             event(EventKind.FAULT, PID, tsc=1300, app_pc=start, a=11, b=2**64 - 6, c=0x10),
             event(EventKind.FORK, PID, tsc=1200, a=99),
-            event(EventKind.RELEASED, 2**32 - 1, tsc=1400, a=ReleaseReason.FAR_BRANCH, app_pc=5),
+            event(EventKind.RELEASED, 2**32 - 1, tsc=1400, a=ReleaseReason.OTHER_CODE, app_pc=5),
             event(EventKind.RELEASED, PID, tsc=2**64 - 1, a=77),
         ),
         tmp_path,
@@ -52,7 +52,7 @@ def test_events(process: RawProcess, tmp_path: Path) -> None:
     details = [json.loads(row["details"]) for row in rows]
     assert details[0] == {"child_pid": 99, "is_followed": False}
     assert details[1] == {"app_pc": hex(start), "signal": 11, "code": -6, "address": "0x10"}
-    assert details[2] == {"app_pc": "0x5", "reason": "far_branch"}
+    assert details[2] == {"app_pc": "0x5", "reason": "other_code"}
     assert details[3] == {"reason": 77}
     assert trace.blocks["app_pc"][rows[1]["block_id"]].as_py() == start
     assert rows[2]["block_id"] is None
