@@ -20,7 +20,7 @@ def released(recorded: runs.Recorded) -> list[str]:
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("name", ["far_return", "far_transfers", "segment_selectors", "gs_segment"])
+@pytest.mark.parametrize("name", ["far_return", "far_transfers", "far_faults", "segment_selectors", "gs_segment"])
 def test_segments_of_64bit_code_cost_nothing(name: str, tmp_path: Path) -> None:
     program = find(name)
     if program.missing:
