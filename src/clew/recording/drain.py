@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -49,6 +50,9 @@ __all__ = ["Drain", "Request"]
 MAX_NAME_CHARACTERS: Final = 64
 SAMPLE_SECONDS: Final = 0.1
 """How often it is looked how far paths have come that tell nothing."""
+MAX_ZEROED_EXTENTS: Final = 16
+_ZEROS: Final = memoryview(bytes(256 << 10))
+"""So much of the counters of a thread that ended may stay in memory, in so many pieces."""
 _U64_MASK: Final = (1 << 64) - 1
 
 
@@ -346,7 +350,7 @@ class Drain:
         if self._has_paths and has_ended:
             from clew.recording.path_tail import cut_tail
 
-            tail = cut_tail(os.pread(self._shared.fd, PATH_WINDOW_BYTES, counters_offset))
+            tail = cut_tail(lambda offset, size: os.pread(self._shared.fd, size, counters_offset + offset))
             # All zeros: its path never began.
             if any(tail):
                 journal.write(FrameKind.PATH_TAIL, tail, stream=stream.number, slot=stream.slot)
@@ -373,9 +377,15 @@ class Drain:
         )
 
     def _free(self, slot: int) -> None:
-        counter_bytes = self._layout.counter_bytes
-        first = self._shared.offset + self._layout.counters_offset
-        punch_hole(self._shared.fd, first + slot * counter_bytes, counter_bytes)
+        fd, counter_bytes = self._shared.fd, self._layout.counter_bytes
+        first = self._shared.offset + self._layout.counters_offset + slot * counter_bytes
+        # The next thread needs as much: zeroing it is less work than to give it back, and to have it once more.
+        used = list(itertools.islice(iter_data_extents(fd, first, first + counter_bytes), MAX_ZEROED_EXTENTS + 1))
+        if len(used) > MAX_ZEROED_EXTENTS or sum(end - start for start, end in used) > len(_ZEROS):
+            punch_hole(fd, first, counter_bytes)
+        else:
+            for start, end in used:
+                os.pwrite(fd, _ZEROS[: end - start], start)
         del self._streams[slot]
         self._states[slot] = SlotState.FREE
 

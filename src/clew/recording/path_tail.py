@@ -5,6 +5,7 @@ Runs in the controller. Pure. The target writes its cells and buffers all the ti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -50,15 +51,15 @@ class PathTail:
     is_thinned: bool = False
 
 
-def cut_tail(window: bytes) -> bytes:
-    """The used part of a path's window: its cells, then what is in the buffers."""
-    cells = _cells_of(window)
-    surprises, symbols = _used_bytes(cells)
-    return (
-        window[:CELLS_BYTES]
-        + window[PATH_SURPRISES_OFFSET : PATH_SURPRISES_OFFSET + surprises]
-        + window[PATH_SYMBOLS_OFFSET : PATH_SYMBOLS_OFFSET + symbols]
-    )
+def cut_tail(read: Callable[[int, int], bytes]) -> bytes:
+    """The used part of a path's window: its cells, then what is in the buffers.
+
+    `read` reads so many bytes of the window, at an offset.
+    """
+    cells = read(0, CELLS_BYTES)
+    surprises, symbols = _used_bytes(_cells_of(cells))
+    offsets = (PATH_SURPRISES_OFFSET, surprises), (PATH_SYMBOLS_OFFSET, symbols)
+    return b"".join([cells, *(read(offset, size) for offset, size in offsets if size)])
 
 
 def read_tail(tail: bytes) -> PathTail:

@@ -12,6 +12,7 @@ payload. What the contents mean is written down in docs/format/paths.md.
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
 from collections.abc import Iterator
 from enum import IntEnum
@@ -49,6 +50,17 @@ _VERSION: Final = 1
 _HEADER: Final = struct.Struct("<IHHQQIII")
 _CHECKED_BYTES: Final = _HEADER.size - 4
 HEADER_BYTES: Final = _HEADER.size
+
+
+class _Contexts(threading.local):
+    """What zstd works with: making it takes longer than compressing the path of a short thread."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(level=LEVEL, write_content_size=False)
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_CONTEXTS: Final = _Contexts()
 
 
 class FrameKind(IntEnum):
@@ -105,6 +117,8 @@ def encode_frame(kind: FrameKind, start: int, size: int, payload: bytes, content
 
 def compress(content: bytes, level: int = LEVEL) -> bytes:
     """A payload."""
+    if level == LEVEL:
+        return _CONTEXTS.compressor.compress(content)
     return zstandard.ZstdCompressor(level=level, write_content_size=False).compress(content)
 
 
@@ -143,7 +157,7 @@ def read_payload(file: BinaryIO, frame: Frame) -> bytes:
     if len(payload) != frame.stored_bytes or header[_CHECKED_BYTES:] != checksum.to_bytes(4, "little"):
         raise ValueError("a frame is damaged")
     try:
-        content = zstandard.ZstdDecompressor().decompress(payload, max_output_size=frame.content_bytes)
+        content = _CONTEXTS.decompressor.decompress(payload, max_output_size=frame.content_bytes)
     except zstandard.ZstdError as error:
         raise ValueError("a frame is damaged") from error
     if len(content) != frame.content_bytes:

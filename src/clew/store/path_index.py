@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
@@ -21,7 +19,7 @@ from clew.dataclass import dataclass
 from clew.store.path_checkpoints import shuffle, unshuffle
 from clew.store.path_frames import LEVEL, Frame, FrameKind, pack_frame, read_header, read_payload
 
-__all__ = ["FRAME", "PLACE", "PathFacts", "PathIndex", "append_index", "list_frames", "read_index"]
+__all__ = ["FRAME", "PLACE", "PathFacts", "PathIndex", "encode_index", "list_frames", "read_index"]
 
 Array = npt.NDArray[Any]
 
@@ -99,20 +97,11 @@ def list_frames(frames: list[Frame]) -> Array:
     return table
 
 
-def append_index(path: Path, index: PathIndex, level: int = LEVEL) -> None:
-    """Make the file whole. Raises OSError if there is no room."""
-    facts = json.dumps(asdict(index.facts)).encode("ascii")
+def encode_index(index: PathIndex, offset: int, level: int = LEVEL) -> bytes:
+    """The end of a file, from `offset` on, that makes it whole."""
+    facts = json.dumps(vars(index.facts)).encode("ascii")
     content = b"".join([len(facts).to_bytes(4, "little"), facts, shuffle(index.frames), shuffle(index.places)])
-    with open(path, "r+b") as file:
-        offset = file.seek(0, os.SEEK_END)
-        size = len(index.frames)
-        try:
-            file.write(pack_frame(FrameKind.INDEX, 0, size, content, level))
-            file.write(_TRAILER.pack(offset, _MAGIC))
-            file.flush()
-        except OSError:
-            os.ftruncate(file.fileno(), offset)
-            raise
+    return pack_frame(FrameKind.INDEX, 0, len(index.frames), content, level) + _TRAILER.pack(offset, _MAGIC)
 
 
 def find_index(file: BinaryIO) -> Frame | None:

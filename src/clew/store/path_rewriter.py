@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.store.path_frames import LEVEL, Frame, FrameKind, compress, encode_frame
-from clew.store.path_index import PathFacts, PathIndex, append_index, list_frames
+from clew.store.path_index import PathFacts, PathIndex, encode_index, list_frames
 
 __all__ = ["THOROUGH_LEVEL", "PathRewriter"]
 
@@ -48,8 +48,8 @@ class PathRewriter:
 
     def finish(self, facts: PathFacts, places: npt.NDArray[np.void]) -> int:
         """Make the file whole, and safe on the disk; its size."""
-        self._file.close()
-        append_index(self.path, PathIndex(facts, list_frames(self._frames), places), THOROUGH_LEVEL)
-        with open(self.path, "rb") as file:
-            os.fsync(file.fileno())
-        return self.path.stat().st_size
+        index = PathIndex(facts, list_frames(self._frames), places)
+        self._file.write(encode_index(index, self._file.tell(), THOROUGH_LEVEL))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()

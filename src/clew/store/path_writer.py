@@ -16,7 +16,7 @@ import zstandard
 
 from clew.protocol._generated import PathEventKind
 from clew.store.path_checkpoints import CHECKPOINT, SAMPLE, STATE, Checkpoint, encode_checkpoints, shuffle
-from clew.store.path_frames import LEVEL, FrameKind, encode_frame, pack_frame
+from clew.store.path_frames import LEVEL, FrameKind, compress, encode_frame, pack_frame
 
 __all__ = ["PathWriter"]
 
@@ -25,6 +25,8 @@ Array = npt.NDArray[Any]
 STORED_BYTES: Final = 96 << 10
 CONTENT_BYTES: Final = 32 << 20
 """A stream's frame is stored in about as many bytes, and holds no more: a part of it is read from its start."""
+WAITING_BYTES: Final = 128 << 10
+"""So much of a stream is compressed at once, if there is no more; zstd itself writes no sooner."""
 MAX_EVENTS: Final = 1 << 12
 MAX_CHECKPOINTS: Final = 32
 MAX_SAMPLES: Final = 1 << 10
@@ -51,6 +53,7 @@ class PathWriter:
         self.failure: OSError | None = None
         self._size_bytes = 0
         self._fd = -1
+        self._gathered: list[bytes] | None = None
         self._streams = {kind: _Stream(kind) for kind in (FrameKind.SURPRISES, FrameKind.SYMBOLS)}
         self._events: list[Array] = []
         self._n_waiting = self._n_events = 0
@@ -117,13 +120,17 @@ class PathWriter:
             self._finish_samples()
 
     def save(self) -> None:
-        """Write what waits. More may come."""
+        """Write what waits, at once. More may come."""
+        self._gathered = []
         for stream in self._streams.values():
             self._finish(stream)
         self._finish_events()
         self._finish_states()
         self._finish_checkpoints()
         self._finish_samples()
+        frames, self._gathered = self._gathered, None
+        if frames:
+            self._write(b"".join(frames))
 
     def close(self) -> None:
         """Write what waits, and close the file."""
@@ -177,12 +184,14 @@ class PathWriter:
             self._samples = []
 
     def _write(self, frame: bytes) -> None:
+        if self._gathered is not None:
+            self._gathered.append(frame)
+            return
         if self.failure is not None:
             return
         try:
             if self._fd < 0:
-                self.path.parent.mkdir(exist_ok=True)
-                self._fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+                self._fd = self._open()
                 self._size_bytes = os.fstat(self._fd).st_size
             rest = memoryview(frame)
             while rest:
@@ -192,6 +201,14 @@ class PathWriter:
             self.failure = error
             if self._fd >= 0:
                 os.ftruncate(self._fd, self._size_bytes)
+
+    def _open(self) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        try:
+            return os.open(self.path, flags, 0o666)
+        except FileNotFoundError:
+            self.path.parent.mkdir(exist_ok=True)
+            return os.open(self.path, flags, 0o666)
 
 
 class _Stream:
@@ -203,19 +220,26 @@ class _Stream:
         self._begin()
 
     def _begin(self) -> None:
-        self._compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
+        self._compressor: zstandard.ZstdCompressionObj | None = None
         self._parts: list[bytes] = []
         self.stored_bytes = 0
 
     def add(self, data: bytes | memoryview) -> None:
+        self.end += len(data)
+        if self._compressor is None:
+            self._parts.append(bytes(data))
+            if self.end - self.start < WAITING_BYTES:
+                return
+            data, self._parts = b"".join(self._parts), []
+            self._compressor = zstandard.ZstdCompressor(level=LEVEL).compressobj()
         part = self._compressor.compress(data)
         self._parts.append(part)
         self.stored_bytes += len(part)
-        self.end += len(data)
 
     def finish(self) -> bytes:
         """The payload; another frame begins."""
-        payload = b"".join([*self._parts, self._compressor.flush()])
+        content = b"".join(self._parts)
+        payload = compress(content) if self._compressor is None else content + self._compressor.flush()
         self._begin()
         return payload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from clew.address import Pid
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._generated import STATUS_PAGE, THREAD_SLOT, Mode, RequestKind, SlotState
+from clew.recording.counter_extents import iter_data_extents
 from clew.recording.drain import Drain, Request
 from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
 from clew.recording.journal_reader import read_counters
 
-LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
+LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=512 << 10)
 
 
 class Target:
@@ -137,6 +138,21 @@ def test_a_slot_is_given_back_clean_and_used_again(target: Target) -> None:
                 (frame.stream, at): value for at, value in zip(index.tolist(), values.tolist(), strict=True) if value
             }
     assert counters == {(0, 3): 1, (0, 5000): 10, (1, 3): 2, (1, 5000): 20}
+
+
+@pytest.mark.parametrize(("indices", "stays"), [([3, 4, 9000], True), (range(0, 60 * 1024, 1024), False)])
+def test_few_pages_of_counters_are_kept_for_the_next_thread(
+    target: Target, indices: Sequence[int], *, stays: bool
+) -> None:
+    target.start(1, 100)
+    for index in indices:
+        target.count(1, index, 7)
+    target.end(1)
+    target.drain.poll()
+    assert target.slots["state"][1] == SlotState.FREE
+    assert target.counter_bytes_in_use(1) == b""
+    first = LAYOUT.counters_offset + LAYOUT.counter_bytes
+    assert bool(list(iter_data_extents(target.shared.fd, first, first + LAYOUT.counter_bytes))) == stays
 
 
 def test_threads_that_never_ended_are_there_too(target: Target) -> None:

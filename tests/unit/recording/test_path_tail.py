@@ -24,7 +24,7 @@ def test_what_is_in_the_buffers_is_cut_out_and_read() -> None:
     window[PATH_SURPRISES_CELL], window[PATH_SYMBOLS_CELL], window[PATH_DECISIONS_CELL] = empty + 3, empty, 7
     data = bytearray(window.tobytes())
     data[PATH_SURPRISES_OFFSET : PATH_SURPRISES_OFFSET + 3] = b"abc"
-    tail = read_tail(cut_tail(bytes(data)))
+    tail = read_tail(cut_tail(lambda offset, size: bytes(data[offset : offset + size])))
     assert (tail.surprises, tail.symbols, tail.decisions, tail.is_lost) == (b"abc", b"", 7, False)
 
 
@@ -51,5 +51,5 @@ def test_a_position_is_what_both_looks_agree_about() -> None:
 
 
 def test_a_thread_killed_before_its_path_began_left_nothing() -> None:
-    tail = read_tail(cut_tail(bytes(PATH_WINDOW_BYTES)))
+    tail = read_tail(cut_tail(lambda _, size: bytes(size)))
     assert (tail.surprises, tail.symbols) == (b"", b"")

@@ -6,8 +6,10 @@ Runs in the controller, after the target ended. Of a path that was recorded noth
 from __future__ import annotations
 
 import math
+import os
+from io import BufferedReader, BytesIO, FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +31,14 @@ from clew.store.path_frames import (
     pack_frame,
     read_payload,
 )
-from clew.store.path_index import PLACE, PathFacts, PathIndex, append_index, list_frames
+from clew.store.path_index import PLACE, PathFacts, PathIndex, encode_index, list_frames
 
 __all__ = ["FinishedPath", "drop_paths", "finish_paths"]
 
 Array = npt.NDArray[Any]
+
+_READ_BYTES: Final = 1 << 20
+"""A file that is no longer is read as a whole."""
 
 
 @dataclass(frozen=True)
@@ -61,46 +66,58 @@ def finish_paths(
         path = folder / FOLDER_NAME / file_name(process.number, thread.stream)
         if thread.path_bytes == 0:
             path.unlink(missing_ok=True)
-        elif path.is_file() or thread.path_tail:
-            path.parent.mkdir(exist_ok=True)
-            path.touch()
-            facts = _finish(path, process, thread, weights, clock, process_id)
-            finished.append(FinishedPath(thread, f"{FOLDER_NAME}/{path.name}", path.stat().st_size, facts))
+            continue
+        file = _open(path, is_new=bool(thread.path_tail))
+        if file is not None:
+            with file:
+                stored_bytes, facts = _finish(file, process, thread, weights, clock, process_id)
+            finished.append(FinishedPath(thread, f"{FOLDER_NAME}/{path.name}", stored_bytes, facts))
     return finished
 
 
+def _open(path: Path, *, is_new: bool) -> FileIO | None:
+    """The file of a path, made where none is there and `is_new`."""
+    try:
+        return FileIO(path, "r+")
+    except FileNotFoundError:
+        if not is_new:
+            return None
+        path.parent.mkdir(exist_ok=True)
+        return FileIO(path, "x+")
+
+
 def _finish(
-    path: Path, process: RawProcess, thread: RawThread, weights: CounterWeights, clock: Clock, process_id: int
-) -> PathFacts:
-    with open(path, "rb") as file:
-        kept = math.inf if thread.path_bytes is None else thread.path_bytes
-        frames = [frame for frame in iter_frames(file) if frame.kind != FrameKind.INDEX and frame.end_offset <= kept]
-        size_bytes = frames[-1].end_offset if frames else 0
-        ends = {kind: max((frame.end for frame in frames if frame.kind == kind), default=0) for kind in FrameKind}
-        places = _weigh_checkpoints(file, frames, weights)
-        # What is missing in front of such a checkpoint never comes.
-        behind = places[places["is_after_loss"] != 0]
-        for kind, name in ((FrameKind.SURPRISES, "surprise_bytes"), (FrameKind.SYMBOLS, "symbol_bytes")):
-            ends[kind] = max([ends[kind], *behind[name].tolist()])
-        last = _find_last_event(file, frames)
-        last_gap = None if last is None else _gap_of(last)
-        is_lost = last_gap is not None
-        tail = _fitting_tail(thread.path_tail, ends, is_lost=is_lost)
-        surprise_bytes = ends[FrameKind.SURPRISES] + len(tail.surprises)
-        symbol_bytes = ends[FrameKind.SYMBOLS] + len(tail.symbols)
-        # Where clew was killed the streams may not have come as far as what was told of them.
-        places = places[: _count_reached(places, surprise_bytes, symbol_bytes)]
-        n_events = _count_events(file, frames, surprise_bytes, symbol_bytes)
-    with open(path, "r+b") as file:
-        # An index that is there was made in vain: the recording was cut off behind it.
-        file.truncate(size_bytes)
-        file.seek(size_bytes)
-        for kind, data in ((FrameKind.SURPRISES, tail.surprises), (FrameKind.SYMBOLS, tail.symbols)):
-            if data:
-                frame = pack_frame(kind, ends[kind], len(data), data)
-                offset = file.tell()
-                file.write(frame)
-                frames.append(Frame(kind, ends[kind], len(data), len(frame) - HEADER_BYTES, len(data), offset))
+    file: FileIO, process: RawProcess, thread: RawThread, weights: CounterWeights, clock: Clock, process_id: int
+) -> tuple[int, PathFacts]:
+    """Make the file of a thread's path whole; how long it is then."""
+    content: BinaryIO = BytesIO(file.read(_READ_BYTES))
+    found_bytes = os.fstat(file.fileno()).st_size
+    if found_bytes > _READ_BYTES:
+        content = BufferedReader(file)
+    kept = math.inf if thread.path_bytes is None else thread.path_bytes
+    frames = [frame for frame in iter_frames(content) if frame.kind != FrameKind.INDEX and frame.end_offset <= kept]
+    size_bytes = frames[-1].end_offset if frames else 0
+    ends = {kind: max((frame.end for frame in frames if frame.kind == kind), default=0) for kind in FrameKind}
+    places = _weigh_checkpoints(content, frames, weights)
+    # What is missing in front of such a checkpoint never comes.
+    behind = places[places["is_after_loss"] != 0]
+    for kind, name in ((FrameKind.SURPRISES, "surprise_bytes"), (FrameKind.SYMBOLS, "symbol_bytes")):
+        ends[kind] = max([ends[kind], *behind[name].tolist()])
+    events = _EventsAtEnd(content, frames)
+    last_gap = None if events.last is None else _gap_of(events.last)
+    is_lost = last_gap is not None
+    tail = _fitting_tail(thread.path_tail, ends, is_lost=is_lost)
+    surprise_bytes = ends[FrameKind.SURPRISES] + len(tail.surprises)
+    symbol_bytes = ends[FrameKind.SYMBOLS] + len(tail.symbols)
+    # Where clew was killed the streams may not have come as far as what was told of them.
+    places = places[: _count_reached(places, surprise_bytes, symbol_bytes)]
+    parts = []
+    offset = size_bytes
+    for kind, data in ((FrameKind.SURPRISES, tail.surprises), (FrameKind.SYMBOLS, tail.symbols)):
+        if data:
+            parts.append(pack_frame(kind, ends[kind], len(data), data))
+            frames.append(Frame(kind, ends[kind], len(data), len(parts[-1]) - HEADER_BYTES, len(data), offset))
+            offset += len(parts[-1])
     instructions, executions = weights.weigh(thread.counters.index, thread.counters.value)
     facts = PathFacts(
         pid=process.pid,
@@ -110,19 +127,35 @@ def _finish(
         block_executions=executions,
         surprise_bytes=surprise_bytes,
         symbol_bytes=symbol_bytes,
-        events=n_events,
-        decisions=_decisions_at_end(tail, last, surprise_bytes),
+        events=events.count(surprise_bytes, symbol_bytes),
+        decisions=_decisions_at_end(tail, events.last, surprise_bytes),
         is_lost_at_end=is_lost or tail.is_lost,
         is_thinned_at_end=tail.is_thinned or last_gap == PathEventKind.THINNED,
         tsc=clock.start_tsc,
         ns=clock.start_ns,
         ns_per_tick=clock.ns_per_tick,
     )
-    append_index(path, PathIndex(facts, list_frames(frames), places))
-    return facts
+    parts.append(encode_index(PathIndex(facts, list_frames(frames), places), offset))
+    # An index that is there was made in vain: the recording was cut off behind it.
+    if found_bytes > size_bytes:
+        file.truncate(size_bytes)
+    _append(file, size_bytes, b"".join(parts))
+    return offset + len(parts[-1]), facts
 
 
-def _weigh_checkpoints(file: Any, frames: list[Frame], weights: CounterWeights) -> Array:
+def _append(file: FileIO, size_bytes: int, data: bytes) -> None:
+    """Append to a file that is so long. Raises OSError if there is no room: it is as it was then."""
+    file.seek(size_bytes)
+    rest = memoryview(data)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError:
+        file.truncate(size_bytes)
+        raise
+
+
+def _weigh_checkpoints(file: BinaryIO, frames: list[Frame], weights: CounterWeights) -> Array:
     found = []
     instructions = executions = 0
     for frame in frames:
@@ -141,28 +174,36 @@ def _weigh_checkpoints(file: Any, frames: list[Frame], weights: CounterWeights) 
     return np.array(found, PLACE)
 
 
-def _count_events(file: Any, frames: list[Frame], surprise_bytes: int, symbol_bytes: int) -> int:
-    """How many events there are up to where the streams end."""
-    for frame in reversed([frame for frame in frames if frame.kind == FrameKind.EVENTS]):
-        records = unshuffle(read_payload(file, frame), PATH_EVENT_RECORD)
-        n_reached = _count_reached(records, surprise_bytes, symbol_bytes)
-        if n_reached:
-            return frame.start + n_reached
-    return 0
+class _EventsAtEnd:
+    """The last events of a path."""
+
+    def __init__(self, file: BinaryIO, frames: list[Frame]) -> None:
+        self._file = file
+        self._frames = [frame for frame in frames if frame.kind == FrameKind.EVENTS]
+        self._records = self._read(self._frames[-1]) if self._frames else np.zeros(0, PATH_EVENT_RECORD)
+
+    @property
+    def last(self) -> np.void | None:
+        """The last of all."""
+        return self._records[-1] if len(self._records) else None
+
+    def count(self, surprise_bytes: int, symbol_bytes: int) -> int:
+        """How many events there are up to where the streams end."""
+        for frame in reversed(self._frames):
+            records = self._records if frame is self._frames[-1] else self._read(frame)
+            n_reached = _count_reached(records, surprise_bytes, symbol_bytes)
+            if n_reached:
+                return frame.start + n_reached
+        return 0
+
+    def _read(self, frame: Frame) -> Array:
+        return unshuffle(read_payload(self._file, frame), PATH_EVENT_RECORD)
 
 
 def _count_reached(rows: Array, surprise_bytes: int, symbol_bytes: int) -> int:
     """How many of `rows`, in the order of their places, come before streams of these lengths end."""
     beyond = np.flatnonzero((rows["surprise_bytes"] > surprise_bytes) | (rows["symbol_bytes"] > symbol_bytes))
     return int(beyond[0]) if len(beyond) else len(rows)
-
-
-def _find_last_event(file: Any, frames: list[Frame]) -> np.void | None:
-    events = [frame for frame in frames if frame.kind == FrameKind.EVENTS]
-    if not events:
-        return None
-    last: np.void = unshuffle(read_payload(file, events[-1]), PATH_EVENT_RECORD)[-1]
-    return last
 
 
 def _gap_of(last: np.void) -> int | None:
