@@ -390,6 +390,8 @@ class Drain:
         self._states[slot] = SlotState.FREE
 
     def _refresh_name(self, stream: _Stream) -> None:
+        if self._states[stream.slot] == SlotState.ENDED:
+            return  # It says so itself.
         tid = int(self._slots["tid"][stream.slot])
         try:
             with open(f"/proc/{self._pid}/task/{tid}/comm", "rb") as file:

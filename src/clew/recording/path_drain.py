@@ -42,7 +42,6 @@ _EVENT: Final = int(RecordKind.PATH_EVENT)
 _CHECKPOINT: Final = int(PathEventKind.CHECKPOINT)
 _GAPS: Final = {int(PathEventKind.LOST): int(PathGap.LOST), int(PathEventKind.THINNED): int(PathGap.LEFT_OUT)}
 """What a checkpoint behind such an event says of it (`is_after_loss`)."""
-_IS_GAP: Final = np.array(list(_GAPS))
 _COUNTERS: Final = int(PathStream.COUNTERS)
 _FEW: Final = int(PathStream.FEW)
 _CALLS: Final = int(PathStream.CALLS)
@@ -93,7 +92,10 @@ class PathDrain:
         events = records.view(PATH_EVENT_RECORD)[:, 0]
         kinds = events["event_kind"]
         first = 0
-        for index in np.flatnonzero((kinds == _CHECKPOINT) | np.isin(kinds, _IS_GAP)).tolist():
+        ends_some = kinds == _CHECKPOINT
+        for kind in _GAPS:
+            ends_some |= kinds == kind
+        for index in np.flatnonzero(ends_some).tolist():
             self._add_events(events[first:index])
             first = index + 1
             if kinds[index] != _CHECKPOINT:

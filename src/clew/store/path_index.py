@@ -91,10 +91,8 @@ class PathIndex:
 
 def list_frames(frames: list[Frame]) -> Array:
     """The index's table of frames."""
-    table = np.zeros(len(frames), FRAME)
-    for name in ("kind", "stored_bytes", "content_bytes", "start", "size", "offset"):
-        table[name] = [getattr(frame, name) for frame in frames]
-    return table
+    rows = [(one.kind, one.stored_bytes, one.content_bytes, 0, one.start, one.size, one.offset) for one in frames]
+    return np.array(rows, FRAME)
 
 
 def encode_index(index: PathIndex, offset: int, level: int = LEVEL) -> bytes:

@@ -97,7 +97,11 @@ def _finish(
     kept = math.inf if thread.path_bytes is None else thread.path_bytes
     frames = [frame for frame in iter_frames(content) if frame.kind != FrameKind.INDEX and frame.end_offset <= kept]
     size_bytes = frames[-1].end_offset if frames else 0
-    ends = {kind: max((frame.end for frame in frames if frame.kind == kind), default=0) for kind in FrameKind}
+    ends = {FrameKind.SURPRISES: 0, FrameKind.SYMBOLS: 0}
+    for frame in frames:
+        for kind in ends:
+            if frame.kind == kind:
+                ends[kind] = max(ends[kind], frame.end)
     places = _weigh_checkpoints(content, frames, weights)
     # What is missing in front of such a checkpoint never comes.
     behind = places[places["is_after_loss"] != 0]
