@@ -32,10 +32,13 @@ class _Fields:
     """The fields of a class: their `names` in order, and `defaults` of the last of them."""
 
     def __init__(self, names: tuple[str, ...], defaults: dict[str, Any]) -> None:
-        self.names, self.defaults = names, defaults
+        self.names, self.known, self.defaults = names, frozenset(names), defaults
 
     def bind(self, values: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         """The fields' values by the arguments of the constructor. Raises TypeError where they don't fit."""
+        if not values and named.keys() == self.known:
+            # Who names one names nearly always all.
+            return [named[name] for name in self.names]
         bound, rest = list(values), self.names[len(values) :]
         for name in rest:
             if name in named:

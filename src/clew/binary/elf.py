@@ -172,16 +172,14 @@ class ElfFile:
             names = self.read(FileOffset(rows[self._names_index][4]), min(rows[self._names_index][5], 1 << 20))
         return [
             Section(
-                name=names[row[0] : names.find(b"\0", row[0])].decode("utf-8", "replace")
-                if row[0] < len(names)
-                else "",
-                kind=row[1],
-                flags=row[2],
-                address=row[3],
-                file_offset=FileOffset(row[4]),
-                size_bytes=row[5],
-                link=row[6],
-                entry_bytes=row[9],
+                names[row[0] : names.find(b"\0", row[0])].decode("utf-8", "replace") if row[0] < len(names) else "",
+                row[1],
+                row[2],
+                row[3],
+                FileOffset(row[4]),
+                row[5],
+                row[6],
+                row[9],
             )
             for row in rows
         ]

@@ -61,15 +61,16 @@ def parse_maps(text: bytes) -> list[Mapping]:
         start, end, read, write, execute, sharing, offset, major, minor, inode, path = match.groups()
         protection = PROT_READ * (read == b"r") | PROT_WRITE * (write == b"w") | PROT_EXEC * (execute == b"x")
         mappings.append(
+            # Not by name, which takes longer: each program that starts has some dozen.
             Mapping(
-                start=RemoteAddress(int(start, 16)),
-                end=RemoteAddress(int(end, 16)),
-                protection=protection,
-                is_shared=sharing == b"s",
-                file_offset=FileOffset(int(offset, 16)),
-                device=os.makedev(int(major, 16), int(minor, 16)),
-                inode=int(inode),
-                path=_decode_path(path),
+                RemoteAddress(int(start, 16)),
+                RemoteAddress(int(end, 16)),
+                protection,
+                sharing == b"s",
+                FileOffset(int(offset, 16)),
+                os.makedev(int(major, 16), int(minor, 16)),
+                int(inode),
+                _decode_path(path),
             )
         )
     return mappings
