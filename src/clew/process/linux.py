@@ -34,6 +34,7 @@ __all__ = [
     "execve",
     "file_system_type",
     "futex_wake",
+    "give_back_memory",
     "keep_freed_memory",
     "punch_hole",
     "queue_signal",
@@ -155,3 +156,10 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(mmap_threshold, 64 << 20)
         mallopt(trim_threshold, 256 << 20)
+
+
+def give_back_memory() -> None:
+    """Give what this process has freed back to the kernel."""
+    trim = getattr(libc, "malloc_trim", None)  # musl has none
+    if trim is not None:
+        trim(0)

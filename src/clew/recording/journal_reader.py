@@ -9,7 +9,8 @@ import contextlib
 import itertools
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -169,13 +170,14 @@ class JournalReader:
         left = self._n_children.copy()
         for number, one in self._found.items():
             with self._blamed():
-                process = _read_process(number, one, forked, is_forked=number in left)
+                # Not kept here while it is assembled: its records take much memory, and are let go of then.
+                made = [_read_process(number, one, forked, is_forked=number in left)]
                 parent = one.inherits
                 if parent is not None:
                     left[parent] -= 1
                     if not left[parent]:
                         forked.pop(parent, None)
-            yield process
+            yield made.pop()
 
     @contextlib.contextmanager
     def _blamed(self) -> Iterator[None]:
@@ -185,12 +187,17 @@ class JournalReader:
             raise TraceDamagedError(self._path, f"the journal can't be read ({error})") from error
 
 
-@dataclass(frozen=True)
 class _Forked:
-    """What the forks of a process need of it."""
+    """What the forks of a process need of it; `read` gives its records, once the first of them asks."""
 
-    initial_images: list[RawImage]
-    announced: Announced
+    def __init__(self, initial_images: list[RawImage], read: Callable[[], npt.NDArray[np.uint8]]) -> None:
+        self.initial_images = initial_images
+        self._read = read
+
+    @cached_property
+    def announced(self) -> Announced:
+        """What it announced."""
+        return Announced(self._read())
 
 
 def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_forked: bool) -> RawProcess:
@@ -203,7 +210,11 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
         mode = Mode.FULL
     streams = [found.records[stream] for stream in sorted(found.records)]
     has_many = are_many(streams)
-    own = records = _join_records(streams, mode, without=has_many)
+
+    def read_own() -> npt.NDArray[np.uint8]:
+        return _join_records(streams, mode, without=has_many)
+
+    own = records = read_own()
     images = [RawImage(**image) for image in start["initial_images"]]
     threads = [_read_thread(stream, found, mode) for stream in sorted(found.slots)]
     parent = None if found.inherits is None else forked.get(found.inherits)
@@ -215,8 +226,14 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
         records = np.concatenate([inherited, own])
         images = parent.initial_images
     if is_forked:
-        before = own[:0] if parent is None else parent.announced.find_before(fork_tsc)
-        forked[number] = _Forked(images, Announced(np.concatenate([before, own])))
+
+        def read_all() -> npt.NDArray[np.uint8]:
+            if parent is None:
+                return read_own()
+            return np.concatenate([parent.announced.find_before(fork_tsc), read_own()])
+
+        # Read once more when a fork comes: until then the memory is what its own assembly needs.
+        forked[number] = _Forked(images, read_all)
     end = found.end
     found.status["lost_records"] += found.n_missing_records
     return RawProcess(
@@ -243,11 +260,18 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
 def _join_records(streams: list[list[Frame]], mode: Mode, *, without: bool) -> npt.NDArray[np.uint8]:
     """The records of all threads; without those of tags, which are too many to be held, and `without` signals and
     faults where these may be."""
-    parts = [np.zeros((0, RECORD_BYTES), np.uint8)]
-    for frames in streams:
-        records = without_chunks(frames) if mode is Mode.REGION else iter_records(frames)
-        parts += without_events(records) if without else records
-    joined = np.concatenate(parts)
+
+    def iter_parts() -> Iterator[npt.NDArray[np.uint8]]:
+        for frames in streams:
+            records = without_chunks(frames) if mode is Mode.REGION else iter_records(frames)
+            yield from without_events(records) if without else records
+
+    # Counted first: pieces, and then all of them joined, would be there twice.
+    joined = np.empty((sum(len(part) for part in iter_parts()), RECORD_BYTES), np.uint8)
+    at = 0
+    for part in iter_parts():
+        joined[at : at + len(part)] = part
+        at += len(part)
     for frame in itertools.chain.from_iterable(streams):
         frame.let_go()
     return joined

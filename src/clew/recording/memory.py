@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import sys
 
-from clew.process.linux import keep_freed_memory
+from clew.process.linux import give_back_memory, keep_freed_memory
 
-__all__ = ["reuse_memory"]
+__all__ = ["give_back_memory", "reuse_memory"]
 
 _POOL_VARIABLE = "ARROW_DEFAULT_MEMORY_POOL"
 

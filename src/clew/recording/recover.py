@@ -6,6 +6,7 @@ Runs in the controller, when the one that recorded is gone.
 from __future__ import annotations
 
 import fcntl
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from clew.errors import NotATraceError, OutputError, TraceDamagedError, TraceUnf
 from clew.protocol._constants import Mode
 from clew.recording.journal import JOURNAL_NAME
 from clew.recording.memory import reuse_memory
-from clew.recording.raw import SessionInfo
+from clew.recording.raw import RawProcess, SessionInfo
 from clew.recording.snapshot import SNAPSHOT_NAME, Snapshots
 from clew.store.manifest import MANIFEST_NAME
 
@@ -40,13 +41,8 @@ def recover(directory: Path) -> bool:
             snapshot = directory / SNAPSHOT_NAME
             written_ns = [one.stat().st_mtime_ns for one in (path, snapshot) if one.exists()]
             session = _describe(path, read_session(path), max(written_ns))
-            processes = (
-                replace(process, end_ns=max(process.end_ns, session.end_ns))
-                if process.exit_code is None and process.signal is None
-                else process
-                for process in JournalReader(path, snapshot=snapshot)
-            )
-            assemble(processes, directory, session)
+            processes = JournalReader(path, snapshot=snapshot)
+            assemble(map(partial(_end_when, session.end_ns), processes), directory, session)
     except BlockingIOError as error:
         raise TraceUnfinishedError(
             directory, "is being recorded; end that `clew record` or `clew attach` first"
@@ -58,6 +54,13 @@ def recover(directory: Path) -> bool:
     path.unlink(missing_ok=True)
     Snapshots(directory).remove()
     return True
+
+
+def _end_when(end_ns: int, process: RawProcess) -> RawProcess:
+    """`process`, which lasted until `end_ns` if it is not known how it ended."""
+    if process.exit_code is None and process.signal is None:
+        return replace(process, end_ns=max(process.end_ns, end_ns))
+    return process
 
 
 def _describe(path: Path, described: dict[str, Any], end_ns: int) -> SessionInfo:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,23 @@ def test_journals_without_a_beginning_are_damaged(tmp_path: Path) -> None:
             JournalReader(tmp_path / "j")
     with pytest.raises(TraceDamagedError):
         JournalReader(tmp_path / "none")
+
+
+def test_nobody_keeps_the_records_of_a_process_that_was_read(tmp_path: Path) -> None:
+    """Nor is the memory needed until a fork of it is read, which finds in them what it inherited."""
+    start = {"pid": 1, "parent_pid": 0, "executable": "", "command": [], "start_ns": 1, "mode": 0, "initial_images": []}
+    with JournalWriter(tmp_path / "j") as journal:
+        for number, more in enumerate(({}, {"inherits": 0, "fork_tsc": 5}, {"inherits": 1, "fork_tsc": 6})):
+            own = ProcessJournal(journal, number)
+            own.write_json(FrameKind.PROCESS, start | more)
+            own.write(FrameKind.RECORDS, records(number, 3))
+    n_records = []
+    for process in JournalReader(tmp_path / "j"):
+        n_records.append(len(process.records))
+        kept = weakref.ref(process.records)
+        del process
+        assert kept() is None
+    assert n_records == [3, 3, 3]
 
 
 def test_json_that_says_nonsense_is_damage(tmp_path: Path) -> None:

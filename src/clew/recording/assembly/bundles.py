@@ -24,6 +24,7 @@ from clew.protocol._generated import (
     IMAGE_RECORD,
     INVALIDATE_RECORD,
     LINK_RECORD,
+    RECORD_BYTES,
     UNMAP_RECORD,
     ExitKind,
     Mode,
@@ -64,9 +65,14 @@ _FRAGMENT_IDS = {
 }
 
 
-@dataclass(frozen=True)
+_NONE = np.zeros((0, RECORD_BYTES), np.uint8)
+
+
+@dataclass
 class Bundle:
     """Processes, and what they left as if they were one: `records`, `threads` and the number of their counters.
+
+    Records are here alone, not in `processes`: who takes them has all there is.
 
     `thread_owner` says of each thread which of the processes it is of, i64.
     """
@@ -75,6 +81,11 @@ class Bundle:
     records: npt.NDArray[np.uint8]
     threads: list[RawThread]
     n_counters: int
+
+    def take_records(self) -> npt.NDArray[np.uint8]:
+        """The records, which are here no more: they take much memory, and once parsed they are of no use."""
+        records, self.records = self.records, _NONE
+        return records
 
     @property
     def mode(self) -> Mode:
@@ -115,7 +126,10 @@ def iter_bundles(processes: Iterable[RawProcess]) -> Iterator[Bundle]:
         if is_small:
             waiting.append(process)
         else:
-            yield _alone(process)
+            alone = [_alone(process)]
+            # Nothing but the bundle has its records from here on.
+            del process
+            yield alone.pop()
             n_records = 0
     if waiting:
         yield _join(waiting)
@@ -143,7 +157,11 @@ def _is_small(process: RawProcess) -> bool:
 
 
 def _alone(process: RawProcess) -> Bundle:
-    return Bundle([process], process.records, process.threads, count_counters(process.threads))
+    return Bundle([_without_records(process)], process.records, process.threads, count_counters(process.threads))
+
+
+def _without_records(process: RawProcess) -> RawProcess:
+    return replace(process, records=_NONE)
 
 
 def _join(processes: list[RawProcess]) -> Bundle:
@@ -161,7 +179,7 @@ def _join(processes: list[RawProcess]) -> Bundle:
             threads.append(replace(thread, counters=counters))
         n_records += len(own)
         n_counters += own_counters
-    return Bundle(processes, records, threads, n_counters)
+    return Bundle([_without_records(process) for process in processes], records, threads, n_counters)
 
 
 def _renumber(records: Array, place: int, first_fragment: int, first_counter: int, n_counters: int) -> int:

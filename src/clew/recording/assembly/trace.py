@@ -26,6 +26,7 @@ from clew.recording.assembly.images import ImageFiles, ImageMap, build_image_map
 from clew.recording.assembly.losses import Losses
 from clew.recording.assembly.records import ImageMapping, ParsedRecords
 from clew.recording.assembly.tables import Clock, FirstIds, build_tables, clean_text, number_blocks
+from clew.recording.memory import give_back_memory
 from clew.recording.raw import RawProcess, SessionInfo
 from clew.store.manifest import PATHS_FOLDER, Manifest
 from clew.store.writer import TraceWriter
@@ -33,6 +34,9 @@ from clew.store.writer import TraceWriter
 __all__ = ["assemble"]
 
 Array = npt.NDArray[Any]
+
+LARGE_RECORDS = 1 << 18
+"""What assembling so many took is given back to the kernel: pieces of what comes next would lie all over it."""
 
 
 def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
@@ -92,17 +96,27 @@ def _assemble_bundle(
     warnings: list[str],
 ) -> list[dict[str, Any]]:
     """Write the tables of some processes; how they ended, for the manifest."""
-    code = parse_code(bundle.records, bundle.n_counters)
+    is_large = len(bundle.records) > LARGE_RECORDS
+    code = parse_code(bundle.take_records(), bundle.n_counters)
     parsed = code.parsed
     bundle = _end_at_executions(bundle, parsed.events)
     flow, blocks, edges = work_out(code, bundle.threads, bundle.mode)
-    images = _map_images(bundle, parsed, files)
-    _write_order(bundle, writer, first, parsed, flow, blocks, edges)
-    for name, table in build_tables(bundle, parsed.fragments, parsed.events, images, blocks, edges, first):
-        writer.write(name, table)
-
     damaged_records = parsed.damaged_records + len(blocks.code.damaged)
     losses.add(bundle, parsed.events, damaged_records=damaged_records, damaged_counters=flow.damaged_counters)
+    _write_order(bundle, writer, first, parsed, flow, blocks, edges)
+    # What of it is needed no more takes as much memory as names and tables are about to.
+    del code, flow
+    if is_large:
+        give_back_memory()
+    images = _map_images(bundle, parsed, files)
+    fragments, events = parsed.fragments, parsed.events
+    del parsed
+    for name, table in build_tables(bundle, fragments, events, images, blocks, edges, first):
+        writer.write(name, table)
+    del fragments, events, blocks
+    if is_large:
+        give_back_memory()
+
     for process in bundle.processes:
         warnings += process.warnings
     if not images.is_complete:

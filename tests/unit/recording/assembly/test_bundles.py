@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -101,8 +103,28 @@ def test_bundled(tmp_path: Path) -> None:
     wild = dataclasses.replace(small[0], records=np.concatenate([small[0].records, far]))
     processes = [small[0], small[1], large, small[2], ordered, wild, small[3], small[4]]
     assert [len(bundle.processes) for bundle in iter_bundles(processes)] == [2, 1, 1, 1, 1, 2]
-    assert [process for bundle in iter_bundles(processes) for process in bundle.processes] == processes
+    kept = [process for bundle in iter_bundles(processes) for process in bundle.processes]
+    assert [one.threads for one in kept] == [one.threads for one in processes]
+    assert not any(len(process.records) for process in kept)
     assert [len(bundle.processes) for bundle in iter_bundles([small[0]] * (bundles.MAX_MEMBERS + 1))] == [
         bundles.MAX_MEMBERS,
         1,
     ]
+
+
+def test_whoever_takes_the_records_has_all_there_is() -> None:
+    """A large process takes hundreds of MiB while it is assembled, and its records are of no use any more."""
+    small = make_process(0, max_steps=50)
+
+    def give() -> Iterator[RawProcess]:
+        for number, repeats in enumerate((1, 1 << 14, 1)):
+            yield dataclasses.replace(small, number=number, records=np.repeat(small.records, repeats, axis=0))
+
+    for bundle in iter_bundles(give()):
+        taken = bundle.take_records()
+        is_large = len(taken) > bundles.MAX_RECORDS
+        assert is_large == (bundle.processes[0].number == 1)
+        assert not len(bundle.records)
+        kept = weakref.ref(taken)
+        del taken
+        assert not is_large or kept() is None
