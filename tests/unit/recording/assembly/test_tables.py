@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from clew.address import Tid
 from clew.protocol._generated import EndKind, EventKind, ReleaseReason
+from clew.recording.assembly import tables
 from clew.recording.assembly.tables import clean_text
 from clew.recording.assembly.trace import assemble
 from clew.recording.raw import RawProcess
@@ -134,3 +137,20 @@ def test_clock_without_a_second_reading(process: RawProcess, tmp_path: Path) -> 
     status["last_tsc"] = status["start_tsc"]
     trace = assemble_process(dataclasses.replace(process, status=status), tmp_path)
     assert set(trace.blocks["first_ns"].to_pylist()) == {process.start_ns}
+
+
+@pytest.mark.parametrize("mixer", [None, 0], ids=["mixed", "all mixed alike"])
+@given(rows=st.lists(st.tuples(*[st.sampled_from([0, 1, 7, (1 << 64) - 1])] * 3), max_size=40))
+@settings(deadline=None, max_examples=60)
+def test_rows_that_are_alike_are_told_once(mixer: int | None, rows: list[tuple[int, int, int]]) -> None:
+    """Each row is one like it, however numbers mix; and where different ones mix differently each is there once."""
+    columns = [np.array([row[index] for row in rows], np.uint64) for index in range(3)]
+    with pytest.MonkeyPatch.context() as patch:
+        if mixer is not None:
+            patch.setattr(tables, "_MIXER", np.uint64(mixer))
+        told, alike = tables._find_alike(*columns)
+    assert len(alike) == len(rows)
+    for column in columns:
+        assert column[told][alike].tolist() == column.tolist()
+    if mixer is None:
+        assert len(told) == len(set(rows))
