@@ -10,7 +10,8 @@
 #include <ucontext.h>
 #include "note.h"
 
-extern char at_div[], at_ud2[], at_int3[], at_icebp[], at_bus[], at_hlt[], at_noncanonical[], at_sse[], at_misaligned[];
+extern char at_div[], at_ud2[], at_int3[], at_branch[], at_icebp[], at_bus[], at_hlt[], at_noncanonical[], at_sse[],
+    at_misaligned[];
 static volatile int skip;
 
 static void handler(int number, siginfo_t *info, void *opaque)
@@ -18,8 +19,9 @@ static void handler(int number, siginfo_t *info, void *opaque)
     greg_t *registers = ((ucontext_t *)opaque)->uc_mcontext.gregs;
     note("signal", number);
     note("code", info->si_code);
-    const char *const places[] = {at_div, at_ud2, at_int3, at_icebp, at_bus, at_hlt, at_noncanonical, at_sse, at_misaligned};
-    for (int i = 0; i < 9; i++)
+    const char *const places[] = {at_div, at_ud2, at_int3, at_icebp, at_bus,
+                                  at_hlt, at_noncanonical, at_sse, at_misaligned, at_branch};
+    for (int i = 0; i < 10; i++)
         if ((const char *)registers[REG_RIP] - places[i] >= 0 && (const char *)registers[REG_RIP] - places[i] < 9) {
             note("place", i);
             note("bytes into it", (const char *)registers[REG_RIP] - places[i]);
@@ -53,6 +55,7 @@ int main(void)
         FAULT("xor %%ecx, %%ecx\n xor %%edx, %%edx\n mov $5, %%eax\n at_div: div %%ecx", 2, "r"(0));
         FAULT("at_ud2: ud2", 2, "r"(0));
         FAULT("at_int3: int3", 0, "r"(0));
+        FAULT("xor %%eax, %%eax\n at_branch: int3\n test %%eax, %%eax\n jnz 1f\n nop\n 1:", 0, "r"(0));
         FAULT("at_icebp: .byte 0xcd, 0x03", 0, "r"(0));
         FAULT("mov %0, %%rax\n at_bus: movb (%%rax), %%al", 2, "r"(beyond));
         FAULT("at_hlt: hlt", 1, "r"(0));

@@ -5,7 +5,7 @@
 
 extern crate alloc;
 use super::fragment::{Entry, ExitType, NONE};
-use super::slab::{Room, Unit};
+use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
 use crate::arch::x86_64::emit::Emitter;
@@ -140,21 +140,23 @@ impl Cache {
     /// A jump to a fragment's entry `target`, in reach of the jump at `address`.
     fn make_far_jump(&mut self, address: u64, fragment_id: u32, target: u64) -> Option<u64> {
         let room = self.slabs.room_for_jump(address)?;
-        self.write_thunk(room, fragment_id, |emitter| emitter.jump_anywhere(target))
-    }
-
-    /// Code that leads to a fragment, near the code at `app_pc`. Returns where it is.
-    fn make_thunk(&mut self, app_pc: u64, fragment_id: u32, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
-        let room = self.slabs.room_near(app_pc)?;
-        self.write_thunk(room, fragment_id, emit)
-    }
-
-    fn write_thunk(&mut self, room: Room, fragment_id: u32, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
-        emit(&mut emitter);
+        emitter.jump_anywhere(target);
         self.slabs.commit(room, emitter.position() as u64, 0, Unit::Thunk(fragment_id));
         Some(room.hot)
+    }
+
+    /// Code that leads to a fragment, near the code at `app_pc`. Returns where it is: in the cold part, as it leads from hot code to
+    /// what is not hot, and would stand between two hot blocks that follow each other.
+    fn make_thunk(&mut self, app_pc: u64, fragment_id: u32, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
+        let room = self.slabs.room_near(app_pc)?;
+        // SAFETY: nothing uses the room yet; the lock is held.
+        let mut emitter = unsafe { room.emitter() };
+        emitter.set_cold(true);
+        emit(&mut emitter);
+        self.slabs.commit(room, 0, emitter.cold_position() as u64, Unit::Thunk(fragment_id));
+        Some(room.cold)
     }
 
     /// Makes an indirect branch try `pad` first; `None`: it goes straight on to the branch table. No signal needs to undo

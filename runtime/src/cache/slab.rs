@@ -15,6 +15,8 @@ const HOT_INDEX_OFFSET: u64 = 13 << 20;
 const COLD_INDEX_OFFSET: u64 = (14 << 20) + (1 << 19);
 /// Room kept for one unit in the hot and in the cold part.
 pub const HOT_ROOM_BYTES: u64 = 0x1_0000;
+/// So much of it may be left out in front.
+pub const MAX_PADDING: u64 = 128;
 pub(super) const COLD_ROOM_BYTES: u64 = 0x1000;
 /// Entries of the index kept for them.
 const KEPT_FOR_JUMPS: u64 = 1024;
@@ -46,6 +48,13 @@ pub struct Room {
 }
 
 impl Room {
+    /// Begins so many bytes later, at most `MAX_PADDING`.
+    pub fn leave_out(&mut self, bytes: u64) {
+        let bytes = bytes.min(MAX_PADDING).min(self.hot_bytes);
+        self.hot += bytes;
+        self.hot_bytes -= bytes;
+    }
+
     /// Writes into the room.
     ///
     /// # Safety

@@ -115,7 +115,9 @@ impl Slabs {
         if cold_bytes != 0 {
             slab.append(true, room.cold, what, end(room.cold, cold_bytes));
         }
-        slab.append(false, room.hot, what, end(room.hot, hot_bytes));
+        if hot_bytes != 0 {
+            slab.append(false, room.hot, what, end(room.hot, hot_bytes));
+        }
     }
 
     /// Gives all slabs back to the kernel.

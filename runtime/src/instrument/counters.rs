@@ -90,12 +90,13 @@ impl Engine {
     ///
     /// The way aside is counted by what is left of both, so that its branch can lead straight to its target. Where that
     /// would take more than `inc` on the straight way, or the way aside is seldom taken, it is the straight way that is
-    /// counted so.
+    /// counted so; and where the straight way leads back, so that the branch itself can go there.
     pub fn plan_in_block(
         &self,
         block: &Block,
         ending: Ending,
         is_taken_straight: Option<bool>,
+        leads_back: bool,
         habit: Option<Habit>,
         counters: &Counters,
     ) -> Option<(CountPlace, bool)> {
@@ -108,8 +109,9 @@ impl Engine {
         let is_taken_straight = is_taken_straight?;
         let straight = if is_taken_straight { target } else { block.end() };
         let place = CountPlace::find_for_flags(block, block.instructions.len() - 1)?;
-        let counts_aside =
-            habit.is_some_and(|habit| habit.is_one_sided) || !flags::dead_at(&self.ranges, block.pc, straight);
+        let counts_aside = leads_back
+            || habit.is_some_and(|habit| habit.is_one_sided)
+            || !flags::dead_at(&self.ranges, block.pc, straight);
         Some((place, is_taken_straight == counts_aside))
     }
 }

@@ -128,8 +128,11 @@ impl CountPlace {
 
 /// The first of a block's first `n` instructions that traps: its handler sees the flags.
 fn find_trap(block: &Block, n: usize) -> Option<usize> {
-    let is_trap = |instruction: &Instruction| matches!(instruction.code(), Code::Int3 | Code::Int1 | Code::Int_imm8);
     block.instructions[..n].iter().position(is_trap)
+}
+
+fn is_trap(instruction: &Instruction) -> bool {
+    matches!(instruction.code(), Code::Int3 | Code::Int1 | Code::Int_imm8)
 }
 
 /// Whether one of a block's first `n` instructions traps.
@@ -140,12 +143,21 @@ pub fn has_trap(block: &Block, n: usize) -> bool {
 /// `popf` may set the trap flag, which takes effect behind the instruction after it: that must be the program's. All flags
 /// are as dead in front of it as behind it.
 fn in_front_of_popf(block: &Block, before: usize) -> usize {
-    let is_popf = |index: usize| matches!(block.instructions[index].code(), Code::Popfq | Code::Popfw);
-    if before > 0 && is_popf(before - 1) {
+    if follows_popf(block, before) {
         before - 1
     } else {
         before
     }
+}
+
+fn follows_popf(block: &Block, before: usize) -> bool {
+    before > 0 && matches!(block.instructions[before - 1].code(), Code::Popfq | Code::Popfw)
+}
+
+/// Whether code of the runtime may stand before an instruction: not right behind one that traps, which is reported with the address
+/// behind it, nor behind `popf`.
+pub fn may_stand_before(block: &Block, index: usize) -> bool {
+    !follows_popf(block, index) && (index == 0 || !is_trap(&block.instructions[index - 1]))
 }
 
 /// The register that an instruction overwrites without reading it and without a chance to fault: dead before it.
@@ -221,5 +233,15 @@ mod tests {
         assert_eq!(overwritten(&[0x48, 0x89, 0xc4]), None, "mov rsp, rax");
         assert_eq!(overwritten(&[0x48, 0x89, 0x07]), None, "mov [rdi], rax");
         assert_eq!(overwritten(&[0x5b]), None, "pop rbx may fault");
+    }
+
+    #[test]
+    fn nothing_stands_behind_what_traps() {
+        // int3; nop; int 3; nop; popf; nop
+        let code = [0xcc, 0x90, 0xcd, 3, 0x90, 0x9d, 0x90];
+        let mut block = Block::new();
+        block.instructions.extend(&mut Decoder::new(64, &code, DecoderOptions::NONE));
+        let places: [bool; 6] = core::array::from_fn(|index| may_stand_before(&block, index));
+        assert_eq!(places, [true, false, true, false, true, false]);
     }
 }

@@ -1,6 +1,8 @@
 //! From a decoded block to a fragment in the cache, and its record.
 
-use super::counting::{is_taken_straight, CountPlace};
+use super::alignment::{BRANCH_BYTES, WORD_BYTES};
+use super::branch_ways::BranchPlan;
+use super::counting::{is_taken_straight, may_stand_before, CountPlace};
 use super::exits::ExitList;
 use super::region_code::emit_question;
 use super::staleness::emit_check;
@@ -56,13 +58,10 @@ impl Engine {
 
     /// Translates a decoded block.
     pub fn build_block(&mut self, writer: &RingWriter, block: &mut Block, ending: Ending) -> Result<u32, BuildError> {
-        let Some(room) = self.cache.slabs.room_near(block.pc) else {
+        let Some(mut room) = self.cache.slabs.room_near(block.pc) else {
             self.shared.report_error(error_code::NO_SLAB, [block.pc, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
         };
-        // SAFETY: nothing uses the room yet; the lock is held.
-        let mut emitter = unsafe { room.emitter() };
-        let start = room.hot;
         let id = self.cache.fragments.len() as u32;
         let (code_hash, hashed_size) = (hash(&block.code), block.size_bytes() as u16);
         // Behind the hash, which says whether the code is the same.
@@ -75,12 +74,42 @@ impl Engine {
         let kind = kind_of(ending, self.has_rtm);
         let is_lending = is_hot && self.lends(block, ending);
         let is_taken_straight = is_taken_straight(block, habit);
+        let leads_back = is_taken_straight.is_some_and(|is_taken| self.leads_back(block, ending, is_taken, is_hot));
         let mut counters = self.plan_counters(block, ending, kind);
+        let n_copied = match ending {
+            Ending::Limit | Ending::Fault => block.instructions.len(),
+            Ending::TransactionBegin(_) if !self.has_rtm => block.instructions.len(),
+            _ => block.instructions.len() - 1,
+        };
+        let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
+        let are_dead_at_end = self.are_flags_dead_after(block, ending);
+        let in_block = self.plan_in_block(block, ending, is_taken_straight, leads_back, habit, &counters);
+        let place = match in_block {
+            Some((place, _)) => Some(place),
+            None => counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)),
+        };
+        let path = self.plan_path(block, ending, n_copied, are_dead_at_end);
+        let path_place = path.and_then(|path| Some((path.place?, path.cell)));
+        let body_counter = in_block.map_or(counters.main, |(_, is_taken)| counters.count_both(is_taken));
+        let branch = BranchPlan {
+            is_taken_straight,
+            leads_back,
+            is_taken_counted: in_block.map(|(_, is_taken)| is_taken),
+            path,
+        };
+        let is_indirect_target = before.is_some_and(|before| before.is_indirect_target);
+        let is_called = self.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
+        let has_other_entry = is_lending && (is_called || is_indirect_target && !self.is_counting());
+        if is_hot && !has_other_entry {
+            let places = [place, path.and_then(|path| path.place)];
+            room.leave_out(self.loop_padding(room.hot, block, ending, &branch, places));
+        }
+        // SAFETY: nothing uses the room yet; the lock is held.
+        let mut emitter = unsafe { room.emitter() };
+        let start = room.hot;
         let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending };
         let (mut plain_entry, mut lending_entry, mut call_entry, mut verified_entry) = (start, 0, 0, 0);
-        let is_indirect_target = before.is_some_and(|before| before.is_indirect_target);
-        let is_called = self.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
         if is_lending {
             exits.entry = Entry::Lending;
             if is_called {
@@ -98,22 +127,6 @@ impl Engine {
             emitter.jump_to(lending_entry);
             emitter.set_cold(false);
         }
-
-        let n_copied = match ending {
-            Ending::Limit | Ending::Fault => block.instructions.len(),
-            Ending::TransactionBegin(_) if !self.has_rtm => block.instructions.len(),
-            _ => block.instructions.len() - 1,
-        };
-        let counts_in_body = counters.main != NONE && !matches!(kind, exit_kind::CONDITIONAL | exit_kind::NONE);
-        let are_dead_at_end = self.are_flags_dead_after(block, ending);
-        let in_block = self.plan_in_block(block, ending, is_taken_straight, habit, &counters);
-        let place = match in_block {
-            Some((place, _)) => Some(place),
-            None => counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)),
-        };
-        let path = self.plan_path(block, ending, n_copied, are_dead_at_end);
-        let path_place = path.and_then(|path| Some((path.place?, path.cell)));
-        let body_counter = in_block.map_or(counters.main, |(_, is_taken)| counters.count_both(is_taken));
         if block.is_writable {
             let stale = exits.add_stub_only(ExitType::Stale, block.pc);
             let hot = self.counts_trust().then(|| (gs_heat(id), exits.add_stub_only(ExitType::Relayout, block.pc)));
@@ -137,6 +150,12 @@ impl Engine {
             }
             behind_question = if block.is_writable { 0 } else { emitter.address() };
         }
+        // The branch and what sets flags for it become one operation if nothing stands between.
+        let is_at_end = |place: Option<CountPlace>| place.is_some_and(|place| place.before == n_copied);
+        let is_followed_by_branch = branch.linked_way(&counters).is_some()
+            && !is_at_end(place)
+            && !is_at_end(path.and_then(|path| path.place))
+            && may_stand_before(block, n_copied.saturating_sub(1));
         let mut is_unsupported = ending == Ending::Unsupported;
         let mut n_done = n_copied;
         for index in 0..n_copied {
@@ -147,6 +166,9 @@ impl Engine {
                 place.emit(&mut emitter, cell, is_lending);
             }
             let instruction = &block.instructions[index];
+            if index + 1 == n_copied && is_followed_by_branch {
+                emitter.align(WORD_BYTES, instruction.len() as u64 + BRANCH_BYTES);
+            }
             let app_offset = instruction.ip() - block.pc;
             map.mark(emitter.position(), app_offset, SpillState::None);
             let Some(mangler) = self.mangler.as_mut() else {
@@ -181,9 +203,7 @@ impl Engine {
             exits: &mut exits,
             map: &mut map,
             counters: &counters,
-            is_taken_straight,
-            is_taken_counted: in_block.map(|(_, is_taken)| is_taken),
-            path,
+            branch,
             interrupt_at: None,
             is_broken: false,
             site: NONE,

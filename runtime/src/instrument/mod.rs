@@ -2,6 +2,7 @@
 //!
 //! Runs under the runtime's lock, on the runtime's stack.
 
+pub mod alignment;
 pub mod branch_ways;
 pub mod counters;
 pub mod counting;

@@ -59,6 +59,17 @@ impl Engine {
         last.is_hot.then_some(last)
     }
 
+    /// Whether the straight way of a block's conditional branch leads to code that is there already: to the block itself, or of a
+    /// hot block to one that was laid out as well.
+    pub fn leads_back(&self, block: &Block, ending: Ending, is_taken_straight: bool, is_hot: bool) -> bool {
+        let Ending::Conditional(target) = ending else {
+            return false;
+        };
+        let straight = if is_taken_straight { target } else { block.end() };
+        let is_laid_out = |id| self.cache.fragment(id).is_hot && self.cache.fragment(id).is_valid;
+        straight == block.pc || is_hot && self.cache.by_pc.find(straight).is_some_and(is_laid_out)
+    }
+
     /// Cuts a hot block where a hot fragment starts that ends with the same call. Returns how it ends now.
     ///
     /// The processor predicts that a function returns to the copy of the call that it was called from, but returns all

@@ -1,9 +1,9 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
+use super::branch_ways::BranchPlan;
 use super::counters::Counters;
 use super::exits::ExitList;
 use super::fragment::MapBuilder;
-use super::path_plan::PathPlan;
 use super::verification::{emit_other_way, emit_question};
 use super::Engine;
 use crate::arch::x86_64::context::{SITE_OVERFLOW, SITE_RETURN};
@@ -28,12 +28,8 @@ pub struct WayOut<'a, 'b> {
     pub exits: &'a mut ExitList,
     pub map: &'a mut MapBuilder,
     pub counters: &'a Counters,
-    /// Which way of a conditional branch goes straight on; `None`: both do.
-    pub is_taken_straight: Option<bool>,
-    /// Both ways of a conditional branch are counted in the block, with the taken way's counter or the other one.
-    pub is_taken_counted: Option<bool>,
-    /// What of it the thread's path records.
-    pub path: Option<PathPlan>,
+    /// What is known of a conditional branch.
+    pub branch: BranchPlan,
     /// Where the exit can be interrupted, if it is an indirect one.
     pub interrupt_at: Option<usize>,
     /// A short branch did not reach: the fragment is not to be used.
