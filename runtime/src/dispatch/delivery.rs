@@ -6,7 +6,7 @@
 
 use super::exits::count_part;
 use super::{excursion, written};
-use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL, STEPPING_LOCKED};
+use crate::arch::x86_64::context::{ThreadContext, GIVES, HOLDS, PENDING_SIGNAL, STEPPING_LOCKED};
 use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
@@ -18,7 +18,8 @@ use crate::signal::deliver::{self, Delivery};
 use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
 use crate::sys::calls::{set_signal_mask, EINTR};
 use crate::sys::kernel::{
-    SigInfo, DEBUG_EXCEPTION, SA_RESTART, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, TRAP_TRACE,
+    SigInfo, DEBUG_EXCEPTION, SA_RESTART, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, SI_KERNEL,
+    TRAP_TRACE,
 };
 use crate::thread::registry::{describe_end, write_event, writer_of};
 use crate::thread::{path, region, THREADS};
@@ -28,8 +29,6 @@ use core::sync::atomic::Ordering;
 const FORCED: u32 = 3;
 /// `fault_pending`: a system call of the program's is answered with the signal in `fault_info`.
 const TRAPPED: u32 = 4;
-/// si_code of what the kernel sends.
-const SI_KERNEL: i32 = 128;
 
 /// Delivers a fault first, then an asynchronous signal; the context goes on in the handler.
 pub fn deliver_pending(context: &mut ThreadContext) {
@@ -76,9 +75,15 @@ pub fn deliver_pending(context: &mut ThreadContext) {
 
 /// Takes the program's mask into the runtime's hands: what is sent from now on waits, until `give_mask`.
 fn take_mask(context: &mut ThreadContext) -> u64 {
+    let is_kept = |context: &ThreadContext| context.is_signal_waiting() || context.fault_pending != 0;
+    if is_kept(context) {
+        // The handler left everything blocked that needs to be.
+        set_holds_mask(context, HOLDS);
+        return context.program_mask(context.pending_mask);
+    }
     let mask = set_signal_mask(u64::MAX);
     // Nothing can come now, so what was there a moment ago is decided.
-    let is_kept = context.is_signal_waiting() || context.fault_pending != 0;
+    let is_kept = is_kept(context);
     hold_mask(context);
     context.program_mask(if is_kept { context.pending_mask } else { mask })
 }
@@ -92,18 +97,25 @@ fn give_mask(context: &mut ThreadContext, mask: u64) {
 /// From here on what is sent waits. Everything is blocked before, but what copies to and from the program's memory cause is
 /// not after it: a fault that is blocked kills.
 fn hold_mask(context: &mut ThreadContext) {
-    // SAFETY: a field of a live context, which the signal handler reads.
-    unsafe { (&raw mut context.holds_mask).write_volatile(1) };
+    set_holds_mask(context, HOLDS);
     set_signal_mask(ALL_BUT_MEMORY_FAULTS);
 }
 
 /// Undoes `hold_mask`; the thread's mask is `mask` then.
 fn let_go_of_mask(context: &mut ThreadContext, mask: u64) {
-    set_signal_mask(u64::MAX);
-    deliver::raise_held(context);
-    // SAFETY: as in `hold_mask`.
-    unsafe { (&raw mut context.holds_mask).write_volatile(0) };
+    set_holds_mask(context, GIVES);
     set_signal_mask(mask);
+    set_holds_mask(context, 0);
+    if deliver::is_any_held(context) {
+        let mask = set_signal_mask(u64::MAX);
+        deliver::raise_held(context);
+        set_signal_mask(mask);
+    }
+}
+
+fn set_holds_mask(context: &mut ThreadContext, value: u32) {
+    // SAFETY: a field of a live context, which the signal handler reads.
+    unsafe { (&raw mut context.holds_mask).write_volatile(value) };
 }
 
 /// Runs what may read the program's memory by a guarded copy, whose faults must not be blocked.

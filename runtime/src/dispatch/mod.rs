@@ -65,6 +65,7 @@ use crate::thread::{path, THREADS};
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
     context.doubtful_pc = 0;
+    context.set_returning(0);
     if reason != REASON_RESUME {
         context.stack_selector = selectors::stack_selector();
     }

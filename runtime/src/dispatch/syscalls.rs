@@ -13,7 +13,7 @@ use crate::protocol::{edge_kind, path_event_kind, release_reason};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
 use crate::sys::calls::{program_call, set_signal_mask, Error, EFAULT, EINVAL, EPERM};
-use crate::sys::kernel::{SigAction, SigFrame, SigStack, ARCH_GET_GS, ARCH_SET_GS};
+use crate::sys::kernel::{SigAction, SigFrame, SigStack, ARCH_GET_GS, ARCH_SET_GS, UNBLOCKABLE};
 use crate::sys::number;
 use crate::thread::registry::writer_of;
 use crate::thread::{path, region};
@@ -281,7 +281,6 @@ fn set_action(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 
 /// rt_sigprocmask. `None`: a signal waits, and its handler runs before the call is made.
 fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
-    const UNBLOCKABLE: u64 = 1 << 8 | 1 << 18;
     let [how, set, old, size, ..] = arguments;
     // While nothing can come, the thread's mask is the program's own, unless a signal came just before.
     let mask = set_signal_mask(u64::MAX);

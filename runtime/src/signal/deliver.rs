@@ -1,6 +1,6 @@
 //! Delivering a signal to the program's handler, and coming back from it.
 
-use super::frame::{self, FrameContent};
+use super::frame::{self, FrameContent, FramePlace};
 use super::table::{table_of, ALL_BUT_FAULTS};
 use crate::arch::x86_64::context::{ThreadContext, STEPPING, STEPPING_ALREADY};
 use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_PRIVILEGE, USER_SS};
@@ -200,22 +200,25 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> i64 
     context.note_step();
     // What is refused is left as it is (kernel/signal.c, restore_altstack).
     let _ = change_stack(context, &frame.ucontext.stack);
-    let mut own = frame;
+    if !filter::is_active() && !context.is_signal_waiting() && !is_any_held(context) {
+        return_at_once(context, &frame.ucontext);
+    }
+    let mut own = frame.ucontext;
     // A signal that waits is delivered next, and comes back to the mask that this return restores.
     let mask = set_signal_mask(u64::MAX);
     let pending_mask = context.pending_mask;
     let is_waiting = context.is_signal_waiting();
     let program_mask = context.program_mask(if is_waiting { pending_mask } else { mask });
-    own.ucontext.sigmask = context.note_mask(frame.ucontext.sigmask);
+    own.sigmask = context.note_mask(own.sigmask);
     if is_waiting {
         context.pending_mask = frame.ucontext.sigmask;
-        own.ucontext.sigmask = ALL_BUT_FAULTS;
+        own.sigmask = ALL_BUT_FAULTS;
     }
     raise_held(context);
-    let fpstate = machine.fpstate;
-    let landing = gate::clew_gate_landing as *const () as u64;
     filter::open_for_trap(program_mask);
-    let result = return_to(context, own.ucontext, landing, fpstate);
+    let place = prepare_return(context, own);
+    // SAFETY: the frame is complete; nothing on the present stack is needed any more if the call is made.
+    let result = unsafe { clew_program_sigreturn(place.frame + 8) };
     set_signal_mask(u64::MAX);
     (context.registers, context.rip, context.rflags, context.is_step_fresh, context.app_signal_stack) = before;
     (context.code_selector, context.stack_selector) = selectors;
@@ -225,22 +228,52 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> i64 
     result
 }
 
-/// The program's rt_sigreturn on a frame in the private block: to `rip` on the runtime's stack, with the frame's mask.
-fn return_to(context: &ThreadContext, ucontext: UContext, rip: u64, fpstate: u64) -> i64 {
+/// The same where no signal waits: one that comes on the way finds the frame (`block_in_return`). Comes back if a filter refuses
+/// it that was there before the runtime.
+fn return_at_once(context: &mut ThreadContext, ucontext: &UContext) {
+    let own_before = context.program_mask(0);
+    let mut own = *ucontext;
+    own.sigmask = context.note_mask(own.sigmask);
+    let place = prepare_return(context, own);
+    context.set_returning(place.frame);
+    if context.is_signal_waiting() {
+        // It came before the handler could know.
+        context.pending_mask = block_in_return(context);
+    }
+    // SAFETY: the frame is complete; nothing on the present stack is needed any more if the call is made.
+    unsafe { clew_program_sigreturn(place.frame + 8) };
+    context.set_returning(0);
+    context.note_mask(own_before);
+}
+
+/// A signal came while the thread is about to return from a frame of its own, or has just done so: it is delivered behind that,
+/// with everything blocked. The mask that the return gives the program.
+pub fn block_in_return(context: &ThreadContext) -> u64 {
+    let frame = context.returning() as *mut SigFrame;
+    // SAFETY: the frame is whole and in the thread's own block; only the kernel reads it.
+    unsafe {
+        let place = &raw mut (*frame).ucontext.sigmask;
+        let mask = place.read_unaligned();
+        place.write_unaligned(ALL_BUT_FAULTS);
+        mask
+    }
+}
+
+/// Makes a frame in the private block for the program's rt_sigreturn: to the gate on the runtime's stack, with what else
+/// `ucontext` has.
+fn prepare_return(context: &ThreadContext, ucontext: UContext) -> FramePlace {
     let place = frame::own_place(context);
     let mut frame = SigFrame { return_address: 0, ucontext, info: SigInfo::ZERO };
     let machine: &mut SigContext = &mut frame.ucontext.mcontext;
-    machine.rip = rip;
+    machine.rip = gate::clew_gate_landing as *const () as u64;
     machine.rsp = context.stack_top;
     machine.rflags = 0x202;
     machine.cs = USER_CS;
     machine.ss = USER_SS;
-    machine.fpstate = fpstate;
     frame.ucontext.stack = crate::thread::block::signal_stack(context);
     // SAFETY: the frame area is the thread's own.
     unsafe { (place.frame as *mut SigFrame).write_unaligned(frame) };
-    // SAFETY: the frame is complete; nothing on the present stack is needed any more if the call is made.
-    unsafe { clew_program_sigreturn(place.frame + 8) }
+    place
 }
 
 global_asm!(
@@ -375,6 +408,12 @@ pub fn raise_again(info: &SigInfo) {
         // SAFETY: no memory.
         unsafe { syscall(number::TGKILL, [u64::from(pid), u64::from(tid), signal, 0, 0, 0]) };
     }
+}
+
+/// Whether anything is held back.
+pub fn is_any_held(context: &ThreadContext) -> bool {
+    // SAFETY: fields of a live context, which the signal handler writes.
+    context.held.iter().any(|info| unsafe { (&raw const info.signo).read_volatile() } != 0)
 }
 
 /// Sends again what was held back. Everything is blocked.

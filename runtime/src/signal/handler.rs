@@ -6,7 +6,7 @@
 use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
 use super::{blocked, deliver, stepping};
-use crate::arch::x86_64::context::{context_at, ThreadContext, RESTART_ARMED, RESTART_DUE};
+use crate::arch::x86_64::context::{context_at, ThreadContext, GIVES, RESTART_ARMED, RESTART_DUE};
 use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL, SHADOW_BYTES, SHADOW_OFFSET};
 use crate::arch::x86_64::context::{STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPPING_LOCKED};
 use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_SS};
@@ -19,7 +19,7 @@ use crate::protocol::{error_code, DETACH_CODE};
 use crate::sys::calls::{clew_program_call_returned, syscall, TRAPPED};
 use crate::sys::kernel::{
     SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP, SYS_SECCOMP,
-    TRAP_FLAG, TRAP_TRACE,
+    TRAP_FLAG, TRAP_TRACE, UNBLOCKABLE,
 };
 use crate::sys::number;
 use crate::thread::create::clew_clone_returned;
@@ -301,7 +301,7 @@ fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u6
 }
 
 fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
-    if context.is_signal_waiting() || context.fault_pending != 0 || context.holds_mask != 0 {
+    if context.is_signal_waiting() || context.fault_pending != 0 || holds_mask(context, ucontext) {
         blocked::hold(context, signal, info);
         return;
     }
@@ -311,10 +311,23 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
     }
     context.pending_info = *info;
     context.pending_info.signo = signal as i32;
-    context.pending_mask = if context.is_stepping == 0 { ucontext.sigmask } else { context.step_mask };
+    context.pending_mask = match context.returning() {
+        0 if context.is_stepping != 0 => context.step_mask,
+        0 => ucontext.sigmask,
+        _ => deliver::block_in_return(context),
+    };
     context.pending_word().fetch_or(PENDING_SIGNAL, Ordering::Relaxed);
     ucontext.sigmask |= ALL_BUT_FAULTS;
     hasten(context, ucontext);
+}
+
+/// Whether the dispatcher has the program's mask in its hands, and did not give it to the kernel yet.
+fn holds_mask(context: &ThreadContext, ucontext: &UContext) -> bool {
+    match context.holds_mask {
+        0 => false,
+        GIVES => (ucontext.sigmask | UNBLOCKABLE) & ALL_BUT_FAULTS == ALL_BUT_FAULTS,
+        _ => true,
+    }
 }
 
 /// The controller detaches, and fetches the thread out of the cache: as for a signal, but nothing is delivered.

@@ -5,7 +5,7 @@ use crate::arch::x86_64::context::ThreadContext;
 use crate::sys::calls::{check, syscall, Error, EINVAL};
 use crate::sys::kernel::{
     SigAction, FAULT_SIGNALS, MEMORY_FAULTS, N_SIGNALS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,
-    SA_SIGINFO, SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN, UNDEFERRED_SIGNALS,
+    SA_SIGINFO, SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN, UNBLOCKABLE, UNDEFERRED_SIGNALS,
 };
 use crate::sys::lock::Lock;
 use crate::sys::number;
@@ -152,9 +152,8 @@ impl SignalTable {
             kernel_action(signal, Some(&given))?;
             // The kernel keeps no bits that it does not know, nor SIGKILL and SIGSTOP in the mask (sigaction(2)).
             let known = SA_RESTORER | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND | 0x803;
-            let unblockable = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1);
             self.actions[signal as usize] =
-                SigAction { flags: new.flags & known, mask: new.mask & !unblockable, ..new };
+                SigAction { flags: new.flags & known, mask: new.mask & !UNBLOCKABLE, ..new };
         }
         Ok(old)
     }

@@ -45,15 +45,20 @@ pub const SIGSTOP: u32 = 19;
 pub const SIGSYS: u32 = 31;
 pub const N_SIGNALS: usize = 64;
 
+/// si_code of what the kernel sends by itself.
+pub const SI_KERNEL: i32 = 128;
+
 /// Signals that an instruction of the program can cause.
 pub const FAULT_SIGNALS: [u32; 5] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV];
 
 /// Signals that may come while one waits to be delivered: those, and what a seccomp filter answers a call with.
 pub const UNDEFERRED_SIGNALS: [u32; 6] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS];
 
-/// As a mask, what a copy from or to the program's memory can cause.
+/// What the kernel never has in a mask.
+pub const UNBLOCKABLE: u64 = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1);
 /// SIGSEGV in a mask.
 pub const SEGV_BIT: u64 = 1 << (SIGSEGV - 1);
+/// As a mask, what a copy from or to the program's memory can cause.
 pub const MEMORY_FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
 
 pub const SA_NOCLDSTOP: u64 = 1;

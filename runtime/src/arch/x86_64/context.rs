@@ -56,6 +56,11 @@ pub const PENDING_LEAVE: u32 = 2;
 /// `pending`: that signal came, and counts in `cache::links::UNDELIVERED`.
 pub const PENDING_FETCHED: u32 = 4;
 
+/// `holds_mask`: everything is blocked but what an instruction can cause, and what comes of that is held back.
+pub const HOLDS: u32 = 1;
+/// `holds_mask`: the same, until the kernel has the program's mask.
+pub const GIVES: u32 = 2;
+
 /// `restart`: the thread is in a system call that must not be made with a signal waiting; its context is as before it.
 pub const RESTART_ARMED: u32 = 1;
 /// `restart`: a signal came, so the call was given up.
@@ -178,8 +183,10 @@ pub struct ThreadContext {
     pub details_before: [u64; 3],
     /// How often pages had been trusted no more when a write was last made again without one (dispatch/written.rs).
     pub trust_ends_seen: u64,
-    /// The program's mask is in the dispatcher's hands, the thread's own is not the program's.
+    /// The program's mask is in the dispatcher's hands, the thread's own is not the program's: `HOLDS`, `GIVES`, or 0.
     pub holds_mask: u32,
+    /// The frame in the thread's block by which it is about to return out of a handler; 0: it is not.
+    pub return_frame: u64,
     /// The program's mask blocks a signal that reading its memory can cause, which the kernel answers by killing.
     pub blocks_faults: u32,
     /// The program's mask blocks SIGSEGV, the kernel's does not.
@@ -361,6 +368,18 @@ impl ThreadContext {
         // SAFETY: a field of a live context.
         let is_hidden = unsafe { (&raw const self.hides_block).read_volatile() != 0 };
         mask | if is_hidden { SEGV_BIT } else { 0 }
+    }
+
+    /// The frame by which the thread is about to return out of a handler, or has just done so; 0: none.
+    pub fn returning(&self) -> u64 {
+        // SAFETY: a field of a live context, which the signal handler reads.
+        unsafe { (&raw const self.return_frame).read_volatile() }
+    }
+
+    /// Notes it.
+    pub fn set_returning(&mut self, frame: u64) {
+        // SAFETY: as above.
+        unsafe { (&raw mut self.return_frame).write_volatile(frame) };
     }
 
     /// Notes err, trapno and cr2 of a fault of the program's; only page faults change the last one, as in the kernel.
