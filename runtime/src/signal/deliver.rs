@@ -1,6 +1,7 @@
 //! Delivering a signal to the program's handler, and coming back from it.
 
 use super::frame::{self, FrameContent, FramePlace};
+use super::merging;
 use super::table::{table_of, ALL_BUT_FAULTS};
 use crate::arch::x86_64::context::{ThreadContext, STEPPING, STEPPING_ALREADY};
 use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_PRIVILEGE, USER_SS};
@@ -198,6 +199,7 @@ pub fn return_from_handler(context: &mut ThreadContext, frame: SigFrame) -> i64 
     const SETTABLE: u64 = 0x5_0dd5;
     context.rflags = (machine.rflags & SETTABLE) | 0x202;
     context.note_step();
+    merging::note_return(context);
     // What is refused is left as it is (kernel/signal.c, restore_altstack).
     let _ = change_stack(context, &frame.ucontext.stack);
     if !filter::is_active() && !context.is_signal_waiting() && !is_any_held(context) {

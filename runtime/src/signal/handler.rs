@@ -5,7 +5,7 @@
 
 use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
-use super::{blocked, deliver, stepping};
+use super::{blocked, deliver, merging, stepping};
 use crate::arch::x86_64::context::{context_at, ThreadContext, GIVES, RESTART_ARMED, RESTART_DUE};
 use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL, SHADOW_BYTES, SHADOW_OFFSET};
 use crate::arch::x86_64::context::{STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPPING_LOCKED};
@@ -309,6 +309,9 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
         blocked::block_again(context, info, ucontext);
         return;
     }
+    if !is_in_call(ucontext.mcontext.rip) && merging::is_merged(context, signal, info) {
+        return;
+    }
     context.pending_info = *info;
     context.pending_info.signo = signal as i32;
     context.pending_mask = match context.returning() {
@@ -319,6 +322,11 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
     context.pending_word().fetch_or(PENDING_SIGNAL, Ordering::Relaxed);
     ucontext.sigmask |= ALL_BUT_FAULTS;
     hasten(context, ucontext);
+}
+
+/// Whether the program is in a system call, or about to be: the kernel may have interrupted it for the signal.
+fn is_in_call(pc: u64) -> bool {
+    interrupt::in_runtime(pc) != Interruption::RunOn || program_calls().contains(&pc)
 }
 
 /// Whether the dispatcher has the program's mask in its hands, and did not give it to the kernel yet.

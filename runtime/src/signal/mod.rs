@@ -9,5 +9,6 @@ pub mod deliver;
 pub mod frame;
 pub mod handler;
 pub mod interrupt;
+pub mod merging;
 pub mod stepping;
 pub mod table;

@@ -41,12 +41,16 @@ pub const SIGBUS: u32 = 7;
 pub const SIGFPE: u32 = 8;
 pub const SIGKILL: u32 = 9;
 pub const SIGSEGV: u32 = 11;
+pub const SIGALRM: u32 = 14;
 pub const SIGSTOP: u32 = 19;
+pub const SIGVTALRM: u32 = 26;
+pub const SIGPROF: u32 = 27;
 pub const SIGSYS: u32 = 31;
 pub const N_SIGNALS: usize = 64;
 
-/// si_code of what the kernel sends by itself.
+/// si_code of what the kernel sends by itself, interval timers too, and of what timers of timer_create send.
 pub const SI_KERNEL: i32 = 128;
+pub const SI_TIMER: i32 = -2;
 
 /// Signals that an instruction of the program can cause.
 pub const FAULT_SIGNALS: [u32; 5] = [SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV];

@@ -187,6 +187,9 @@ pub struct ThreadContext {
     pub holds_mask: u32,
     /// The frame in the thread's block by which it is about to return out of a handler; 0: it is not.
     pub return_frame: u64,
+    /// When a handler returned last, and how often in a row a timer's signal came soon after that (signal/merging.rs).
+    pub returned_tsc: u64,
+    pub n_soon: u32,
     /// The program's mask blocks a signal that reading its memory can cause, which the kernel answers by killing.
     pub blocks_faults: u32,
     /// The program's mask blocks SIGSEGV, the kernel's does not.
