@@ -309,6 +309,18 @@ def test_a_set_uid_program_runs_unfollowed_with_its_privileges(
     assert any('"is_followed": false' in row["details"] for row in events_of(recorded, "execve"))
 
 
+@pytest.mark.usefixtures("programs")
+def test_processes_that_only_privileged_ones_may_look_at(tmp_path: Path) -> None:
+    program = BIN / "not_dumpable"
+    unprivileged = UNPRIVILEGED if os.geteuid() == 0 else ()
+    native = runs.run([*unprivileged, program])
+    recorder = runs.clew_command("record", "-q", "-o", tmp_path / "t", "--", program)
+    assert runs.run([*unprivileged, *recorder]) == native
+    recorded = runs.read(tmp_path / "t")
+    # It, its child, what that executes, and the child of this.
+    assert [process["exit"].get("code") for process in processes_of(recorded)] == [3, None, 3, 5]
+
+
 def test_a_file_system_that_does_not_answer(tmp_path: Path) -> None:
     (tmp_path / "silent").mkdir()
     script = (

@@ -1,6 +1,7 @@
 //! New programs: execve and execveat.
 
 use super::delivery;
+use super::dumpable::while_shown;
 use crate::arch::x86_64::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, request_kind};
@@ -21,7 +22,7 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
         let [first, second, _, _, fifth, _] = arguments;
         let (directory, path, flags) =
             if call == number::EXECVEAT { (first, second, fifth) } else { (AT_FDCWD, first, 0) };
-        writer.request(request_kind::EXECVE, [path, directory, flags, 0]) == Some(1)
+        while_shown(|| writer.request(request_kind::EXECVE, [path, directory, flags, 0])) == Some(1)
     };
     write_event(&writer, event_kind::EXECVE, context.rip, [u64::from(is_followed), 0, 0]);
     delivery::end_path(&ENGINE.lock(), &writer, context);

@@ -4,6 +4,7 @@
 //! the child, before it runs on, moves to a region of its own in the shared file, which the parent asked for, and says who
 //! it is. A child without a region goes on natively.
 
+use super::dumpable::{self, while_shown};
 use super::process::begin;
 use super::start::{stamp_start, tell_running};
 use super::user_dispatch;
@@ -64,6 +65,7 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
 
 fn start_whole_copy(context: &mut ThreadContext, start: Start) -> i64 {
     // The copy must be whole: nobody else is changing anything while it is made. The child gives these up.
+    let _shown = dumpable::hold();
     let engine = ENGINE.lock();
     if !views::copy(&engine.cache.slabs) {
         return -i64::from(ENOMEM);
@@ -137,6 +139,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
         table_of(context).give_up();
         THREADS.give_up();
         ENGINE.give_up();
+        dumpable::let_go();
     }
     let mask = context.start_mask;
     if !views::take_copies() {
@@ -159,7 +162,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
     move_in(context, &mut engine);
     drop(engine);
     let arguments = [u64::from(getpid()), context.fork_tsc, 0, 0];
-    if writer_of(context, shared).request(request_kind::ADOPT, arguments) != Some(1) {
+    if while_shown(|| writer_of(context, shared).request(request_kind::ADOPT, arguments)) != Some(1) {
         ENGINE.lock().unprotect_all();
         deliver::release_process(context, mask);
     }

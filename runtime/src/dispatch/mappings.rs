@@ -4,6 +4,7 @@
 //! Runs on the runtime's stack, no lock held.
 
 extern crate alloc;
+use super::dumpable::while_shown;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;
 use crate::protocol::request_kind;
@@ -45,7 +46,7 @@ pub fn visit_mappings(context: &ThreadContext, mut visit: impl FnMut(Mapping)) {
 fn ask_for(context: &ThreadContext, address: u64) -> Option<Mapping> {
     let shared = ENGINE.lock().shared;
     let writer = writer_of(context, shared);
-    let is_there = writer.request(request_kind::MAPPING, [address, 0, 0, 0]) == Some(1);
+    let is_there = while_shown(|| writer.request(request_kind::MAPPING, [address, 0, 0, 0])) == Some(1);
     let [start, end, protection, is_shared] = writer.answer();
     is_there.then_some(Mapping { start, end, protection, is_shared: is_shared != 0 })
 }

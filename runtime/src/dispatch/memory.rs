@@ -4,6 +4,7 @@
 //! another thread of the program.
 
 extern crate alloc;
+use super::dumpable::while_shown;
 use super::mappings::{find_mapping, Mapping};
 use super::{aliases, hidden, locks, room};
 use crate::arch::x86_64::context::ThreadContext;
@@ -153,7 +154,7 @@ fn tell_image(writer: &RingWriter, start: u64, end: u64, protection: u64, file: 
     };
     writer.write(&record, &path[..length.min(path.len())]);
     if writer.shared.asks_about_images() {
-        writer.request(request_kind::IMAGE_FILTERS, [start, end, file_offset, 0]);
+        while_shown(|| writer.request(request_kind::IMAGE_FILTERS, [start, end, file_offset, 0]));
     }
 }
 

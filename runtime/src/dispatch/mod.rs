@@ -7,6 +7,7 @@ pub mod aliases;
 pub mod attach;
 pub mod delivery;
 pub mod detach;
+pub mod dumpable;
 pub mod ends;
 pub mod excursion;
 pub mod execute;

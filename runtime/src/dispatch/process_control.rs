@@ -1,5 +1,6 @@
 //! prctl: what of it the runtime has a part in.
 
+use super::dumpable::{self, PR_GET_DUMPABLE, PR_SET_DUMPABLE};
 use super::{seccomp, user_dispatch};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;
@@ -18,6 +19,9 @@ pub fn control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     }
     if arguments[0] as u32 == PR_SET_MDWE {
         return refuse_new_code(context, arguments);
+    }
+    if matches!(arguments[0] as u32, PR_GET_DUMPABLE | PR_SET_DUMPABLE) {
+        return dumpable::change(arguments);
     }
     if [arguments[0] as u32, arguments[1] as u32] == [PR_SET_TSC as u32, PR_TSC_SIGSEGV as u32] {
         note_tsc_refusal();

@@ -242,7 +242,8 @@ def read_status_of_ended(pid: Pid, pidfd: int) -> int | None:
     While nobody has waited for it, /proc has it; after that, the pidfd (since Linux 6.15, PIDFD_INFO_EXIT).
     """
     fields = read_stat(pid)
-    if fields[:1] == [b"Z"]:
+    # To those that may not look at the process the kernel says 0 (fs/proc/array.c, do_task_stat).
+    if fields[:1] == [b"Z"] and (int(fields[-1]) or _may_be_looked_at(pid)):
         return int(fields[-1])
     info = bytearray(_PIDFD_INFO_BYTES)
     struct.pack_into("<Q", info, 0, _PIDFD_INFO_EXIT)
@@ -253,3 +254,14 @@ def read_status_of_ended(pid: Pid, pidfd: int) -> int | None:
     if struct.unpack_from("<Q", info, 0)[0] & _PIDFD_INFO_EXIT:
         return int(struct.unpack_from("<i", info, _EXIT_STATUS_OFFSET)[0])
     return None
+
+
+def _may_be_looked_at(pid: Pid) -> bool:
+    try:
+        os.readlink(f"/proc/{pid}/ns/pid")
+    except PermissionError:
+        return False
+    except OSError:
+        # It is allowed, but a process that has ended is in no namespace any more.
+        return True
+    return True

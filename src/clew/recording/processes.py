@@ -73,9 +73,11 @@ class Processes:
         self.holdings = Holdings(self._bring_in)
         """Which of their threads stand still."""
         self._budget = Budget(settings.budget)
-        self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn)
+        self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn, self._lose_child)
         self.warnings: list[str] = []
         self.n_unfollowed_programs = 0
+        self.n_unfollowed_children = 0
+        """Of those that were to be followed when they were made."""
 
     def __len__(self) -> int:
         """How many are followed, or may be about to."""
@@ -376,6 +378,10 @@ class Processes:
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         self.holdings.inherit(followed, parent)
         return 1
+
+    def _lose_child(self, message: str) -> None:
+        self.n_unfollowed_children += 1
+        self._warn(message)
 
     def _lose_program(self, message: str) -> None:
         self.n_unfollowed_programs += 1

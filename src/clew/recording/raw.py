@@ -150,7 +150,8 @@ class SessionInfo:
     `start_ns` and `end_ns` are CLOCK_REALTIME in nanoseconds. `machine` holds facts for the manifest, such as
     `architecture`, `kernel`, `cpu`. `target_cpu_seconds` is user and system time of the target's processes, None
     if it is not known, `controller_cpu_seconds` of clew until the trace is assembled. `warnings` are lines for people.
-    With `follow` children are followed. `unfollowed_programs`: that many could not be, as far as is known.
+    With `follow` children are followed. `unfollowed_programs`: that many could not be, as far as is known;
+    `unfollowed_children`: that many of which no event tells.
     """
 
     command: list[str]
@@ -166,3 +167,4 @@ class SessionInfo:
     warnings: list[str] = field(default_factory=list)
     follow: bool = True
     unfollowed_programs: int = 0
+    unfollowed_children: int = 0

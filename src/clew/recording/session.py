@@ -420,6 +420,7 @@ class RecordingSession:
             controller_cpu_seconds=time.process_time(),
             warnings=self._warnings,
             unfollowed_programs=self._processes.n_unfollowed_programs,
+            unfollowed_children=self._processes.n_unfollowed_children,
         )
         try:
             assemble(processes, self.options.output, session)

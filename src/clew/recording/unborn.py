@@ -16,7 +16,7 @@ from typing import Final
 from clew.address import Pid
 from clew.dataclass import dataclass
 from clew.errors import ClewError
-from clew.process.identity import is_mapped, maps_region, read_parent
+from clew.process.identity import is_ending, is_mapped, maps_region, read_parent
 from clew.process.injection_plan import InjectionPlan
 from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_process
@@ -37,7 +37,7 @@ class _Child:
 
 class Unborn:
     """Those that did not speak yet. `make` makes what follows one in its region, `forget` ends what that began; `warn`
-    takes lines for people.
+    takes lines for people, `lose` is told of those that can't be followed though they are there.
     """
 
     def __init__(
@@ -45,10 +45,12 @@ class Unborn:
         make: Callable[[SharedMemory, InjectionPlan], FollowedProcess],
         forget: Callable[[SharedMemory], None],
         warn: Callable[[str], None],
+        lose: Callable[[str], None],
     ) -> None:
         self._make = make
         self._forget = forget
         self._warn = warn
+        self._lose = lose
         self._children: dict[SharedMemory, _Child] = {}
         self._look_at = 0.0
 
@@ -90,6 +92,9 @@ class Unborn:
             # In a namespace of its own it knows itself by another number.
             pid = claimed if maps_region(claimed, process.shared) else find_process(process.shared)
             if pid is None:
+                if not is_ending(claimed):
+                    self._lose("a child runs unfollowed: the kernel does not let it be looked at")
+                    self.discard(process, is_unused=False)
                 return None
             pidfd = os.pidfd_open(pid)
             process.identify(read_identity(pid, self._find_maker(process, pid)), pidfd)
@@ -99,7 +104,7 @@ class Unborn:
             if pidfd >= 0:
                 os.close(pidfd)
             if error.errno != errno.ESRCH:
-                self._warn(f"a child runs unfollowed: {error}")
+                self._lose(f"a child runs unfollowed: {error}")
             # It goes on natively, and has the region mapped.
             self.discard(process, is_unused=False)
             return None

@@ -46,6 +46,7 @@ class Losses:
     def __init__(self, session: SessionInfo) -> None:
         self.counts = dict.fromkeys(_NAMES, 0)
         self.counts["unfollowed_programs"] = session.unfollowed_programs
+        self.counts["unfollowed_children"] = session.unfollowed_children
         self.releases: list[dict[str, Any]] = []
         self._follow = session.follow
 

@@ -20,7 +20,7 @@ from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.bundles import Bundle, iter_bundles
 from clew.recording.assembly.code import parse_code, work_out
 from clew.recording.assembly.edges import Edges
-from clew.recording.assembly.ends import end_at_execution
+from clew.recording.assembly.ends import settle_end
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.images import ImageFiles, ImageMap, build_image_map, join_image_maps
 from clew.recording.assembly.losses import Losses
@@ -99,7 +99,7 @@ def _assemble_bundle(
     is_large = len(bundle.records) > LARGE_RECORDS
     code = parse_code(bundle.take_records(), bundle.n_counters)
     parsed = code.parsed
-    bundle = _end_at_executions(bundle, parsed.events)
+    bundle = _settle_ends(bundle, parsed.events)
     flow, blocks, edges = work_out(code, bundle.threads, bundle.mode)
     damaged_records = parsed.damaged_records + len(blocks.code.damaged)
     losses.add(bundle, parsed.events, damaged_records=damaged_records, damaged_counters=flow.damaged_counters)
@@ -128,11 +128,11 @@ def _assemble_bundle(
     return [_describe_end(process) for process in bundle.processes]
 
 
-def _end_at_executions(bundle: Bundle, events: Array) -> Bundle:
-    """`bundle`, its processes ended where they went on as programs that nobody followed."""
+def _settle_ends(bundle: Bundle, events: Array) -> Bundle:
+    """`bundle` with what its processes themselves tell of their ends."""
     owner = bundle.owner_of(events["app_pc"])
     of_process = [events[owner == number] for number in range(len(bundle.processes))]
-    ended = [end_at_execution(process, own) for process, own in zip(bundle.processes, of_process, strict=True)]
+    ended = [settle_end(process, own) for process, own in zip(bundle.processes, of_process, strict=True)]
     return replace(bundle, processes=ended)
 
 
