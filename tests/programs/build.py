@@ -13,8 +13,8 @@ The head of a source is a comment with lines `key: value`:
     lost     what its trace says that it lacks: names of losses, as the manifest has them
     differs  why it is known to behave differently when recorded, for now
     needs    processor features, as /proc/cpuinfo names them, `root`, `adopter`: orphans go to the first process or
-             to systemd, or `breakpoints`: programs may set hardware breakpoints on themselves; without them the tests
-             skip the program, and say so
+             to systemd, `breakpoints`: programs may set hardware breakpoints on themselves, or `probes`: and probes of
+             the kernel; without them the tests skip the program, and say so
     traits   words the tests select by; WORD:NAME means it only for the build called SOURCE.NAME:
                oracle       one thread, the same instructions every time: is compared with single-stepping
                oracle-long  the same, but over 300,000 instructions
@@ -89,6 +89,8 @@ class Program:
             rights.add("adopter")
         if "breakpoints" in self.needs and may_set_breakpoints():
             rights.add("breakpoints")
+        if "probes" in self.needs and may_set_probes():
+            rights.add("probes")
         compilers = set() if shutil.which(self.compiler) else {self.compiler}
         return sorted((self.needs - processor_features() - rights) | compilers)
 
@@ -126,11 +128,23 @@ def is_adopter_known() -> bool:
 
 
 def may_set_breakpoints() -> bool:
-    """Whether this process may set a hardware breakpoint on code of its own (perf_event_open(2))."""
-    perf_event_open, breakpoint_event, attribute_bytes, execution, own_length = 298, 5, 72, 4, 8
-    # Of user code alone: exclude_kernel and exclude_hv.
-    attributes = struct.pack("=IIQQQQQIIQ", breakpoint_event, attribute_bytes, 0, 0, 0, 0, 3 << 5, 0, execution, 4096)
-    attributes += struct.pack("=Q", own_length)
+    """Whether this process may set a hardware breakpoint on code of its own."""
+    breakpoint_event, execution, place, own_length = 5, 4, 4096, 8
+    return may_open_event(breakpoint_event, execution, place, own_length)
+
+
+def may_set_probes() -> bool:
+    """Whether this process may set a probe of the kernel on code of its own (uprobes)."""
+    kind = Path("/sys/bus/event_source/devices/uprobe/type")
+    path = ctypes.create_string_buffer(b"/bin/true")
+    return kind.is_file() and may_open_event(int(kind.read_text()), 0, ctypes.addressof(path), 4096)
+
+
+def may_open_event(kind: int, breakpoint_kind: int, first: int, second: int) -> bool:
+    """Whether this process may count an event of its user code (perf_event_open(2))."""
+    perf_event_open, attribute_bytes, exclude_kernel_and_hv = 298, 72, 3 << 5
+    head = [kind, attribute_bytes, 0, 0, 0, 0, exclude_kernel_and_hv, 0, breakpoint_kind]
+    attributes = struct.pack("=IIQQQQQIIQQ", *head, first, second)
     event: int = ctypes.CDLL(None).syscall(perf_event_open, attributes, 0, -1, -1, 0)
     if event >= 0:
         os.close(event)

@@ -3,6 +3,7 @@
 extern crate alloc;
 use super::float_state::stored_pointer;
 use super::in_place::is_in_place;
+use super::placed;
 use super::ranges::{Kind, Ranges};
 use super::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
 use crate::protocol::{exit_kind, MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
@@ -68,6 +69,8 @@ pub struct Block {
     pub code: Vec<u8>,
     /// Whether the program may write some of the code.
     pub is_writable: bool,
+    /// A breakpoint of another's was found at its start, just now.
+    pub meets_breakpoint: bool,
     /// Where code is copied to.
     buffer: Vec<u8>,
 }
@@ -89,6 +92,7 @@ impl Block {
             offsets: Vec::new(),
             code: Vec::new(),
             is_writable: false,
+            meets_breakpoint: false,
             buffer: Vec::new(),
         }
     }
@@ -128,13 +132,14 @@ pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Result<Endin
     buffer.resize(MAX_FRAGMENT_BYTES as usize, 0);
     let mut window = CodeWindow::open(&mut buffer, ranges, pc);
     block.is_writable = window.kind == Kind::Written;
+    block.meets_breakpoint = false;
     let ending = decode_window(block, &mut window);
     block.buffer = buffer;
     ending
 }
 
 fn decode_window(block: &mut Block, window: &mut CodeWindow) -> Result<Ending, NoCode> {
-    loop {
+    'extended: loop {
         window.extend();
         // Decodes up to where an instruction may be cut by what was read so far.
         let start = block.code.len();
@@ -153,6 +158,17 @@ fn decode_window(block: &mut Block, window: &mut CodeWindow) -> Result<Ending, N
             }
             if left == 0 {
                 return Err(NoCode::Missing(window.end()));
+            }
+            let position = start + decoder.position();
+            let pc = block.pc + position as u64;
+            if !block.is_writable && placed::learn(pc, window.bytes()[position]) {
+                block.meets_breakpoint |= position == 0;
+            }
+            if let Some((instruction, length)) = placed::instruction_at(pc) {
+                if window.differs(position, &instruction[..length]) {
+                    window.put(position, &instruction[..length]);
+                    continue 'extended;
+                }
             }
             if let Some(ending) = decode_one(block, window, &mut decoder, code)? {
                 return Ok(ending);

@@ -7,6 +7,7 @@ pub mod block;
 pub mod flags;
 pub mod float_state;
 pub mod in_place;
+pub mod placed;
 pub mod places;
 pub mod ranges;
 pub mod scratch;

@@ -64,6 +64,20 @@ impl<'a> CodeWindow<'a> {
         }
     }
 
+    /// Whether what was read at `position` is other than `code`.
+    pub fn differs(&self, position: usize, code: &[u8]) -> bool {
+        let there = &self.bytes()[position..];
+        let length = there.len().min(code.len());
+        there[..length] != code[..length]
+    }
+
+    /// Puts `code` at `position`, as far as code was read there.
+    pub fn put(&mut self, position: usize, code: &[u8]) {
+        let end = self.filled.min(position + code.len());
+        let there = &mut self.buffer[position..end];
+        there.copy_from_slice(&code[..there.len()]);
+    }
+
     /// The first address that was not read.
     pub fn end(&self) -> u64 {
         self.start.wrapping_add(self.filled as u64)

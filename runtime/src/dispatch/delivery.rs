@@ -10,6 +10,7 @@ use crate::arch::x86_64::context::{ThreadContext, GIVES, HOLDS, PENDING_SIGNAL, 
 use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
+use crate::decode::placed;
 use crate::decode::places::name_of;
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::{Engine, ENGINE};
@@ -143,6 +144,15 @@ pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     // Kept until the fault is there (signal/handler.rs): no other thread puts code there before.
     core::mem::forget(engine);
     deliver::step_native(context, mask, STEPPING_LOCKED)
+}
+
+/// Lets the thread meet the breakpoint at the context's rip, that another put there, as natively; it comes back in front of it.
+/// Comes back at once as `fault_natively` does.
+pub fn meet_breakpoint(context: &mut ThreadContext, n_changes: u64) {
+    context.breakpoint_next = placed::next_of(context.rip).unwrap_or(0);
+    context.n_breakpoint_steps = 0;
+    fault_natively(context, n_changes);
+    context.breakpoint_next = 0;
 }
 
 /// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's rip causes.

@@ -6,9 +6,10 @@
 
 use super::{indirect, paths, process, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::probe_points;
 use crate::arch::x86_64::standing::{STEP_DUE, STEP_MADE};
+use crate::arch::x86_64::{guarded, probe_points};
 use crate::buffer::{RingWriter, Shared};
+use crate::decode::placed;
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{event_kind, hold_reason, hold_reply};
 use crate::sys::kernel::RESUME_FLAG;
@@ -53,6 +54,16 @@ pub fn goes_alone(context: &ThreadContext, engine: &Engine) -> bool {
     context.standing.step == STEP_DUE || context.path_due || engine.stops_at(context.rip)
 }
 
+/// Whether a breakpoint that another put in front of the thread is still to be met.
+pub fn is_breakpoint_due(context: &ThreadContext) -> bool {
+    if placed::next_of(context.rip).is_none() || context.rflags & RESUME_FLAG != 0 {
+        return false;
+    }
+    let mut there = [0];
+    let is_there = guarded::read_code(&mut there, context.rip) == there.len();
+    is_there && placed::instruction_at(context.rip).is_some_and(|(instruction, _)| instruction[0] != there[0])
+}
+
 /// Executes that instruction: where its code is. It is made anew each time, as seldom as that is; but for a breakpoint of the
 /// program's, which it comes by.
 pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext) -> Result<u32, BuildError> {
@@ -72,7 +83,7 @@ pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadCo
 
 /// The thread came by the breakpoint in front of it, if there is one, and did not execute the instruction.
 pub fn stay_at_probe(context: &mut ThreadContext) {
-    if probe_points::find(context.rip).is_some() {
+    if probe_points::find(context.rip).is_some() || placed::is_known(context.rip) {
         context.rflags |= RESUME_FLAG;
     }
 }

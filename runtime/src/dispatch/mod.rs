@@ -59,6 +59,7 @@ use crate::instrument::{Arrival, BuildError, Engine, ENGINE};
 use crate::protocol::release_reason;
 use crate::signal::table::table_of;
 use crate::sys::calls::EFAULT;
+use crate::sys::mappings::tracer;
 use crate::thread::registry::writer_of;
 use crate::thread::{path, THREADS};
 
@@ -211,7 +212,10 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         }
         let mut n_changes = 0;
         match delivery::with_faults(context, |context| find_to_resume(context, link, &mut n_changes)) {
-            Ok(address) => return address,
+            Ok(address) if !hold::is_breakpoint_due(context) => return address,
+            // Its tracer is to see the program's own code.
+            Ok(_) if tracer() != 0 => delivery::release_all(context, release_reason::TRACED),
+            Ok(_) => delivery::meet_breakpoint(context, n_changes),
             // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
             Err(BuildError::NoCode(NoCode::Missing(address))) if memory::learn_range(context, address) => {}
             // The trap behind the branch that led there comes first.
@@ -221,6 +225,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             }
             Err(BuildError::NoCode(_)) => delivery::fault_natively(context, n_changes),
             Err(BuildError::OutOfMemory) => delivery::release(context, release_reason::RUNTIME_ERROR),
+            Err(BuildError::Breakpoint) => continue,
             Err(BuildError::OtherMode) => {
                 hold::follow_mode(context, shared);
                 continue;

@@ -44,6 +44,7 @@ impl Engine {
     pub fn build(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
         let mut block = core::mem::take(&mut self.block);
         let result = match decode_block(&mut block, &self.ranges, pc) {
+            Ok(_) if block.meets_breakpoint => Err(BuildError::Breakpoint),
             Ok(ending) => {
                 if block.is_writable {
                     self.drop_overwritten(writer, &block);

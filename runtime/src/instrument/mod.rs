@@ -30,7 +30,6 @@ pub mod verification;
 pub mod way_out;
 
 extern crate alloc;
-use crate::arch::x86_64::probe_points::N_POINTS;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::{Cache, NONE};
 use crate::decode::{Block, NoCode, Ranges};
@@ -57,6 +56,8 @@ pub enum BuildError {
     OutOfMemory,
     /// The order is recorded now, and the thread does not know it yet; or the other way round.
     OtherMode,
+    /// Another put a breakpoint there, which is known only now: the instruction is to be executed alone.
+    Breakpoint,
 }
 
 /// How execution comes to code for the first time.
@@ -99,8 +100,8 @@ pub struct Engine {
     pub region_blocks: RegionBlocks,
     /// What the controller wished while the program ran.
     pub wishes: Wishes,
-    /// By point: what is executed where the program set a breakpoint.
-    probe_codes: [Option<ProbeCode>; N_POINTS],
+    /// By address: what is executed where the program or another set a breakpoint.
+    probe_codes: BTreeMap<u64, ProbeCode>,
     /// What is translated is for one execution by one thread.
     builds_alone: bool,
     /// It is what a thread executes in front of the block where its path goes on.
@@ -135,7 +136,7 @@ impl Engine {
             symbols: Symbols::new(),
             region_blocks: RegionBlocks::new(),
             wishes: Wishes::new(),
-            probe_codes: [const { None }; N_POINTS],
+            probe_codes: BTreeMap::new(),
             builds_alone: false,
             is_before_path: false,
             counters_used: 0,

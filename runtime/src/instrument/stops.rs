@@ -8,7 +8,7 @@ extern crate alloc;
 use super::{BuildError, Engine};
 use crate::arch::x86_64::{guarded, probe_points};
 use crate::buffer::RingWriter;
-use crate::decode::{decode_block, Block, Ending};
+use crate::decode::{decode_block, placed, Block, Ending};
 use crate::protocol::exit_kind;
 use alloc::vec::Vec;
 
@@ -30,7 +30,7 @@ impl Wishes {
     }
 }
 
-/// What is executed alone at a breakpoint of the program's.
+/// What is executed alone at a breakpoint of the program's, or of another.
 pub struct ProbeCode {
     fragment: u32,
     /// How many wishes of the controller were minded.
@@ -100,10 +100,10 @@ impl Engine {
         self.renew_enclosures();
     }
 
-    /// Whether nothing may lead to the instruction at `pc` but the dispatcher: a breakpoint of the controller's or the program's
-    /// is there.
+    /// Whether nothing may lead to the instruction at `pc` but the dispatcher: a breakpoint of the controller's, the program's or
+    /// another's is there.
     pub fn stops_at(&self, pc: u64) -> bool {
-        self.shared.has_breakpoint(pc) || probe_points::find(pc).is_some()
+        self.shared.has_breakpoint(pc) || probe_points::find(pc).is_some() || placed::is_known(pc)
     }
 
     /// From now on threads that come to `pc` come by its point.
@@ -111,21 +111,25 @@ impl Engine {
         self.retire_at(writer, pc);
     }
 
-    /// What was made for a breakpoint of the program's at `pc`, if it is the same code that is to be executed and counted alike.
+    /// What was made for a breakpoint at `pc` that is none of the controller's, if it is the same code that is to be executed and counted
+    /// alike.
     fn find_probe_code(&self, pc: u64) -> Option<u32> {
-        let code = self.probe_codes[probe_points::find(pc)?].as_ref()?;
+        let code = self.probe_codes.get(&pc)?;
         let mut bytes = [0; MAX_INSTRUCTION_BYTES];
         let bytes = &mut bytes[..code.bytes.len()];
-        let is_same = guarded::read_code(bytes, pc) == bytes.len() && *bytes == *code.bytes;
+        let is_same = match placed::instruction_at(pc) {
+            Some((instruction, length)) => instruction[..length] == *code.bytes,
+            None => guarded::read_code(bytes, pc) == bytes.len() && *bytes == *code.bytes,
+        };
         (is_same && code.n_wishes == self.wishes.number).then_some(code.fragment)
     }
 
     /// Keeps it: a breakpoint may be come to a million times.
     fn keep_probe_code(&mut self, pc: u64, fragment: u32, bytes: &[u8], is_before_path: bool) {
-        if let Some(point) = probe_points::find(pc).filter(|_| !is_before_path) {
+        if (probe_points::find(pc).is_some() || placed::is_known(pc)) && !is_before_path {
             let size = usize::from(self.cache.fragment(fragment).app_size).min(bytes.len());
             let bytes = bytes[..size].to_vec();
-            self.probe_codes[point] = Some(ProbeCode { fragment, n_wishes: self.wishes.number, bytes });
+            self.probe_codes.insert(pc, ProbeCode { fragment, n_wishes: self.wishes.number, bytes });
         }
     }
 

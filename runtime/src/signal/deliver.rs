@@ -9,7 +9,7 @@ use crate::arch::x86_64::{gate, guarded};
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
     SigContext, SigFrame, SigInfo, SigStack, UContext, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK,
-    SA_RESETHAND, SA_RESTORER, SIG_DFL, SIG_IGN, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
+    SA_RESETHAND, SA_RESTORER, SIG_DFL, SIG_IGN, SI_USER, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
     UC_STRICT_RESTORE_SS,
 };
 use crate::sys::{filter, number};
@@ -431,7 +431,6 @@ pub fn raise_held(context: &mut ThreadContext) {
 /// Raises a signal again that was sent to the calling thread, or to the process and is any thread's to take.
 pub fn send_again(info: &SigInfo) {
     const RT_SIGQUEUEINFO: u64 = 129;
-    const SI_USER: i32 = 0;
     const SI_QUEUE: i32 = -1;
     if info.code != SI_USER && info.code != SI_QUEUE {
         raise_again(info);

@@ -13,13 +13,14 @@ use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_SS};
 use crate::arch::x86_64::{gate, guarded, parking, probe_points, INDEX};
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{Cache, Fragment};
+use crate::decode::placed::ANYWHERE;
 use crate::instrument::pads::correct_early_counts;
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, DETACH_CODE};
 use crate::sys::calls::{clew_program_call_returned, syscall, TRAPPED};
 use crate::sys::kernel::{
-    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP, SYS_SECCOMP,
-    TRAP_FLAG, TRAP_TRACE, UNBLOCKABLE,
+    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, RESUME_FLAG, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP,
+    SI_USER, SYS_SECCOMP, TRAP_FLAG, TRAP_TRACE, UNBLOCKABLE,
 };
 use crate::sys::number;
 use crate::thread::create::clew_clone_returned;
@@ -90,6 +91,23 @@ fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontex
     is_trap && machine.trapno == DEBUG_EXCEPTION && context.is_stepping == 0
 }
 
+/// Whether the one instruction was executed that was to be executed natively.
+fn is_step(signal: u32, info: &SigInfo) -> bool {
+    signal == SIGTRAP && matches!(info.code, TRAP_TRACE | SI_USER)
+}
+
+/// More than the kernel's code has that a probe calls.
+const MAX_STEPS: u32 = 200;
+
+/// Whether the program's instruction that was to be executed natively was a probe of the kernel's, which executed what is behind it
+/// and tells of it as a signal that the thread sent itself (arch/x86/kernel/uprobes.c, arch_uprobe_skip_sstep).
+fn is_step_of_kernel(context: &ThreadContext, ucontext: &UContext) -> bool {
+    let pc = ucontext.mcontext.rip;
+    // SAFETY: slabs are published by an atomic and never move.
+    let slabs = unsafe { &ENGINE.peek().cache.slabs };
+    context.is_stepping != 0 && pc != context.rip && !is_in_image(pc) && !slabs.contains(pc)
+}
+
 /// `fault_pending`: an indirect branch was given up for a signal; the context holds the state in front of it.
 const TAKEN_BACK: u32 = 2;
 
@@ -131,6 +149,10 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         if cache.slabs.contains(pc) && !stepping::is_instruction_done(cache, context, pc) {
             return;
         }
+    }
+    if signal == SIGTRAP && info.code == SI_USER && is_step_of_kernel(context, ucontext) {
+        handle_fault(context, signal, info, ucontext);
+        return;
     }
     let is_of_filter = signal == SIGSYS && info.code == SYS_SECCOMP;
     if is_of_filter && note_trapped_call(context, info, ucontext) {
@@ -222,8 +244,29 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
             handle_asynchronous(context, signal, &info, ucontext);
         }
         return;
+    } else if context.is_stepping != 0 && context.breakpoint_next != 0 && is_step(signal, &info) {
+        if context.breakpoint_next != ANYWHERE
+            && pc != context.breakpoint_next
+            && context.n_breakpoint_steps < MAX_STEPS
+        {
+            // In the kernel's own code, which it calls there.
+            context.n_breakpoint_steps += 1;
+            return;
+        }
+        // It was met. What is there is executed, and counted, as the program's other code: from the same registers.
+        let before = (context.registers, context.rip, context.rflags);
+        context.breakpoint_next = 0;
+        end_step(context, ucontext, true);
+        (context.registers, context.rip, context.rflags) = before;
+        if context.step_kind & STEPPING_ALREADY == 0 {
+            context.rflags &= !TRAP_FLAG;
+        }
+        context.rflags |= RESUME_FLAG;
+        redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+        return;
     } else {
-        let is_done = signal == SIGTRAP && info.code == TRAP_TRACE;
+        context.breakpoint_next = 0;
+        let is_done = is_step(signal, &info);
         if end_step(context, ucontext, is_done) && is_done {
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
             return;

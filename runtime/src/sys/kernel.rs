@@ -83,6 +83,8 @@ pub const SEGV_MAPERR: i32 = 1;
 pub const SEGV_ACCERR: i32 = 2;
 /// si_code of a single step's trap.
 pub const TRAP_TRACE: i32 = 2;
+/// si_code of what a process sent.
+pub const SI_USER: i32 = 0;
 /// The processor's number for traps of its own, in a frame's `trapno`.
 pub const DEBUG_EXCEPTION: u64 = 1;
 /// The trap flag in rflags: a trap behind each instruction.

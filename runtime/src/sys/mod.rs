@@ -8,6 +8,7 @@ pub mod filter;
 pub mod heap;
 pub mod kernel;
 pub mod lock;
+pub mod mappings;
 #[cfg(not(test))]
 pub mod memory;
 pub mod number;

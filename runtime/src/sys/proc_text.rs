@@ -27,6 +27,30 @@ pub fn parse_mapping(line: &[u8]) -> Option<(Mapping, &[u8])> {
     Some((Mapping { start, end, protection, is_shared: rights[3] == b's' }, rest))
 }
 
+/// The file behind a mapping.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileMapping {
+    pub offset: u64,
+    pub inode: u64,
+    /// Ends with a zero.
+    pub path: Vec<u8>,
+}
+
+/// What follows the addresses in a mapping's line: " rwxp offset device inode   path". `None`: it is not of a file.
+pub fn parse_file(rest: &[u8]) -> Option<FileMapping> {
+    let mut fields = rest.trim_ascii().splitn(5, |byte| *byte == b' ');
+    let (offset, _) = parse_hex(fields.nth(1)?)?;
+    let inode = core::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
+    let path = fields.next()?.trim_ascii_start();
+    path.starts_with(b"/").then(|| FileMapping { offset, inode, path: [path, b"\0"].concat() })
+}
+
+/// Whether what follows the addresses in a mapping's line says that it is the kernel's, for its probes: [uprobes], or
+/// [uprobes-trampoline].
+pub fn is_of_probes(rest: &[u8]) -> bool {
+    rest.split(|byte| *byte == b' ').next_back().is_some_and(|name| name.starts_with(b"[uprobes"))
+}
+
 /// The hexadecimal number at the start, and what follows it.
 fn parse_hex(text: &[u8]) -> Option<(u64, &[u8])> {
     let n = text.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(text.len());
@@ -148,6 +172,12 @@ pub fn without_addresses(text: &[u8], hidden: &[Range<u64>]) -> Vec<u8> {
 /// The thread that a status tells of.
 pub fn thread_of(text: &[u8]) -> Option<u32> {
     let number = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Pid:\t"))?;
+    core::str::from_utf8(number).ok()?.parse().ok()
+}
+
+/// Who traces the thread that a status tells of; 0: nobody.
+pub fn tracer_of(text: &[u8]) -> Option<u32> {
+    let number = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"TracerPid:\t"))?;
     core::str::from_utf8(number).ok()?.parse().ok()
 }
 
@@ -302,6 +332,22 @@ mod tests {
         for other in [&b"AnonHugePages: 0 kB"[..], b"Size: 4 kB", b"", b"1-", b"1-2 rw", b"fffffffffffffffff-1 rwxp"] {
             assert!(parse_mapping(other).is_none());
         }
+    }
+
+    #[test]
+    fn files_of_mappings_are_read() {
+        let file = parse_file(b" r-xp 00001000 08:01 12   /bin/a file").unwrap();
+        assert_eq!(file, FileMapping { offset: 0x1000, inode: 12, path: b"/bin/a file\0".to_vec() });
+        for other in [&b" rw-p 0 00:00 0 "[..], b" r-xp 0 00:00 0   [uprobes]", b" r-xp x 08:01 12 /a", b"", b" r-xp 1"]
+        {
+            assert_eq!(parse_file(other), None);
+        }
+        assert!(
+            is_of_probes(b" --xp 0 00:00 0      [uprobes-trampoline]") && is_of_probes(b" --xp 0 00:00 0 [uprobes]")
+        );
+        assert!(!is_of_probes(b" r-xp 0 08:01 12 /[uprobes]") && !is_of_probes(b""));
+        assert_eq!(tracer_of(b"Pid:\t17\nTracerPid:\t40\n"), Some(40));
+        assert_eq!(tracer_of(b"TracerPid:\tx\n"), None);
     }
 
     #[test]

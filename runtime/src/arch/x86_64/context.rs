@@ -199,6 +199,10 @@ pub struct ThreadContext {
     /// The processor was sent to an instruction of the program's own, or to where nothing could be executed, with the trap flag
     /// set: `STEPPING` and others.
     pub is_stepping: u32,
+    /// Not 0: it was sent to a breakpoint that another put there, to be met, not to execute what is there: where that leads to
+    /// (decode/placed.rs), and how many steps it made.
+    pub breakpoint_next: u64,
+    pub n_breakpoint_steps: u32,
     /// The program goes on with the trap flag set, and the instruction it comes to is not done yet (signal/stepping.rs).
     pub is_step_fresh: u32,
     /// The thread's mask without that instruction.

@@ -1,0 +1,166 @@
+//! Breakpoints that another put into the program's code: the kernel for its probes (uprobes), or a debugger.
+//!
+//! What is translated is the program's own code, as the file has it that is mapped there. Where a breakpoint was found is kept, because
+//! the kernel may put other code in its place (it makes a call of a `nop`). Written under the engine's lock; reading takes none.
+
+use super::window::MAX_INSTRUCTION_BYTES;
+use crate::sys::mappings;
+use core::sync::atomic::{AtomicU64, Ordering};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+
+const INT3: u8 = 0xcc;
+const N_PLACES: usize = 64;
+
+/// The thread may go on anywhere behind the instruction.
+pub const ANYWHERE: u64 = 1;
+
+struct Place {
+    pc: AtomicU64,
+    /// The instruction that belongs there, and its length in the last byte.
+    words: [AtomicU64; 2],
+    /// Where the thread comes to if the instruction is executed, `ANYWHERE` if it is a branch; 0: executing it twice is not as once.
+    next: AtomicU64,
+}
+
+static PLACES: [Place; N_PLACES] =
+    [const { Place { pc: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; 2], next: AtomicU64::new(0) } };
+        N_PLACES];
+
+fn find(pc: u64) -> Option<&'static Place> {
+    let used = PLACES.iter().take_while(|place| place.pc.load(Ordering::Acquire) != 0);
+    used.into_iter().find(|place| place.pc.load(Ordering::Relaxed) == pc)
+}
+
+/// Whether a breakpoint was found at `pc`.
+pub fn is_known(pc: u64) -> bool {
+    find(pc).is_some()
+}
+
+/// Where the instruction at `pc` leads to, if a breakpoint was found there and the instruction may be executed twice.
+pub fn next_of(pc: u64) -> Option<u64> {
+    find(pc).map(|place| place.next.load(Ordering::Relaxed)).filter(|next| *next != 0)
+}
+
+/// The instruction that belongs to `pc`, with its length, where a breakpoint was found.
+pub fn instruction_at(pc: u64) -> Option<([u8; 16], usize)> {
+    let place = find(pc)?;
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&place.words[0].load(Ordering::Relaxed).to_le_bytes());
+    bytes[8..].copy_from_slice(&place.words[1].load(Ordering::Relaxed).to_le_bytes());
+    let length = usize::from(core::mem::take(&mut bytes[15]));
+    Some((bytes, length))
+}
+
+/// Looks whether the code at `pc`, which begins with `first`, is a breakpoint that the file behind it does not have; it is known
+/// from then on.
+pub fn learn(pc: u64, first: u8) -> bool {
+    if first != INT3 || is_known(pc) {
+        return false;
+    }
+    let mut bytes = [0; 16];
+    let n = mappings::read_file_behind(pc, &mut bytes[..MAX_INSTRUCTION_BYTES]);
+    if n == 0 || bytes[0] == INT3 {
+        return false;
+    }
+    let mut decoder = Decoder::with_ip(64, &bytes[..n], pc, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    decoder.decode_out(&mut instruction);
+    let free = PLACES.iter().find(|place| place.pc.load(Ordering::Relaxed) == 0);
+    let (Some(place), false) = (free, instruction.code() == Code::INVALID) else {
+        return false;
+    };
+    bytes[instruction.len()..].fill(0);
+    bytes[15] = instruction.len() as u8;
+    let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
+    place.words[0].store(word(0), Ordering::Relaxed);
+    place.words[1].store(word(8), Ordering::Relaxed);
+    place.next.store(next_if_twice_is_once(&instruction), Ordering::Relaxed);
+    place.pc.store(pc, Ordering::Release);
+    true
+}
+
+/// As `Place::next` has it. Executed twice from the same registers is as once what writes to general registers alone, and what
+/// pushes: the thread's own stack is written.
+fn next_if_twice_is_once(instruction: &Instruction) -> u64 {
+    let is_general = |index: u32| match instruction.op_kind(index) {
+        OpKind::Register => instruction.op_register(index).is_gpr() || instruction.op_register(index) == Register::None,
+        _ => true,
+    };
+    let writes_memory = instruction.op_count() != 0
+        && !matches!(instruction.op0_kind(), OpKind::Register | OpKind::NearBranch64)
+        && !is_immediate(instruction.op0_kind());
+    let is_nop = matches!(instruction.code(), Code::Nopd | Code::Nop_rm16 | Code::Nop_rm32 | Code::Nop_rm64);
+    let is_plain = is_nop || (!writes_memory && (0..instruction.op_count()).all(is_general));
+    let shows_flags = matches!(instruction.code(), Code::Pushfq | Code::Pushfw | Code::Popfq | Code::Popfw);
+    if !is_plain || shows_flags || instruction.is_privileged() {
+        return 0;
+    }
+    match instruction.flow_control() {
+        FlowControl::Next => instruction.next_ip(),
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Return => ANYWHERE,
+        FlowControl::Call if instruction.code() == Code::Call_rel32_64 => ANYWHERE,
+        _ => 0,
+    }
+}
+
+fn is_immediate(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(code: &[u8]) -> u64 {
+        let mut decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
+        next_if_twice_is_once(&decoder.decode())
+    }
+
+    #[test]
+    fn what_writes_memory_is_not_executed_twice() {
+        let plain: [&[u8]; 7] = [
+            &[0x55],
+            &[0x48, 0x83, 0xec, 8],
+            &[0xf3, 0x0f, 0x1e, 0xfa],
+            &[0x0f, 0x1f, 0x44, 0, 8],
+            &[0x48, 0x8b, 7],
+            &[0x6a, 1],
+            &[0x90],
+        ];
+        for code in plain {
+            assert_eq!(next(code), 0x1000 + code.len() as u64, "{code:x?}");
+        }
+        for code in [&[0xeb, 0][..], &[0x74, 0], &[0xe8, 0, 0, 0, 0], &[0xc3]] {
+            assert_eq!(next(code), ANYWHERE, "{code:x?}");
+        }
+        let others: [&[u8]; 8] = [
+            &[0x48, 0x89, 7],
+            &[0x48, 1, 7],
+            &[0x87, 7],
+            &[0xa4],
+            &[0x9c],
+            &[0x0f, 5],
+            &[0x0f, 0x58, 0xc1],
+            &[0xff, 0xd0],
+        ];
+        for code in others {
+            assert_eq!(next(code), 0, "{code:x?}");
+        }
+    }
+
+    #[test]
+    fn the_programs_own_are_none_of_others() {
+        static CODE: [u8; 2] = [INT3, 0xc3];
+        assert!(!learn(CODE.as_ptr() as u64, CODE[0]) && !learn(CODE.as_ptr() as u64, 0x90));
+        assert!(!is_known(CODE.as_ptr() as u64) && next_of(0).is_none() && instruction_at(0).is_none());
+    }
+}
