@@ -21,7 +21,7 @@ _GROUPS = {
         "code_* library_* unknown_instructions versions_of_* many_blocks large_code"
     ),
     "Processes": (
-        "fork_* vfork_* child_* spawn* clone* exec_* daemon_* orphan wait_* pipeline parent_death trace_child *rights "
+        "fork_* vfork_* child_* spawn* clone* exec_* daemon_* orphan wait_* pipeline parent_death trace_* *rights "
         "namespaces descriptors_* root_* limit* seccomp_*"
     ),
     "Threads": "thread*",
