@@ -82,8 +82,9 @@ int main(void)
     tell("break", sbrk(4096) == (void *)-1 ? -1 : 0);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 1 << 17);
-    tell("thread", pthread_create(&thread, &attributes, thread_main, NULL));
+    int made = pthread_create(&thread, &attributes, thread_main, NULL);
     pthread_join(thread, NULL);
+    tell("thread", made);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
