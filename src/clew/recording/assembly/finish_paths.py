@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from clew.dataclass import dataclass
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
+from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.path_weights import CounterWeights
-from clew.recording.assembly.tables import Clock
 from clew.recording.path_tail import PathTail, read_tail
 from clew.recording.raw import RawProcess, RawThread
 from clew.store.path_checkpoints import decode_checkpoints, unshuffle

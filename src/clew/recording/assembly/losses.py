@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from clew.protocol._generated import EventKind, ReleaseReason
 from clew.recording.assembly.bundles import Bundle
-from clew.recording.assembly.tables import Clock
+from clew.recording.assembly.clock import Clock
 from clew.recording.raw import SessionInfo
 
 __all__ = ["Losses"]

@@ -17,9 +17,9 @@ from clew.dataclass import replace
 from clew.protocol._generated import REGION_BLOCKS, REGION_WINDOW_BYTES
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.busy import count_untold
+from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.records import NO_INDEX, Fragments
-from clew.recording.assembly.tables import Clock
 from clew.recording.assembly.tags import NOT_THERE, TAG_KINDS, TagDecoder, Tags
 from clew.recording.raw import Counters, RawProcess, RawThread
 from clew.recording.tag_chunks import TagChunks

@@ -5,7 +5,6 @@ Runs in the controller, after the target ended. Knows the columns of the store; 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,19 +14,20 @@ import pyarrow as pa
 
 from clew.binary.symbols import SymbolTable
 from clew.dataclass import dataclass, replace
-from clew.protocol._generated import EdgeKind, EndKind, EventKind, ExitKind, ReleaseReason
+from clew.protocol._generated import EdgeKind, EndKind, ExitKind
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.blocks_keys import gather, spans
 from clew.recording.assembly.bundles import Bundle
 from clew.recording.assembly.edges import Edges
+from clew.recording.assembly.event_rows import event_tables
 from clew.recording.assembly.images import ImageMap
+from clew.recording.assembly.members import Members, make_table
 from clew.recording.assembly.records import Fragments
 from clew.recording.assembly.rows import add_up
 from clew.recording.raw import RawProcess, RawThread
-from clew.store.columns import binaries, booleans, numbers, optional_numbers, repeated_texts, text_lists, texts, words
-from clew.store.schema import SCHEMAS
+from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 
-__all__ = ["Clock", "FirstIds", "build_tables", "name_blocks", "number_blocks"]
+__all__ = ["FirstIds", "build_tables", "name_blocks", "number_blocks"]
 
 Array = npt.NDArray[Any]
 
@@ -35,9 +35,6 @@ _EXIT_KINDS = [kind.name.lower() for kind in sorted(ExitKind)]
 _EDGE_KINDS = [kind.name.lower() for kind in sorted(EdgeKind)]
 _MAX_CHUNK_BYTES = 1 << 30
 _COUNTS_ROWS = 1 << 18
-_EVENTS_ROWS = 1 << 14
-_MIXER = np.uint64(0x9E3779B97F4A7C15)
-"""An odd number without a pattern: multiplying by it spreads what is in the low bits."""
 
 
 @dataclass
@@ -48,56 +45,6 @@ class FirstIds:
     edge: int = 0
     image: int = 0
     process: int = 0
-
-
-class Clock:
-    """Time stamps of a process turned into CLOCK_REALTIME nanoseconds, kept within the life of the process."""
-
-    def __init__(self, process: RawProcess) -> None:
-        status = process.status
-        self.start_tsc = int(status["start_tsc"])
-        ticks, nanoseconds = int(status["last_tsc"]) - self.start_tsc, int(status["last_ns"]) - int(status["start_ns"])
-        self.ns_per_tick = nanoseconds / ticks if ticks > 0 and nanoseconds > 0 else 0.0
-        self.start_ns = process.start_ns
-        self.duration_ns = max(process.end_ns - process.start_ns, 0)
-
-    def to_ns(self, tsc: Array) -> Array:
-        """Nanoseconds, i64, of time stamps."""
-        elapsed = (
-            np.where(tsc > self.start_tsc, tsc - np.uint64(self.start_tsc), 0).astype(np.float64) * self.ns_per_tick
-        )
-        return self.start_ns + np.minimum(elapsed, self.duration_ns).astype(np.int64)
-
-    def one_to_ns(self, tsc: int) -> int:
-        """Nanoseconds of one time stamp."""
-        return int(self.to_ns(np.array([tsc], np.uint64))[0])
-
-
-class _Members:
-    """The processes of `bundle`, the first of which has id `first_process`, by their place in it (`owner`)."""
-
-    def __init__(self, bundle: Bundle, first_process: int) -> None:
-        self.bundle, self.processes, self._first = bundle, bundle.processes, first_process
-        self._pids = np.array([process.pid for process in bundle.processes], np.int64)
-        clocks = [Clock(process) for process in bundle.processes]
-        self._start_tsc = np.array([clock.start_tsc for clock in clocks], np.uint64)
-        self._ns_per_tick = np.array([clock.ns_per_tick for clock in clocks])
-        self._start_ns = np.array([clock.start_ns for clock in clocks], np.int64)
-        self._duration_ns = np.array([clock.duration_ns for clock in clocks], np.int64)
-
-    def columns(self, owner: Array) -> dict[str, pa.Array]:
-        """The columns that say of which process rows are."""
-        return {
-            "process_id": numbers(self._first + owner, pa.int32()),
-            "pid": numbers(self._pids[owner], pa.int32()),
-        }
-
-    def to_ns(self, tsc: Array, owner: Array) -> Array:
-        """As `Clock.to_ns` has it, each time stamp by the clock of its process."""
-        start = self._start_tsc[owner]
-        elapsed = np.where(tsc > start, tsc - start, 0).astype(np.float64) * self._ns_per_tick[owner]
-        time_ns: Array = self._start_ns[owner] + np.minimum(elapsed, self._duration_ns[owner]).astype(np.int64)
-        return time_ns
 
 
 def build_tables(
@@ -113,7 +60,7 @@ def build_tables(
 
     Rows of each table are process by process. Images are at the addresses that the bundle has them at.
     """
-    members = _Members(bundle, first.process)
+    members = Members(bundle, first.process)
     block_owner = bundle.owner_of(blocks.app_pc)
     if len(bundle.processes) > 1:
         edges = _sort_by_process(edges, block_owner)
@@ -125,7 +72,7 @@ def build_tables(
     yield "edges", _edges(members, block_owner, edges, block_id, first)
     for part in _counts(members, edges, block_id, first):
         yield "counts", part
-    for part in _events(members, events, blocks, block_id):
+    for part in event_tables(members, events, blocks, block_id):
         yield "events", part
     first.block += len(kept)
     first.edge += len(edges)
@@ -169,13 +116,8 @@ def number_blocks(blocks: Blocks, edges: Edges, first_id: int) -> tuple[Array, A
     return block_id, kept
 
 
-def _table(table: str, /, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:
-    schema = SCHEMAS[table]
-    return pa.Table.from_arrays([columns[field] for field in schema.names], schema=schema)
-
-
 def _processes(processes: Sequence[RawProcess], first_id: int) -> pa.Table:
-    return _table(
+    return make_table(
         "processes",
         process_id=numbers(first_id + np.arange(len(processes)), pa.int32()),
         pid=numbers([process.pid for process in processes], pa.int32()),
@@ -189,7 +131,7 @@ def _processes(processes: Sequence[RawProcess], first_id: int) -> pa.Table:
     )
 
 
-def _threads(members: _Members, blocks: Blocks, edges: Edges) -> pa.Table:
+def _threads(members: Members, blocks: Blocks, edges: Edges) -> pa.Table:
     owned = [(process, thread) for process in members.processes for thread in process.threads]
     threads, n, owner = [thread for _, thread in owned], len(owned), members.bundle.thread_owner
     executions, instructions = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -199,7 +141,7 @@ def _threads(members: _Members, blocks: Blocks, edges: Edges) -> pa.Table:
     ends = [_end_of_thread(process, thread.end_kind) for process, thread in owned]
     start_tsc, end_tsc = (np.array(stamps, np.uint64) for stamps in _stamps(threads))
     process_end_ns = np.array([_clean_number(process.end_ns) for process, _ in owned], np.int64)
-    return _table(
+    return make_table(
         "threads",
         **members.columns(owner),
         tid=numbers([_clean_tid(thread.tid) for thread in threads], pa.int32()),
@@ -239,14 +181,14 @@ def _end_of_thread(process: RawProcess, end_kind: int) -> str:
     return "lost"
 
 
-def _images(members: _Members, images: ImageMap, first: FirstIds) -> pa.Table:
+def _images(members: Members, images: ImageMap, first: FirstIds) -> pa.Table:
     rows, n = images.images, len(images.images)
     owner = np.array([row.owner for row in rows], np.int64)
     loaded_tsc = np.array([row.loaded_tsc for row in rows], np.uint64)
     unloaded_tsc = np.array([row.unloaded_tsc or 0 for row in rows], np.uint64)
     start_ns = np.array([process.start_ns for process in members.processes], np.int64)
     is_loaded = np.array([row.unloaded_tsc is None for row in rows], bool)
-    return _table(
+    return make_table(
         "images",
         image_id=numbers(first.image + np.arange(n), pa.int32()),
         **members.columns(owner),
@@ -260,7 +202,7 @@ def _images(members: _Members, images: ImageMap, first: FirstIds) -> pa.Table:
 
 
 def _blocks(
-    members: _Members,
+    members: Members,
     block_owner: Array,
     fragments: Fragments,
     blocks: Blocks,
@@ -275,7 +217,7 @@ def _blocks(
     offset = app_pc - base[image]
     has_image = (image >= 0) & (app_pc >= base[image])
     symbol, names, symbol_offset, function_offset = name_blocks(image, offset, images)
-    return _table(
+    return make_table(
         "blocks",
         block_id=numbers(first.block + np.arange(n), pa.int64()),
         **members.columns(owner),
@@ -351,8 +293,8 @@ def _gather_code(fragments: Fragments, blocks: Blocks, kept: Array) -> pa.Chunke
     return pa.chunked_array(chunks, pa.binary())
 
 
-def _edges(members: _Members, block_owner: Array, edges: Edges, block_id: Array, first: FirstIds) -> pa.Table:
-    return _table(
+def _edges(members: Members, block_owner: Array, edges: Edges, block_id: Array, first: FirstIds) -> pa.Table:
+    return make_table(
         "edges",
         edge_id=numbers(first.edge + np.arange(len(edges)), pa.int64()),
         **members.columns(block_owner[edges.target]),
@@ -374,7 +316,7 @@ class _CountsOf:
     executions: Array
 
 
-def _counts(members: _Members, edges: Edges, block_id: Array, first: FirstIds) -> Iterator[pa.Table]:
+def _counts(members: Members, edges: Edges, block_id: Array, first: FirstIds) -> Iterator[pa.Table]:
     """Counts by thread; threads that had one number, one after another, are added up."""
     by_tid: dict[tuple[int, int], list[int]] = {}
     threads = [thread for process in members.processes for thread in process.threads]
@@ -396,12 +338,12 @@ def _counts(members: _Members, edges: Edges, block_id: Array, first: FirstIds) -
         yield _counts_table(members, waiting)
 
 
-def _counts_table(members: _Members, counts: Sequence[_CountsOf]) -> pa.Table:
+def _counts_table(members: Members, counts: Sequence[_CountsOf]) -> pa.Table:
     n_blocks = np.array([len(one.block_id) for one in counts])
     n_edges = np.array([len(one.edge_id) for one in counts])
     ids = np.concatenate([part for one in counts for part in (one.block_id, one.edge_id)])
     is_edge = np.repeat(np.tile([False, True], len(counts)), np.stack([n_blocks, n_edges], axis=1).reshape(-1))
-    return _table(
+    return make_table(
         "counts",
         **members.columns(np.repeat([one.owner for one in counts], n_blocks + n_edges)),
         tid=numbers(np.repeat([one.tid for one in counts], n_blocks + n_edges), pa.int32()),
@@ -415,88 +357,3 @@ def _add_all(counts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
     if len(counts) == 1:
         return counts[0]
     return add_up(np.concatenate([which for which, _ in counts]), np.concatenate([count for _, count in counts]))
-
-
-def _events(members: _Members, events: Array, blocks: Blocks, block_id: Array) -> Iterator[pa.Table]:
-    """Events by process and time, some at a time: a program may have taken millions of signals."""
-    chunks = members.processes[0].event_chunks
-    if chunks is not None:
-        for part in chunks.iter_with(events):
-            yield _events_table(members, part, np.zeros(len(part), np.int64), blocks, block_id)
-        return
-    owner = members.bundle.owner_of(events["app_pc"])
-    order = np.lexsort((events["tsc"], owner))
-    for first in range(0, max(len(order), 1), _EVENTS_ROWS):
-        chosen = order[first : first + _EVENTS_ROWS]
-        yield _events_table(members, events[chosen], owner[chosen], blocks, block_id)
-
-
-def _events_table(members: _Members, events: Array, owner: Array, blocks: Blocks, block_id: Array) -> pa.Table:
-    app_pc = events["app_pc"].astype(np.uint64)
-    at = np.searchsorted(blocks.app_pc, app_pc, "right") - 1
-    block = block_id[at]
-    is_known = (at >= 0) & (block >= 0)
-    if len(blocks):
-        is_known &= blocks.app_pc[at] == app_pc
-    own_pc = members.bundle.own_pc(app_pc)
-    # A signal that comes over and over comes with the same words.
-    told, alike = _find_alike(events["event_kind"], events["a"], events["b"], events["c"], own_pc)
-    kinds = events["event_kind"][told].tolist()
-    known = {int(kind): kind.name.lower() for kind in EventKind}
-    details = [_details(*row) for row in zip(kinds, events[told], own_pc[told].tolist(), strict=True)]
-    return _table(
-        "events",
-        time_ns=numbers(members.to_ns(events["tsc"].astype(np.uint64), owner), pa.int64()),
-        **members.columns(owner),
-        tid=numbers(events["tid"] & 0x7FFFFFFF, pa.int32()),
-        kind=words(alike, [known.get(kind, f"kind_{kind}") for kind in kinds]),
-        block_id=numbers(block, pa.int64(), ~is_known),
-        details=repeated_texts([json.dumps(one) for one in details], alike),
-    )
-
-
-def _find_alike(*columns: Array) -> tuple[Array, Array]:
-    """Some of the rows of `columns`, all of which are different; and of each row which of these it is like."""
-    mixed = np.zeros(len(columns[0]), np.uint64)
-    for column in columns:
-        mixed = (mixed ^ column.astype(np.uint64)) * _MIXER
-        mixed ^= mixed >> np.uint64(32)
-    order = np.argsort(mixed, kind="stable")
-    sorted_mixed = mixed[order]
-    is_first = np.append(True, sorted_mixed[1:] != sorted_mixed[:-1])[: len(order)]
-    for column in columns:
-        # Different ones may be mixed alike: those that don't follow one like them stand for themselves.
-        in_order = column[order]
-        is_first[1:] |= in_order[1:] != in_order[:-1]
-    alike = np.empty(len(order), np.int64)
-    alike[order] = np.cumsum(is_first) - 1
-    return order[is_first], alike
-
-
-def _details(kind: int, row: np.void, app_pc: int) -> dict[str, Any]:
-    a, b, c = int(row["a"]), int(row["b"]), int(row["c"])
-    has_place = app_pc != 0 or kind in (EventKind.SIGNAL, EventKind.FAULT)
-    details: dict[str, Any] = {"app_pc": hex(app_pc)} if has_place else {}
-    if kind in (EventKind.SIGNAL, EventKind.FAULT):
-        details |= {"signal": a, "code": b - (1 << 64) if b >> 63 else b}
-        if kind == EventKind.FAULT:
-            details["address"] = hex(c)
-    elif kind == EventKind.FORK:
-        details |= {"child_pid": a, "is_followed": b == 1}
-    elif kind == EventKind.EXECVE:
-        details["is_followed"] = a == 1
-    elif kind == EventKind.EXECVE_FAILED:
-        details["errno"] = a
-    elif kind == EventKind.RELEASED:
-        details["reason"] = ReleaseReason(a).name.lower() if a in set(ReleaseReason) else a
-    elif kind == EventKind.EXIT_GROUP:
-        details["status"] = a
-    elif kind == EventKind.THREAD_START:
-        details |= {"parent_tid": a, "slot": b}
-    elif kind == EventKind.THREAD_END:
-        details["end"] = EndKind(a).name.lower() if a in set(EndKind) else a
-    elif kind == EventKind.RECORDING_CHANGED:
-        details |= {"was_recorded": a == 1, "is_recorded": b == 1}
-    else:
-        details |= {"a": hex(a), "b": hex(b), "c": hex(c)}
-    return details

@@ -18,6 +18,7 @@ from clew.dataclass import replace
 from clew.protocol._generated import Mode
 from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.bundles import Bundle, iter_bundles
+from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.code import parse_code, work_out
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.ends import settle_end
@@ -25,7 +26,7 @@ from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.images import ImageFiles, ImageMap, build_image_map, join_image_maps
 from clew.recording.assembly.losses import Losses
 from clew.recording.assembly.records import ImageMapping, ParsedRecords
-from clew.recording.assembly.tables import Clock, FirstIds, build_tables, clean_text, number_blocks
+from clew.recording.assembly.tables import FirstIds, build_tables, clean_text, number_blocks
 from clew.recording.memory import give_back_memory
 from clew.recording.raw import RawProcess, SessionInfo
 from clew.store.manifest import PATHS_FOLDER, Manifest

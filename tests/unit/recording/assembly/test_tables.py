@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from clew.address import Tid
 from clew.protocol._generated import EndKind, EventKind, ReleaseReason
-from clew.recording.assembly import tables
+from clew.recording.assembly import event_rows
 from clew.recording.assembly.tables import clean_text
 from clew.recording.assembly.trace import assemble
 from clew.recording.raw import RawProcess
@@ -147,8 +147,8 @@ def test_rows_that_are_alike_are_told_once(mixer: int | None, rows: list[tuple[i
     columns = [np.array([row[index] for row in rows], np.uint64) for index in range(3)]
     with pytest.MonkeyPatch.context() as patch:
         if mixer is not None:
-            patch.setattr(tables, "_MIXER", np.uint64(mixer))
-        told, alike = tables._find_alike(*columns)
+            patch.setattr(event_rows, "_MIXER", np.uint64(mixer))
+        told, alike = event_rows._find_alike(*columns)
     assert len(alike) == len(rows)
     for column in columns:
         assert column[told][alike].tolist() == column.tolist()

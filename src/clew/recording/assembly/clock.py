@@ -1,0 +1,40 @@
+"""When something was: time stamps of a process as nanoseconds since 1970.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.recording.raw import RawProcess
+
+__all__ = ["Clock"]
+
+Array = npt.NDArray[Any]
+
+
+class Clock:
+    """Time stamps of a process turned into CLOCK_REALTIME nanoseconds, kept within the life of the process."""
+
+    def __init__(self, process: RawProcess) -> None:
+        status = process.status
+        self.start_tsc = int(status["start_tsc"])
+        ticks, nanoseconds = int(status["last_tsc"]) - self.start_tsc, int(status["last_ns"]) - int(status["start_ns"])
+        self.ns_per_tick = nanoseconds / ticks if ticks > 0 and nanoseconds > 0 else 0.0
+        self.start_ns = process.start_ns
+        self.duration_ns = max(process.end_ns - process.start_ns, 0)
+
+    def to_ns(self, tsc: Array) -> Array:
+        """Nanoseconds, i64, of time stamps."""
+        elapsed = (
+            np.where(tsc > self.start_tsc, tsc - np.uint64(self.start_tsc), 0).astype(np.float64) * self.ns_per_tick
+        )
+        return self.start_ns + np.minimum(elapsed, self.duration_ns).astype(np.int64)
+
+    def one_to_ns(self, tsc: int) -> int:
+        """Nanoseconds of one time stamp."""
+        return int(self.to_ns(np.array([tsc], np.uint64))[0])
