@@ -67,7 +67,8 @@ def record(
     )
     from clew.recording.interrupts import InterruptGuard
     from clew.recording.output import default_output
-    from clew.recording.session import RecordingSession, RecordOptions
+    from clew.recording.record_options import RecordOptions
+    from clew.recording.session import RecordingSession
 
     words = parse_command(command)
     if mode not in MODES:
@@ -130,7 +131,7 @@ def attach(
     )
     from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
     from clew.recording.output import default_output
-    from clew.recording.session import RecordOptions
+    from clew.recording.record_options import RecordOptions
 
     if mode not in MODES:
         raise UsageError(f"mode {mode!r}: no such mode; choose {', '.join(MODES)}")

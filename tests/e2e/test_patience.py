@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 from clew.protocol._constants import FULL_WAIT_SECONDS
-from clew.recording.session import RecordingSession, RecordOptions
+from clew.recording.record_options import RecordOptions
+from clew.recording.session import RecordingSession
 from tests.e2e import runs
 
 LONGER_SECONDS = FULL_WAIT_SECONDS + 2

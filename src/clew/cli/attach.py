@@ -21,7 +21,7 @@ from clew.process.attachable import check_attachable
 from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
 from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
 from clew.recording.output import default_output
-from clew.recording.session import RecordOptions, RecordResult
+from clew.recording.record_options import RecordOptions, RecordResult
 
 if TYPE_CHECKING:
     from clew.address import Pid

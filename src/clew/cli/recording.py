@@ -21,7 +21,8 @@ from clew.process.launch import original_environment
 from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.output import default_output
-from clew.recording.session import RecordingSession, RecordOptions, RecordResult
+from clew.recording.record_options import RecordOptions, RecordResult
+from clew.recording.session import RecordingSession
 
 if TYPE_CHECKING:
     from clew.cli.live import LiveViewer

@@ -26,7 +26,8 @@ from clew.recording.journal import JOURNAL_NAME, JournalWriter
 from clew.recording.leaving import Left
 from clew.recording.output import make_directory, remove_directory
 from clew.recording.processes import Processes
-from clew.recording.session import RecordingSession, RecordOptions
+from clew.recording.record_options import RecordOptions
+from clew.recording.session import RecordingSession
 from clew.recording.snapshot import Snapshots
 
 __all__ = ["AttachSession", "LeaveGuard", "command_of", "name_of"]

@@ -9,15 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from clew import __version__
 from clew.address import Pid
-from clew.dataclass import dataclass, field
 from clew.errors import KilledAtStartError, OutputError, TargetGoneError
 from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped
@@ -27,7 +24,7 @@ from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedLayout, read_relayout_executions
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import PATH_UNLIMITED, Mode
+from clew.protocol._constants import PATH_UNLIMITED
 from clew.recording.control_server import ControlServer
 from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
@@ -37,19 +34,15 @@ from clew.recording.memory import reuse_memory
 from clew.recording.output import make_directory, remove_directory
 from clew.recording.pace import Pace
 from clew.recording.processes import Processes
+from clew.recording.record_options import RecordOptions, RecordResult
 from clew.recording.snapshot import Snapshots
 
 if TYPE_CHECKING:
     from clew.recording.control import Control
     from clew.recording.leaving import Left
-    from clew.recording.live_feed import LiveFeed
     from clew.recording.raw import RawProcess
 
-__all__ = [
-    "RecordOptions",
-    "RecordResult",
-    "RecordingSession",
-]
+__all__ = ["RecordingSession"]
 
 MAX_DELAY_SECONDS: Final = 0.1
 """Nothing waits that long: who finds no room rings, and where nobody can ring `Processes.poll` waits less."""
@@ -59,60 +52,6 @@ MAX_DELAY_WATCHED_SECONDS: Final = 0.02
 """New code is to be seen soon where somebody looks."""
 NAMES_INTERVAL_SECONDS: Final = 1.0
 TELL_AFTER_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True)
-class RecordOptions:
-    """What to record and how. `command` is the program with its arguments, `output` the directory to make.
-
-    `environment` holds `NAME=value` strings; None means this process's own, as Python has it. `pause_seconds` is how
-    long the target waits before its first instruction. With `follow` child processes are recorded, too, and the
-    programs that processes go on with. With `drop_on_full` what finds no room is counted and left out, otherwise the
-    target waits. `budget` is how many bytes of the order may be recorded in a second, in mode full; None: all of them.
-    `busy_limit` is the level from which on a thread is busy, in mode region. With
-    `adopts_orphans` descendants whose parents end become children of this process, which has none of its own then: so
-    they may be traced where only descendants may. `tell` gets lines for people while it goes on.
-    """
-
-    command: Sequence[str]
-    output: Path
-    mode: Mode = Mode.COUNTS
-    busy_limit: int = 0
-    budget: int | None = None
-    include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    drop_on_full: bool = False
-    pause_seconds: float = 0.0
-    follow: bool = True
-    adopts_orphans: bool = False
-    environment: Sequence[bytes] | None = None
-    tell: Callable[[str], None] | None = None
-    feed: LiveFeed | None = None
-
-
-@dataclass(frozen=True)
-class RecordResult:
-    """How it went. `exit_code` or `signal` tells how the target ended; both None: it goes on without clew.
-
-    `statistics` are the runtimes' own numbers, added up. `warnings` are lines for people. `failure` is why there is no
-    trace, or None; `kept` then is the folder in which what was recorded waits for `clew recover`, or None: it is lost.
-    """
-
-    output: Path
-    pid: Pid
-    exit_code: int | None
-    signal: int | None
-    statistics: dict[str, int]
-    warnings: list[str] = field(default_factory=list)
-    failure: OutputError | None = None
-    kept: Path | None = None
-
-    @property
-    def exit_status(self) -> int:
-        """As a shell tells it: the exit code, 128 + N when signal N ended the target, 143 if the target goes on."""
-        if self.signal is not None:
-            return 128 + self.signal
-        return 128 + signal.SIGTERM if self.exit_code is None else self.exit_code
 
 
 class RecordingSession:
