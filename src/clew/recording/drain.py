@@ -41,11 +41,12 @@ from clew.protocol._generated import (
 from clew.protocol.layout import field_offset
 from clew.recording.counter_extents import iter_data_extents, write_counters
 from clew.recording.journal import FrameKind, ProcessJournal
+from clew.recording.request import Request
 
 if TYPE_CHECKING:
     from clew.recording.path_drain import PathDrain
 
-__all__ = ["Drain", "Request"]
+__all__ = ["Drain"]
 
 MAX_NAME_CHARACTERS: Final = 64
 SAMPLE_SECONDS: Final = 0.1
@@ -54,16 +55,6 @@ MAX_ZEROED_EXTENTS: Final = 16
 _ZEROS: Final = memoryview(bytes(256 << 10))
 """So much of the counters of a thread that ended may stay in memory, in so many pieces."""
 _U64_MASK: Final = (1 << 64) - 1
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a thread asks and waits for: `kind` of RequestKind, unchecked `tid` and `arguments`."""
-
-    slot: int
-    tid: int
-    kind: int
-    arguments: tuple[int, ...]
 
 
 @dataclass

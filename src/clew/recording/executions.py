@@ -22,7 +22,7 @@ from clew.protocol._constants import FULL_WAIT_SECONDS
 from clew.recording.followed import FollowedProcess
 
 if TYPE_CHECKING:
-    from clew.recording.drain import Request
+    from clew.recording.request import Request
 
 __all__ = ["Executions"]
 

@@ -20,8 +20,8 @@ from clew.process.identity import iter_threads
 from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply
 
 if TYPE_CHECKING:
-    from clew.recording.drain import Request
     from clew.recording.followed import FollowedProcess
+    from clew.recording.request import Request
 
 __all__ = ["REGISTERS", "Holding", "StandingThread"]
 

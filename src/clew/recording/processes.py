@@ -38,8 +38,8 @@ from clew.recording.unborn import Unborn
 
 if TYPE_CHECKING:
     from clew.process.attach import Attachment
-    from clew.recording.drain import Request
     from clew.recording.live_feed import LiveFeed
+    from clew.recording.request import Request
 
 __all__ = ["Processes"]
 

@@ -24,8 +24,8 @@ from clew.recording.journal import JournalWriter, ProcessJournal
 from clew.recording.statistics import Statistics
 
 if TYPE_CHECKING:
-    from clew.recording.drain import Request
     from clew.recording.live_feed import LiveFeed
+    from clew.recording.request import Request
 
 __all__ = ["Roster"]
 

@@ -18,9 +18,10 @@ from clew.address import Pid
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._generated import STATUS_PAGE, THREAD_SLOT, Mode, RequestKind, SlotState
 from clew.recording.counter_extents import iter_data_extents
-from clew.recording.drain import Drain, Request
+from clew.recording.drain import Drain
 from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
 from clew.recording.journal_reader import read_counters
+from clew.recording.request import Request
 
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=512 << 10)
 
