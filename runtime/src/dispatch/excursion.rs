@@ -9,7 +9,7 @@
 
 extern crate alloc;
 use super::exits::uncount_block;
-use super::{delivery, in_place, syscalls};
+use super::{delivery, in_place, signal_calls};
 use crate::arch::x86_64::context::{ThreadContext, FOREIGN_PUSH, FOREIGN_STEP, STEPPING_ALREADY};
 use crate::arch::x86_64::guarded;
 use crate::arch::x86_64::selectors;
@@ -96,7 +96,7 @@ pub fn come_back(context: &mut ThreadContext) {
     if exit.kind == ExitType::NativeBranch {
         in_place::follow_branch(context, exit.fragment);
     } else {
-        syscalls::count_signal_return(context, exit_id, context.rip);
+        signal_calls::count_signal_return(context, exit_id, context.rip);
     }
 }
 

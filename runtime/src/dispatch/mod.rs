@@ -37,6 +37,7 @@ pub mod room;
 pub mod seccomp;
 pub mod segments;
 pub mod sequences;
+pub mod signal_calls;
 pub mod stage;
 pub mod start;
 pub mod syscalls;
@@ -121,7 +122,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             rewind_syscall(context);
         }
         REASON_SYSCALL_DONE => {
-            syscalls::note_temporary_mask(context);
+            signal_calls::note_temporary_mask(context);
             context.note_step();
             link = context.exit_id;
             let next = leave_syscall(context);

@@ -5,7 +5,7 @@
 
 use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
-use super::{blocked, deliver, merging, stepping};
+use super::{blocked, deliver, merging, returning, stepping};
 use crate::arch::x86_64::context::{context_at, ThreadContext, GIVES, RESTART_ARMED, RESTART_DUE};
 use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL, SHADOW_BYTES, SHADOW_OFFSET};
 use crate::arch::x86_64::context::{STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPPING_LOCKED};
@@ -74,7 +74,7 @@ pub fn program_calls() -> [u64; 4] {
         gate::clew_syscall_return as *const () as u64,
         clew_program_call_returned as *const () as u64,
         clew_clone_returned as *const () as u64,
-        deliver::clew_program_sigreturn_returned as *const () as u64,
+        returning::clew_program_sigreturn_returned as *const () as u64,
     ]
 }
 
@@ -360,7 +360,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
     context.pending_mask = match context.returning() {
         0 if context.is_stepping != 0 => context.step_mask,
         0 => ucontext.sigmask,
-        _ => deliver::block_in_return(context),
+        _ => returning::block_in_return(context),
     };
     context.pending_word().fetch_or(PENDING_SIGNAL, Ordering::Relaxed);
     ucontext.sigmask |= ALL_BUT_FAULTS;

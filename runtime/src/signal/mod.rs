@@ -10,5 +10,6 @@ pub mod frame;
 pub mod handler;
 pub mod interrupt;
 pub mod merging;
+pub mod returning;
 pub mod stepping;
 pub mod table;
