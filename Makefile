@@ -31,7 +31,7 @@ MODULES := web/node_modules/.installed
 PEERS_VENV := build/peers-venv
 PEERS := $(PEERS_VENV)/.installed
 
-.PHONY: help demo test test-python test-timing test-rust test-runtime test-pathcodec test-web test-web-units screenshots check check-python check-web check-types check-floors check-rust check-generated \
+.PHONY: help demo test test-python test-timing test-rust test-runtime test-pathcodec test-web test-web-units test-suites screenshots check check-python check-web check-types check-floors check-rust check-generated \
         check-image check-sources generate build wheel bench bench-quick bench-peers bench-compare \
         bench-baseline stress fuzz clean
 
@@ -92,7 +92,7 @@ demo: build ## build, record a real program of this machine, print its report
 test: test-rust test-web-units test-timing test-python ## run the whole test suite (about 10 minutes)
 
 test-python: build
-	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing" $(PYTEST)
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing and not suites" $(PYTEST)
 
 # What is held against limits of time runs alone.
 test-timing: build
@@ -111,6 +111,9 @@ test-web-units: $(MODULES)
 
 test-web: build test-web-units test-timing ## the viewer's tests alone: the page's own, and those in a browser
 	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing" tests/web $(PYTEST)
+
+test-suites: build ## families of system calls (tests/suites): each natively and recorded in all modes
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m suites tests/apps/test_suites.py $(PYTEST)
 
 screenshots: build ## make the pictures of docs/screenshots anew
 	$(PYTHON) -m tests.web.screenshots
