@@ -1,7 +1,7 @@
 /* What the suites share: cases that check themselves, each in a process of its own, each one line of output.
  *
- * `name ok`, `name skipped: why`, or `name: what was wrong`. A case that does not end within its limit is ended by SIGALRM; it is a process
- * group, and what it leaves behind is killed.
+ * `name ok`, `name skipped: why`, or `name: what was wrong`. A case that does not end within its limit is ended by
+ * SIGALRM; it is a process group, and what it leaves behind is killed.
  */
 #pragma once
 #include <errno.h>
