@@ -102,6 +102,36 @@ static void descend(int depth)
     note("status", status);
 }
 
+/* Children whose work came out as their parent's; others make some at the same time. */
+static void *make_children(void *seed)
+{
+    long alike = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        int status;
+        unsigned mine = (unsigned)(unsigned long)seed * 100 + i;
+        pid_t child = fork();
+        if (child == 0)
+            _exit(work(mine) & 0x7f);
+        unsigned own = work(mine) & 0x7f;
+        alike += waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == (int)own;
+    }
+    return (void *)alike;
+}
+
+static void fork_at_once(void)
+{
+    pthread_t others[3];
+    long all = 0;
+    for (unsigned long i = 0; i < 3; i++)
+        pthread_create(&others[i], NULL, make_children, (void *)i);
+    for (int i = 0; i < 3; i++) {
+        void *alike;
+        pthread_join(others[i], &alike);
+        all += (long)alike;
+    }
+    note("alike", all);
+}
+
 static unsigned run_made(unsigned char *code, unsigned char value, int times)
 {
     const unsigned char text[] = {0xb8, value, 0, 0, 0, 0xc3};
@@ -131,6 +161,7 @@ int main(int count, char **arguments)
         return 1;
     }
     struct itimerval often = {{0, 2000}, {0, 2000}};
+    fork_at_once();
     signal(SIGALRM, handler);
     setitimer(ITIMER_REAL, &often, NULL);
     unsigned sum = 0;

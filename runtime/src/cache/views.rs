@@ -6,7 +6,7 @@
 
 use super::slab::SLAB_BYTES;
 use super::slabs::Slabs;
-use crate::sys::calls::{check, mmap, munmap, syscall, EACCES, EINVAL, EPERM};
+use crate::sys::calls::{check, close, limit_of, mmap, munmap, syscall, EACCES, EINVAL, EPERM};
 use crate::sys::kernel::{
     MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_NONE, PROT_READ, PROT_WRITE,
 };
@@ -99,39 +99,41 @@ pub unsafe fn unmap(start: u64) {
     }
 }
 
-/// Prepares for a child that is to have the cache: `false` if there are slabs to copy and no file for them.
-pub fn prepare_copies() -> bool {
+/// Copies what is in use for a child that is about to be made; `false`: there is no file, or no memory for it. The lock of the cache is
+/// held until `drop_copies`: children that other threads make have copies of their own.
+pub fn make_copies(slabs: &Slabs) -> bool {
     let Some((last, ..)) = views().last() else {
         return true;
     };
-    let file = make_file((last as u64 + 1) * SLAB_BYTES);
-    CHILDS_FILE.store(file.map_or(0, |file| file + 1), Ordering::Relaxed);
-    file.is_some()
-}
-
-/// Copies what is in use for the child that is about to be made; `false` if there is no memory for it. The lock of the cache is held.
-pub fn copy(slabs: &Slabs) -> bool {
-    const PWRITE64: u64 = 18;
-    let Some(file) = CHILDS_FILE.load(Ordering::Relaxed).checked_sub(1) else {
-        return true;
+    let Some(file) = make_file((last as u64 + 1) * SLAB_BYTES) else {
+        return false;
     };
-    views().all(|(index, start, _)| {
-        slabs.used_of(start).into_iter().all(|Range { start: first, end }| {
-            let mut at = first;
-            while at < end {
-                let place = index as u64 * SLAB_BYTES + at;
-                // SAFETY: reads a part of a slab.
-                match check(unsafe { syscall(PWRITE64, [file, start + at, end - at, place, 0, 0]) }) {
-                    Ok(written) if written != 0 => at += written,
-                    _ => return false,
-                }
-            }
-            true
-        })
-    })
+    CHILDS_FILE.store(file + 1, Ordering::Relaxed);
+    let are_made = views().all(|(index, start, _)| {
+        let parts = slabs.used_of(start);
+        parts.into_iter().all(|part| copy(file, index as u64 * SLAB_BYTES, start, part))
+    });
+    if !are_made {
+        drop_copies();
+    }
+    are_made
 }
 
-/// What was prepared is not needed any more.
+/// Writes a part of the slab at `start` into its copy, which begins at `offset`.
+fn copy(file: u64, offset: u64, start: u64, part: Range<u64>) -> bool {
+    const PWRITE64: u64 = 18;
+    let mut at = part.start;
+    while at < part.end {
+        // SAFETY: reads a part of a slab.
+        match check(unsafe { syscall(PWRITE64, [file, start + at, part.end - at, offset + at, 0, 0]) }) {
+            Ok(written) if written != 0 => at += written,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// The copies are not needed any more, or were taken.
 pub fn drop_copies() {
     if let Some(file) = CHILDS_FILE.swap(0, Ordering::Relaxed).checked_sub(1) {
         close(file);
@@ -165,7 +167,8 @@ fn map_to_write(file: u64, offset: u64, place: u64) -> bool {
 fn make_file(size_bytes: u64) -> Option<u64> {
     const MFD_CLOEXEC: u64 = 1;
     const MFD_EXEC: u64 = 0x10;
-    if file_size_limit() < size_bytes {
+    const RLIMIT_FSIZE: u64 = 1;
+    if limit_of(RLIMIT_FSIZE) < size_bytes {
         // It would get SIGXFSZ, which is not the program's.
         return None;
     }
@@ -184,16 +187,6 @@ fn make_file(size_bytes: u64) -> Option<u64> {
     Some(file)
 }
 
-/// How large a file of the process may become.
-fn file_size_limit() -> u64 {
-    const GETRLIMIT: u64 = 97;
-    const RLIMIT_FSIZE: u64 = 1;
-    let mut limit = [0u64; 2];
-    // SAFETY: writes two words.
-    unsafe { syscall(GETRLIMIT, [RLIMIT_FSIZE, limit.as_mut_ptr() as u64, 0, 0, 0, 0]) };
-    limit[0]
-}
-
 /// Maps a slab of `file`, from `offset` on.
 ///
 /// # Safety
@@ -201,9 +194,4 @@ fn file_size_limit() -> u64 {
 unsafe fn map_file(file: u64, offset: u64, start: u64, protection: u64, flags: u64) -> i64 {
     // SAFETY: forwarded from the caller.
     unsafe { syscall(number::MMAP, [start, SLAB_BYTES, protection, flags, file, offset]) }
-}
-
-fn close(file: u64) {
-    // SAFETY: closes the runtime's own descriptor.
-    unsafe { syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]) };
 }

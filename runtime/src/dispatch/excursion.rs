@@ -115,7 +115,7 @@ pub fn origin(context: &ThreadContext) -> Option<u64> {
     let exit_id = context.excursion_exit.checked_sub(1)?;
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(engine.cache.exit(exit_id).fragment);
-    Some(fragment.app_pc + u64::from(fragment.last_offset))
+    Some(fragment.branch_pc())
 }
 
 fn end(context: &mut ThreadContext) -> Option<u32> {

@@ -18,7 +18,7 @@ use iced_x86::{Decoder, Instruction, Register};
 
 /// Corrects what the last instruction of `fragment`, just executed, stored.
 pub fn correct(context: &mut ThreadContext, fragment: &Fragment) {
-    let pc = fragment.app_pc + u64::from(fragment.last_offset);
+    let pc = fragment.branch_pc();
     delivery::with_faults(context, |context| {
         let mut code = [0; MAX_INSTRUCTION_BYTES];
         let n = guarded::read_code(&mut code, pc);

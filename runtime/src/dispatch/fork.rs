@@ -17,7 +17,7 @@ use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, request_kind};
 use crate::signal::deliver;
 use crate::signal::table::table_of;
-use crate::sys::calls::{check, getpid, gettid, rdtsc, set_signal_mask, ENOMEM};
+use crate::sys::calls::{check, getpid, gettid, rdtsc, set_signal_mask};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_VFORK};
 use crate::sys::{filter, heap};
 use crate::thread::block::{fill_branch_table, map_cells};
@@ -36,17 +36,16 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
     if region == 0 {
         return start_unfollowed(context, stack, start);
     }
-    if !views::prepare_copies() {
-        writer_of(context, shared).request(request_kind::FORK, [u64::from(region), 0, 0, 0]);
-        return start_unfollowed(context, stack, start);
-    }
     context.child_region = region;
     // No lock of the runtime's may be held for as long as a child is waited for, so it is not the kernel that waits.
     let is_waited_for = context.child_flags & CLONE_VFORK != 0;
     context.child_flags &= !CLONE_VFORK;
-    start_copy(context, stack, |context| {
-        let result = start_whole_copy(context, start);
-        views::drop_copies();
+    let mut is_possible = true;
+    let result = start_copy(context, stack, |context| {
+        let Some(result) = start_whole_copy(context, start) else {
+            is_possible = false;
+            return 0;
+        };
         let writer = writer_of(context, shared);
         match check(result) {
             Ok(pid) => {
@@ -60,15 +59,22 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
             }
         }
         result
-    })
+    });
+    if !is_possible {
+        context.child_flags |= if is_waited_for { CLONE_VFORK } else { 0 };
+        writer_of(context, shared).request(request_kind::FORK, [u64::from(region), 0, 0, 0]);
+        return start_unfollowed(context, stack, start);
+    }
+    result
 }
 
-fn start_whole_copy(context: &mut ThreadContext, start: Start) -> i64 {
+/// `None`: the child can't have a cache of its own, and is not made.
+fn start_whole_copy(context: &mut ThreadContext, start: Start) -> Option<i64> {
     // The copy must be whole: nobody else is changing anything while it is made. The child gives these up.
     let _shown = dumpable::hold();
     let engine = ENGINE.lock();
-    if !views::copy(&engine.cache.slabs) {
-        return -i64::from(ENOMEM);
+    if !views::make_copies(&engine.cache.slabs) {
+        return None;
     }
     let _threads = THREADS.lock();
     let _actions = table_of(context).lock();
@@ -79,7 +85,8 @@ fn start_whole_copy(context: &mut ThreadContext, start: Start) -> i64 {
     let result = start(context, child_stack_top(context), followed_child);
     // SAFETY: held above.
     unsafe { heap::let_go() };
-    result
+    views::drop_copies();
+    Some(result)
 }
 
 /// Starts a process that goes on natively, with a copy of the memory or while its parent waits; the event says so.

@@ -30,7 +30,7 @@ pub fn execute(context: &mut ThreadContext, exit_id: u32) -> u32 {
         let engine = ENGINE.lock();
         let exit = *engine.cache.exit(exit_id);
         let fragment = *engine.cache.fragment(exit.fragment);
-        let pc = fragment.app_pc + u64::from(fragment.last_offset);
+        let pc = fragment.branch_pc();
         (exit.fragment, pc, exit.kind == ExitType::NativeBranch)
     };
     context.rip = pc;
@@ -82,7 +82,7 @@ pub fn settle(context: &mut ThreadContext) -> u32 {
         let engine = ENGINE.lock();
         let exit = *engine.cache.exit(exit_id);
         let fragment = *engine.cache.fragment(exit.fragment);
-        let pc = fragment.app_pc + u64::from(fragment.last_offset);
+        let pc = fragment.branch_pc();
         if context.fault_pending != 0 {
             correct_early_counts(&engine.cache, context, &fragment, pc, -1);
             context.exit_id = exit.fragment;

@@ -63,7 +63,7 @@ pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> u32 {
 pub fn blame_branch(context: &mut ThreadContext, source: u32) {
     let mut engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
-    let branch = fragment.app_pc + u64::from(fragment.last_offset);
+    let branch = fragment.branch_pc();
     uncount_block(&mut engine, context, source, branch);
     forget_call(context, &fragment);
     (context.fault_origin, context.has_fault_origin) = (branch, true);
@@ -101,7 +101,7 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
 fn fault_at_branch(context: &mut ThreadContext, source: u32) {
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
-    context.rip = fragment.app_pc + u64::from(fragment.last_offset);
+    context.rip = fragment.branch_pc();
     if fragment.exit_kind == exit_kind::RETURN || fragment.ends_with_call() {
         let dropped = 8 + i64::from(fragment.dropped_bytes);
         let pushed = if fragment.exit_kind == exit_kind::RETURN { -dropped } else { 8 };

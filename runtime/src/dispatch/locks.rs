@@ -9,7 +9,7 @@ use super::hidden;
 use super::mappings::visit_mappings;
 use super::memory::{page_end, PAGE};
 use crate::arch::x86_64::context::ThreadContext;
-use crate::sys::calls::{check, program_call, syscall, EINVAL, ENOMEM};
+use crate::sys::calls::{check, limit_of, program_call, read_start, syscall, EINVAL, ENOMEM};
 use crate::sys::kernel::USER_END;
 use crate::sys::{number, proc_text};
 use alloc::vec::Vec;
@@ -101,29 +101,14 @@ fn list_visible(context: &ThreadContext) -> Vec<Range<u64>> {
 
 /// How many bytes the process may lock.
 fn limit() -> u64 {
-    const GETRLIMIT: u64 = 97;
     const RLIMIT_MEMLOCK: u64 = 8;
-    let mut limit = [0u64; 2];
-    // SAFETY: writes two words.
-    unsafe { syscall(GETRLIMIT, [RLIMIT_MEMLOCK, limit.as_mut_ptr() as u64, 0, 0, 0, 0]) };
-    limit[0]
+    limit_of(RLIMIT_MEMLOCK)
 }
 
 /// How many bytes it has locked.
 fn locked() -> u64 {
-    const O_CLOEXEC: u64 = 0x8_0000;
-    let path = b"/proc/self/status\0";
-    // SAFETY: reads the path.
-    let Ok(file) = check(unsafe { syscall(number::OPEN, [path.as_ptr() as u64, O_CLOEXEC, 0, 0, 0, 0]) }) else {
-        return 0;
-    };
     let mut text = [0u8; 2048];
-    // SAFETY: writes at most the buffer; closes the runtime's own descriptor.
-    let n = unsafe {
-        let n = syscall(number::READ, [file, text.as_mut_ptr() as u64, text.len() as u64, 0, 0, 0]);
-        syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]);
-        check(n).unwrap_or(0) as usize
-    };
+    let n = read_start(b"/proc/self/status\0", &mut text).unwrap_or(0);
     proc_text::locked_bytes(&text[..n]).unwrap_or(0)
 }
 

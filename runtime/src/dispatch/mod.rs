@@ -328,7 +328,7 @@ fn rewind_syscall(context: &mut ThreadContext) {
     let mut engine = ENGINE.lock();
     let exit = *engine.cache.exit(context.exit_id);
     let fragment = *engine.cache.fragment(exit.fragment);
-    context.rip = fragment.app_pc + u64::from(fragment.last_offset);
+    context.rip = fragment.branch_pc();
     context.note_step();
     let stopped_at = context.rip;
     exits::uncount_block(&mut engine, context, exit.fragment, stopped_at);

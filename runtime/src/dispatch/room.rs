@@ -11,7 +11,7 @@ use crate::arch::x86_64::{gate, guarded};
 use crate::buffer::RingWriter;
 use crate::instrument::Engine;
 use crate::signal::handler::image_range;
-use crate::sys::calls::{check, monotonic_ns, syscall};
+use crate::sys::calls::{monotonic_ns, read_start, syscall, thread_exists};
 use crate::sys::{number, proc_text};
 use crate::thread::THREADS;
 use alloc::vec::Vec;
@@ -152,21 +152,12 @@ enum Waiting {
 
 /// Whether thread `tid` waits in a system call, as the kernel says.
 fn waiting_call(tid: u32) -> Waiting {
-    const O_CLOEXEC: u64 = 0x8_0000;
     const ENOENT: i32 = 2;
-    let path = proc_text::task_path(tid, b"syscall");
-    // SAFETY: reads the path.
-    let file = match check(unsafe { syscall(number::OPEN, [path.as_ptr() as u64, O_CLOEXEC, 0, 0, 0, 0]) }) {
-        Ok(file) => file,
-        Err(error) if error.0 == ENOENT && !crate::sys::calls::thread_exists(tid) => return Waiting::Gone,
-        Err(_) => return Waiting::No,
-    };
     let mut text = [0u8; 256];
-    // SAFETY: writes at most the buffer; closes the runtime's own descriptor.
-    let n = unsafe {
-        let n = syscall(number::READ, [file, text.as_mut_ptr() as u64, text.len() as u64, 0, 0, 0]);
-        syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]);
-        check(n).unwrap_or(0) as usize
+    let n = match read_start(&proc_text::task_path(tid, b"syscall"), &mut text) {
+        Ok(n) => n,
+        Err(error) if error.0 == ENOENT && !thread_exists(tid) => return Waiting::Gone,
+        Err(_) => return Waiting::No,
     };
     // Those that the dispatcher makes when it knows already where the thread goes on; it waits in none of them.
     let is_passing = |call: u64| matches!(call, number::RT_SIGPROCMASK | number::RT_TGSIGQUEUEINFO);

@@ -6,7 +6,6 @@
 
 extern crate alloc;
 use super::delivery;
-use super::exits::uncount_block;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::instrument::ENGINE;
@@ -112,13 +111,7 @@ fn read_filter(address: u64) -> Option<Vec<Instruction>> {
 
 /// The thread goes on natively with the call that it is about to make.
 fn release_before(context: &mut ThreadContext, reason: u16) -> ! {
-    {
-        let mut engine = ENGINE.lock();
-        let id = engine.cache.exit(context.exit_id).fragment;
-        let fragment = *engine.cache.fragment(id);
-        context.rip = fragment.app_pc + u64::from(fragment.last_offset);
-        uncount_block(&mut engine, context, id, context.rip);
-    }
+    super::rewind_syscall(context);
     delivery::release(context, reason)
 }
 

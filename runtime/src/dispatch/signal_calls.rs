@@ -155,7 +155,7 @@ pub fn count_signal_return(context: &mut ThreadContext, exit_id: u32, target: u6
     let edge = DynamicEdge {
         kind: edge_kind::SIGRETURN,
         source_fragment: exit.fragment,
-        source_pc: fragment.app_pc + u64::from(fragment.last_offset),
+        source_pc: fragment.branch_pc(),
         target_pc: target,
     };
     engine.count_edge(&writer, context, edge);

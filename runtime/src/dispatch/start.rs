@@ -8,7 +8,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
 use crate::signal::handler::set_image_range;
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::{futex_wait, gettid, monotonic_ns, rdtsc, set_signal_mask, syscall};
+use crate::sys::calls::{futex_wait, gettid, limit_of, monotonic_ns, rdtsc, set_signal_mask, syscall};
 use crate::sys::kernel::{SIGTRAP, USER_END};
 use crate::sys::number;
 use crate::sys::{filter, heap};
@@ -147,12 +147,8 @@ fn wait_for_debugger(shared: Shared) {
 
 /// Where the stack may grow down to, with room to spare.
 fn stack_floor(stack_pointer: u64) -> u64 {
-    const GETRLIMIT: u64 = 97;
     const RLIMIT_STACK: u64 = 3;
-    let mut limit = [0u64; 2];
-    // SAFETY: writes two words.
-    unsafe { syscall(GETRLIMIT, [RLIMIT_STACK, limit.as_mut_ptr() as u64, 0, 0, 0, 0]) };
-    let size = limit[0].clamp(8 << 20, 1 << 36);
+    let size = limit_of(RLIMIT_STACK).clamp(8 << 20, 1 << 36);
     stack_pointer.saturating_sub(size + (4 << 20)) & !0xfff
 }
 

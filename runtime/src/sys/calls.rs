@@ -207,6 +207,32 @@ pub fn yield_until(limit_ns: u64, mut is_over: impl FnMut() -> bool) {
     }
 }
 
+/// How much of a resource the process may have (getrlimit(2)): its soft limit.
+pub fn limit_of(resource: u64) -> u64 {
+    const GETRLIMIT: u64 = 97;
+    let mut limit = [0u64; 2];
+    // SAFETY: writes two words.
+    unsafe { syscall(GETRLIMIT, [resource, limit.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    limit[0]
+}
+
+/// Closes a descriptor of the runtime's own.
+pub fn close(file: u64) {
+    // SAFETY: nothing of the program's is behind it.
+    unsafe { syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]) };
+}
+
+/// Reads the start of a file, whose path ends with a zero, into `text`; how many bytes, 0 where it can be opened and not be read.
+pub fn read_start(path: &[u8], text: &mut [u8]) -> Result<usize, Error> {
+    const O_CLOEXEC: u64 = 0x8_0000;
+    // SAFETY: reads the path.
+    let file = check(unsafe { syscall(number::OPEN, [path.as_ptr() as u64, O_CLOEXEC, 0, 0, 0, 0]) })?;
+    // SAFETY: writes at most the buffer.
+    let n = unsafe { syscall(number::READ, [file, text.as_mut_ptr() as u64, text.len() as u64, 0, 0, 0]) };
+    close(file);
+    Ok(check(n).unwrap_or(0) as usize)
+}
+
 /// Whether there is a process of this number, as far as can be seen from this pid namespace.
 pub fn process_exists(pid: u32) -> bool {
     // SAFETY: signal 0 is none; no memory.

@@ -3,7 +3,7 @@
 //! Opens a descriptor for a moment. Slow: for what is seldom asked.
 
 extern crate alloc;
-use super::calls::{check, syscall};
+use super::calls::{check, close, read_start, syscall};
 use super::number;
 use super::proc_text::{self, FileMapping, Mapping};
 use core::ops::ControlFlow;
@@ -42,8 +42,7 @@ pub fn look_through<T>(file: u64, mut visit: impl FnMut(Mapping, &[u8]) -> Contr
         text.copy_within(whole..length, 0);
         kept = length - whole;
     }
-    // SAFETY: closes the runtime's own descriptor.
-    unsafe { syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]) };
+    close(file);
     said
 }
 
@@ -69,14 +68,12 @@ pub fn read_file_behind(address: u64, bytes: &mut [u8]) -> usize {
     };
     let mut about = [0u64; 18];
     let place = offset + (address - mapping.start);
-    // SAFETY: writes struct stat, of which the second word is the inode, and at most the bytes; closes the runtime's own
-    // descriptor.
+    // SAFETY: writes struct stat, of which the second word is the inode, and at most the bytes.
     let n = unsafe {
         syscall(number::FSTAT, [file, about.as_mut_ptr() as u64, 0, 0, 0, 0]);
-        let n = syscall(number::PREAD64, [file, bytes.as_mut_ptr() as u64, bytes.len() as u64, place, 0, 0]);
-        syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]);
-        n
+        syscall(number::PREAD64, [file, bytes.as_mut_ptr() as u64, bytes.len() as u64, place, 0, 0])
     };
+    close(file);
     if about[1] == inode {
         check(n).unwrap_or(0) as usize
     } else {
@@ -86,17 +83,7 @@ pub fn read_file_behind(address: u64, bytes: &mut [u8]) -> usize {
 
 /// Who traces the calling thread; 0: nobody.
 pub fn tracer() -> u32 {
-    let path = b"/proc/thread-self/status\0";
     let mut text = [0u8; 512];
-    // SAFETY: reads the path.
-    let Ok(file) = check(unsafe { syscall(number::OPEN, [path.as_ptr() as u64, O_CLOEXEC, 0, 0, 0, 0]) }) else {
-        return 0;
-    };
-    // SAFETY: writes at most the buffer; closes the runtime's own descriptor.
-    let n = unsafe {
-        let n = syscall(number::READ, [file, text.as_mut_ptr() as u64, text.len() as u64, 0, 0, 0]);
-        syscall(number::CLOSE, [file, 0, 0, 0, 0, 0]);
-        n
-    };
-    proc_text::tracer_of(&text[..check(n).unwrap_or(0) as usize]).unwrap_or(0)
+    let n = read_start(b"/proc/thread-self/status\0", &mut text).unwrap_or(0);
+    proc_text::tracer_of(&text[..n]).unwrap_or(0)
 }

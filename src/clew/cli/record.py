@@ -1,8 +1,7 @@
 """`clew record`: run a program under the runtime and write its trace.
 
 Runs in the controller. The target's standard streams, terminal and exit status pass through; what clew says goes to
-stderr. What plain command lines ask for is read by `clew.cli.asked`,
-which does without this.
+stderr. What plain command lines ask for is read by `clew.cli.asked`, which does without this.
 """
 
 from __future__ import annotations
