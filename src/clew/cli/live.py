@@ -105,14 +105,31 @@ class LiveViewer:
             say(line)
         if self._pidfd < 0:
             return
-        if not is_quiet:
-            # A shell starts its background jobs with SIGINT ignored, and it stays so.
-            is_deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-            say(f"{self.url} shows it until {f'SIGTERM to clew (kill {os.getpid()})' if is_deaf else 'Ctrl-C'}")
         with contextlib.suppress(KeyboardInterrupt):
             _end_as_by_interrupt(signal.SIGTERM, signal.SIGHUP)
-            select.select([self._pidfd], [], [])
+            if not is_quiet:
+                # A shell starts its background jobs with SIGINT ignored, and it stays so.
+                is_deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+                say(f"{self.url} shows it until {f'SIGTERM to clew (kill {os.getpid()})' if is_deaf else 'Ctrl-C'}")
+            _wait_for(self._pidfd)
             say("the live view has ended")
+
+
+def _wait_for(descriptor: int) -> None:
+    """Wait until it can be read; handlers of signals that come are called at once.
+
+    Of a signal that comes between the interpreter's last look and the system call that waits, or to another thread, the
+    handler is called only when that call ends: each signal is written to where it waits, too.
+    """
+    woken, waker = socket.socketpair()
+    with woken, waker:
+        waker.setblocking(False)
+        before = signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+        try:
+            while descriptor not in select.select([descriptor, woken.fileno()], [], [])[0]:
+                woken.recv(1)
+        finally:
+            signal.set_wakeup_fd(before)
 
 
 def _end_as_by_interrupt(*numbers: signal.Signals) -> None:
