@@ -234,7 +234,7 @@ class _Found:
         kept = offsets[first]
         sizes = rows["size"][first].copy()
         unsized = np.flatnonzero(sizes == 0)
-        following = np.append(kept[1:], kept[-1:] + np.uint64(4096))
+        following = np.concatenate((kept[1:], kept[-1:] + np.uint64(4096)))
         sizes[unsized] = following[unsized] - kept[unsized]
         return SymbolTable(
             offsets=kept,

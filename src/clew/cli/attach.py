@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clew.cli.console import is_quiet, say
-from clew.cli.light_numpy import prepare_numpy
+from clew.cli.light_numpy import prepare_numpy_core
 from clew.cli.options import make_viewer, parse_pid, what_is_said, what_to_record, where_to_serve
 from clew.cli.recording import print_result
 from clew.dataclass import replace
@@ -66,7 +66,7 @@ def command(
     The exit status is 0 when the trace was written, whatever became of the process.
     """
     quiet = quiet or is_quiet()
-    prepare_numpy()
+    prepare_numpy_core()
     target = parse_pid(pid)
     check_attachable(target)
     options = RecordOptions(

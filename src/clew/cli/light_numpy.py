@@ -1,21 +1,39 @@
 """numpy, and what else is loaded for arrays and tables, as cheaply as they come.
 
 Runs in the controller, before numpy is imported, and only where the process is clew's own: nobody reads numpy's
-documentation there.
+documentation there, and what numpy needs for that alone is left out. A recording begins with numpy's core: the rest is
+half of what importing it takes, and comes when something of it is asked for.
 """
 
 from __future__ import annotations
 
+import _thread
+import contextlib
+import importlib
 import os
 import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["prepare_numpy"]
+__all__ = ["prepare_numpy", "prepare_numpy_core"]
 
 _DOCUMENTATION: Final = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """They give numpy's own functions and types their texts, and are nothing else: a seventh of what numpy executes when it
 is imported. (Its own documentation is built without the second one, by the same means.)"""
+
+_LATE: Final = ("ast", "decimal", "pickle")
+"""Modules of Python's that numpy's core and pyarrow import for functions that are seldom called."""
+
+_OF_CORE: Final = ("bincount", "packbits", "ravel_multi_index", "unpackbits", "unravel_index")
+"""What numpy has from its core without the core saying so."""
+
+_SETS: Final = ("isin", "union1d", "unique")
+"""What a recording needs beside the core, and what needs no more than the core itself; it is in `_SETS_MODULE`."""
+_SETS_MODULE: Final = "numpy.lib._arraysetops_impl"
+
+_loading = _thread.RLock()
 
 
 def prepare_numpy() -> None:
@@ -27,3 +45,129 @@ def prepare_numpy() -> None:
     if "numpy" not in sys.modules:
         for name in _DOCUMENTATION:
             sys.modules[name] = ModuleType(name)
+
+
+def prepare_numpy_core() -> None:
+    """As `prepare_numpy`; numpy is imported, as its core until more of it is asked for."""
+    prepare_numpy()
+    if "numpy" in sys.modules:
+        return
+    spec = PathFinder.find_spec("numpy")
+    if spec is None or not _has_core(spec):
+        return
+    for name in _LATE:
+        sys.modules.setdefault(name, _Late(name))
+    sys.modules["numpy"] = numpy = _Core(spec)
+    numpy.begin()
+
+
+def _has_core(spec: ModuleSpec) -> bool:
+    """Whether its core is where it has been since numpy 2."""
+    return any(os.path.exists(os.path.join(place, "_core")) for place in spec.submodule_search_locations or ())
+
+
+class _Late(ModuleType):
+    """A module of Python's that is imported when something of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        with _loading:
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
+            real = importlib.import_module(self.__name__)
+        return getattr(real, name)
+
+
+class _Typing(_Late):
+    """numpy.typing. What is needed of it to import clew's modules is for type checkers, and stands for nothing."""
+
+    class NDArray:
+        def __class_getitem__(cls, item: object) -> type[_Typing.NDArray]:
+            return cls
+
+
+class _Masked(_Late):
+    """numpy.ma, as long as there is no masked array: numpy and pyarrow ask whether what they are given is one."""
+
+    class MaskedArray:
+        pass
+
+    @staticmethod
+    def is_masked(_: object) -> bool:
+        return False
+
+
+class _Core(ModuleType):
+    """numpy as its core has it. Who asks for more gets all of it, executed in this module's place."""
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        super().__init__("numpy")
+        self.__spec__, self.__loader__ = spec, spec.loader
+        self.__file__, self.__path__ = spec.origin, list(spec.submodule_search_locations or ())
+        self.typing = sys.modules["numpy.typing"] = _Typing("numpy.typing")
+        self._is_loading = False
+
+    def begin(self) -> None:
+        """Import the core."""
+        self._is_loading = True
+        texts = ModuleType("inspect")
+        # All that numpy uses it for when it is imported.
+        texts.cleandoc, texts.signature = str, lambda _: None  # type: ignore[attr-defined]
+        with _stand_in(texts):
+            # As numpy itself begins.
+            from numpy import _distributor_init, _globals, version  # noqa: F401
+
+            self.__version__ = version.version
+            self._CopyMode, self._NoValue = _globals._CopyMode, _globals._NoValue
+            import numpy._core as core
+        self.__dict__.update({name: getattr(core.multiarray, name) for name in _OF_CORE})
+        self.__dict__.update({name: getattr(core, name) for name in core.__all__})
+        # As with masked arrays.
+        self.matrix = type("matrix", (core.ndarray,), {})
+        self.ma = sys.modules["numpy.ma"] = _Masked("numpy.ma")
+        self._is_loading = False
+
+    def __getattr__(self, name: str) -> Any:
+        with _loading:
+            if self._is_loading:
+                # What is imported just now looks whether it is here.
+                raise AttributeError(f"module 'numpy' has no attribute {name!r}")
+            self._is_loading = True
+            try:
+                if name in _SETS:
+                    self._load_sets()
+                else:
+                    self._load_all()
+            finally:
+                self._is_loading = False
+        return getattr(self, name)
+
+    def _load_sets(self) -> None:
+        # The package that they are in would import all that is in it.
+        package = ModuleType("numpy.lib")
+        package.__path__ = [os.path.join(place, "lib") for place in self.__path__]
+        with _stand_in(package):
+            sets = importlib.import_module(_SETS_MODULE)
+            del sys.modules[_SETS_MODULE]
+        self.__dict__.update({name: getattr(sets, name) for name in _SETS})
+
+    def _load_all(self) -> None:
+        for name in ("ma", "typing"):
+            if isinstance(sys.modules.get(f"numpy.{name}"), _Late):
+                del sys.modules[f"numpy.{name}"], self.__dict__[name]
+        assert self.__spec__ is not None and self.__spec__.loader is not None
+        self.__spec__.loader.exec_module(self)
+        object.__setattr__(self, "__class__", ModuleType)
+
+
+@contextlib.contextmanager
+def _stand_in(module: ModuleType) -> Iterator[None]:
+    """Meanwhile `module` is what is imported by its name."""
+    name = module.__name__
+    kept = sys.modules.get(name)
+    sys.modules[name] = module
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+        if kept is not None:
+            sys.modules[name] = kept

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from clew.cli.asked import Asked
 from clew.cli.console import say
-from clew.cli.light_numpy import prepare_numpy
+from clew.cli.light_numpy import prepare_numpy_core
 from clew.dataclass import replace
 from clew.errors import ClewError
 from clew.process.launch import original_environment
@@ -76,7 +76,7 @@ def _record(
             viewer.start(options.output, guard.muted)
         if options.pause_seconds and not is_quiet:
             say(f"process {pid} waits {options.pause_seconds:g} s before its first instruction")
-        prepare_numpy()
+        prepare_numpy_core()
         session.wait()
         result = print_result(session.finish, is_quiet=is_quiet, with_statistics=with_statistics)
         write_more(result)

@@ -44,7 +44,7 @@ class Announced:
         self._tsc = records[:, 24:32].copy().view("<u8")[:, 0]
         heads = np.flatnonzero(kind != RecordKind.CONTINUATION)
         self._length = np.ones(len(records), np.int64)
-        self._length[heads] = np.diff(np.append(heads, len(records)))
+        self._length[heads] = np.concatenate((heads[1:], [len(records)])) - heads
         self._fragment_at = np.flatnonzero(kind == RecordKind.FRAGMENT)
         self._edge_at = np.flatnonzero(kind == RecordKind.DYNAMIC_EDGE)
         self._invalidate_at = np.flatnonzero(kind == RecordKind.INVALIDATE)

@@ -296,7 +296,7 @@ def join_counters(parts: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.ui
     inside = index < MAX_COUNTER_BYTES // 8
     index, value = index[inside], value[inside]
     order = np.argsort(index, kind="stable")
-    last = np.append(index[order][1:] != index[order][:-1], True)[: len(index)]
+    last = np.concatenate((index[order][1:] != index[order][:-1], [True]))[: len(index)]
     chosen = order[last & (value[order] > 0)]
     return Counters(index[chosen], value[chosen])
 

@@ -167,7 +167,7 @@ def _iter_split(frames: Sequence[Frame]) -> Iterator[tuple[Frame, Array, Array, 
             n = len(data)
             begins = np.flatnonzero(kinds != RecordKind.CONTINUATION)
             is_chunk = kinds[begins] == RecordKind.REGION_CHUNK
-            heads, ends = begins[is_chunk], np.append(begins[1:], n)[: len(begins)][is_chunk]
+            heads, ends = begins[is_chunk], np.concatenate((begins[1:], [n]))[: len(begins)][is_chunk]
             n_following = np.minimum(ends - heads - 1, announced[heads])
             is_cut = len(heads) > 0 and ends[-1] == n and n_following[-1] < announced[heads[-1]] and index < last
             if is_cut:

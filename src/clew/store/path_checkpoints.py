@@ -82,7 +82,8 @@ def encode_checkpoints(checkpoints: list[Checkpoint]) -> bytes:
         head["n_counters"], head["n_same"], head["n_calls"] = len(one.index), n_same, len(one.calls) - n_same
         calls.append(one.calls[n_same:])
         before = one.calls
-    steps = [np.diff(one.index, prepend=np.uint32(0)).astype("<u4") for one in checkpoints]
+    indexes = [np.concatenate(([np.uint32(0)], one.index)) for one in checkpoints]
+    steps = [(index[1:] - index[:-1]).astype("<u4") for index in indexes]
     rises = [one.rise.astype("<u8") for one in checkpoints]
     tables = (heads, np.concatenate(steps), np.concatenate(rises), np.concatenate(calls).astype("<u8"))
     return b"".join(map(shuffle, tables))
@@ -132,7 +133,7 @@ def _add_up(heads: Array, steps: bytes) -> tuple[Array, Array]:
     n_counters = heads["n_counters"].astype(np.int64)
     # Each checkpoint's begin anew: less what was reached before. Sums wrap around, and differences back.
     sums = np.cumsum(unshuffle(steps, np.dtype("<u4")), dtype=np.uint32)
-    before = np.append(np.uint32(0), sums)[np.cumsum(n_counters) - n_counters]
+    before = np.concatenate(([np.uint32(0)], sums))[np.cumsum(n_counters) - n_counters]
     return n_counters, sums - np.repeat(before, n_counters)
 
 

@@ -157,7 +157,7 @@ class PathFile:
     def find_rises(self, is_wanted: Array) -> Rises:
         """What the counters rose in front of each checkpoint that `is_wanted` has true at their index."""
         checkpoint, index, rise = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)], [np.zeros(0, np.uint64)]
-        known = np.append(is_wanted, np.False_)
+        known = np.concatenate((is_wanted, [np.False_]))
         for start, rises in self._rises:
             rows = np.flatnonzero(known[np.minimum(rises.index, len(is_wanted))])
             checkpoint.append(start + np.searchsorted(np.cumsum(rises.n_counters), rows, "right"))

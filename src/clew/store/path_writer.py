@@ -247,9 +247,11 @@ class _Stream:
 def _add_up(rises: list[Array]) -> Array:
     """What counters rose in all, by index."""
     joined = np.concatenate([np.zeros(0, _RISE), *rises])
-    if len(rises) > 1 or (np.diff(joined["index"].astype(np.int64)) <= 0).any():
-        joined = joined[np.argsort(joined["index"], kind="stable")]
-    first = np.flatnonzero(np.diff(joined["index"], prepend=joined["index"][:1] + 1))
+    index = joined["index"]
+    if len(rises) > 1 or (index[1:] <= index[:-1]).any():
+        joined = joined[np.argsort(index, kind="stable")]
+        index = joined["index"]
+    first = np.flatnonzero(np.concatenate(([True], index[1:] != index[:-1]))[: len(index)])
     table = joined[first]
     if len(joined):
         table["rise"] = np.add.reduceat(joined["rise"], first)

@@ -33,7 +33,10 @@ class RowRanges:
         order = np.argsort(firsts)
         firsts, lasts = firsts[order], lasts[order]
         touches = firsts[1:] == lasts[:-1]
-        return cls(firsts[np.append(True, ~touches)[: len(firsts)]], lasts[np.append(~touches, True)[: len(lasts)]])
+        return cls(
+            firsts[np.concatenate(([True], ~touches))[: len(firsts)]],
+            lasts[np.concatenate((~touches, [True]))[: len(lasts)]],
+        )
 
     def __len__(self) -> int:
         """How many rows there are."""

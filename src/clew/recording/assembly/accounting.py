@@ -156,7 +156,10 @@ def _extend_places(starts: Array, *addresses: Array) -> tuple[Array, list[Array]
     """`starts`, which are sorted, with those of `addresses` that are not among them appended; and where each one is."""
     wanted = np.concatenate(addresses)
     at = np.searchsorted(starts, wanted)
-    missing = np.flatnonzero(np.append(starts, np.uint64(0))[at] != wanted) if len(starts) else np.arange(len(wanted))
+    known = np.concatenate((starts, [np.uint64(0)]))[at] if len(starts) else ~wanted
+    missing = np.flatnonzero(known != wanted)
     added, at[missing] = np.unique(wanted[missing], return_inverse=True)
     at[missing] += len(starts)
-    return np.concatenate([starts, added]), np.split(at, np.cumsum([len(part) for part in addresses])[:-1])
+    ends = np.cumsum([len(part) for part in addresses]).tolist()
+    places = [at[end - len(part) : end] for part, end in zip(addresses, ends, strict=True)]
+    return np.concatenate([starts, added]), places

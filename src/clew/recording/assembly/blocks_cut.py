@@ -113,8 +113,8 @@ class _Cutter:
         self.segment[self.is_first] = inside - 1
         self.segment[~self.is_first] = cut
         self.start_pc = space.pc(cuts[self.segment])
-        self.is_last = np.append(self.is_first[1:], True)[:n]
-        self.end_pc = np.append(self.start_pc[1:], np.uint64(0))[:n]
+        self.is_last = np.concatenate((self.is_first[1:], [True]))[:n]
+        self.end_pc = np.concatenate((self.start_pc[1:], [np.uint64(0)]))[:n]
         self.end_pc[self.is_last] = fragments.end_pc[used]
         self.cuts = cuts
         self.is_entry = np.zeros(len(cuts), bool)

@@ -242,7 +242,8 @@ def _count_excess(flow: ProcessFlow, key: Array, onward_key: Array, wanted: Arra
     `key` and `onward_key` are by fragment: where it starts, and what the straight line out of it leads to.
     """
     together, place = np.unique(np.concatenate([wanted, key, onward_key]), return_inverse=True)
-    wanted_at, key_at, onward_at = np.split(place, [len(wanted), len(wanted) + len(key)])
+    n_wanted, n_keys = len(wanted), len(wanted) + len(key)
+    wanted_at, key_at, onward_at = place[:n_wanted], place[n_wanted:n_keys], place[n_keys:]
     excess = np.zeros(len(together), np.int64)
     np.add.at(excess, key_at[flow.paths.fragment], flow.path_total)
     falls = np.flatnonzero((flow.edges.kind == EdgeKind.FALL_THROUGH) & (flow.edges.source >= 0))

@@ -178,7 +178,7 @@ class _EdgeBuilder:
         self.call_edges = calls[np.argsort(self.source[calls], kind="stable")]
         self.call_first = np.searchsorted(self.source[self.call_edges], np.arange(len(self.blocks) + 1))
         # A call whose callee's version is not known counts as several.
-        n_callees = np.diff(self.call_first)
+        n_callees = self.call_first[1:] - self.call_first[:-1]
         unsure = self.blocks.edge_source[self.shared_out]
         n_callees[unsure[unsure >= 0]] += 2
         self.n_callees = n_callees

@@ -73,7 +73,7 @@ def _find_alike(*columns: Array) -> tuple[Array, Array]:
         mixed ^= mixed >> np.uint64(32)
     order = np.argsort(mixed, kind="stable")
     sorted_mixed = mixed[order]
-    is_first = np.append(True, sorted_mixed[1:] != sorted_mixed[:-1])[: len(order)]
+    is_first = np.concatenate(([True], sorted_mixed[1:] != sorted_mixed[:-1]))[: len(order)]
     for column in columns:
         # Different ones may be mixed alike: those that don't follow one like them stand for themselves.
         in_order = column[order]

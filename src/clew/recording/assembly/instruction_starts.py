@@ -27,7 +27,7 @@ class InstructionStarts:
     def __init__(self, bits: Array) -> None:
         """`bits`, u8: eight bits each."""
         # One byte more: a place right behind the end may be asked for.
-        self._bits = np.append(bits, np.uint8(0))
+        self._bits = np.concatenate((bits, [np.uint8(0)]))
         self._before = np.zeros(len(self._bits), np.uint32)
         np.cumsum(_ONES[bits], out=self._before[1:], dtype=np.uint32)
 

@@ -105,7 +105,7 @@ def add_up(number: Array, count: Array) -> tuple[Array, Array]:
         return different + lowest, all_totals[different]
     order = np.argsort(number, kind="stable")
     together = number[order]
-    first = np.flatnonzero(np.append(True, together[1:] != together[:-1])) if len(together) else order
+    first = np.flatnonzero(np.concatenate(([True], together[1:] != together[:-1]))) if len(together) else order
     totals: Array = np.add.reduceat(count[order].astype(np.int64), first) if len(first) else np.zeros(0, np.int64)
     return together[first], totals
 

@@ -35,7 +35,7 @@ class CodeStates:
         self._fragments, self._ends = fragments, ends
         self._state = np.where(fragments.is_excluded, CodeState.EXCLUDED, fragments.is_left_out).astype(np.int8)
         # How often the state changes from one fragment to the next, up to each: where it does not all are of one.
-        self._changes = np.append(0, np.cumsum(self._state[1:] != self._state[:-1]))
+        self._changes = np.concatenate(([0], np.cumsum(self._state[1:] != self._state[:-1])))
         self._order: Array | None = None
 
     def find_of_ways(

@@ -342,7 +342,7 @@ def _counts_table(members: Members, counts: Sequence[_CountsOf]) -> pa.Table:
     n_blocks = np.array([len(one.block_id) for one in counts])
     n_edges = np.array([len(one.edge_id) for one in counts])
     ids = np.concatenate([part for one in counts for part in (one.block_id, one.edge_id)])
-    is_edge = np.repeat(np.tile([False, True], len(counts)), np.stack([n_blocks, n_edges], axis=1).reshape(-1))
+    is_edge = np.repeat(np.array([False, True] * len(counts)), np.stack([n_blocks, n_edges], axis=1).reshape(-1))
     return make_table(
         "counts",
         **members.columns(np.repeat([one.owner for one in counts], n_blocks + n_edges)),

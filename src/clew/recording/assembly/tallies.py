@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import dataclass
 from clew.recording.assembly.rows import add_up
 
 __all__ = ["Tally", "iter_batches"]

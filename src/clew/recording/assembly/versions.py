@@ -59,7 +59,7 @@ def assign_versions(fragments: Fragments, ends: Array, max_versions: int) -> Arr
     starts_cluster = np.ones(len(fragments), bool)
     starts_cluster[1:] = (fragments.app_pc[1:] > reach[:-1]) | ((fragments.app_pc[1:] == reach[:-1]) & ~goes_on[1:])
     first = np.flatnonzero(starts_cluster)
-    last = np.append(first[1:], len(fragments))
+    last = np.concatenate((first[1:], [len(fragments)]))
     # Only where something went out of use there can be two versions.
     changed = np.add.reduceat((ends != _NEVER).astype(np.int64), first) > 0
     changed &= _contradict_themselves(fragments, first, last, changed)
