@@ -312,9 +312,10 @@ static void wait_cut_short(void)
     struct timespec limit = {10, 0};
     block(SIGUSR1, 0);
     handle(SIGALRM, SA_RESTART);
-    ualarm(2000, 0);
+    ualarm(2000, 1000);
     EXPECT_ERROR(sigtimedwait(&set, NULL, &limit), EINTR);
-    EXPECT(n_handled, 1);
+    ualarm(0, 0);
+    EXPECT_TRUE(n_handled > 0);
 }
 
 static void suspended(void)
@@ -335,9 +336,10 @@ static void suspended(void)
 static void pause_interrupted(void)
 {
     handle(SIGALRM, SA_RESTART);
-    ualarm(2000, 0);
+    ualarm(2000, 1000);
     EXPECT_ERROR(pause(), EINTR);
-    EXPECT(n_handled, 1);
+    ualarm(0, 0);
+    EXPECT_TRUE(n_handled > 0);
 }
 
 static void read_restarted(void)
