@@ -283,6 +283,26 @@ fn what_a_kill_leaves_is_a_beginning() {
 }
 
 #[test]
+fn a_kill_in_front_of_what_tells_the_last_way_is_no_contradiction() {
+    let mut n_returns = 0;
+    for seed in seeds(3000) {
+        let mut folded = Folded::new(&mut Random(seed * 0x9e37_79b9 + 11), 400);
+        let end = folded.events.pop().unwrap().at;
+        let (found, stop) = folded.with_walker(|walker| walk_all(walker, usize::MAX));
+        assert_eq!((found.starts_with(&folded.path), stop), (true, Some(Stop::Cut)), "seed {seed}");
+        let is_last_way = |event: &Event| event.at == end && matches!(event.action, action::ELSEWHERE | action::RESUME);
+        let Some(event) = folded.events.pop_if(|event| is_last_way(event)) else {
+            continue;
+        };
+        let is_return = folded.blocks.get(event.block as usize).is_some_and(|block| block.ending == ending::RETURN);
+        n_returns += u32::from(is_return && end.depth == 0);
+        let (_, stop) = folded.with_walker(|walker| walk_all(walker, usize::MAX));
+        assert_eq!(stop, Some(Stop::Cut), "seed {seed}");
+    }
+    assert!(n_returns > 3, "{n_returns}");
+}
+
+#[test]
 fn no_streams_make_a_walk_panic() {
     for seed in seeds(3000) {
         let mut random = Random(seed * 0x9e37_79b9 + 9);

@@ -201,7 +201,8 @@ impl<'a, S: Source> Walker<'a, S> {
                     target
                 }
                 None => {
-                    let (_, number) = self.stack.top().ok_or(Stop::Damaged)?;
+                    // A thread may be killed before it tells where the return of a call that is not known leads.
+                    let (_, number) = self.stack.top().ok_or_else(|| self.stop_nowhere())?;
                     self.stack.pop(1);
                     number
                 }

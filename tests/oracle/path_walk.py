@@ -239,7 +239,7 @@ class PathWalk:
             return target
         if elsewhere is None:
             if not self.stack:
-                raise Damaged
+                raise Cut if self._is_used_up() else Damaged
             return self.stack.pop()[1]
         address = self.blocks[elsewhere].pc if elsewhere < len(self.blocks) else 0
         for depth in range(len(self.stack) - 1, max(len(self.stack) - REACH, 0) - 1, -1):
