@@ -29,6 +29,7 @@ pub mod paths;
 pub mod proc_files;
 pub mod proc_query;
 pub mod proc_reads;
+pub mod proc_states;
 pub mod process;
 mod process_control;
 pub mod regions;

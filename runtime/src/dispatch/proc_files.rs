@@ -1,4 +1,4 @@
-//! Files in /proc that tell of this process: the program sees them without the runtime.
+//! Files in /proc that tell of this process: the program sees them without the runtime; and those that tell whether another one runs.
 //!
 //! Runs on the runtime's stack, no lock held. Paths are told apart by their last component, so an ordinary open costs a
 //! look at its name. What the program opens is opened as it asked and stays what it is, so that everything that can be asked of a
@@ -6,7 +6,7 @@
 //! (dispatch/proc_reads.rs), which this file makes.
 
 extern crate alloc;
-use super::{delivery, hidden, proc_reads};
+use super::{delivery, hidden, proc_reads, proc_states};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::instrument::ENGINE;
@@ -31,8 +31,22 @@ pub enum Kind {
     Status,
     /// stat: the same among the numbers of its one line.
     Numbers,
+    /// status and stat of another process: whether it sleeps.
+    OthersStatus,
+    OthersNumbers,
     /// mem: by which the program writes to its own code.
     Memory,
+}
+
+impl Kind {
+    /// What is shown of another process; `None`: all that the kernel says.
+    fn of_another(self) -> Option<Kind> {
+        match self {
+            Kind::Status => Some(Kind::OthersStatus),
+            Kind::Numbers => Some(Kind::OthersNumbers),
+            _ => None,
+        }
+    }
 }
 
 fn kind_of(name: &[u8]) -> Option<Kind> {
@@ -92,7 +106,7 @@ fn kind_at(address: u64) -> Option<Kind> {
     None
 }
 
-/// What an open file tells of this process, or of a thread in it; `None`: it does not.
+/// What an open file tells of this process, of a thread in it, or of another one; `None`: nothing that concerns the runtime.
 pub fn shown_by(file: u64) -> Option<Kind> {
     const FSTATFS: u64 = 138;
     const PROC_SUPER_MAGIC: u64 = 0x9fa0;
@@ -102,16 +116,25 @@ pub fn shown_by(file: u64) -> Option<Kind> {
     if result != 0 || about[0] != PROC_SUPER_MAGIC {
         return None;
     }
-    let mut path = [0u8; 256];
+    let path = path_of(file);
+    let process = proc_text::process_of(&path)?;
+    let kind = path.rsplit(|byte| *byte == b'/').next().and_then(kind_of)?;
+    if process == getpid() {
+        Some(kind)
+    } else {
+        kind.of_another()
+    }
+}
+
+/// The path of an open file, as far as it fits.
+pub fn path_of(file: u64) -> Vec<u8> {
+    let mut path = alloc::vec![0u8; 256];
     let link = super::memory::descriptor_link(file as u32);
     let call = [link.as_ptr() as u64, path.as_mut_ptr() as u64, path.len() as u64, 0, 0, 0];
     // SAFETY: reads the name, writes at most the buffer.
     let length = check(unsafe { syscall(number::READLINK, call) }).unwrap_or(0) as usize;
-    let path = &path[..length];
-    if proc_text::process_of(path) != Some(getpid()) {
-        return None;
-    }
-    path.rsplit(|byte| *byte == b'/').next().and_then(kind_of)
+    path.truncate(length);
+    path
 }
 
 /// What the program is to read in a file of this kind, whole; `None` if it can't be read. The file's position stays.
@@ -130,13 +153,14 @@ pub fn shown_text(context: &ThreadContext, kind: Kind, file: u64) -> Option<Vec<
         Kind::Status => {
             let (ignored, caught) = dispositions(context);
             let tid = proc_text::thread_of(&text);
-            proc_text::with_signals(&text, hidden_block(tid), ignored, caught)
+            proc_states::as_program(file, proc_text::with_signals(&text, hidden_block(tid), ignored, caught))
         }
         Kind::Numbers => {
             let (ignored, caught) = dispositions(context);
             let tid = proc_text::thread_of_numbers(&text);
-            proc_text::with_signal_numbers(&text, hidden_block(tid), ignored, caught)
+            proc_states::as_program(file, proc_text::with_signal_numbers(&text, hidden_block(tid), ignored, caught))
         }
+        Kind::OthersStatus | Kind::OthersNumbers => proc_states::as_program(file, text),
         Kind::Memory => return None,
     })
 }
@@ -167,7 +191,7 @@ fn read_all(context: &ThreadContext, kind: Kind, file: u64) -> Option<Vec<u8>> {
     const PREAD: u64 = 17;
     const STEP: usize = 0x4000;
     let mut text = Vec::new();
-    if !matches!(kind, Kind::Status | Kind::Numbers) {
+    if matches!(kind, Kind::Mappings | Kind::Details | Kind::Addresses) {
         show_mappings_as_made(context);
     }
     loop {

@@ -228,7 +228,7 @@ fn record_of(kind: Kind) -> Record {
     match kind {
         Kind::Mappings | Kind::Addresses => Record::Line,
         Kind::Details => Record::Mapping,
-        Kind::Status | Kind::Numbers | Kind::Memory => Record::Text,
+        Kind::Status | Kind::Numbers | Kind::OthersStatus | Kind::OthersNumbers | Kind::Memory => Record::Text,
     }
 }
 

@@ -97,6 +97,12 @@ pub fn task_path(tid: u32, name: &[u8]) -> Vec<u8> {
     path
 }
 
+/// The path of the file `name` in the folder of the one at `path`, zero terminated.
+pub fn sibling_path(path: &[u8], name: &[u8]) -> Vec<u8> {
+    let folder = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    [&path[..folder], name, b"\0"].concat()
+}
+
 /// The call that a thread waits in, and the address behind its instruction, as /proc/TID/syscall tells: "NUMBER ARGUMENTS... STACK
 /// PC". `None`: it runs, or waits elsewhere.
 pub fn blocked_call(text: &[u8]) -> Option<(u64, u64)> {
@@ -211,7 +217,7 @@ pub fn with_signals(text: &[u8], hidden: u64, ignored: u64, caught: u64) -> Vec<
 
 /// The fields of stat behind the program's name, which may hold anything, and where they start. The first one is the third
 /// in the manual's count.
-fn fields_of_numbers(text: &[u8]) -> Option<(usize, impl Iterator<Item = &[u8]>)> {
+pub(super) fn fields_of_numbers(text: &[u8]) -> Option<(usize, impl Iterator<Item = &[u8]>)> {
     let start = text.iter().rposition(|byte| *byte == b')')? + 2;
     Some((start, text.get(start..)?.split(|byte| *byte == b' ')))
 }
@@ -412,6 +418,8 @@ mod tests {
         assert_eq!(process_of(b"/mnt/proc/12/task/14/status"), Some(12));
         assert_eq!(process_of(b"/proc/sys/status"), None);
         assert_eq!(process_of(b"status"), None);
+        assert_eq!(sibling_path(b"/proc/1/task/2/stat", b"syscall"), b"/proc/1/task/2/syscall\0");
+        assert_eq!(sibling_path(b"", b"x"), b"x\0");
     }
     #[test]
     fn masks_among_numbers_are_replaced() {
