@@ -33,9 +33,9 @@ while not os.path.exists(sys.argv[1]): sum(i * i % 7 for i in range(1000))
 print('done')"""
 EACH_TIME = (
     *("code_busy_others", "code_made", "code_moved", "code_shared", "code_toggled", "signal_altstack", "signal_throw"),
-    *("threads_mutex", "fork_wait", "coroutines", "vsyscall", "no_address", "seccomp_refused", "seccomp_trap_calls"),
-    *("exceptions_deep", "signal_fibers", "wait_variants", "rseq_shapes", "signal_indirect_calls", "fatal_returning"),
-    "mode_32bit",
+    *("threads_mutex", "fork_wait", "fork_returns", "coroutines", "vsyscall", "no_address", "seccomp_refused"),
+    *("seccomp_trap_calls", "exceptions_deep", "signal_fibers", "wait_variants", "rseq_shapes", "fatal_returning"),
+    *("signal_indirect_calls", "mode_32bit"),
 )
 
 

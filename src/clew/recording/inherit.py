@@ -22,7 +22,7 @@ from clew.protocol._generated import (
     RecordKind,
 )
 from clew.recording.assembly.blocks_keys import sorted_unique, spans
-from clew.recording.assembly.records import NO_INDEX
+from clew.recording.assembly.records import NO_INDEX, NO_SYMBOL
 from clew.recording.assembly.rows import Rows
 from clew.recording.mapped import MappedSpans
 from clew.recording.raw import Counters
@@ -54,11 +54,17 @@ class Announced:
         self._by_counter = Rows(_read_counters(fragments))
         self._edges_by_counter = Rows(_read_counters(edges))
         self._app_pc = fragments["app_pc"].copy()
+        self._end_pc = _read_end_pc(fragments)
         calls = np.isin(fragments["exit_kind"], (ExitKind.CALL, ExitKind.INDIRECT_CALL))
         self._call = np.flatnonzero(calls)
-        self._calls_by_return_point = Rows((fragments["app_pc"] + fragments["size_bytes"])[calls])
+        self._calls_by_return_point = Rows(self._end_pc[calls])
         self._by_number = Rows(fragments["fragment_id"])
         self._source = self._by_number.find_first(edges["source_fragment_id"])
+        # What returns write into paths, by where the return ends: it is told once, whichever fragments have it later.
+        told = np.flatnonzero(
+            (edges["counter_index"] == NO_INDEX) & (edges["symbol"] != NO_SYMBOL) & (self._source >= 0)
+        )
+        self._symbol_edge, self._symbols_by_end = told, Rows(self._end_pc[self._source[told]])
         self._invalidates_by_fragment = Rows(self._by_number.find_first(invalidates["fragment_id"]))
         self._find_what_is_mapped(kind)
 
@@ -130,9 +136,12 @@ class Announced:
         )
         fragment = fragment[fragment >= 0]
         fragment = fragment[self._tsc[self._fragment_at[fragment]] < before_tsc]
-        starts = own[kind == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)["app_pc"]
-        resumed = self._calls_by_return_point.find(sorted_unique(self._app_pc[fragment], starts))[0]
-        fragment = sorted_unique(fragment, self._call[resumed])
+        made = own[kind == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)
+        resumed = self._calls_by_return_point.find(sorted_unique(self._app_pc[fragment], made["app_pc"]))[0]
+        ends = sorted_unique(self._end_pc[fragment], _read_end_pc(made))
+        symbol = self._symbol_edge[self._symbols_by_end.find(ends)[0]]
+        edge = sorted_unique(edge, symbol[self._tsc[self._edge_at[symbol]] < before_tsc])
+        fragment = sorted_unique(fragment, self._call[resumed], self._source[symbol])
         invalidate = self._invalidates_by_fragment.find(fragment)[0]
         at = self._edge_at[edge], self._fragment_at[fragment], self._invalidate_at[invalidate]
         return [one[self._tsc[one] < before_tsc] for one in at]
@@ -143,3 +152,8 @@ def _read_counters(rows: Array) -> Array:
     counters: Array = rows["counter_index"].astype(np.int64)
     counters[counters == NO_INDEX] = -1
     return counters
+
+
+def _read_end_pc(fragments: Array) -> Array:
+    end: Array = fragments["app_pc"] + fragments["size_bytes"].astype(np.uint64)
+    return end

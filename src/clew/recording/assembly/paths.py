@@ -18,7 +18,7 @@ from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.finish_paths import FinishedPath
 from clew.recording.assembly.path_weights import CounterWeights
-from clew.recording.assembly.records import Fragments, ParsedRecords
+from clew.recording.assembly.records import NO_SYMBOL, Fragments, ParsedRecords
 from clew.recording.assembly.rows import Rows
 from clew.recording.assembly.tables import FirstIds, number_blocks
 from clew.recording.raw import RawProcess
@@ -30,7 +30,6 @@ __all__ = ["build_path_tables"]
 Array = npt.NDArray[Any]
 
 _MAX_INSTRUCTION_BYTES = 15
-_NO_SYMBOL = 0xFFFF
 
 _ENDINGS = {
     ExitKind.FALL_THROUGH: "fall_through",
@@ -135,7 +134,7 @@ def _targets(
     process: RawProcess, parsed: ParsedRecords, blocks: Blocks, block_id: Array, branch_pc: Array, first: FirstIds
 ) -> pa.Table:
     fragments = parsed.fragments
-    rows = parsed.dynamic_edges[parsed.dynamic_edges["symbol"] != _NO_SYMBOL]
+    rows = parsed.dynamic_edges[parsed.dynamic_edges["symbol"] != NO_SYMBOL]
     source = Rows(fragments.fragment_id).find_first(rows["source_fragment_id"])
     rows, source = rows[source >= 0], source[source >= 0]
     # Of the branch at a fragment's end: every block that ends with it has the same targets.

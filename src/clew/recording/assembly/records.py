@@ -35,10 +35,13 @@ from clew.recording.assembly.blocks_keys import VSYSCALL_END, VSYSCALL_START, ga
 from clew.recording.assembly.instruction_starts import InstructionStarts
 from clew.recording.assembly.rows import Rows
 
-__all__ = ["NO_INDEX", "Fragments", "ImageMapping", "ParsedRecords", "parse_records"]
+__all__ = ["NO_INDEX", "NO_SYMBOL", "Fragments", "ImageMapping", "ParsedRecords", "parse_records"]
 
 NO_INDEX = 0xFFFFFFFF
 """A counter or fragment that is not there."""
+
+NO_SYMBOL = 0xFFFF
+"""The symbol of what has none."""
 
 _ADDRESS_LIMIT = 1 << 57
 """No code of the application is as high: user space ends at 2^47, or at 2^56 with five levels of page tables."""
