@@ -31,7 +31,7 @@ MODULES := web/node_modules/.installed
 PEERS_VENV := build/peers-venv
 PEERS := $(PEERS_VENV)/.installed
 
-.PHONY: help demo test test-python test-timing test-rust test-runtime test-pathcodec test-web test-web-units test-suites screenshots check check-python check-web check-types check-floors check-rust check-generated \
+.PHONY: help demo test test-all test-python test-timing test-rust test-runtime test-pathcodec test-web test-web-units test-suites screenshots check check-python check-web check-types check-floors check-rust check-generated \
         check-image check-sources generate build wheel bench bench-quick bench-peers bench-compare \
         bench-baseline stress fuzz clean
 
@@ -89,10 +89,12 @@ demo: build ## build, record a real program of this machine, print its report
 
 # --------------------------------------------------------------------------------------------------------------- tests
 
-test: test-rust test-web-units test-timing test-python ## run the whole test suite (about 10 minutes)
+test: test-rust test-web-units test-python ## unit, property and end-to-end tests, and a glance at the viewer
+
+test-all: test test-web test-suites stress ## and the whole viewer, families of system calls, whole programs, long runs
 
 test-python: build
-	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing and not suites" $(PYTEST)
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing and not suites and (glance or not browser)" $(PYTEST)
 
 # What is held against limits of time runs alone.
 test-timing: build

@@ -23,6 +23,13 @@ _TO_BE_SAID = re.compile(r"^(clew: stopped|WARNING: +Invalid HTTP request receiv
 """What servers say: tests ask them things that are no HTTP."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what needs a browser: most of what a test takes then is drawing in software."""
+    for item in items:
+        if "playwright" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+
+
 @pytest.fixture(scope="session")
 def serve() -> Iterator[Serve]:
     """A server of the traces of these names, the everyday ones if none are named; started when first asked for."""

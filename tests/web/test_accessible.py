@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.web.accessibility import find_serious, load_axe
@@ -93,6 +94,7 @@ def test_functions_are_chosen_with_keys_alone(viewer: Viewer) -> None:
     viewer.wait_for_state(view="function")
 
 
+@pytest.mark.glance
 def test_every_picture_has_its_facts_as_text(viewer: Viewer) -> None:
     """Beside each canvas that is not decoration there is a table or a list, and it has a name."""
     page = viewer.open("shapes-full", select="b12")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.web.conftest import OpenViewer
@@ -55,6 +56,7 @@ def test_what_is_done_on_the_page_is_in_the_address(viewer: Viewer, open_viewer:
     assert _facts(other) == _facts(viewer)
 
 
+@pytest.mark.glance
 def test_the_way_back_leads_to_what_was_looked_at_before(viewer: Viewer) -> None:
     page = viewer.open("small")
     viewer.rows.nth(2).click()

@@ -70,6 +70,7 @@ def test_a_cut_manifest_is_refused(tmp_path: Path, kept: int) -> None:
     assert re.fullmatch(rb"clew: .*manifest\.json.*\n", done.stderr), done.stderr
 
 
+@pytest.mark.glance
 def test_without_webgl_the_tables_are_there(open_viewer: OpenViewer) -> None:
     viewer = open_viewer()
     viewer.context.add_init_script(_NO_WEBGL)

@@ -51,6 +51,7 @@ def _table(viewer: Viewer) -> Locator:
     return viewer.page.get_by_role("grid", name="Calls")
 
 
+@pytest.mark.glance
 def test_a_row_selects_the_block_that_called(viewer: Viewer) -> None:
     page = viewer.open("calls", view="calls")
     expect(_table(viewer)).to_have_attribute("aria-rowcount", str(len(_calls()) + 1))

@@ -77,6 +77,7 @@ def test_the_traces_are_listed_in_the_order_given() -> None:
         server.stop()
 
 
+@pytest.mark.glance
 def test_the_page_stops_the_viewer(open_viewer: OpenViewer) -> None:
     server = Server([find_trace("hostile")])
     viewer = open_viewer(server)

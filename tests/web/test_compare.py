@@ -235,6 +235,7 @@ def read_replays(page: Page, *positions: int) -> list[str]:
     return found
 
 
+@pytest.mark.glance
 def test_the_first_parting_is_where_the_paths_part_and_both_replays_go_there(compared: Viewer) -> None:
     page = look(compared, FIRST, SECOND, "order")
     at = find_first_parting(compared.server)
@@ -275,6 +276,7 @@ def test_a_link_shows_the_same_and_swapping_mirrors_it(compared: Viewer) -> None
     assert search(page, "only_first")["only_first"][0] == "onlyB"
 
 
+@pytest.mark.glance
 def test_keys_go_through_the_parts(compared: Viewer) -> None:
     page = look(compared, FIRST, SECOND)
     page.get_by_role("region", name="Summary of the comparison").focus()

@@ -86,6 +86,7 @@ def _check_details(viewer: Viewer, name: str, graph: ProcessGraph, instructions:
         assert viewer.number("entries") == int(entries[function])
 
 
+@pytest.mark.glance
 @pytest.mark.parametrize("name", ["shapes-counts", "small"])
 def test_of_some_threads_only_theirs_are_shown(viewer: Viewer, name: str) -> None:
     tids = _graph(name).threads.tolist()
@@ -139,6 +140,7 @@ def test_the_pictures_of_some_threads_are_of_these_only(viewer: Viewer) -> None:
     expect(lanes).to_have_count(len(tids))
 
 
+@pytest.mark.glance
 def test_totals_are_those_of_the_trace(viewer: Viewer) -> None:
     trace = Trace(find_trace("shapes-full"))
     page = viewer.open("shapes-full")

@@ -151,6 +151,7 @@ def test_a_graph_too_large_for_svg_is_refused(open_viewer: OpenViewer) -> None:
     )
 
 
+@pytest.mark.glance
 def test_a_function_as_pictures(viewer: Viewer) -> None:
     viewer.open("hostile", view="function", select="f2")
     viewer.page.locator("[data-flow-canvas][data-scale]").wait_for()
@@ -238,6 +239,7 @@ def test_without_an_order_there_is_no_video(viewer: Viewer) -> None:
     expect(dialog.get_by_role("button", name="Record WebM")).to_be_disabled()
 
 
+@pytest.mark.glance
 def test_tables_of_what_is_selected(viewer: Viewer) -> None:
     trace = Trace(find_trace("hostile"))
     graph = ProcessGraph(trace, 0)

@@ -164,6 +164,7 @@ def test_the_chart_as_a_picture(open_viewer: OpenViewer, theme: str) -> None:
     assert np.count_nonzero(words == int(color_of(page, "--text")[1:], 16)) > 200
 
 
+@pytest.mark.glance
 def test_who_did_what_as_svg(viewer: Viewer) -> None:
     trace = Trace(find_trace("calls"))
     entities = {row["entity_id"]: row for row in trace.entities.to_pylist()}

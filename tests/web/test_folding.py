@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
 from playwright.sync_api import expect
 
 from clew.analysis.graph import ProcessGraph
@@ -61,6 +62,7 @@ def test_folded_images_tell_the_sums_of_their_functions(viewer: Viewer) -> None:
     assert viewer.state()["select"] == f"f{inside[0]}"
 
 
+@pytest.mark.glance
 def test_a_folded_loop_tells_of_its_blocks(viewer: Viewer) -> None:
     of = _graph()
     executions = of.count().blocks

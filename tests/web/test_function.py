@@ -118,6 +118,7 @@ def test_a_function_of_300_blocks_is_laid_out_in_time(viewer: Viewer) -> None:
     assert_within(200, take)
 
 
+@pytest.mark.glance
 def test_the_minimap_moves_the_view(viewer: Viewer) -> None:
     graph = _graph("small")
     sizes = graph.first_block[1:] - graph.first_block[:-1]

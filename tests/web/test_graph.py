@@ -90,6 +90,7 @@ def test_what_is_selected_has_captions_of_who_calls_it_and_whom_it_calls(viewer:
     assert sorted(shown) == sorted([*(f"{name} →" for name in callers), *(f"→ {name}" for name in callees)])
 
 
+@pytest.mark.glance
 def test_what_is_clicked_is_selected_and_hovering_names_it(viewer: Viewer) -> None:
     of = _graph("shapes-full")
     executions = of.count().blocks
@@ -146,6 +147,7 @@ def test_a_double_click_opens_the_function(viewer: Viewer) -> None:
     expect(viewer.main("graph")).to_be_visible()
 
 
+@pytest.mark.glance
 def test_the_table_beside_the_picture_has_the_hottest(viewer: Viewer) -> None:
     of = _graph("small")
     executions = of.count().blocks

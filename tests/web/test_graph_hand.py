@@ -219,6 +219,7 @@ def test_a_node_is_dragged_with_its_edges_and_stays_there(viewer: Viewer) -> Non
     assert (there[0] - back[0], there[1] - back[1]) == pytest.approx((90, -60), rel=0.15)
 
 
+@pytest.mark.glance
 def test_what_is_selected_is_moved_by_keys_and_released(viewer: Viewer) -> None:
     function = int(_graph().function[_hottest()])
     first, last = _graph().first_block[function : function + 2].tolist()

@@ -98,6 +98,7 @@ def _open(live: LivePage) -> LivePage:
     return live
 
 
+@pytest.mark.glance
 def test_what_runs_anew_is_named_drawn_and_counted(open_live: Open) -> None:
     live = open_live()
     page = live.page

@@ -20,6 +20,7 @@ TRACES = ("shapes-full", "shapes-region", "shapes-coverage", "hostile")
 MOST_SCRIPT_BYTES = 150 * 1024
 
 
+@pytest.mark.glance
 @pytest.mark.parametrize("trace", TRACES)
 def test_every_view_of_every_trace_is_shown_without_complaint(viewer: Viewer, trace: str) -> None:
     page = viewer.open(trace, select="f0")
@@ -71,6 +72,7 @@ def test_another_trace_is_chosen_in_the_header(viewer: Viewer) -> None:
     expect(viewer.rows.filter(has_text="_dl_relocate_object")).to_have_count(1)
 
 
+@pytest.mark.glance
 def test_a_page_without_the_token_says_what_is_missing(open_viewer: OpenViewer, serve: Serve) -> None:
     viewer = open_viewer()
     viewer.expected.append("status of 403")

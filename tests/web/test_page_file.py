@@ -91,6 +91,7 @@ def open_file(browser: Browser, make_file: Callable[..., PageFile]) -> Iterator[
         viewer.close()
 
 
+@pytest.mark.glance
 def test_it_shows_the_graph_and_asks_nobody(open_file: OpenFile) -> None:
     viewer = open_file("hostile", select="f2")
     graph = GraphPage(viewer)

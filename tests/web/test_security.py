@@ -125,6 +125,7 @@ def hostile(viewer: Viewer) -> Iterator[Viewer]:
     assert viewer.page.locator("img, svg[onload], #app script, iframe, object, embed").count() == 0
 
 
+@pytest.mark.glance
 def test_symbols_are_text_in_tables_and_searches(hostile: Viewer) -> None:
     page = hostile.page
     search = page.get_by_role("searchbox", name="Filter functions")

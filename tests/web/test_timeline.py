@@ -48,6 +48,7 @@ def _wait_at(viewer: Viewer, tid: int, position: int) -> None:
     expect(viewer.page.locator(PANEL)).to_have_attribute("data-block", str(block))
 
 
+@pytest.mark.glance
 def test_every_place_of_a_thread_is_as_python_replays_it(viewer: Viewer) -> None:
     viewer.open("shapes-full", view="processes")
     for tid in _tids()[:3]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from playwright.sync_api import expect
 from pytest import approx
 
@@ -104,6 +105,7 @@ def _wait_for_seen(viewer: Viewer, wanted: tuple[float, float, float], within: f
     assert is_there, (_seen(viewer), wanted)
 
 
+@pytest.mark.glance
 def test_fingers_zoom_and_choose_in_the_lanes(open_viewer: OpenViewer) -> None:
     viewer = open_viewer(has_touch=True)
     page = viewer.open("shapes-full", view="processes")
