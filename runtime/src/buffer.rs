@@ -10,7 +10,7 @@ mod standing;
 pub use patience::Patience;
 pub use ring::RingWriter;
 
-use crate::protocol::{self, FilterRange, SessionHeader, StatusPage, ThreadSlot};
+use crate::protocol::{self, release_reason, FilterRange, SessionHeader, StatusPage, ThreadSlot};
 use crate::sys::calls::{futex_wake, monotonic_ns, mremap, munmap, rdtsc, Error};
 use crate::sys::kernel::{MREMAP_FIXED, MREMAP_MAYMOVE};
 use core::cell::UnsafeCell;
@@ -143,6 +143,17 @@ impl Shared {
     /// The number of the controller's wish to detach; 0: it has none.
     pub fn detaching(&self) -> u32 {
         self.detach_ticket().load(Ordering::Acquire)
+    }
+
+    /// Why it wishes that, as a `release_reason`.
+    pub fn detach_reason(&self) -> u16 {
+        // SAFETY: the status page is mapped; the field is an aligned u32.
+        let reason = unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).detach_reason) }.load(Ordering::Acquire);
+        if reason == 0 {
+            release_reason::DETACH
+        } else {
+            reason as u16
+        }
     }
 
     /// Takes the controller's wish `ticket` to detach for given up. It may have another one by now.

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xfc, 0x68, 0x02, 0xc0, 0xe2, 0x67, 0x9d, 0x65, 0x41, 0xd9, 0xf1, 0xb9, 0xe5, 0xe5, 0x2b, 0x9d, 0xc3, 0x80, 0x1f,
-    0xd1, 0x5d, 0x6f, 0x0d, 0x21, 0x73, 0x85, 0x67, 0xcf, 0xb0, 0x00, 0xfb, 0x4d,
+    0x66, 0x62, 0x70, 0x78, 0xe0, 0xb6, 0x85, 0x40, 0x5b, 0x56, 0x7d, 0x8a, 0x30, 0x6d, 0xb4, 0xca, 0xd5, 0xd4, 0xdb,
+    0x5f, 0x63, 0x37, 0x2d, 0x71, 0x7c, 0x28, 0xc3, 0x84, 0x17, 0xe2, 0x12, 0xe8,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -282,7 +282,8 @@ pub mod stage {
 /// waits for the program. execve_failed: it waits no longer. child: a region and the process id of who begins in it;
 /// answered when that has executed a program or ended. hold: enum HoldReason; the thread stands at the slot's
 /// held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if something is mapped
-/// from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is shared.
+/// from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is shared. trace: the
+/// number of a thread that the asking one is about to trace; 1 if its process was left for it, and runs natively.
 pub mod request_kind {
     pub const NONE: u32 = 0;
     pub const IMAGE_FILTERS: u32 = 1;
@@ -293,6 +294,7 @@ pub mod request_kind {
     pub const HOLD: u32 = 6;
     pub const CHILD: u32 = 7;
     pub const MAPPING: u32 = 8;
+    pub const TRACE: u32 = 9;
 }
 
 /// Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step that
@@ -528,8 +530,10 @@ pub struct StatusPage {
     pub excursions: u64,
     /// instructions executed there, which are not counted (written by: runtime)
     pub uncounted_instructions: u64,
+    /// enum ReleaseReason: why the controller wishes to detach; 0: because it was told to (written by: controller:live)
+    pub detach_reason: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3504],
+    pub reserved: [u8; 3500],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -577,7 +581,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, budget) == 560);
 const _: () = assert!(core::mem::offset_of!(StatusPage, thinned) == 568);
 const _: () = assert!(core::mem::offset_of!(StatusPage, excursions) == 576);
 const _: () = assert!(core::mem::offset_of!(StatusPage, uncounted_instructions) == 584);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 592);
+const _: () = assert!(core::mem::offset_of!(StatusPage, detach_reason) == 592);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 596);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -8,7 +8,7 @@ use crate::arch::x86_64::context::{ThreadContext, PENDING_FETCHED, PENDING_LEAVE
 use crate::arch::x86_64::{parking, xsave};
 use crate::cache::links::UNDELIVERED;
 use crate::instrument::ENGINE;
-use crate::protocol::{end_kind, release_reason, ThreadState};
+use crate::protocol::{end_kind, ThreadState};
 use crate::signal::deliver;
 use crate::signal::interrupt::app_pc_at;
 use crate::signal::table::SIGNALS;
@@ -73,7 +73,7 @@ pub fn park(context: &mut ThreadContext) {
     sequences::leave(context);
     deliver::raise_held(context);
     ENGINE.lock().suspend_trust(&writer_of(context, shared));
-    delivery::note_end(context, release_reason::DETACH, end_kind::RELEASED);
+    delivery::note_end(context, shared.detach_reason(), end_kind::RELEASED);
     let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;
     let state = ThreadState {
         registers: context.registers,

@@ -42,6 +42,7 @@ pub mod signal_calls;
 pub mod stage;
 pub mod start;
 pub mod syscalls;
+mod tracing;
 pub mod user_dispatch;
 pub mod vsyscall;
 pub mod written;

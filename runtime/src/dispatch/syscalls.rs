@@ -1,12 +1,12 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
 use super::signal_calls::{return_from_handler, set_action, set_mask, set_stack};
-use super::{advice, delivery, ends, execute, hardware, holes, locks, memory, proc_files, proc_query, proc_reads};
-use super::{process, process_control, seccomp, segments, sequences, user_dispatch, written};
+use super::{advice, ends, execute, hardware, holes, locks, memory, proc_files, proc_query, proc_reads};
+use super::{process, process_control, seccomp, segments, sequences, tracing, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::{gate, probe_points, selectors};
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::{path_event_kind, release_reason};
+use crate::protocol::path_event_kind;
 use crate::sys::calls::{program_call, Error, EFAULT, EPERM};
 use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::number;
@@ -144,7 +144,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::CLONE => process::clone(context, arguments),
         number::CLONE3 => process::clone3(context, arguments),
         number::FORK | number::VFORK => process::fork(context, call),
-        number::PTRACE => trace(context, arguments),
+        number::PTRACE => tracing::trace(context, arguments),
         number::EXIT => {
             ends::exit_thread(context, arguments);
             return Outcome::SignalFirst;
@@ -257,18 +257,6 @@ pub fn result_of(result: Result<(), Error>) -> i64 {
         Ok(()) => 0,
         Err(Error(number)) => -i64::from(number),
     }
-}
-
-/// ptrace: a task that asks to be traced goes on natively, because its tracer is to see the program's own code.
-fn trace(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
-    const TRACEME: u64 = 0;
-    // SAFETY: the program's own call.
-    let result = unsafe { program_call(number::PTRACE, arguments) };
-    if arguments[0] == TRACEME && result == 0 {
-        context.registers[0] = 0;
-        delivery::release_all(context, release_reason::TRACED);
-    }
-    result
 }
 
 /// The gs base that the program sees is its own; the processor's is the runtime's.

@@ -28,8 +28,10 @@ __all__ = [
     "is_mapped",
     "is_shared_memory",
     "is_traced_here",
+    "iter_processes",
     "iter_sharers",
     "iter_threads",
+    "maps_file",
     "maps_region",
     "read_group",
     "read_parent",
@@ -61,6 +63,16 @@ def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
     return _maps(pid, os.fstat(shared.fd).st_ino, shared.offset)
 
 
+def maps_file(pid: Pid, file: SharedFile) -> bool:
+    """Whether a process maps any part of a shared file, as who speaks through it does, and what that made."""
+    if file.fd < 0:
+        return False
+    inode = os.fstat(file.fd).st_ino
+    with contextlib.suppress(OSError):
+        return any(one.inode == inode and is_shared_memory(one) for one in parse_maps(_read_lines_of_memfds(pid)))
+    return False
+
+
 def _maps(pid: Pid | Tid, inode: int, offset: int) -> bool:
     with contextlib.suppress(OSError):
         return any(
@@ -88,7 +100,7 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
     Raises OSError if that can't be told.
     """
     inode = os.fstat(file.fd).st_ino
-    for pid in _iter_processes():
+    for pid in iter_processes():
         if pid != os.getpid():
             try:
                 text = _read_lines_of_memfds(pid)
@@ -120,7 +132,7 @@ def find_holder(mappings: Sequence[Mapping]) -> Pid | None:
 
 def iter_sharers(shared: SharedMemory) -> Iterator[Pid]:
     """The processes that map this very region, as they are found."""
-    return (pid for pid in _iter_processes() if maps_region(pid, shared))
+    return (pid for pid in iter_processes() if maps_region(pid, shared))
 
 
 def find_sharer_of_memory(pid: Pid, mapped_at: RemoteAddress) -> Pid | None:
@@ -130,11 +142,12 @@ def find_sharer_of_memory(pid: Pid, mapped_at: RemoteAddress) -> Pid | None:
     )
     if ours is None:
         return None
-    others = (other for other in _iter_processes() if other not in (pid, os.getpid()))
+    others = (other for other in iter_processes() if other not in (pid, os.getpid()))
     return next((other for other in others if _maps(other, ours.inode, ours.file_offset)), None)
 
 
-def _iter_processes() -> Iterator[Pid]:
+def iter_processes() -> Iterator[Pid]:
+    """All that there are."""
     return (Pid(int(name)) for name in os.listdir("/proc") if name.isdecimal())
 
 

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("fc6802c0e2679d6541d9f1b9e5e52b9dc3801fd15d6f0d21738567cfb000fb4d")
+SCHEMA_HASH: Final = bytes.fromhex("66627078e0b685405b567d8a306db4cad5d4db5f63372d717c28c38417e212e8")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -320,7 +320,8 @@ class RequestKind(IntEnum):
     of who begins in it; answered when that has executed a program or ended. hold: enum HoldReason; the thread stands
     at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if
     something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is
-    shared.
+    shared. trace: the number of a thread that the asking one is about to trace; 1 if its process was left for it,
+    and runs natively.
     """
 
     NONE = 0
@@ -332,6 +333,7 @@ class RequestKind(IntEnum):
     HOLD = 6
     CHILD = 7
     MAPPING = 8
+    TRACE = 9
 
 
 class HoldReason(IntEnum):
@@ -504,7 +506,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "thinned": (568, "<Q"),
             "excursions": (576, "<Q"),
             "uncounted_instructions": (584, "<Q"),
-            "reserved": (592, "<3504s"),
+            "detach_reason": (592, "<I"),
+            "reserved": (596, "<3500s"),
         },
     ),
     "ThreadSlot": (

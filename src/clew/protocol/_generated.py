@@ -352,6 +352,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "thinned",
             "excursions",
             "uncounted_instructions",
+            "detach_reason",
             "reserved",
         ],
         "formats": [
@@ -400,7 +401,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (3504,)),
+            "<u4",
+            ("<u1", (3500,)),
         ],
         "offsets": [
             0,
@@ -449,6 +451,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             576,
             584,
             592,
+            596,
         ],
         "itemsize": 4096,
     }

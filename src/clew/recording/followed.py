@@ -94,6 +94,8 @@ class FollowedProcess:
         self.warnings: list[str] = []
         self.has_ended = False
         """The process has ended, or runs another program; tasks that share its memory may go on."""
+        self.is_released = False
+        """The runtime was taken out of it before its time; all that is still to come is its end."""
         self.memory_pid = Pid(0)
         """A process that has the memory: it, or one that outlives it there."""
         self.n_inherited_counters = 0

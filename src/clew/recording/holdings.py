@@ -36,6 +36,10 @@ class Holdings:
             self._by_process[followed] = Holding(followed, lambda: self._bring_in(followed))
         return self._by_process[followed]
 
+    def is_held(self, followed: FollowedProcess) -> bool:
+        """Whether its threads are to stand still."""
+        return followed in self._by_process and self._by_process[followed].is_held
+
     def inherit(self, child: FollowedProcess, parent: FollowedProcess) -> None:
         """Note the breakpoints of a child that was just born: its region has its parent's."""
         if parent in self._by_process:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Final
 from clew.address import Pid
 from clew.dataclass import replace
 from clew.errors import AttachError
-from clew.process.identity import is_ending, maps_region, read_parent, read_stat
+from clew.process.identity import is_ending, maps_file, maps_region, read_parent, read_stat
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.process.stopped_process import StoppedProcess
 from clew.process.waiting import release_abandoned
-from clew.protocol._constants import Mode, RequestKind
+from clew.protocol._constants import Mode, ReleaseReason, RequestKind
 from clew.recording.budget import Budget
 from clew.recording.entering import Entering
 from clew.recording.executions import Executions
@@ -34,6 +34,7 @@ from clew.recording.journal import JournalWriter
 from clew.recording.roster import Roster
 from clew.recording.snapshot import Snapshots
 from clew.recording.statistics import Statistics
+from clew.recording.tracers import Tracers
 from clew.recording.unborn import Unborn
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class Processes:
         """Which of their threads stand still."""
         self._budget = Budget(settings.budget)
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn, self._lose_child)
+        self._tracers = Tracers(self._find, self._is_coming, self.holdings.is_held, self._release, self._warn)
         self.warnings: list[str] = []
         self.n_unfollowed_programs = 0
         self.n_unfollowed_children = 0
@@ -85,8 +87,8 @@ class Processes:
 
     @property
     def live(self) -> list[FollowedProcess]:
-        """Those that are followed now, in the order in which they came."""
-        return list(self._roster.live)
+        """Those that have the runtime in them, in the order in which they came."""
+        return [one for one in self._roster.live if not one.is_released]
 
     @property
     def statistics(self) -> Statistics:
@@ -131,9 +133,10 @@ class Processes:
         followed.identify(identity, pidfd)
         self._roster.start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
-    def tend_holdings(self) -> None:
-        """Do what came up of threads that stand still while the rings were emptied."""
+    def tend(self) -> None:
+        """Do what came up while the rings were emptied, of threads that stand still or want to trace others."""
         self.holdings.tend(self._roster.live)
+        self._tracers.tend()
 
     def watch(self, fd: int) -> None:
         """Have `poll` return when there is something to read."""
@@ -149,7 +152,7 @@ class Processes:
 
     def poll(self, delay_seconds: float) -> int:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
-        delay_seconds = min(delay_seconds, self._executions.delay_seconds)
+        delay_seconds = min(delay_seconds, self._executions.delay_seconds, self._tracers.delay_seconds)
         if self._awaited_children:
             numbers = {followed.number for followed in self._roster.live}
             self._awaited_children = {key: child for key, child in self._awaited_children.items() if key[0] in numbers}
@@ -185,8 +188,16 @@ class Processes:
         self.end_pause()
         self.holdings.release()
 
-    def detach(self, followed: FollowedProcess, patience_seconds: float, is_given_up: Callable[[], bool]) -> float:
+    def detach(
+        self,
+        followed: FollowedProcess,
+        patience_seconds: float,
+        is_given_up: Callable[[], bool],
+        reason: ReleaseReason = ReleaseReason.DETACH,
+    ) -> float:
         """Take the runtime out of one of them; for how many seconds it stood still or was on its way out.
+
+        For another `reason` than that clew was told to, it is a loss, and its end is waited for still.
 
         Raises TargetError, and it goes on as before, if that can't be done within `patience_seconds`, or `is_given_up`
         says so.
@@ -201,6 +212,7 @@ class Processes:
             sharer = f"process {followed.memory_pid}: shares its memory with process {followed.pid}, which has ended"
             raise AttachError(followed.memory_pid, sharer)
         self._being_left = followed
+        followed.shared.set_status_ticket("detach_reason", reason)
         try:
             departure = detach(
                 followed.pid,
@@ -217,6 +229,8 @@ class Processes:
             self._exits.note_told(followed.pid, departure.wait_status)
         if departure.has_ended:
             self._roster.note_end(followed)
+        elif reason != ReleaseReason.DETACH:
+            followed.is_released = True
         else:
             self._exits.note_left(followed.pid)
             self._roster.finish(followed)
@@ -268,6 +282,19 @@ class Processes:
             if time.monotonic() > deadline or is_given_up():
                 raise AttachError(followed.pid, f"process {followed.pid}: is about to execute another program")
             self.poll(EXECUTION_POLL_SECONDS)
+
+    def _release(self, followed: FollowedProcess, patience_seconds: float) -> None:
+        """Take the runtime out of one that another one traces. Raises TargetError."""
+        self.detach(followed, patience_seconds, lambda: False, ReleaseReason.TRACED)
+
+    def _find(self, pid: Pid) -> FollowedProcess | None:
+        return next((one for one in self.live if one.pid == pid and not one.has_ended), None)
+
+    def _is_coming(self, pid: Pid) -> bool:
+        """Whether process `pid` may be followed, as a child or as another program, but is not yet."""
+        if self._executions.is_under_way(pid):
+            return True
+        return self._find(pid) is None and any(maps_file(pid, one.shared.file) for one in self._unborn)
 
     def _bring_in(self, followed: FollowedProcess) -> None:
         """Have all threads come to the dispatcher. Raises TargetError."""
@@ -340,6 +367,8 @@ class Processes:
                 return self._executions.fail(followed, request)
             case RequestKind.MAPPING:
                 return followed.tell_mapping(request.slot, request.arguments[0])
+            case RequestKind.TRACE:
+                return self._tracers.answer(followed, request)
             case RequestKind.HOLD:
                 return self.holdings.of(followed).answer(request)
         return 0

@@ -188,7 +188,7 @@ class RecordingSession:
                 delay_seconds = min(delay_seconds, max(started + self.options.pause_seconds - time.monotonic(), 0))
             now = pace.note(self._processes.poll(delay_seconds))
             self._guard.stop_with(self.pid)
-            self._processes.tend_holdings()
+            self._processes.tend()
             self._server.tend()
             if now - names_at > NAMES_INTERVAL_SECONDS:
                 self._processes.refresh_names()

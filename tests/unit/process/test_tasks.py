@@ -7,15 +7,18 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from clew.address import Pid, Tid
 from clew.process.identity import maps_region
+from clew.process.linux import libc
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
-from clew.process.tasks import find_process, find_task
+from clew.process.tasks import find_group_inside, find_process, find_task
 from clew.protocol._constants import Mode
 
+CLONE_NEWPID = 0x20000000
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
 
 
@@ -63,3 +66,34 @@ def test_the_anchor_alone_is_no_use_of_the_first_region(shared: SharedMemory) ->
 
     with child(leave) as pid:
         assert not maps_region(pid, shared)
+
+
+def test_a_process_by_the_number_that_another_has_for_it() -> None:
+    with child(lambda: None) as pid:
+        assert find_group_inside(Pid(os.getpid()), pid) == pid
+        assert find_group_inside(pid, os.getpid()) == os.getpid()
+    assert find_group_inside(Pid(os.getpid()), pid) is None
+    with pytest.raises(OSError):
+        find_group_inside(pid, os.getpid())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a pid namespace takes root")
+def test_a_process_by_its_number_in_a_namespace() -> None:
+    def enter() -> None:
+        assert libc.unshare(CLONE_NEWPID) == 0
+        if os.fork():
+            os.wait()
+
+    def find_child(parent: Pid) -> Pid:
+        while not (words := Path(f"/proc/{parent}/task/{parent}/children").read_text().split()):
+            os.sched_yield()
+        return Pid(int(words[0]))
+
+    with child(enter) as parent:
+        inside = find_child(parent)
+        try:
+            assert find_group_inside(inside, 1) == inside
+            assert find_group_inside(Pid(os.getpid()), 1) != inside
+            assert find_group_inside(Pid(os.getpid()), inside) == inside
+        finally:
+            os.kill(inside, signal.SIGKILL)

@@ -32,15 +32,23 @@ class FakeProcesses:
         self.n_unsettled = n_unsettled
         self.is_leaving = False
         self.tried: list[tuple[int, float]] = []
+        self.traced: Process | None = None
+        """Who another one waits to trace: it goes when that is tended, and only then the other one can be left."""
 
     def begin_leaving(self) -> None:
         self.is_leaving = True
+
+    def tend(self) -> None:
+        if self.traced is not None:
+            self.live.remove(self.traced)
+            self.traced = None
 
     def poll(self, _delay_seconds: float) -> None:
         self.n_unsettled = max(self.n_unsettled - 1, 0)
 
     def detach(self, process: Process, patience_seconds: float, _is_given_up: Callable[[], bool]) -> float:
         assert self.is_leaving
+        assert self.traced is None
         self.tried.append((process.pid, patience_seconds))
         if process.n_refusals:
             process.n_refusals -= 1
@@ -96,3 +104,10 @@ def test_processes_that_multiply_are_given_up(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(leaving, "MAX_SECONDS", 0.05)
     left = leave(Multiplying(Process(1)))
     assert "there was no time for it" in left.failures[0]
+
+
+def test_who_is_to_be_traced_goes_before_its_tracer_is_waited_for() -> None:
+    processes = FakeProcesses(tracer := Process(1), Process(2))
+    processes.traced = processes.live[1]
+    left = leave(processes)
+    assert (processes.tried, left.failures) == ([(tracer.pid, leaving.PATIENCE_SECONDS[0])], [])

@@ -1,0 +1,159 @@
+"""Who is left because another one of the recording is about to trace it, when, and what the tracer is told."""
+
+from __future__ import annotations
+
+import os
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from clew.address import Pid
+from clew.errors import AttachError
+from clew.protocol._constants import RequestKind
+from clew.recording import tracers
+from clew.recording.request import Request
+
+
+class Recording:
+    """Processes by number, all of which are real only as far as the kernel says who they are: this very process."""
+
+    def __init__(self) -> None:
+        self.pid = Pid(os.getpid())
+        self.tracee = self._process(self.pid, 1)
+        self.tracer = self._process(Pid(1), 2)
+        self.live: dict[Pid, Any] = {self.pid: self.tracee}
+        self.is_coming = False
+        self.is_held = False
+        self.failure: AttachError | None = None
+        self.left: list[Any] = []
+        self.warnings: list[str] = []
+        self.now = 0.0
+        self.tracers = tracers.Tracers(
+            self.live.get,
+            lambda pid: self.is_coming,
+            lambda process: self.is_held,
+            self._leave,
+            self.warnings.append,
+        )
+
+    def _process(self, pid: Pid, number: int) -> Any:
+        return SimpleNamespace(pid=pid, number=number, has_own_namespace=False, has_ended=False)
+
+    def _leave(self, process: Any, patience_seconds: float) -> None:
+        assert patience_seconds < tracers.WAIT_SECONDS
+        if self.failure is not None:
+            raise self.failure
+        self.left.append(process)
+        self.live.clear()
+
+    def ask(self, tracer: Any = None, number: int = 0) -> int | None:
+        request = Request(3, 4, RequestKind.TRACE, (number or self.pid, 0, 0, 0))
+        return self.tracers.answer(tracer or self.tracer, request)
+
+
+@pytest.fixture
+def recording(monkeypatch: pytest.MonkeyPatch) -> Recording:
+    recording = Recording()
+    monkeypatch.setattr(time, "monotonic", lambda: recording.now)
+    return recording
+
+
+def test_left_outside_of_the_drain_and_told_once(recording: Recording) -> None:
+    assert recording.ask() is None
+    assert recording.left == []
+    recording.tracers.tend()
+    recording.tracers.tend()
+    assert recording.left == [recording.tracee]
+    assert recording.ask() == 1
+    # The next time nobody is there to be left.
+    assert recording.ask() is None
+    recording.tracers.tend()
+    assert recording.ask() == 0
+
+
+def test_nothing_is_hurried_where_nobody_waits(recording: Recording) -> None:
+    assert recording.tracers.delay_seconds > 1e9
+    recording.ask()
+    assert recording.tracers.delay_seconds < 0.01
+
+
+def test_nobody_is_left_for_a_number_that_is_none(recording: Recording) -> None:
+    recording.ask(number=1 << 40)
+    recording.tracers.tend()
+    assert recording.ask(number=1 << 40) == 0
+    assert recording.left == []
+
+
+def test_nobody_is_left_for_itself(recording: Recording) -> None:
+    recording.ask(recording.tracee)
+    recording.tracers.tend()
+    assert recording.ask(recording.tracee) == 0
+    assert recording.left == []
+
+
+def test_nobody_is_left_who_has_a_tracer(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracers, "read_status_line", lambda pid, name: "1")
+    recording.ask()
+    recording.tracers.tend()
+    assert (recording.ask(), recording.left) == (0, [])
+
+
+@pytest.mark.parametrize("state", ["is_coming", "is_held"])
+def test_who_can_not_be_left_yet_is_waited_for(recording: Recording, state: str) -> None:
+    setattr(recording, state, True)
+    recording.ask()
+    recording.tracers.tend()
+    assert (recording.ask(), recording.left) == (None, [])
+    setattr(recording, state, False)
+    recording.tracers.tend()
+    assert (recording.ask(), recording.left) == (1, [recording.tracee])
+
+
+def test_not_waited_for_for_ever(recording: Recording) -> None:
+    recording.is_coming = True
+    recording.ask()
+    recording.now = tracers.WAIT_SECONDS + 1
+    recording.tracers.tend()
+    assert (recording.ask(), recording.left) == (0, [])
+
+
+def test_who_waits_to_trace_another_comes_later(recording: Recording) -> None:
+    recording.ask()
+    recording.ask(recording.tracee, number=1 << 40)
+    recording.tracers.tend()
+    assert recording.left == []
+    assert recording.ask(recording.tracee, number=1 << 40) == 0
+    recording.tracers.tend()
+    assert recording.left == [recording.tracee]
+
+
+def test_two_that_trace_each_other_are_not_waited_for_for_ever(recording: Recording) -> None:
+    recording.live[Pid(1)] = recording.tracer
+    recording.ask()
+    recording.ask(recording.tracee, number=1)
+    recording.tracers.tend()
+    assert recording.left == []
+    recording.now = tracers.WAIT_SECONDS + 1
+    recording.tracers.tend()
+    assert recording.left != []
+
+
+def test_who_can_not_be_left_is_tried_again_and_told_of(recording: Recording) -> None:
+    recording.failure = AttachError(recording.pid, "process 7: does not come out")
+    recording.ask()
+    recording.tracers.tend()
+    assert (recording.ask(), recording.warnings) == (None, [])
+    recording.now = tracers.WAIT_SECONDS + 1
+    recording.tracers.tend()
+    assert recording.ask() == 0
+    assert recording.warnings == ["process 7: does not come out; process 1 traces it with clew's runtime in it"]
+
+
+def test_a_tracer_that_ended_is_forgotten(recording: Recording) -> None:
+    recording.ask()
+    recording.tracer.has_ended = True
+    recording.tracers.tend()
+    assert recording.left == []
+    assert recording.tracers.delay_seconds > 1e9
