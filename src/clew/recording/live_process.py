@@ -186,7 +186,7 @@ class LiveProcess:
         """Its blocks and edges, and what each thread did, by now. Raises ValueError, KeyError for what can't be."""
         threads = self.threads
         code = self._parse(threads)
-        _, blocks, edges = work_out(code, threads, self.mode)
+        _, blocks, edges = work_out(code, lambda: threads, self.mode)
         return LiveCode(code, blocks, edges, threads)
 
     @property

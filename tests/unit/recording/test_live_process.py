@@ -42,7 +42,7 @@ def describe(blocks: Blocks, edges: Edges) -> tuple[list[Any], dict[Any, int], d
 
 def describe_whole(raw: RawProcess) -> tuple[list[Any], dict[Any, int], dict[Any, int]]:
     code = parse_code(raw.records, count_counters(raw.threads))
-    _, blocks, edges = work_out(code, raw.threads, raw.mode)
+    _, blocks, edges = work_out(code, lambda: raw.threads, raw.mode)
     return describe(blocks, edges)
 
 

@@ -17,7 +17,7 @@ from clew.recording.assembly.blocks_keys import sorted_unique
 from clew.recording.assembly.records import Fragments
 from clew.recording.assembly.rows import Rows
 from clew.recording.assembly.states import CodeState
-from clew.recording.assembly.tallies import Tally, iter_batches
+from clew.recording.assembly.tallies import Tally, iter_batches, narrow
 from clew.recording.assembly.ways import FragmentEdges, FragmentPaths
 
 __all__ = ["Accounting", "ThreadFlow"]
@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class ThreadFlow:
-    """What one thread did: rows of paths and edges that it took, and how often (i64, positive).
+    """What one thread did: rows of paths and edges that it took, and how often (positive); all of 32 bits if they fit.
 
     `return_place` and `return_count`: places (see `Accounting.places`) that returns came to, and how many.
     """
@@ -114,7 +114,7 @@ class Accounting:
     def _with_returns(self, paths: Tally, edges: Tally, missing: Tally) -> list[ThreadFlow]:
         returned = missing.take((missing.count > 0) & self._is_counted_place[missing.number])
         parts = zip(paths.split(), edges.split(), returned.split(), strict=True)
-        return [ThreadFlow(*path, *edge, *place) for path, edge, place in parts]
+        return [ThreadFlow(*map(narrow, (*path, *edge, *place))) for path, edge, place in parts]
 
     def _find_missing(self, paths: Tally, edges: Tally) -> Tally:
         """At which places of each thread how many of the executions came by none of the edges."""

@@ -66,6 +66,7 @@ _FRAGMENT_IDS = {
 
 
 _NONE = np.zeros((0, RECORD_BYTES), np.uint8)
+_NO_COUNTERS = Counters(np.zeros(0, np.int64), np.zeros(0, np.uint64))
 
 
 @dataclass
@@ -86,6 +87,14 @@ class Bundle:
         """The records, which are here no more: they take much memory, and once parsed they are of no use."""
         records, self.records = self.records, _NONE
         return records
+
+    def take_threads(self) -> list[RawThread]:
+        """The threads. The counters of a process that is alone are here no more, if nothing is asked of them later."""
+        threads = self.threads
+        if len(self.processes) == 1 and self.mode in (Mode.COUNTS, Mode.COVERAGE):
+            self.threads = [replace(thread, counters=_NO_COUNTERS) for thread in threads]
+            self.processes = [replace(self.processes[0], threads=self.threads)]
+        return threads
 
     @property
     def mode(self) -> Mode:

@@ -6,7 +6,7 @@ the trace will be. Pure. Images, symbols and tables are not known here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,19 +46,22 @@ def parse_code(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedCode:
     return ParsedCode(parsed, space, ends, CodeStates(parsed.fragments, ends))
 
 
-def work_out(code: ParsedCode, threads: Sequence[RawThread], mode: Mode) -> tuple[ProcessFlow, Blocks, Edges]:
-    """The flow that the counters of `threads` tell, the blocks, and the edges between them with their counts.
+def work_out(
+    code: ParsedCode, take_threads: Callable[[], Sequence[RawThread]], mode: Mode
+) -> tuple[ProcessFlow, Blocks, Edges]:
+    """The flow that the counters of threads tell, the blocks, and the edges between them with their counts.
 
-    What is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges.
+    `take_threads` gives the threads; if they are nowhere else, their memory is free again once the flow is known. What
+    is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges.
     """
-    if mode == Mode.REGION:
-        from clew.recording.assembly.regions import without_window
-
-        threads = [without_window(thread) for thread in threads]
     if mode == Mode.COVERAGE:
         flow = compute_seen_flow(code.parsed, code.states)
+    elif mode == Mode.REGION:
+        from clew.recording.assembly.regions import without_window
+
+        flow = compute_flow(code.parsed, code.states, [without_window(thread) for thread in take_threads()])
     else:
-        flow = compute_flow(code.parsed, code.states, threads)
+        flow = compute_flow(code.parsed, code.states, take_threads())
     fragments = code.parsed.fragments
     blocks = build_blocks(fragments, flow, code.space, code.ends)
     edges = build_edges(flow, blocks)

@@ -22,7 +22,7 @@ from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.blocks_keys import is_vsyscall, sorted_unique, spans
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.rows import Rows, add_up, is_in
-from clew.recording.assembly.tallies import Tally, iter_batches
+from clew.recording.assembly.tallies import Tally, iter_batches, narrow
 
 __all__ = ["Edges", "ThreadCounts", "build_edges", "find_ran"]
 
@@ -35,7 +35,10 @@ _CALL_KINDS = (EdgeKind.CALL, EdgeKind.INDIRECT_CALL)
 
 @dataclass(frozen=True)
 class ThreadCounts:
-    """How often a thread ran each block and took each edge: indices that rise, and counts above 0, i64."""
+    """How often a thread ran each block and took each edge: indices that rise, and counts above 0.
+
+    All of 32 bits if they fit.
+    """
 
     block: Array
     block_count: Array
@@ -263,7 +266,7 @@ class _EdgeBuilder:
                 np.concatenate([counts[index].edge_count, np.array(list(derived.values()), np.int64)]),
             )
             counts[index] = ThreadCounts(counts[index].block, counts[index].block_count, edge, edge_count)
-        return counts
+        return [ThreadCounts(*map(narrow, vars(one).values())) for one in counts]
 
     def _count_missing(self, counts: ThreadCounts) -> Array:
         """How many executions of each block no plain edge leads to."""

@@ -26,7 +26,7 @@ from clew.recording.assembly.blocks_keys import sorted_unique
 from clew.recording.assembly.records import Fragments, ParsedRecords
 from clew.recording.assembly.rows import NumberSet, Rows
 from clew.recording.assembly.states import CodeState, CodeStates
-from clew.recording.assembly.tallies import Tally, iter_batches
+from clew.recording.assembly.tallies import Tally, iter_batches, narrow
 from clew.recording.assembly.ways import DIRECT_EDGES, FragmentEdges, FragmentPaths, collect_ways
 from clew.recording.raw import RawThread
 
@@ -85,7 +85,7 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
     flow = _add_up_threads(accounting, flows, damaged_counters)
     # A system call that never came back is no edge.
     taken = np.flatnonzero(flow.edge_total > 0)
-    renumbered = np.cumsum(flow.edge_total > 0) - 1
+    renumbered = narrow(np.cumsum(flow.edge_total > 0) - 1)
     return replace(
         flow,
         edges=edges.take(taken),

@@ -230,10 +230,11 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
     counter_index[counter_index + width > n_counters] = -1
     flags = rows["flags"][chosen]
     app_pc = rows["app_pc"][chosen].astype(np.uint64)
+    sizes = size[order]
     fragments = Fragments(
         fragment_id=rows["fragment_id"][chosen].astype(np.int64),
         app_pc=app_pc,
-        end_pc=app_pc + size[order].astype(np.uint64),
+        end_pc=app_pc + sizes.astype(np.uint64),
         target_pc=rows["target_pc"][chosen].astype(np.uint64),
         tsc=rows["tsc"][chosen].astype(np.uint64),
         tid=rows["tid"][chosen].astype(np.int64),
@@ -250,8 +251,9 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         first_is_both=((flags & _FLAG_FIRST_IS_BOTH) != 0) & (width == 2),
         second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (width == 2),
         is_later_code=(flags & _FLAG_LATER_CODE) != 0,
-        code=stream.payload,
-        code_at=code_at[order],
+        # What comes with the code is most of the payload.
+        code=gather(stream.payload, code_at[order], sizes),
+        code_at=np.cumsum(sizes) - sizes,
         starts=starts,
         bit_at=bit_at[order],
     )

@@ -17,12 +17,14 @@ import numpy.typing as npt
 from clew.dataclass import dataclass
 from clew.recording.assembly.rows import add_up
 
-__all__ = ["Tally", "iter_batches"]
+__all__ = ["Tally", "iter_batches", "narrow"]
 
 Array = npt.NDArray[Any]
 
 MAX_ROWS = 1 << 16
 """Of several threads together. More at a time gain nothing, and take memory."""
+
+_NARROW_LIMIT = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class Tally:
         return cls(
             len(parts),
             np.repeat(np.arange(len(parts)), sizes),
-            np.concatenate([number for number, _ in parts]),
-            np.concatenate([count for _, count in parts]).astype(np.int64),
+            np.concatenate([number for number, _ in parts]).astype(np.int64, copy=False),
+            np.concatenate([count for _, count in parts]).astype(np.int64, copy=False),
         )
 
     @classmethod
@@ -80,6 +82,15 @@ class Tally:
             return [(self.number, self.count)]
         bounds = np.searchsorted(self.thread, np.arange(self.n_threads + 1)).tolist()
         return [(self.number[first:end], self.count[first:end]) for first, end in itertools.pairwise(bounds)]
+
+
+def narrow(numbers: Array) -> Array:
+    """A copy of integers for keeping: what each of many threads did is most of what is in memory at a time.
+
+    Of 32 bits if they fit. To be widened before more is done than to add them up or to index by them.
+    """
+    fits = not len(numbers) or -_NARROW_LIMIT <= int(numbers.min()) <= int(numbers.max()) < _NARROW_LIMIT
+    return numbers.astype(np.int32 if fits else np.int64)
 
 
 def iter_batches(sizes: Sequence[int]) -> Iterator[slice]:

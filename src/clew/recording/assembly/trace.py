@@ -100,8 +100,9 @@ def _assemble_bundle(
     is_large = len(bundle.records) > LARGE_RECORDS
     code = parse_code(bundle.take_records(), bundle.n_counters)
     parsed = code.parsed
+    threads = [bundle.take_threads()]
     bundle = _settle_ends(bundle, parsed.events)
-    flow, blocks, edges = work_out(code, bundle.threads, bundle.mode)
+    flow, blocks, edges = work_out(code, threads.pop, bundle.mode)
     damaged_records = parsed.damaged_records + len(blocks.code.damaged)
     losses.add(bundle, parsed.events, damaged_records=damaged_records, damaged_counters=flow.damaged_counters)
     _write_order(bundle, writer, first, parsed, flow, blocks, edges)

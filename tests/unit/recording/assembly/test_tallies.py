@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.dataclass import replace
 from clew.recording.assembly import tallies
-from clew.recording.assembly.tallies import Tally, iter_batches
+from clew.recording.assembly.tallies import Tally, iter_batches, narrow
 from clew.recording.assembly.trace import assemble
+from clew.recording.raw import Counters
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_records import session_info
 from tests.unit.recording.simulate import make_runtime
@@ -60,3 +62,41 @@ def test_threads_together_are_as_each_alone(seed: int, tmp_path: Path, monkeypat
         traces.append(Trace(directory))
     for table in ("threads", "blocks", "edges", "counts"):
         assert getattr(traces[0], table).equals(getattr(traces[1], table)), table
+
+
+def test_what_is_kept_takes_half_the_room_where_it_fits() -> None:
+    for numbers, dtype in (
+        ([], np.int32),
+        ([0, (1 << 31) - 1], np.int32),
+        ([-(1 << 31)], np.int32),
+        ([1 << 31], np.int64),
+        ([-(1 << 31) - 1, 0], np.int64),
+    ):
+        kept = narrow(np.array(numbers, np.int64))
+        assert kept.dtype == dtype and kept.tolist() == numbers
+    joined = Tally.join([(narrow(np.array([3])), narrow(np.array([4]))), (np.array([3]), np.array([1 << 40]))])
+    assert joined.number.dtype == joined.count.dtype == np.int64 and joined.count.tolist() == [4, 1 << 40]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_may_be_larger_than_32_bits(seed: int, tmp_path: Path) -> None:
+    # Of one number both a thread that lasted and one that came later and did as much again.
+    process = make_runtime(seed, max_threads=2, max_steps=300).raw_process()
+    executions = []
+    for factor in (1, (1 << 31) // 3, 1 << 40):
+        threads = [
+            replace(thread, tid=process.threads[0].tid, counters=_times(thread.counters, factor))
+            for thread in process.threads
+            for _ in range(2)
+        ]
+        directory = tmp_path / str(factor)
+        directory.mkdir()
+        assemble([replace(process, threads=threads)], directory, session_info())
+        executions.append(np.array(Trace(directory).counts["executions"].to_pylist()) // factor)
+    # The last system call of a thread did not come back: that is one execution, however often all others are.
+    for large in executions[1:]:
+        assert len(large) >= len(executions[0]) and abs(int(large.sum()) - int(executions[0].sum())) <= 2 * len(threads)
+
+
+def _times(counters: Counters, factor: int) -> Counters:
+    return Counters(counters.index, counters.value * np.uint64(factor))
