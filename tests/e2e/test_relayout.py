@@ -12,7 +12,8 @@ import pytest
 
 from clew.protocol._constants import ExitKind
 from clew.recording.assembly.records import ParsedRecords, parse_records
-from clew.recording.journal import JOURNAL_NAME, FrameKind, iter_frames
+from clew.recording.journal import JOURNAL_NAME
+from clew.recording.journal_reader import JournalReader
 from tests.e2e import runs
 from tests.programs.build import find
 
@@ -82,9 +83,8 @@ def record_keeping_records(relayout: str, program: str, trace: Path) -> ParsedRe
     shell: list[str | Path] = ["sh", "-c", 'ln "$0" "$1" && exec "$2"', trace / JOURNAL_NAME, kept, find(program).path]
     run = runs.record(shell, trace, environ=runs.environment() | {"CLEW_RELAYOUT": relayout})
     assert run.status == 0, run.stderr
-    frames = [frame for frame in iter_frames(kept) if frame.kind == FrameKind.RECORDS]
-    last = [bytes(frame.payload) for frame in frames if frame.process == frames[-1].process]
-    return parse_records(np.frombuffer(b"".join(last), np.uint8), 1 << 32)
+    *_, process = JournalReader(kept)
+    return parse_records(process.records, 1 << 32)
 
 
 @pytest.mark.usefixtures("programs")

@@ -35,11 +35,13 @@ from clew.protocol._generated import (
     THREAD_SLOT,
     THREAD_SLOT_BYTES,
     EndKind,
+    Mode,
     RequestKind,
     SlotState,
 )
 from clew.protocol.layout import field_offset
 from clew.recording.counter_extents import iter_data_extents, write_counters
+from clew.recording.ended_drain import EndedDrain
 from clew.recording.journal import FrameKind, ProcessJournal
 from clew.recording.request import Request
 
@@ -88,6 +90,7 @@ class Drain:
         *,
         process_name: str = "",
         answer: Callable[[Request], int | None] | None = None,
+        mode: Mode = Mode.COUNTS,
         has_paths: bool = False,
     ) -> None:
         layout = shared.layout
@@ -111,6 +114,7 @@ class Drain:
         self._most_used = 0
         self._sample_at = 0.0
         self._view = memoryview(shared.map)
+        self._ended = EndedDrain(shared, self._view, journal, mode)
         self._base_address = ctypes.addressof(ctypes.c_char.from_buffer(shared.map))
         self._streams: dict[int, _Stream] = {}
         self._next_stream = 0
@@ -122,10 +126,12 @@ class Drain:
         """Take what is there; how many bytes of records came."""
         if self._has_paths:
             self._sample_paths()
-        return sum(self._poll_slot(slot) for slot in self._find_busy_slots())
+        moved = self._take_ended()
+        return moved + sum(self._poll_slot(slot) for slot in self._find_busy_slots())
 
     def finish(self) -> None:
         """Take everything, the counters too. The target has ended."""
+        self._take_ended()
         n = self._count_used()
         in_use = (self._states[:n] != SlotState.FREE) | (self._heads[:n] != self._tails[:n])
         for slot in np.flatnonzero(in_use).tolist():
@@ -233,6 +239,27 @@ class Drain:
         """How many slots were ever used: the first ones. It does not shrink, whatever the target says."""
         self._most_used = max(self._most_used, min(int(self._slots_used[0]), self._layout.max_threads))
         return self._most_used
+
+    def _take_ended(self) -> int:
+        """Take what threads left that ended before anything of them was taken; how many bytes of records that were."""
+        # As of now: what is in their rings is all there will be.
+        ended = np.flatnonzero(self._states[: self._count_used()] == SlotState.ENDED)
+        slots = ended[[slot not in self._streams for slot in ended.tolist()]] if len(ended) else ended
+        moved = 0
+        while len(slots) and not self._has_paths:
+            used = int(self.status()["counters_used"])
+            rows = self._slots[slots]
+            n = self._ended.take(slots, rows, self._tails[slots], used, self._next_stream)
+            if not n:
+                break
+            taken, slots = slots[:n], slots[n:]
+            heads = rows["ring_head"][:n]
+            moved += int((heads - self._tails[taken]).sum())
+            self._tails[taken] = self._slots["ring_tail"][taken] = heads
+            self._next_stream += n
+            self._states[taken] = SlotState.FREE
+        self.drained_bytes += moved
+        return moved
 
     def _poll_slot(self, slot: int) -> int:
         # The state first: what is in the ring when it says `ended` is all there will be.

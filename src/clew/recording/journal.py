@@ -81,6 +81,8 @@ class FrameKind(IntEnum):
     """JSON: what was asked for. The first frame; belongs to no process."""
     PATH_TAIL = 9
     """Mode full: what of one stream's path had not left the target (see `path_tail`)."""
+    ENDED = 10
+    """Threads of which nothing was told before, all that they left: `first` threads (see `ended_threads`)."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from clew.address import Pid, Tid
 from clew.dataclass import dataclass, field
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAGE, Mode
+from clew.recording.ended_threads import EndedThreads
 from clew.recording.event_chunks import EventChunks, are_many, without_events
 from clew.recording.inherit import Announced
 from clew.recording.journal import CUT_OFF, Frame, FrameKind, iter_frames
@@ -37,6 +38,7 @@ class _Found:
     records: dict[int, list[Frame]] = field(default_factory=lambda: defaultdict(list))
     counters: dict[int, list[Frame]] = field(default_factory=lambda: defaultdict(list))
     slots: dict[int, int] = field(default_factory=dict)
+    ended: list[EndedThreads] = field(default_factory=list)
     path_tails: dict[int, bytes] = field(default_factory=dict)
     threads: dict[int, dict[str, Any]] = field(default_factory=dict)
     start: dict[str, Any] | None = None
@@ -98,6 +100,8 @@ class _Found:
             case FrameKind.THREAD:
                 self.threads[frame.stream] = json.loads(bytes(frame.payload))
                 self.slots[frame.stream] = frame.slot
+            case FrameKind.ENDED:
+                self.ended.append(EndedThreads.parse(frame))
             case FrameKind.STATUS:
                 self.status = np.frombuffer(frame.payload, STATUS_PAGE)[0].copy()
             case FrameKind.PROCESS_END:
@@ -209,6 +213,7 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
         # The order was recorded for a while.
         mode = Mode.FULL
     streams = [found.records[stream] for stream in sorted(found.records)]
+    streams += [[ended.record_frame] for ended in found.ended]
     has_many = are_many(streams)
 
     def read_own() -> npt.NDArray[np.uint8]:
@@ -217,6 +222,8 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
     own = records = read_own()
     images = [RawImage(**image) for image in start["initial_images"]]
     threads = [_read_thread(stream, found, mode) for stream in sorted(found.slots)]
+    threads.extend(itertools.chain.from_iterable(ended.iter_threads() for ended in found.ended))
+    threads.sort(key=lambda thread: thread.stream)
     parent = None if found.inherits is None else forked.get(found.inherits)
     fork_tsc = 0
     if parent is not None:

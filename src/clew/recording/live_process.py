@@ -23,6 +23,7 @@ from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.code import ParsedCode, parse_code, work_out
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.rows import add_up
+from clew.recording.ended_threads import EndedThreads
 from clew.recording.inherit import Announced
 from clew.recording.journal import Frame, FrameKind
 from clew.recording.journal_reader import join_counters, read_counters
@@ -148,6 +149,8 @@ class LiveProcess:
                 self._parts[frame.stream].append((index.copy(), value.copy()))
             case FrameKind.THREAD:
                 self._end_thread(frame, json.loads(bytes(frame.payload)))
+            case FrameKind.ENDED:
+                self._end_threads(EndedThreads.parse(frame))
             case FrameKind.STATUS:
                 self.status = np.frombuffer(frame.payload, STATUS_PAGE)[0].copy()
             case FrameKind.PROCESS_END:
@@ -198,21 +201,32 @@ class LiveProcess:
         # Most threads ran only what was known: nothing is kept of those.
         if frame.stream in self._records and not len(self._records[frame.stream].join()):
             del self._records[frame.stream]
-        tid, start_tsc = int(row["tid"]), int(row["start_tsc"])
-        if self.counters is not None:
-            self.counters.settle(frame.slot, tid, start_tsc)
         thread = RawThread(
             slot=frame.slot,
-            tid=Tid(tid),
+            tid=Tid(int(row["tid"])),
             parent_tid=Tid(int(row["parent_tid"])),
             name=str(row["name"]),
-            start_tsc=start_tsc,
+            start_tsc=int(row["start_tsc"]),
             end_tsc=int(row["end_tsc"]) or 1,
             end_kind=int(row["end_kind"]),
             lost_records=int(row["lost_records"]),
             counters=join_counters(parts),
             stream=frame.stream,
         )
+        self._keep_ended(thread)
+
+    def _end_threads(self, ended: EndedThreads) -> None:
+        first = int(ended.rows["stream"][0]) if len(ended.rows) else 0
+        if self._records[first].add(ended.records):
+            self._records_version += 1
+        else:
+            del self._records[first]
+        for thread in ended.iter_threads():
+            self._keep_ended(replace(thread, end_tsc=thread.end_tsc or 1))
+
+    def _keep_ended(self, thread: RawThread) -> None:
+        if self.counters is not None:
+            self.counters.settle(thread.slot, thread.tid, thread.start_tsc)
         self._ended.append(thread)
         self.n_ended_threads += 1
         if len(self._ended) > MAX_ENDED_THREADS:

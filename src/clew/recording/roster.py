@@ -129,6 +129,7 @@ class Roster:
                 followed.pid,
                 process_name=followed.name,
                 answer=lambda request: self._answer(followed, request),
+                mode=self._mode,
                 has_paths=self._has_paths,
             )
         return followed.attempt(lambda drain: drain.poll())

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from clew.protocol._generated import RecordKind
+from clew.protocol._generated import RECORD_BYTES, RecordKind
+from clew.recording.ended_threads import ENDED_THREAD, pack_ended
 from clew.recording.journal import Frame, FrameKind
 from clew.recording.live_counters import RunningThread
 from clew.recording.raw import Counters, RawProcess, RawThread
 
-__all__ = ["StandInCounters", "make_frame", "make_frames", "make_thread_frames"]
+__all__ = ["StandInCounters", "make_frame", "make_frames", "make_thread_frames", "pack_threads"]
 
 
 class StandInCounters:
@@ -50,8 +52,9 @@ class StandInCounters:
         self.threads = []
 
 
-def make_frames(process: RawProcess, rng: random.Random) -> list[Frame]:
-    """The frames of a process: its records in pieces cut anywhere, then its threads one after another, then its end."""
+def make_frames(process: RawProcess, rng: random.Random, *, is_together: bool = False) -> list[Frame]:
+    """The frames of a process: its records in pieces cut anywhere, then its threads one after another, or `is_together`
+    in one frame, then its end."""
     start = {
         "pid": process.pid,
         "parent_pid": process.parent_pid,
@@ -67,8 +70,12 @@ def make_frames(process: RawProcess, rng: random.Random) -> list[Frame]:
     cuts = [at for at in range(1, len(heads)) if heads[at] != RecordKind.CONTINUATION and rng.random() < 0.2]
     for first, last in zip([0, *cuts], [*cuts, len(heads)], strict=True):
         frames.append(make_frame(FrameKind.RECORDS, process.records[first:last].tobytes()))
-    for stream, thread in enumerate(process.threads, 1):
-        frames += make_thread_frames(stream, thread)
+    if is_together:
+        streams = [dataclasses.replace(thread, stream=stream) for stream, thread in enumerate(process.threads, 1)]
+        frames.append(make_frame(FrameKind.ENDED, pack_threads(streams, [b""] * len(streams)), first=len(streams)))
+    else:
+        for stream, thread in enumerate(process.threads, 1):
+            frames += make_thread_frames(stream, thread)
     frames.append(make_frame(FrameKind.STATUS, process.status.tobytes()))
     end: dict[str, Any] = {"end_ns": process.end_ns, "exit_code": 0, "signal": None, "is_lost": False, "warnings": []}
     return [*frames, _json(FrameKind.PROCESS_END, end)]
@@ -93,9 +100,22 @@ def make_thread_frames(stream: int, thread: RawThread) -> list[Frame]:
     return [counted, _json(FrameKind.THREAD, row, stream, thread.slot)]
 
 
-def make_frame(kind: FrameKind, payload: bytes, stream: int = 0, slot: int = 0) -> Frame:
+def pack_threads(threads: Sequence[RawThread], records: Sequence[bytes]) -> bytes:
+    """The payload of a frame of threads that ended, with the records of each."""
+    rows = np.zeros(len(threads), ENDED_THREAD)
+    for row, thread, own in zip(rows, threads, records, strict=True):
+        for name in ("stream", "slot", "tid", "parent_tid", "end_kind", "start_tsc", "end_tsc", "lost_records"):
+            row[name] = getattr(thread, name)
+        row["name"], row["tail_bytes"] = thread.name.encode(), len(thread.path_tail)
+        row["n_records"], row["n_counters"] = len(own) // RECORD_BYTES, len(thread.counters.index)
+    value = np.concatenate([thread.counters.value for thread in threads])
+    index = np.concatenate([thread.counters.index for thread in threads])
+    return pack_ended(rows, b"".join(records), value, index, b"".join(thread.path_tail for thread in threads))
+
+
+def make_frame(kind: FrameKind, payload: bytes, stream: int = 0, slot: int = 0, first: int = 0) -> Frame:
     """One frame of process 0."""
-    return Frame(kind, 0, stream, slot, 0, 0, memoryview(payload))
+    return Frame(kind, 0, stream, slot, first, 0, memoryview(payload))
 
 
 def _json(kind: FrameKind, content: dict[str, Any], stream: int = 0, slot: int = 0) -> Frame:

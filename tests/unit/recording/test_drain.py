@@ -16,13 +16,23 @@ from hypothesis import strategies as st
 
 from clew.address import Pid
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
-from clew.protocol._generated import STATUS_PAGE, THREAD_SLOT, Mode, RequestKind, SlotState
+from clew.protocol._generated import (
+    PATH_WINDOW_BYTES,
+    STATUS_PAGE,
+    THREAD_SLOT,
+    EndKind,
+    Mode,
+    RequestKind,
+    SlotState,
+)
 from clew.recording.counter_extents import iter_data_extents
 from clew.recording.drain import Drain
+from clew.recording.ended_threads import EndedThreads
 from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
 from clew.recording.journal_reader import read_counters
 from clew.recording.request import Request
 
+FIRST_COUNTER = PATH_WINDOW_BYTES // 8
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=512 << 10)
 
 
@@ -83,10 +93,18 @@ class Target:
         for frame in iter_frames(self.path):
             if frame.kind == FrameKind.RECORDS:
                 numbers[frame.stream] += np.frombuffer(frame.payload, np.uint64)[::8].tolist()
-        return dict(numbers)
+            elif frame.kind == FrameKind.ENDED:
+                ended = EndedThreads.parse(frame)
+                of_thread = np.split(ended.records.view(np.uint64)[:, 0], np.cumsum(ended.rows["n_records"]))
+                for stream, own in zip(ended.rows["stream"].tolist(), of_thread, strict=False):
+                    numbers[stream] += own.tolist()
+        return {stream: found for stream, found in numbers.items() if found}
 
     def threads(self) -> list[dict[str, object]]:
         return [json.loads(bytes(frame.payload)) for frame in iter_frames(self.path) if frame.kind == FrameKind.THREAD]
+
+    def ended(self) -> list[EndedThreads]:
+        return [EndedThreads.parse(frame) for frame in iter_frames(self.path) if frame.kind == FrameKind.ENDED]
 
 
 @pytest.fixture
@@ -117,20 +135,28 @@ def test_positions_wrap_at_the_end_of_64_bits(target: Target) -> None:
     assert int(target.slots["ring_tail"][0]) == 128
 
 
-def test_a_slot_is_given_back_clean_and_used_again(target: Target) -> None:
+@pytest.mark.parametrize("is_seen", [True, False])
+@pytest.mark.parametrize("far", [5000, 20_000])
+def test_a_slot_is_given_back_clean_and_used_again(target: Target, far: int, *, is_seen: bool) -> None:
+    """Also one that ended before it was looked at, whether all of its counters are read or those that are there."""
+    near, far = FIRST_COUNTER + 3, FIRST_COUNTER + far
     for tid, number in ((100, 1), (101, 2)):
         target.start(2, tid)
         target.write(2, [number])
-        target.count(2, 3, number)
-        target.count(2, 5000, 10 * number)
-        target.status["counters_used"] = 5001
+        if is_seen:
+            assert target.drain.poll() == 64
+        target.count(2, near, number)
+        target.count(2, far, 10 * number)
+        target.status["counters_used"] = far + 1
         target.end(2)
-        target.drain.poll()
+        assert target.drain.poll() == (0 if is_seen else 64)
         assert target.slots["state"][2] == SlotState.FREE
         assert target.counter_bytes_in_use(2) == b""
     target.finish()
     assert target.streams() == {0: [1], 1: [2]}
-    assert [(row["tid"], row["has_ended"]) for row in target.threads()] == [(100, True), (101, True)]
+    rows = [(row["tid"], row["has_ended"]) for row in target.threads()]
+    rows += [(tid, True) for ended in target.ended() for tid in ended.rows["tid"].tolist()]
+    assert rows == [(100, True), (101, True)]
     counters: dict[tuple[int, int], int] = {}
     for frame in iter_frames(target.path):
         if frame.kind in (FrameKind.COUNTERS, FrameKind.SPARSE_COUNTERS):
@@ -138,7 +164,57 @@ def test_a_slot_is_given_back_clean_and_used_again(target: Target) -> None:
             counters |= {
                 (frame.stream, at): value for at, value in zip(index.tolist(), values.tolist(), strict=True) if value
             }
-    assert counters == {(0, 3): 1, (0, 5000): 10, (1, 3): 2, (1, 5000): 20}
+    for thread in (thread for ended in target.ended() for thread in ended.iter_threads()):
+        own = zip(thread.counters.index.tolist(), thread.counters.value.tolist(), strict=True)
+        counters |= {(thread.stream, at): value for at, value in own}
+    assert counters == {(0, near): 1, (0, far): 10, (1, near): 2, (1, far): 20}
+
+
+def test_threads_that_ended_unseen_come_together(target: Target) -> None:
+    target.status["counters_used"] = FIRST_COUNTER + 10
+    for slot, name in enumerate((b"one", b"t\xc3\xbc\0x", b"", b"abcdefghijklmnop")):
+        target.start(slot, 100 + slot)
+        row = target.slots[slot : slot + 1]
+        row["parent_tid"], row["start_tsc"], row["end_tsc"], row["end_kind"] = 7, 10 + slot, 20 + slot, EndKind.EXIT
+        row["lost_records"] = slot
+        row["name"][0, : len(name)] = list(name)
+        target.write(slot, list(range(10 * slot, 11 * slot)))
+        target.count(slot, FIRST_COUNTER + slot, 1 << slot)
+        target.end(slot)
+    assert target.drain.poll() == 6 * 64
+    assert (target.slots["state"] == SlotState.FREE).all()
+    assert target.drain.poll() == 0
+    target.finish()
+    (ended,) = target.ended()
+    assert target.threads() == []
+    assert target.streams() == {1: [10], 2: [20, 21], 3: [30, 31, 32]}
+    assert [
+        (one.stream, one.slot, one.tid, one.parent_tid, one.name, one.start_tsc, one.end_tsc, one.lost_records)
+        for one in ended.iter_threads()
+    ] == [
+        (0, 0, 100, 7, "one", 10, 20, 0),
+        (1, 1, 101, 7, "tü", 11, 21, 1),
+        (2, 2, 102, 7, "", 12, 22, 2),
+        (3, 3, 103, 7, "abcdefghijklmnop", 13, 23, 3),
+    ]
+    counters = [one.counters for one in ended.iter_threads()]
+    assert [(one.index.tolist(), one.value.tolist()) for one in counters] == [
+        ([FIRST_COUNTER + slot], [1 << slot]) for slot in range(4)
+    ]
+
+
+def test_what_is_odd_of_a_thread_that_ended_unseen_keeps_nobody_else_back(target: Target) -> None:
+    for slot in range(4):
+        target.start(slot, 100 + slot)
+        target.write(slot, [slot])
+        target.end(slot)
+    target.slots["ring_head"][1] = 1 << 40
+    target.slots["tid"][2] = 0
+    target.drain.poll()
+    assert (target.slots["state"] == SlotState.FREE).all()
+    target.finish()
+    assert target.streams() == {0: [0], 2: [2], 3: [3]}
+    assert any("impossible" in warning for warning in target.drain.warnings)
 
 
 @pytest.mark.parametrize(("indices", "stays"), [([3, 4, 9000], True), (range(0, 60 * 1024, 1024), False)])
@@ -146,6 +222,8 @@ def test_few_pages_of_counters_are_kept_for_the_next_thread(
     target: Target, indices: Sequence[int], *, stays: bool
 ) -> None:
     target.start(1, 100)
+    target.write(1, [1])
+    target.drain.poll()
     for index in indices:
         target.count(1, index, 7)
     target.end(1)

@@ -65,12 +65,15 @@ def test_in_the_end_it_is_what_it_is_as_a_whole(seed: int, with_rewriting: bool,
     assert describe(code.blocks, code.edges) == describe_whole(raw)
 
 
+@pytest.mark.parametrize("is_together", [True, False])
 @pytest.mark.parametrize("seed", [8, 12, 43, 49, 50, 51])
-def test_threads_that_ended_are_added_up_and_count_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_ended_are_added_up_and_count_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch, *, is_together: bool
+) -> None:
     monkeypatch.setattr(live_process, "MAX_ENDED_THREADS", 1)
     raw = make_runtime(seed, max_threads=8, max_steps=3000).raw_process()
     process = LiveProcess(0, {})
-    for frame in make_frames(raw, random.Random(seed)):
+    for frame in make_frames(raw, random.Random(seed), is_together=is_together):
         process.take(frame)
     assert len(process.threads) == 1 < len(raw.threads)
     assert process.threads[0].n_members == len(raw.threads) == process.n_ended_threads
