@@ -88,11 +88,14 @@ class EndedDrain:
 
     def _read_counters(self, slots: Array, size_bytes: int) -> tuple[Array, Array, Array]:
         """The counters in some slots that are not 0, their indices, and how many each slot has."""
+        n = len(slots)
         if size_bytes <= 0:
             empty = np.zeros(0, np.int64)
-            return empty, empty, np.zeros(len(slots), np.int64)
-        first, step = self._counters_offset, self._counter_bytes
-        content = b"".join([os.pread(self._fd, size_bytes, first + slot * step) for slot in slots.tolist()])
-        values = np.frombuffer(content, np.uint64).reshape(len(slots), -1)
-        row, index = values.nonzero()
-        return values[row, index], index + self._first_counter, np.bincount(row, minlength=len(slots))
+            return empty, empty, np.zeros(n, np.int64)
+        values = np.empty((n, size_bytes // 8), np.uint64)
+        for row, slot in zip(values, slots.tolist(), strict=True):
+            n_read = os.preadv(self._fd, [row.data], self._counters_offset + slot * self._counter_bytes)
+            row[n_read // 8 :] = 0
+        at = np.flatnonzero(values != 0)
+        row_of, index = np.divmod(at, values.shape[1])
+        return values.reshape(-1)[at], index + self._first_counter, np.bincount(row_of, minlength=n)

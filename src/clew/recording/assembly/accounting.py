@@ -17,17 +17,17 @@ from clew.recording.assembly.blocks_keys import sorted_unique
 from clew.recording.assembly.records import Fragments
 from clew.recording.assembly.rows import Rows
 from clew.recording.assembly.states import CodeState
-from clew.recording.assembly.tallies import Tally, iter_batches, narrow
+from clew.recording.assembly.tallies import Batches, KeptTally, Tally
 from clew.recording.assembly.ways import FragmentEdges, FragmentPaths
 
-__all__ = ["Accounting", "ThreadFlow"]
+__all__ = ["Accounting", "FlowBatch", "ThreadFlow", "ThreadFlows"]
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class ThreadFlow:
-    """What one thread did: rows of paths and edges that it took, and how often (positive); all of 32 bits if they fit.
+    """What one thread did: rows of paths and edges that it took, and how often (i64, positive).
 
     `return_place` and `return_count`: places (see `Accounting.places`) that returns came to, and how many.
     """
@@ -38,6 +38,26 @@ class ThreadFlow:
     edge_count: Array
     return_place: Array
     return_count: Array
+
+
+@dataclass(frozen=True)
+class FlowBatch:
+    """What some threads did: rows of paths and edges that they took, and places that returns came to (`ThreadFlow`)."""
+
+    paths: KeptTally
+    edges: KeptTally
+    returns: KeptTally
+
+    def of(self, thread: int) -> ThreadFlow:
+        """What one of them did."""
+        return ThreadFlow(*self.paths.of(thread), *self.edges.of(thread), *self.returns.of(thread))
+
+
+class ThreadFlows(Batches[FlowBatch, ThreadFlow]):
+    """What each thread did."""
+
+    def __init__(self, batches: Sequence[FlowBatch]) -> None:
+        super().__init__(batches, (batch.paths.n_threads for batch in batches), FlowBatch.of)
 
 
 class Accounting:
@@ -79,7 +99,7 @@ class Accounting:
         self._is_counted_place[others] = ~np.isin(self.places[others], fragments.app_pc[~is_counted])
         self._leads_to_counted, self._waits_in_counted = edges.target_state <= most, edges.source_state <= most
 
-    def follow(self, counted: Tally, n_members: Sequence[int]) -> list[ThreadFlow]:
+    def follow(self, counted: Tally, n_members: Sequence[int]) -> FlowBatch:
         """Flow of threads whose counters are `counted`; each is of so many threads that left them together."""
         edge, at = self._edges_by_counter.find(counted.number)
         thread, edge_count = counted.thread[at], counted.count[at]
@@ -102,19 +122,13 @@ class Accounting:
                 left[owner] -= n_unreturned
         return self._with_returns(paths, edges.take(edges.count > 0), missing)
 
-    def balance(self, threads: Sequence[ThreadFlow]) -> list[ThreadFlow]:
+    def balance(self, paths: Tally, edges: Tally) -> FlowBatch:
         """Flow of threads that took so many paths and edges, of which all came back that are system calls."""
-        flows: list[ThreadFlow] = []
-        for batch in iter_batches([len(thread.path) + len(thread.edge) for thread in threads]):
-            paths = Tally.join([(thread.path, thread.path_count) for thread in threads[batch]])
-            edges = Tally.join([(thread.edge, thread.edge_count) for thread in threads[batch]])
-            flows += self._with_returns(paths, edges, self._find_missing(paths, edges))
-        return flows
+        return self._with_returns(paths, edges, self._find_missing(paths, edges))
 
-    def _with_returns(self, paths: Tally, edges: Tally, missing: Tally) -> list[ThreadFlow]:
+    def _with_returns(self, paths: Tally, edges: Tally, missing: Tally) -> FlowBatch:
         returned = missing.take((missing.count > 0) & self._is_counted_place[missing.number])
-        parts = zip(paths.split(), edges.split(), returned.split(), strict=True)
-        return [ThreadFlow(*map(narrow, (*path, *edge, *place))) for path, edge, place in parts]
+        return FlowBatch(paths.keep(), edges.keep(), returned.keep())
 
     def _find_missing(self, paths: Tally, edges: Tally) -> Tally:
         """At which places of each thread how many of the executions came by none of the edges."""

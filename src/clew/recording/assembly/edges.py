@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.dataclass import dataclass, field
+from clew.dataclass import dataclass, field, replace
 from clew.protocol._generated import EdgeKind, ExitKind
-from clew.recording.assembly.accounting import ThreadFlow
+from clew.recording.assembly.accounting import FlowBatch, ThreadFlow
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.blocks_keys import is_vsyscall, sorted_unique, spans
 from clew.recording.assembly.flow import ProcessFlow
-from clew.recording.assembly.rows import Rows, add_up, is_in
-from clew.recording.assembly.tallies import Tally, iter_batches, narrow
+from clew.recording.assembly.rows import Rows, is_in
+from clew.recording.assembly.tallies import Batches, KeptTally, Tally
 
-__all__ = ["Edges", "ThreadCounts", "build_edges", "find_ran"]
+__all__ = ["CountsBatch", "Edges", "ThreadCounts", "ThreadsCounts", "build_edges", "find_ran"]
 
 Array = npt.NDArray[Any]
 
@@ -35,15 +35,31 @@ _CALL_KINDS = (EdgeKind.CALL, EdgeKind.INDIRECT_CALL)
 
 @dataclass(frozen=True)
 class ThreadCounts:
-    """How often a thread ran each block and took each edge: indices that rise, and counts above 0.
-
-    All of 32 bits if they fit.
-    """
+    """How often a thread ran each block and took each edge: indices that rise, and counts above 0, i64."""
 
     block: Array
     block_count: Array
     edge: Array
     edge_count: Array
+
+
+@dataclass(frozen=True)
+class CountsBatch:
+    """How often some threads ran each block and took each edge, by their indices."""
+
+    blocks: KeptTally
+    edges: KeptTally
+
+    def of(self, thread: int) -> ThreadCounts:
+        """Of one of them."""
+        return ThreadCounts(*self.blocks.of(thread), *self.edges.of(thread))
+
+
+class ThreadsCounts(Batches[CountsBatch, ThreadCounts]):
+    """The counts of each thread."""
+
+    def __init__(self, batches: Sequence[CountsBatch]) -> None:
+        super().__init__(batches, (batch.blocks.n_threads for batch in batches), CountsBatch.of)
 
 
 @dataclass(frozen=True)
@@ -59,7 +75,7 @@ class Edges:
     target: Array
     kind: Array
     callee: Array
-    threads: list[ThreadCounts]
+    threads: ThreadsCounts
     shared_return_points: list[int]
     passed: Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -74,7 +90,7 @@ def build_edges(flow: ProcessFlow, blocks: Blocks) -> Edges:
 
 def find_ran(edges: Edges) -> Array:
     """The blocks (indices, i64, rising) that some thread ran."""
-    return sorted_unique(np.zeros(0, np.int64), *(thread.block for thread in edges.threads))
+    return sorted_unique(np.zeros(0, np.int64), *(batch.blocks.number for batch in edges.threads.batches))
 
 
 class _Missing:
@@ -155,10 +171,8 @@ class _EdgeBuilder:
         self.before_vsyscall &= (self.kind == EdgeKind.SIGNAL) | (self.kind == EdgeKind.FAULT)
 
     def build(self) -> Edges:
-        flows, threads = self.flow.threads, list[ThreadCounts]()
-        for batch in iter_batches([len(thread.path) + len(thread.edge) for thread in flows]):
-            threads += self._count(flows[batch])
-        if not flows:
+        batches = [self._count(batch) for batch in self.flow.threads.batches]
+        if not batches:
             self._see_all()
         derived = np.array(list(self.derived), np.int64).reshape(-1, 4)
         return Edges(
@@ -166,7 +180,7 @@ class _EdgeBuilder:
             target=np.concatenate([self.target, derived[:, 1]]),
             kind=np.concatenate([self.kind, derived[:, 2].astype(np.uint8)]),
             callee=np.concatenate([self.callee, derived[:, 3]]),
-            threads=threads,
+            threads=ThreadsCounts(batches),
             shared_return_points=self.shared_return_points,
         )
 
@@ -224,11 +238,9 @@ class _EdgeBuilder:
         self.target = np.concatenate([self.target, self.block_of_place[self.simple_places]])
         self.kind = np.concatenate([self.kind, np.full(len(call), EdgeKind.RETURN, self.kind.dtype)])
 
-    def _count(self, threads: Sequence[ThreadFlow]) -> list[ThreadCounts]:
-        blocks, n = self.blocks, len(threads)
-        paths = Tally.join([(thread.path, thread.path_count) for thread in threads])
-        edges = Tally.join([(thread.edge, thread.edge_count) for thread in threads])
-        returns = Tally.join([(thread.return_place, thread.return_count) for thread in threads])
+    def _count(self, batch: FlowBatch) -> CountsBatch:
+        blocks, n = self.blocks, batch.paths.n_threads
+        paths, edges, returns = batch.paths.open(), batch.edges.open(), batch.returns.open()
         plain, simple = self.plain_of_row[edges.number], self.return_edge[returns.number]
         crossing, at = self.crossings_by_path.find(paths.number)
         counted = Tally.add_up(
@@ -248,25 +260,26 @@ class _EdgeBuilder:
             (before_vsyscall.thread, self.source[before_vsyscall.number], -before_vsyscall.count),
         )
         run = run.take(run.count > 0)
-        counts = [ThreadCounts(*block, *edge) for block, edge in zip(run.split(), counted.split(), strict=True)]
+        counts = CountsBatch(run.keep(), counted.keep())
         # What is worked out thread by thread, few have.
         is_shared = self.is_shared_row[edges.number]
         has_several = self.block_of_place[returns.number] == _SEVERAL_VERSIONS
         is_other = (self.return_edge[returns.number] < 0) & (self.call_of_place[returns.number] >= 0)
         shares = set(sorted_unique(edges.thread[is_shared], returns.thread[has_several]).tolist())
+        added = []
         for index in sorted(shares.union(returns.thread[is_other].tolist())):
-            thread, derived, missing = threads[index], dict[int, int](), None
+            thread, own, derived, missing = batch.of(index), counts.of(index), dict[int, int](), None
             if index in shares:
-                missing = _Missing(self._count_missing(counts[index]), blocks)
+                missing = _Missing(self._count_missing(own), blocks)
                 shared = self.is_shared_row[thread.edge]
                 self._share_edges(derived, thread.edge[shared], thread.edge_count[shared], missing)
-            self._add_returns(derived, thread, counts[index], missing)
-            edge, edge_count = add_up(
-                np.concatenate([counts[index].edge, np.array(list(derived), np.int64)]),
-                np.concatenate([counts[index].edge_count, np.array(list(derived.values()), np.int64)]),
-            )
-            counts[index] = ThreadCounts(counts[index].block, counts[index].block_count, edge, edge_count)
-        return [ThreadCounts(*map(narrow, vars(one).values())) for one in counts]
+            self._add_returns(derived, thread, own, missing)
+            added += [(index, edge, count) for edge, count in derived.items()]
+        if added:
+            columns = np.array(added, np.int64).T
+            counted = Tally.add_up(n, (counted.thread, counted.number, counted.count), tuple(columns))
+            counts = replace(counts, edges=counted.keep())
+        return counts
 
     def _count_missing(self, counts: ThreadCounts) -> Array:
         """How many executions of each block no plain edge leads to."""

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from clew.dataclass import dataclass, replace
 from clew.protocol._generated import EdgeKind, ExitKind
-from clew.recording.assembly.accounting import Accounting, ThreadFlow
+from clew.recording.assembly.accounting import Accounting, FlowBatch, ThreadFlows
 from clew.recording.assembly.blocks_keys import sorted_unique
 from clew.recording.assembly.records import Fragments, ParsedRecords
 from clew.recording.assembly.rows import NumberSet, Rows
@@ -48,7 +48,7 @@ class ProcessFlow:
 
     edges: FragmentEdges
     paths: FragmentPaths
-    threads: list[ThreadFlow]
+    threads: ThreadFlows
     edge_total: Array
     path_total: Array
     places: Array
@@ -79,9 +79,10 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
     paths = paths.take(np.flatnonzero(has_counted.holds(paths.counter)))
 
     accounting = Accounting(fragments, edges, paths, CodeState.COUNTED)
-    flows: list[ThreadFlow] = []
-    for batch, one in zip(batches, counted, strict=True):
-        flows += accounting.follow(one, [thread.n_members for thread in threads[batch]])
+    flows = [
+        accounting.follow(one, [thread.n_members for thread in threads[batch]])
+        for batch, one in zip(batches, counted, strict=True)
+    ]
     flow = _add_up_threads(accounting, flows, damaged_counters)
     # A system call that never came back is no edge.
     taken = np.flatnonzero(flow.edge_total > 0)
@@ -89,7 +90,7 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
     return replace(
         flow,
         edges=edges.take(taken),
-        threads=[replace(thread, edge=renumbered[thread.edge]) for thread in flows],
+        threads=ThreadFlows([replace(batch, edges=batch.edges.renumber(renumbered)) for batch in flows]),
         edge_total=flow.edge_total[taken],
         edge_place=flow.edge_place[taken],
     )
@@ -103,34 +104,28 @@ def keep_recorded(flow: ProcessFlow, fragments: Fragments) -> ProcessFlow:
     is_kept_path = ~fragments.is_left_out[flow.paths.fragment]
     is_kept_edge = (edges.source_state == CodeState.RECORDED) | (edges.target_state == CodeState.RECORDED)
     accounting = Accounting(fragments, edges, flow.paths, CodeState.RECORDED)
-    kept = [_take_ways(thread, is_kept_path[thread.path], is_kept_edge[thread.edge]) for thread in flow.threads]
-    threads = accounting.balance(kept)
-    return _add_up_threads(accounting, threads, flow.damaged_counters)
+    kept = [
+        accounting.balance(_take(batch.paths.open(), is_kept_path), _take(batch.edges.open(), is_kept_edge))
+        for batch in flow.threads.batches
+    ]
+    return _add_up_threads(accounting, kept, flow.damaged_counters)
 
 
-def _take_ways(thread: ThreadFlow, path: Array, edge: Array) -> ThreadFlow:
-    """Those ways of a thread for which `path` or `edge` is true."""
-    return replace(
-        thread,
-        path=thread.path[path],
-        path_count=thread.path_count[path],
-        edge=thread.edge[edge],
-        edge_count=thread.edge_count[edge],
-    )
+def _take(tally: Tally, is_kept: Array) -> Tally:
+    return tally.take(is_kept[tally.number])
 
 
-def _add_up_threads(accounting: Accounting, threads: list[ThreadFlow], damaged_counters: int) -> ProcessFlow:
+def _add_up_threads(accounting: Accounting, flows: list[FlowBatch], damaged_counters: int) -> ProcessFlow:
     edges, paths = accounting.edges, accounting.paths
     edge_total, path_total = np.zeros(len(edges), np.int64), np.zeros(len(paths), np.int64)
     missing = np.zeros(len(accounting.places), np.int64)
-    for thread in threads:
-        edge_total[thread.edge] += thread.edge_count
-        path_total[thread.path] += thread.path_count
-        missing[thread.return_place] += thread.return_count
+    for batch in flows:
+        for total, tally in ((edge_total, batch.edges), (path_total, batch.paths), (missing, batch.returns)):
+            np.add.at(total, tally.number, tally.count)
     return ProcessFlow(
         edges=edges,
         paths=paths,
-        threads=threads,
+        threads=ThreadFlows(flows),
         edge_total=edge_total,
         path_total=path_total,
         places=accounting.places,
@@ -192,7 +187,7 @@ def compute_seen_flow(parsed: ParsedRecords, states: CodeStates) -> ProcessFlow:
     return ProcessFlow(
         edges=edges,
         paths=paths,
-        threads=[],
+        threads=ThreadFlows([]),
         edge_total=np.ones(len(edges), np.int64),
         path_total=np.ones(len(paths), np.int64),
         places=accounting.places,

@@ -18,12 +18,12 @@ from clew.protocol._generated import EdgeKind, EndKind, ExitKind
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.blocks_keys import gather, spans
 from clew.recording.assembly.bundles import Bundle
-from clew.recording.assembly.edges import Edges
+from clew.recording.assembly.counts_rows import clean_tid, counts_tables
+from clew.recording.assembly.edges import Edges, ThreadsCounts
 from clew.recording.assembly.event_rows import event_tables
 from clew.recording.assembly.images import ImageMap
 from clew.recording.assembly.members import Members, make_table
 from clew.recording.assembly.records import Fragments
-from clew.recording.assembly.rows import add_up
 from clew.recording.raw import RawProcess, RawThread
 from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 
@@ -34,7 +34,6 @@ Array = npt.NDArray[Any]
 _EXIT_KINDS = [kind.name.lower() for kind in sorted(ExitKind)]
 _EDGE_KINDS = [kind.name.lower() for kind in sorted(EdgeKind)]
 _MAX_CHUNK_BYTES = 1 << 30
-_COUNTS_ROWS = 1 << 18
 
 
 @dataclass
@@ -70,7 +69,7 @@ def build_tables(
     yield "images", _images(members, images, first)
     yield "blocks", _blocks(members, block_owner, fragments, blocks, kept, images, first)
     yield "edges", _edges(members, block_owner, edges, block_id, first)
-    for part in _counts(members, edges, block_id, first):
+    for part in counts_tables(members, edges, block_id, first.edge):
         yield "counts", part
     for part in event_tables(members, events, blocks, block_id):
         yield "events", part
@@ -90,7 +89,7 @@ def _sort_by_process(edges: Edges, block_owner: Array) -> Edges:
         target=edges.target[order],
         kind=edges.kind[order],
         callee=edges.callee[order],
-        threads=[replace(thread, edge=rank[thread.edge]) for thread in edges.threads],
+        threads=ThreadsCounts([replace(batch, edges=batch.edges.renumber(rank)) for batch in edges.threads.batches]),
     )
 
 
@@ -105,8 +104,8 @@ def number_blocks(blocks: Blocks, edges: Edges, first_id: int) -> tuple[Array, A
     for ends in (edges.source, edges.target, edges.callee):
         stays[ends[ends >= 0]] = True
     if edges.threads:
-        for thread in edges.threads:
-            stays[thread.block] = True
+        for batch in edges.threads.batches:
+            stays[batch.blocks.number] = True
         stays[edges.passed] = True
     else:
         stays[blocks.is_recorded & (blocks.n_instructions > 0)] = True
@@ -135,17 +134,18 @@ def _threads(members: Members, blocks: Blocks, edges: Edges) -> pa.Table:
     owned = [(process, thread) for process in members.processes for thread in process.threads]
     threads, n, owner = [thread for _, thread in owned], len(owned), members.bundle.thread_owner
     executions, instructions = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for index, counts in enumerate(edges.threads):
-        executions[index] = counts.block_count.sum()
-        instructions[index] = (counts.block_count * blocks.n_instructions[counts.block]).sum()
+    for first, batch in zip(edges.threads.firsts, edges.threads.batches, strict=False):
+        counted = batch.blocks.open()
+        np.add.at(executions, first + counted.thread, counted.count)
+        np.add.at(instructions, first + counted.thread, counted.count * blocks.n_instructions[counted.number])
     ends = [_end_of_thread(process, thread.end_kind) for process, thread in owned]
     start_tsc, end_tsc = (np.array(stamps, np.uint64) for stamps in _stamps(threads))
     process_end_ns = np.array([_clean_number(process.end_ns) for process, _ in owned], np.int64)
     return make_table(
         "threads",
         **members.columns(owner),
-        tid=numbers([_clean_tid(thread.tid) for thread in threads], pa.int32()),
-        parent_tid=numbers([_clean_tid(thread.parent_tid) for thread in threads], pa.int32()),
+        tid=numbers([clean_tid(thread.tid) for thread in threads], pa.int32()),
+        parent_tid=numbers([clean_tid(thread.parent_tid) for thread in threads], pa.int32()),
         name=texts([clean_text(thread.name) for thread in threads]),
         start_ns=numbers(members.to_ns(start_tsc, owner), pa.int64()),
         end_ns=numbers(np.where(end_tsc > 0, members.to_ns(end_tsc, owner), process_end_ns), pa.int64()),
@@ -163,11 +163,6 @@ def _stamps(threads: Sequence[RawThread]) -> tuple[list[int], list[int]]:
 def _clean_number(number: int) -> int:
     """A number as the target or a damaged journal gave it, made to fit."""
     return max(0, min(number, (1 << 63) - 1))
-
-
-def _clean_tid(tid: int) -> int:
-    """A thread's number as the target gave it, made to fit."""
-    return tid & 0x7FFFFFFF
 
 
 def _end_of_thread(process: RawProcess, end_kind: int) -> str:
@@ -303,57 +298,3 @@ def _edges(members: Members, block_owner: Array, edges: Edges, block_id: Array, 
         kind=words(edges.kind, _EDGE_KINDS),
         callee_block_id=numbers(block_id[edges.callee], pa.int64(), edges.callee < 0),
     )
-
-
-@dataclass(frozen=True)
-class _CountsOf:
-    """Counts of the threads with one number: ids of blocks and edges, and how often each."""
-
-    owner: int
-    tid: int
-    block_id: Array
-    edge_id: Array
-    executions: Array
-
-
-def _counts(members: Members, edges: Edges, block_id: Array, first: FirstIds) -> Iterator[pa.Table]:
-    """Counts by thread; threads that had one number, one after another, are added up."""
-    by_tid: dict[tuple[int, int], list[int]] = {}
-    threads = [thread for process in members.processes for thread in process.threads]
-    for index, owner in enumerate(members.bundle.thread_owner[: len(edges.threads)].tolist()):
-        by_tid.setdefault((owner, _clean_tid(threads[index].tid)), []).append(index)
-    waiting: list[_CountsOf] = []
-    n_waiting = 0
-    for (owner, tid), of_tid in sorted(by_tid.items()):
-        counts = [edges.threads[index] for index in of_tid]
-        block, block_count = _add_all([(one.block, one.block_count) for one in counts])
-        edge, edge_count = _add_all([(one.edge, one.edge_count) for one in counts])
-        executions = np.concatenate([block_count, edge_count])
-        waiting.append(_CountsOf(owner, tid, block_id[block], first.edge + edge, executions))
-        n_waiting += len(executions)
-        if n_waiting >= _COUNTS_ROWS:
-            yield _counts_table(members, waiting)
-            waiting, n_waiting = [], 0
-    if waiting:
-        yield _counts_table(members, waiting)
-
-
-def _counts_table(members: Members, counts: Sequence[_CountsOf]) -> pa.Table:
-    n_blocks = np.array([len(one.block_id) for one in counts])
-    n_edges = np.array([len(one.edge_id) for one in counts])
-    ids = np.concatenate([part for one in counts for part in (one.block_id, one.edge_id)])
-    is_edge = np.repeat(np.array([False, True] * len(counts)), np.stack([n_blocks, n_edges], axis=1).reshape(-1))
-    return make_table(
-        "counts",
-        **members.columns(np.repeat([one.owner for one in counts], n_blocks + n_edges)),
-        tid=numbers(np.repeat([one.tid for one in counts], n_blocks + n_edges), pa.int32()),
-        block_id=numbers(ids, pa.int64(), is_edge),
-        edge_id=numbers(ids, pa.int64(), ~is_edge),
-        executions=numbers(np.concatenate([one.executions for one in counts]), pa.int64()),
-    )
-
-
-def _add_all(counts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    if len(counts) == 1:
-        return counts[0]
-    return add_up(np.concatenate([which for which, _ in counts]), np.concatenate([count for _, count in counts]))

@@ -1,15 +1,16 @@
 """How often each of several threads did each of many things.
 
 Runs in the controller, after the target ended. Pure. A step on arrays costs the same for the hundred counters of a
-short thread as for thousands: so threads go through such steps together, as many as are worth it, and what each of them
-did is cut out at the end.
+short thread as for thousands: so threads go through such steps together, as many as are worth it, and what one of them
+did is cut out where somebody asks for it.
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from clew.dataclass import dataclass
 from clew.recording.assembly.rows import add_up
 
-__all__ = ["Tally", "iter_batches", "narrow"]
+__all__ = ["Batches", "KeptTally", "Tally", "iter_batches", "narrow"]
 
 Array = npt.NDArray[Any]
 
@@ -76,12 +77,75 @@ class Tally:
         highest = int(self.number.max()) + 1 if len(self) else 1
         return np.searchsorted(self.thread * highest + self.number, thread * highest + number)
 
-    def split(self) -> list[tuple[Array, Array]]:
-        """Numbers and counts of each thread."""
-        if self.n_threads == 1:
-            return [(self.number, self.count)]
-        bounds = np.searchsorted(self.thread, np.arange(self.n_threads + 1)).tolist()
-        return [(self.number[first:end], self.count[first:end]) for first, end in itertools.pairwise(bounds)]
+    def keep(self) -> KeptTally:
+        """As it is kept."""
+        bounds = np.searchsorted(self.thread, np.arange(self.n_threads + 1))
+        return KeptTally(bounds, narrow(self.number), narrow(self.count))
+
+
+@dataclass(frozen=True)
+class KeptTally:
+    """A tally that does not tell the thread of each element but where each thread's elements begin: `bounds`, one more
+    than there are threads. Numbers and counts are of 32 bits if they fit."""
+
+    bounds: Array
+    number: Array
+    count: Array
+
+    @property
+    def n_threads(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def sizes(self) -> Array:
+        """How many elements each thread has."""
+        return self.bounds[1:] - self.bounds[:-1]
+
+    def of(self, thread: int) -> tuple[Array, Array]:
+        """Numbers and counts of one thread, i64."""
+        own = slice(int(self.bounds[thread]), int(self.bounds[thread + 1]))
+        return self.number[own].astype(np.int64), self.count[own].astype(np.int64)
+
+    def open(self) -> Tally:
+        """With the thread of each element."""
+        thread = np.repeat(np.arange(self.n_threads), self.sizes)
+        return Tally(self.n_threads, thread, self.number.astype(np.int64), self.count.astype(np.int64))
+
+    def renumber(self, new: Array) -> KeptTally:
+        """With `new[number]` for each number: of each thread these rise as well."""
+        return KeptTally(self.bounds, narrow(new[self.number]), self.count)
+
+
+Batch = TypeVar("Batch")
+Thread = TypeVar("Thread")
+
+
+class Batches(Sequence[Thread], Generic[Batch, Thread]):
+    """What each of some threads did: `batches` have tallies of so many threads each as `sizes` says.
+
+    `cut` gives what one thread did, of a batch and the thread's number there.
+    """
+
+    def __init__(self, batches: Sequence[Batch], sizes: Iterable[int], cut: Callable[[Batch, int], Thread]) -> None:
+        self.batches = batches
+        self.firsts = [0, *itertools.accumulate(sizes)]
+        """Which thread is the first of each batch, and how many there are."""
+        self._cut = cut
+
+    def __len__(self) -> int:
+        return self.firsts[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> Thread: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Thread]: ...
+    def __getitem__(self, index: int | slice) -> Thread | list[Thread]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        number = bisect.bisect_right(self.firsts, index) - 1
+        return self._cut(self.batches[number], index - self.firsts[number])
 
 
 def narrow(numbers: Array) -> Array:

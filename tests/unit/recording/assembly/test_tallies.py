@@ -35,8 +35,10 @@ def test_what_one_thread_has_several_times_is_added_up(
     found = list(zip(tally.thread.tolist(), tally.number.tolist(), tally.count.tolist(), strict=True))
     assert found == [(thread, number, expected[thread, number]) for thread, number in sorted(expected)]
     assert tally.find(tally.thread, tally.number).tolist() == list(range(len(tally)))
-    joined = Tally.join(tally.split())
-    assert joined.n_threads == n_threads == len(tally.split())
+    kept = tally.keep()
+    joined = Tally.join([kept.of(thread) for thread in range(n_threads)])
+    assert joined.n_threads == n_threads == kept.n_threads == kept.open().n_threads
+    assert kept.open().thread.tolist() == tally.thread.tolist()
     assert joined.thread.tolist() == tally.thread.tolist()
     assert joined.number.tolist() == tally.number.tolist()
     assert joined.count.tolist() == tally.count.tolist()
