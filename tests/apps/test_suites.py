@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 100.0
 DIFFERENT: dict[tuple[str, str], str] = {}
 """Cases, by family and name, that are known to find something else when recorded, and why."""
 
-LOST: dict[str, frozenset[str]] = {"ptrace": frozenset({"released_threads"})}
+LOST = {"ptrace": frozenset({"released_threads"}), "seccomp": frozenset({"released_threads"})}
 """Families whose traces say that they lack something, and what."""
 
 
