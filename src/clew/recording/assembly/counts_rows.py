@@ -50,7 +50,7 @@ def counts_tables(members: Members, edges: Edges, block_id: Array, first_edge: i
         chosen, group = order[first:last], np.cumsum(begins[first:last]) - 1
         heads = chosen[begins[first:last]]
         block, edge = _gather(counts, chosen, group)
-        yield _table(members, owner[heads], tid[heads], block.keep(), edge.keep(), block_id, first_edge)
+        yield _table(members, owner[heads], tid[heads], block, edge, block_id, first_edge)
 
 
 def _cut(begins: Array, n_rows: Array, n_threads: int) -> Iterator[tuple[int, int]]:
@@ -65,33 +65,32 @@ def _cut(begins: Array, n_rows: Array, n_threads: int) -> Iterator[tuple[int, in
         first = last
 
 
-def _gather(counts: ThreadsCounts, threads: Array, group: Array) -> tuple[Tally, Tally]:
-    """What some threads did as tallies of blocks and of edges; those of one group are added up."""
-    blocks, edges = [], []
+def _gather(counts: ThreadsCounts, threads: Array, group: Array) -> tuple[KeptTally, KeptTally]:
+    """What some threads did, as tallies of blocks and of edges by group, which rise; a group is added up."""
     batch_of = np.searchsorted(counts.firsts, threads, "right") - 1
+    parts = []
     for number in dict.fromkeys(batch_of.tolist()):
-        there, batch = np.flatnonzero(batch_of == number), counts.batches[number]
-        own = threads[there] - counts.firsts[number]
-        blocks.append(_take(batch.blocks, own, group[there]))
-        edges.append(_take(batch.edges, own, group[there]))
+        there = np.flatnonzero(batch_of == number)
+        parts.append((there, threads[there] - counts.firsts[number], counts.batches[number]))
+    blocks = _join([(there, own, batch.blocks) for there, own, batch in parts], group)
+    return blocks, _join([(there, own, batch.edges) for there, own, batch in parts], group)
+
+
+def _join(parts: list[tuple[Array, Array, KeptTally]], group: Array) -> KeptTally:
+    """Of each part its places among all threads, the threads' numbers in its tally, and this."""
+    sizes = np.zeros(len(group), np.int64)
+    for there, own, tally in parts:
+        sizes[there] = tally.sizes[own]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    number, count = np.empty(int(bounds[-1]), np.int64), np.empty(int(bounds[-1]), np.int64)
+    for there, own, tally in parts:
+        rows, places = spans(tally.bounds[own], sizes[there]), spans(bounds[there], sizes[there])
+        number[places], count[places] = tally.number[rows], tally.count[rows]
     n_groups = int(group[-1]) + 1
-    return _join(n_groups, blocks), _join(n_groups, edges)
-
-
-def _take(tally: KeptTally, threads: Array, group: Array) -> tuple[Array, Array, Array]:
-    """Groups, numbers and counts of some threads of a tally."""
-    sizes = tally.sizes[threads]
-    rows = spans(tally.bounds[threads], sizes)
-    return np.repeat(group, sizes), tally.number[rows].astype(np.int64), tally.count[rows].astype(np.int64)
-
-
-def _join(n_groups: int, parts: list[tuple[Array, Array, Array]]) -> Tally:
-    group, number, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    # Most threads had their numbers to themselves, and come in the order of these.
-    key_rises = (group[1:] > group[:-1]) | ((group[1:] == group[:-1]) & (number[1:] > number[:-1]))
-    if key_rises.all():
-        return Tally(n_groups, group, number, count)
-    return Tally.add_up(n_groups, (group, number, count))
+    if n_groups == len(group):
+        # Most threads had their numbers to themselves.
+        return KeptTally(bounds, number, count)
+    return Tally.add_up(n_groups, (np.repeat(group, sizes), number, count)).keep()
 
 
 def _table(
