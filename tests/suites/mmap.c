@@ -1,4 +1,4 @@
-/* Memory: mmap, munmap, mprotect, madvise, msync, mincore, mlock, brk, shmat and their like: what is where, and errors. */
+/* mmap, munmap, mprotect, madvise, msync, mincore, mlock, brk, shmat and their like: what is where, and errors. */
 #include "cases.h"
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -137,7 +137,8 @@ static void bad_offsets(void)
 static void bad_descriptors(void)
 {
     struct gate gate = make_gate();
-    int unreadable = open("/dev/null", O_WRONLY), folder = open("/", O_RDONLY), read_only = open("/proc/self/exe", O_RDONLY);
+    int unreadable = open("/dev/null", O_WRONLY), folder = open("/", O_RDONLY);
+    int read_only = open("/proc/self/exe", O_RDONLY);
     EXPECT_ERROR(map(NULL, PAGE, PROT_READ, MAP_PRIVATE, -1, 0), EBADF);
     EXPECT_ERROR(map(NULL, PAGE, PROT_READ, MAP_PRIVATE, 900, 0), EBADF);
     EXPECT_ERROR(map(NULL, PAGE, PROT_READ, MAP_PRIVATE, unreadable, 0), EACCES);

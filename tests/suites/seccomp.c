@@ -1,4 +1,4 @@
-/* seccomp: filters that are refused, every action, what filters see, who has them, who is asked, strict mode: effects and errors. */
+/* seccomp: refused filters, every action, what filters see, who has them, who is asked, strict mode: effects. */
 #include "cases.h"
 #include <fcntl.h>
 #include <linux/audit.h>

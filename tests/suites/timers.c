@@ -1,4 +1,4 @@
-/* Time: clocks, sleeps, alarms, interval timers, POSIX timers, timer descriptors, limits of waits: effects, errors. */
+/* Clocks, sleeps, alarms, interval timers, POSIX timers, timer descriptors, limits of waits: effects and errors. */
 #include "cases.h"
 #include <fcntl.h>
 #include <limits.h>
