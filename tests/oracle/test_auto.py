@@ -195,6 +195,7 @@ def test_no_more_is_recorded_than_the_budget_allows(tmp_path: Path, program: str
     assert not any(trace.manifest.losses.values())
 
 
+@pytest.mark.stress
 def test_what_is_told_behind_a_gap_is_worth_its_checkpoint(tmp_path: Path) -> None:
     """Of a program with so much code that going on takes as much as the budget brings in some tenths of a second."""
     path = tmp_path / "out.clew"

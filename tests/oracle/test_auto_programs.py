@@ -1,7 +1,7 @@
 """Mode auto on interpreters and compilers: counts are those of mode counts, and what is told is what ran there.
 
-What is told of small programs is in test_auto.py. Whole ones are too long to be stepped each time: what they do is held
-against mode full, their start and their end against single-stepping, in `make stress`.
+All of it is for `make stress`; what is told of small programs is in test_auto.py. Whole ones are too long to be
+stepped: what they do is held against mode full, their start and their end against single-stepping.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tests.e2e import runs
 from tests.oracle.steps import StepKind, Steps, single_step
 from tests.oracle.test_auto import executed_blocks
 from tests.oracle.truth import Decoder
+
+pytestmark = pytest.mark.stress
 
 CLOCK = "[vdso]"
 """Its ways depend on the time."""
@@ -69,7 +71,7 @@ def split_off_clock(path: Path) -> tuple[dict[tuple[int, int], int], int]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("program", ["python3", pytest.param("cc1", marks=pytest.mark.stress)])
+@pytest.mark.parametrize("program", ["python3", "cc1"])
 def test_what_is_told_of_whole_programs_is_what_ran(tmp_path: Path, program: str) -> None:
     command = find_command(program, tmp_path)
     full, counts = tmp_path / "full.clew", tmp_path / "counts.clew"
@@ -159,9 +161,7 @@ def check_stepped(trace: clew.Trace, stepped: Array) -> int:
 
 
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize(
-    "program", ["python3 -V", *(pytest.param(name, marks=pytest.mark.stress) for name in ("python3", "cc1"))]
-)
+@pytest.mark.parametrize("program", ["python3 -V", "python3", "cc1"])
 def test_what_is_told_of_whole_programs_is_what_was_stepped(tmp_path: Path, program: str) -> None:
     """From start to end: the long ones are fifteen and twenty million instructions, which are stepped in minutes."""
     (tmp_path / "empty.c").touch()

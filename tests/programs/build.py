@@ -37,7 +37,7 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -204,6 +204,13 @@ def catalogue() -> tuple[Program, ...]:
     return tuple(sorted((p for source in sources for p in parse_head(source)), key=lambda p: p.name))
 
 
+def programs_to_attach() -> tuple[Program, ...]:
+    """The programs of the folder `attach`, which are built into one of that name."""
+    flags = ("-Wall", "-Wextra", "-Werror")
+    heads = (program for source in sorted((SOURCES / "attach").glob("*.c")) for program in parse_head(source))
+    return tuple(replace(one, name=f"attach/{one.name}", flags=(*flags, *one.flags)) for one in heads)
+
+
 def find(name: str) -> Program:
     """The program of that name; KeyError when there is none."""
     for program in catalogue():
@@ -238,7 +245,7 @@ def build(program: Program) -> None:
     """Compile one program, if its sources or flags have changed. RuntimeError with the compiler's words if it fails."""
     if shutil.which(program.compiler) is None:
         return
-    stamp = BIN / f".{program.name}.stamp"
+    stamp = program.path.with_name(f".{program.path.name}.stamp")
     fingerprint = _fingerprint(program)
     if stamp.exists() and program.path.exists() and stamp.read_text() == fingerprint:
         return
@@ -262,13 +269,13 @@ def build(program: Program) -> None:
     stamp.write_text(fingerprint)
 
 
-def build_all(jobs: int = 2) -> None:
-    """Build what is not up to date; several test processes may call this at the same time."""
+def build_all(programs: Sequence[Program] | None = None, jobs: int = 2) -> None:
+    """Build what is not up to date, of the catalogue if not told of what; several processes may call this together."""
     BIN.mkdir(exist_ok=True)
     with (BIN / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            for done in [pool.submit(build, program) for program in catalogue()]:
+            for done in [pool.submit(build, program) for program in programs or catalogue()]:
                 done.result()
 
 
