@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 from clew.store.trace import Trace
 from tests.e2e import runs
+from tests.oracle import steps
 from tests.oracle.compare import find_differences, find_instruction_differences
-from tests.oracle.steps import CODE_DTYPE, StepKind, Steps, single_step
+from tests.oracle.steps import CODE_DTYPE, StepKind, SteppedOnce, Steps, is_static, single_step
 from tests.oracle.truth import BlockKey, EdgeKey, Truth
 from tests.programs.build import find
 
@@ -100,3 +102,40 @@ def test_every_altered_number_is_found(tmp_path: Path) -> None:
             continue
         altered = AlteredTrace(trace, "edges", "kind", row, lambda value: "jump" if value != "jump" else "taken")
         assert find_differences(truth, altered) != []
+
+
+@pytest.mark.usefixtures("programs")
+def test_what_was_stepped_is_kept_until_something_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "program"
+    shutil.copy(find("call_pop").path, program)
+    session, kept = tmp_path / "session", tmp_path / "kept"
+    session.mkdir()
+    kept.mkdir()
+    first = SteppedOnce(session, kept)([program])
+    monkeypatch.setattr(steps, "single_step", lambda *_: pytest.fail("it was stepped again"))
+    again = SteppedOnce(session, kept)([program])
+    assert again[0] == first[0]
+    assert again[1].values.tolist() == first[1].values.tolist()
+    assert [path.name for path in session.iterdir()] == []
+    # Another program of that name, then another machine.
+    stepped: list[runs.Command] = []
+
+    def step_again(command: runs.Command, folder: Path) -> tuple[runs.Run, Steps]:
+        stepped.append(command)
+        return first
+
+    monkeypatch.setattr(steps, "single_step", step_again)
+    with program.open("ab") as file:
+        file.write(b"more")
+    SteppedOnce(session, kept)([program])
+    monkeypatch.setattr(steps, "processor_features", lambda: frozenset({"other"}))
+    SteppedOnce(session, kept)([program])
+    assert len(stepped) == 2
+    assert len(list(kept.iterdir())) == 1, "what can't be asked for any more is gone"
+
+
+def test_programs_with_a_dynamic_linker_are_stepped_in_each_session(tmp_path: Path) -> None:
+    assert not is_static(Path("/proc/self/exe").resolve())
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\n")
+    assert not is_static(script)
