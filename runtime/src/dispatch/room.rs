@@ -170,13 +170,11 @@ fn waiting_call(tid: u32) -> Waiting {
 /// No thread's rseq_cs names a shadow in `left` any more: the kernel would read there. None is inside a sequence now.
 fn forget_shadows(left: &Range<u64>) {
     for context in THREADS.lock().contexts() {
-        // SAFETY: contexts of slots in use. What is at the word's address is the program's and may be gone: a guarded copy.
+        // SAFETY: contexts of slots in use. What is at the word's address is the program's and may be gone: a guarded access.
         let address = unsafe { (&raw const (*context).sequence_word).read_volatile() };
-        let mut word = [0; 8];
-        let is_read = guarded::read_program(&mut word, address) == word.len();
-        if is_read && left.contains(&u64::from_le_bytes(word)) {
+        if guarded::read_word(address).is_some_and(|word| left.contains(&word)) {
             // SAFETY: the kernel clears this word itself where a thread is in no sequence.
-            unsafe { guarded::write_program(address, &[0; 8]) };
+            unsafe { guarded::write_word(address, 0) };
         }
     }
 }

@@ -52,16 +52,15 @@ fn is_registered(context: &ThreadContext) -> bool {
     context.sequence_word != &raw const context.no_sequence as u64
 }
 
-/// The thread's rseq_cs. Guarded copies may fault.
+/// The thread's rseq_cs, as a whole: the kernel clears it wherever the thread is interrupted. The access may fault.
 fn read_word(context: &ThreadContext) -> u64 {
-    let mut bytes = [0; 8];
-    guarded::read_program(&mut bytes, context.sequence_word);
-    u64::from_le_bytes(bytes)
+    guarded::read_word(context.sequence_word).unwrap_or(0)
 }
 
+/// As a whole, too: for a descriptor that can't be read the kernel kills (kernel/rseq.c, rseq_get_rseq_cs).
 fn write_word(context: &ThreadContext, value: u64) {
     // SAFETY: the program gave the word to the kernel, which writes it too.
-    unsafe { guarded::write_program(context.sequence_word, &value.to_le_bytes()) };
+    unsafe { guarded::write_word(context.sequence_word, value) };
 }
 
 /// Before code is translated at the context's rip: a sequence that the thread has announced is known from now on.

@@ -22,6 +22,28 @@ global_asm!(
     "clew_guarded_landing:",
     "mov rax, rcx",
     "ret",
+    // u64 clew_guarded_load(rdi source, rsi target): 0 if the word could not be read. One access: `rep movsb` is interrupted
+    // between any two bytes.
+    ".globl clew_guarded_load",
+    "clew_guarded_load:",
+    ".globl clew_guarded_load_instruction",
+    "clew_guarded_load_instruction:",
+    "mov rax, [rdi]",
+    "mov [rsi], rax",
+    "mov eax, 1",
+    "ret",
+    // u64 clew_guarded_store(rdi target, rsi value): 0 if the word could not be written. One access.
+    ".globl clew_guarded_store",
+    "clew_guarded_store:",
+    ".globl clew_guarded_store_instruction",
+    "clew_guarded_store_instruction:",
+    "mov [rdi], rsi",
+    "mov eax, 1",
+    "ret",
+    ".globl clew_guarded_refused",
+    "clew_guarded_refused:",
+    "xor eax, eax",
+    "ret",
     ".popsection",
 );
 
@@ -29,11 +51,21 @@ extern "C" {
     fn clew_guarded_copy(target: *mut u8, source: *const u8, size: usize) -> usize;
     fn clew_guarded_instruction();
     fn clew_guarded_landing();
+    fn clew_guarded_load(source: *const u64, target: *mut u64) -> u64;
+    fn clew_guarded_load_instruction();
+    fn clew_guarded_store(target: *mut u64, value: u64) -> u64;
+    fn clew_guarded_store_instruction();
+    fn clew_guarded_refused();
 }
 
-/// Where a fault at `pc` goes on, if that is a guarded copy. Called by the signal handler: reads no memory.
+/// Where a fault at `pc` goes on, if that is a guarded access. Called by the signal handler: reads no memory.
 pub fn landing_of(pc: u64) -> Option<u64> {
-    (pc == clew_guarded_instruction as *const () as u64).then_some(clew_guarded_landing as *const () as u64)
+    let is_at = |label: unsafe extern "C" fn()| pc == label as *const () as u64;
+    if is_at(clew_guarded_instruction) {
+        return Some(clew_guarded_landing as *const () as u64);
+    }
+    let is_word = is_at(clew_guarded_load_instruction) || is_at(clew_guarded_store_instruction);
+    is_word.then_some(clew_guarded_refused as *const () as u64)
 }
 
 /// Whether the kernel enabled protection keys, which make code that only may be executed unreadable.
@@ -78,6 +110,22 @@ pub fn read_program(target: &mut [u8], source: u64) -> usize {
     target.len() - unsafe { clew_guarded_copy(target.as_mut_ptr(), source as *const u8, target.len()) }
 }
 
+/// Reads a word of the program's by one access, as what the kernel may write meanwhile has to be. `None`: it can't be read.
+pub fn read_word(source: u64) -> Option<u64> {
+    let mut word = 0;
+    // SAFETY: writes `word`; what can't be read is refused.
+    (unsafe { clew_guarded_load(source as *const u64, &raw mut word) } != 0).then_some(word)
+}
+
+/// Writes a word of the program's by one access, as what the kernel may read meanwhile has to be; whether it could.
+///
+/// # Safety
+/// As `write_program`.
+pub unsafe fn write_word(target: u64, value: u64) -> bool {
+    // SAFETY: the caller promises that the word is the program's to lose; what can't be written is refused.
+    unsafe { clew_guarded_store(target as *mut u64, value) != 0 }
+}
+
 /// Gives all keys all rights; returns what they had.
 fn open_keys() -> u32 {
     let keys: u32;
@@ -105,5 +153,15 @@ mod tests {
         // SAFETY: the target is this test's own.
         assert_eq!(unsafe { write_program(target.as_ptr() as u64, &[9, 8]) }, 2);
         assert_eq!(target, [9, 8, 4, 5, 6]);
+    }
+
+    #[test]
+    fn words_are_read_and_written() {
+        let mut word: u64 = 0x55b9_9106_9620;
+        let address = &raw mut word as u64;
+        assert_eq!(read_word(address), Some(0x55b9_9106_9620));
+        // SAFETY: the word is this test's own.
+        assert!(unsafe { write_word(address, 7) });
+        assert_eq!(read_word(address), Some(7));
     }
 }
