@@ -8,7 +8,6 @@ on recorded.
 from __future__ import annotations
 
 import errno
-import itertools
 import secrets
 import signal
 import time
@@ -30,14 +29,13 @@ from clew.process.take_out import Standing
 from clew.process.thread_state import ThreadState, call_to_make_again, parse_state
 from clew.protocol._constants import DETACH_CODE, THREAD_STATE_BYTES
 
-__all__ = ["PATIENCE_SECONDS", "Departure", "StatusPage", "detach", "is_inside"]
+__all__ = ["PATIENCE_SECONDS", "Departure", "StatusPage", "detach", "draw_ticket", "is_inside"]
 
 PATIENCE_SECONDS: Final = 10.0
 LOOK_AGAIN_SECONDS: Final = 0.02
 """What has not parked by then is stopped once more, and looked at where it is now."""
 
-_TICKETS: Final = itertools.count(1 + secrets.randbelow(1 << 31))
-"""A number for each attempt to leave, no other clew's: threads that go on take back the one that they parked for."""
+_N_TICKETS: Final = 1 << 32
 _U64: Final = (1 << 64) - 1
 
 
@@ -95,6 +93,14 @@ def detach(
     return Departure(time.monotonic() - started, _has_ended(pid), held.wait_status)
 
 
+def draw_ticket() -> int:
+    """A number (u32, not 0) for an attempt to leave, which no other clew has, nor a fork of this process.
+
+    Threads that go on late take back the attempt that they parked for.
+    """
+    return 1 + secrets.randbelow(_N_TICKETS - 1)
+
+
 def is_inside(held: HeldProcess, plan: InjectionPlan) -> bool:
     """Whether the runtime is in a held process as `plan` says: a program that it executed does not have it."""
     return any(mapping.start == plan.image_base for mapping in read_maps(Pid(next(iter(held.threads)))))
@@ -125,7 +131,7 @@ class _Leaving:
     def leave(self) -> None:
         self._pid = self.held.pid
         self._fetcher = Fetcher(self.held, self.plan)
-        self.shared.set_status_ticket("detach_ticket", next(_TICKETS))
+        self.shared.set_status_ticket("detach_ticket", draw_ticket())
         try:
             for tid in list(self.held.threads):
                 self._send(tid)
