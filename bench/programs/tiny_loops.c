@@ -2,51 +2,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A loop in assembly: %0 is what it works on, %1 the turns that are left. */
+#define LOOP(name, code)                                                                                               \
+    static unsigned long name(unsigned long turns)                                                                     \
+    {                                                                                                                  \
+        unsigned long sum = 0;                                                                                         \
+        __asm__ volatile(code : "+r"(sum), "+r"(turns) : : "cc");                                                      \
+        return sum;                                                                                                    \
+    }
+
 /* Three instructions and a branch. */
-static unsigned long count_down(unsigned long turns)
-{
-    unsigned long sum = 0;
-    __asm__ volatile("1: add %1, %0\n"
-                     "   xor $5, %0\n"
-                     "   dec %1\n"
-                     "   jnz 1b"
-                     : "+r"(sum), "+r"(turns)
-                     :
-                     : "cc");
-    return sum;
-}
+LOOP(count_down, "1: add %1, %0\n"
+                 "   xor $5, %0\n"
+                 "   dec %1\n"
+                 "   jnz 1b")
 
 /* One turn in sixteen takes a second block along. */
-static unsigned long count_with_detour(unsigned long turns)
-{
-    unsigned long sum = 0;
-    __asm__ volatile("1: add %1, %0\n"
-                     "   test $15, %1\n"
-                     "   jnz 2f\n"
-                     "   xor $9, %0\n"
-                     "2: dec %1\n"
-                     "   jnz 1b"
-                     : "+r"(sum), "+r"(turns)
-                     :
-                     : "cc");
-    return sum;
-}
+LOOP(count_with_detour, "1: add %1, %0\n"
+                        "   test $15, %1\n"
+                        "   jnz 2f\n"
+                        "   xor $9, %0\n"
+                        "2: dec %1\n"
+                        "   jnz 1b")
 
 /* The condition stands in front of the body, as compilers write loops that may run never. */
-static unsigned long count_from_the_top(unsigned long turns)
-{
-    unsigned long sum = 0;
-    __asm__ volatile("1: test %1, %1\n"
-                     "   jz 2f\n"
-                     "   add %1, %0\n"
-                     "   dec %1\n"
-                     "   jmp 1b\n"
-                     "2:"
-                     : "+r"(sum), "+r"(turns)
-                     :
-                     : "cc");
-    return sum;
-}
+LOOP(count_from_the_top, "1: test %1, %1\n"
+                         "   jz 2f\n"
+                         "   add %1, %0\n"
+                         "   dec %1\n"
+                         "   jmp 1b\n"
+                         "2:")
 
 int main(int argc, char **argv)
 {
