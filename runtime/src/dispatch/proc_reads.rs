@@ -14,7 +14,7 @@ use crate::instrument::ENGINE;
 use crate::sys::calls::{check, program_call, syscall, EFAULT};
 use crate::sys::lock::{Guard, Lock};
 use crate::sys::number;
-use crate::sys::proc_text::{read_length, Record};
+use crate::sys::proc_records::{read_length, Record};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

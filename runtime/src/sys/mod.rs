@@ -12,6 +12,7 @@ pub mod mappings;
 #[cfg(not(test))]
 pub mod memory;
 pub mod number;
+pub mod proc_records;
 pub mod proc_state;
 pub mod proc_text;
 pub mod spare;
