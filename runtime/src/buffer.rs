@@ -127,6 +127,12 @@ impl Shared {
         (self.base + self.header().slots_offset + u64::from(index) * size_of::<ThreadSlot>() as u64) as *mut ThreadSlot
     }
 
+    /// Which child its thread made last; the controller takes note of it.
+    fn born_child(&self, index: u32) -> &AtomicU64 {
+        // SAFETY: the slot is mapped, the field aligned.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.slot(index)).born_child) }
+    }
+
     pub fn ring(&self, index: u32) -> u64 {
         self.base + self.header().rings_offset + u64::from(index) * u64::from(self.header().ring_bytes)
     }

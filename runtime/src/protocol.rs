@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x66, 0x62, 0x70, 0x78, 0xe0, 0xb6, 0x85, 0x40, 0x5b, 0x56, 0x7d, 0x8a, 0x30, 0x6d, 0xb4, 0xca, 0xd5, 0xd4, 0xdb,
-    0x5f, 0x63, 0x37, 0x2d, 0x71, 0x7c, 0x28, 0xc3, 0x84, 0x17, 0xe2, 0x12, 0xe8,
+    0xfc, 0x80, 0xdb, 0x67, 0x87, 0xfd, 0x33, 0x17, 0x41, 0xc4, 0xcd, 0x70, 0xc9, 0x71, 0x3b, 0xda, 0x67, 0x7d, 0x4e,
+    0xa1, 0xb0, 0xa2, 0x67, 0x5d, 0x5b, 0xb1, 0x06, 0x02, 0xaa, 0x8b, 0xf9, 0x7f,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -283,7 +283,8 @@ pub mod stage {
 /// answered when that has executed a program or ended. hold: enum HoldReason; the thread stands at the slot's
 /// held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if something is mapped
 /// from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is shared. trace: the
-/// number of a thread that the asking one is about to trace; 1 if its process was left for it, and runs natively.
+/// number of a thread that the asking one is about to trace; 1 if its process was left for it, and runs natively. born:
+/// a slot; answered when its born_child is 0.
 pub mod request_kind {
     pub const NONE: u32 = 0;
     pub const IMAGE_FILTERS: u32 = 1;
@@ -295,6 +296,7 @@ pub mod request_kind {
     pub const CHILD: u32 = 7;
     pub const MAPPING: u32 = 8;
     pub const TRACE: u32 = 9;
+    pub const BORN: u32 = 10;
 }
 
 /// Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step that
@@ -623,8 +625,11 @@ pub struct ThreadSlot {
     pub request_reply: u32,
     /// what is asked about (written by: runtime:thread)
     pub request_arguments: [u64; 4],
+    /// the process id of the child that the thread made last, and, in the upper half, the region in which that is to
+    /// begin; the controller sets it back to 0 when it has taken note (written by: both)
+    pub born_child: u64,
     /// zero (written by: runtime:thread)
-    pub reserved: [u8; 88],
+    pub reserved: [u8; 80],
     /// request hold: the program's rax rcx rdx rbx rsp rbp rsi rdi r8 to r15, rip and flags (written by:
     /// runtime:thread)
     pub held_registers: [u64; 18],
@@ -649,7 +654,8 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_answer) == 112)
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_kind) == 128);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_reply) == 132);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 136);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 168);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, born_child) == 168);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 176);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_registers) == 256);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 400);
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import runs
-from tests.programs.build import SOURCES
+from tests.programs.build import SOURCES, find
 
 TREES = int(os.environ.get("CLEW_TREES", "200"))
 
@@ -38,14 +38,26 @@ def compare(tree: Path, seed: int, depth: int, trace: Path, *, kills: bool = Fal
         ends = {code, -signal.SIGKILL} if pid in killed else {code}
         assert made[pid][1] in ends, f"tree {seed}: process {pid}"
         assert maker in (0, made[pid][0]), f"tree {seed}: process {pid}"
-    # Who was killed may not have come to say anything.
-    assert made.keys() - told.keys() <= killed, f"tree {seed}"
+    # Who was killed may not have come to say anything, not even to the recorder.
+    assert made.keys() - told.keys() <= killed <= made.keys(), f"tree {seed}"
 
 
 @pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_each_process_of_a_tree(tree: Path, tmp_path: Path, seed: int, *, kills: bool) -> None:
     compare(tree, seed, 4, tmp_path / "t", kills=kills)
+
+
+@pytest.mark.usefixtures("programs")
+@pytest.mark.parametrize("mode", ["counts", "full"])
+def test_children_that_are_killed_at_their_birth(tmp_path: Path, mode: str) -> None:
+    run = runs.record([find("children_killed").path, "15"], tmp_path / "t", "--mode", mode)
+    recorded = runs.read(tmp_path / "t")
+    first, *children = recorded.summary["processes"]
+    assert len(children) == int(run.stdout.splitlines()[-1]) - 1 == 60
+    assert {child["parent_pid"] for child in children} == {first["pid"]}
+    assert [child["exit"] for child in children] == [{"signal": signal.SIGKILL}] * 60
+    assert not recorded.trace.manifest.warnings
 
 
 @pytest.mark.stress

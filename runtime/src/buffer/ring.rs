@@ -153,6 +153,20 @@ impl RingWriter {
         self.ask_for(protocol::request_kind::CHILD, [u64::from(region), pid, 0, 0], true);
     }
 
+    /// Says that child `pid` was made, which begins in region `region`: the controller takes note when it comes to it.
+    pub fn tell_birth(&self, region: u32, pid: u64) {
+        self.shared.born_child(self.slot).store(u64::from(region) << 32 | pid & 0xffff_ffff, Ordering::Release);
+    }
+
+    /// Waits until the controller has taken note of all children that the threads of the first `n_slots` slots made.
+    pub fn await_births(&self, n_slots: u32) {
+        for slot in 0..n_slots {
+            if self.shared.born_child(slot).load(Ordering::Acquire) != 0 {
+                self.request(protocol::request_kind::BORN, [u64::from(slot), 0, 0, 0]);
+            }
+        }
+    }
+
     fn ask(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
         self.ask_for(kind, arguments, false)
     }

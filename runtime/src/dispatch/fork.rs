@@ -49,7 +49,11 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
         let writer = writer_of(context, shared);
         match check(result) {
             Ok(pid) => {
+                writer.tell_birth(region, pid);
                 write_event(&writer, event_kind::FORK, context.rip, [pid, 1, 0]);
+                if is_buried_unseen(context) {
+                    await_births(context);
+                }
                 if is_waited_for {
                     writer.await_child(region, pid);
                 }
@@ -87,6 +91,20 @@ fn start_whole_copy(context: &mut ThreadContext, start: Start) -> Option<i64> {
     unsafe { heap::let_go() };
     views::drop_copies();
     Some(result)
+}
+
+/// Whether a child may be buried before this thread waits for it: as it ends, or by another thread that waits already.
+fn is_buried_unseen(context: &ThreadContext) -> bool {
+    THREADS.lock().contexts().nth(1).is_some() || table_of(context).lock().buries_children()
+}
+
+/// Has the controller know of all children before one of them may be buried: of one that ends at its birth it learns nothing more.
+pub fn await_births(context: &ThreadContext) {
+    let n_slots = THREADS.lock().n_slots();
+    let shared = ENGINE.lock().shared;
+    if shared.header().follows != 0 && !filter::may_wait() {
+        writer_of(context, shared).await_births(n_slots);
+    }
 }
 
 /// Starts a process that goes on natively, with a copy of the memory or while its parent waits; the event says so.

@@ -11,7 +11,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, event_kind, release_reason};
 use crate::signal::table::{copy_table, free_table, table_of};
 use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, E2BIG, EAGAIN, EFAULT, EINVAL};
-use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
+use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, SIGCHLD};
 use crate::sys::number;
 use crate::thread::block::set_signal_stack;
 use crate::thread::create::{
@@ -111,8 +111,7 @@ pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
 
 /// fork and vfork, as `call` says.
 pub fn fork(context: &mut ThreadContext, call: u64) -> i64 {
-    const SIGCHLD: u64 = 17;
-    let flags = SIGCHLD | if call == number::VFORK { CLONE_VM | CLONE_VFORK } else { 0 };
+    let flags = u64::from(SIGCHLD) | if call == number::VFORK { CLONE_VM | CLONE_VFORK } else { 0 };
     start_task(context, 0, flags, |child, top, entry| create::fork(call, top, child, entry))
 }
 

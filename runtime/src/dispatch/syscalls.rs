@@ -1,7 +1,7 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
 use super::signal_calls::{return_from_handler, set_action, set_mask, set_stack};
-use super::{advice, ends, execute, hardware, holes, locks, memory, proc_files, proc_query, proc_reads};
+use super::{advice, ends, execute, fork, hardware, holes, locks, memory, proc_files, proc_query, proc_reads};
 use super::{process, process_control, seccomp, segments, sequences, tracing, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::{gate, probe_points, selectors};
@@ -58,6 +58,8 @@ const HANDLED: &[u64] = &[
     number::RT_SIGPROCMASK,
     number::SHMAT,
     number::SHMDT,
+    number::WAIT4,
+    number::WAITID,
 ];
 
 /// Tells the gate which calls come here: all that path and tags have the time of, where these are recorded.
@@ -174,6 +176,10 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
             None => return Outcome::ByGate,
         },
         number::GETPPID => parent(arguments),
+        number::WAIT4 | number::WAITID => {
+            fork::await_births(context);
+            return Outcome::ByGate;
+        }
         _ => return Outcome::ByGate,
     };
     finish(context, result);

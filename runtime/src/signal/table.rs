@@ -4,8 +4,8 @@ extern crate alloc;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::sys::calls::{check, syscall, Error, EINVAL};
 use crate::sys::kernel::{
-    SigAction, FAULT_SIGNALS, MEMORY_FAULTS, N_SIGNALS, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,
-    SA_SIGINFO, SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN, UNBLOCKABLE, UNDEFERRED_SIGNALS,
+    SigAction, FAULT_SIGNALS, MEMORY_FAULTS, N_SIGNALS, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART,
+    SA_RESTORER, SA_SIGINFO, SIGCHLD, SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN, UNBLOCKABLE, UNDEFERRED_SIGNALS,
 };
 use crate::sys::lock::Lock;
 use crate::sys::number;
@@ -135,6 +135,12 @@ impl SignalTable {
 
     pub fn action(&self, signal: u32) -> SigAction {
         self.actions.get(signal as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether children are buried as they end, and nobody waits for them.
+    pub fn buries_children(&self) -> bool {
+        let action = self.action(SIGCHLD);
+        action.handler == SIG_IGN || action.flags & SA_NOCLDWAIT != 0
     }
 
     /// The program's rt_sigaction: sets `new` if given and returns what was there.

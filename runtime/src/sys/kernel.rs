@@ -42,6 +42,7 @@ pub const SIGFPE: u32 = 8;
 pub const SIGKILL: u32 = 9;
 pub const SIGSEGV: u32 = 11;
 pub const SIGALRM: u32 = 14;
+pub const SIGCHLD: u32 = 17;
 pub const SIGSTOP: u32 = 19;
 pub const SIGVTALRM: u32 = 26;
 pub const SIGPROF: u32 = 27;
@@ -66,6 +67,7 @@ pub const SEGV_BIT: u64 = 1 << (SIGSEGV - 1);
 pub const MEMORY_FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
 
 pub const SA_NOCLDSTOP: u64 = 1;
+pub const SA_NOCLDWAIT: u64 = 2;
 pub const SA_SIGINFO: u64 = 4;
 pub const SA_RESTORER: u64 = 0x0400_0000;
 pub const SA_ONSTACK: u64 = 0x0800_0000;

@@ -100,6 +100,11 @@ impl Threads {
         shared.set(crate::status_field!(slots_used), self.places.len() as u64);
     }
 
+    /// How many slots were ever used.
+    pub fn n_slots(&self) -> u32 {
+        self.places.len() as u32
+    }
+
     /// Gives a slot back that no thread came to use.
     pub fn give_back(&mut self, shared: Shared, slot: u32) {
         if let Some(place) = self.places.get_mut(slot as usize) {

@@ -40,6 +40,7 @@ __all__ = [
     "read_status_line",
 ]
 
+_PF_EXITING = 0x4
 _PF_IO_WORKER, _PF_USER_WORKER = 0x10, 0x4000
 _FIRST_WITH_USER_WORKERS: Final = (6, 4)
 """The kernel in which the second flag got its meaning; it has another in old ones."""
@@ -160,7 +161,7 @@ def find_ended_children() -> list[Pid]:
     return [child for child in children if read_stat(child)[:1] == [b"Z"]]
 
 
-def read_stat(pid: Pid | str) -> list[bytes]:
+def read_stat(pid: Pid | Tid | str) -> list[bytes]:
     """The fields of /proc/PID/stat from the state on (proc_pid_stat(5)); empty if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
@@ -211,7 +212,7 @@ def read_group(tid: Tid) -> Pid:
     return Pid(_read_number(tid, "Tgid"))
 
 
-def read_status(pid: Pid | str) -> dict[str, str] | None:
+def read_status(pid: Pid | Tid | str) -> dict[str, str] | None:
     """The lines of /proc/PID/status by name (proc_pid_status(5)); None if the process is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
@@ -220,13 +221,17 @@ def read_status(pid: Pid | str) -> dict[str, str] | None:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
-def is_ending(pid: Pid) -> bool:
+def is_ending(pid: Pid | Tid) -> bool:
     """Whether a process has ended, or was killed and is about to: it runs no instruction of its own any more."""
     status = read_status(pid)
     if status is None or status.get("State", "")[:1] in ("Z", "X"):
         return True
     pending = int(status.get("SigPnd", "0"), 16) | int(status.get("ShdPnd", "0"), 16)
-    return bool(pending & _SIGKILL_BIT)
+    if pending & _SIGKILL_BIT:
+        return True
+    # The signal was taken, and the kernel is at it.
+    fields = read_stat(pid)
+    return not fields or bool(int(fields[6]) & _PF_EXITING)
 
 
 def read_status_line(pid: Pid | Tid | str, name: str) -> str | None:

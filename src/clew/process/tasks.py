@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
 
 from clew.address import Pid, Tid
 from clew.process.attachable import tid_inside
 from clew.process.identity import iter_processes, iter_sharers, iter_threads, maps_region, read_status_line
 from clew.process.shared_memory import SharedMemory
 
-__all__ = ["find_group_inside", "find_process", "find_task"]
+__all__ = ["find_child_inside", "find_group_inside", "find_process", "find_task"]
 
 
 def find_process(shared: SharedMemory) -> Pid | None:
     """A process that maps a region."""
     return next(iter_sharers(shared), None)
+
+
+def find_child_inside(parent: Pid, number: int) -> Pid | None:
+    """The child of process `parent` that has `number` where its parent is; it may have ended."""
+    level = len(_numbers_of(Tid(parent)))
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{parent}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                if _numbers_of(Tid(child))[level - 1 : level] == [number]:
+                    return Pid(child)
+    return None
 
 
 def find_task(shared: SharedMemory, pid: Pid, number: int) -> Tid | None:

@@ -12,7 +12,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("66627078e0b685405b567d8a306db4cad5d4db5f63372d717c28c38417e212e8")
+SCHEMA_HASH: Final = bytes.fromhex("fc80db6787fd331741c4cd70c9713bda677d4ea1b0a2675d5bb10602aa8bf97f")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -321,7 +321,7 @@ class RequestKind(IntEnum):
     at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if
     something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is
     shared. trace: the number of a thread that the asking one is about to trace; 1 if its process was left for it,
-    and runs natively.
+    and runs natively. born: a slot; answered when its born_child is 0.
     """
 
     NONE = 0
@@ -334,6 +334,7 @@ class RequestKind(IntEnum):
     CHILD = 7
     MAPPING = 8
     TRACE = 9
+    BORN = 10
 
 
 class HoldReason(IntEnum):
@@ -530,7 +531,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "request_kind": (128, "<I"),
             "request_reply": (132, "<I"),
             "request_arguments": (136, "<4Q"),
-            "reserved": (168, "<88s"),
+            "born_child": (168, "<Q"),
+            "reserved": (176, "<80s"),
             "held_registers": (256, "<18Q"),
             "reserved_more": (400, "<112s"),
         },

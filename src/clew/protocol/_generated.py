@@ -478,6 +478,7 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             "request_kind",
             "request_reply",
             "request_arguments",
+            "born_child",
             "reserved",
             "held_registers",
             "reserved_more",
@@ -500,11 +501,12 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             ("<u8", (4,)),
-            ("<u1", (88,)),
+            "<u8",
+            ("<u1", (80,)),
             ("<u8", (18,)),
             ("<u1", (112,)),
         ],
-        "offsets": [0, 4, 8, 16, 24, 32, 36, 40, 48, 64, 72, 76, 80, 112, 128, 132, 136, 168, 256, 400],
+        "offsets": [0, 4, 8, 16, 24, 32, 36, 40, 48, 64, 72, 76, 80, 112, 128, 132, 136, 168, 176, 256, 400],
         "itemsize": 512,
     }
 )

@@ -79,6 +79,7 @@ class Drain:
     """Reads the shared memory of one target.
 
     `answer` is called for every request and returns the reply, with which the thread goes on; None: ask again later.
+    `note_birth` takes the region and the process id of each child that is made.
     `process_name` is the name of the first thread if the kernel can't be asked any more.
     """
 
@@ -91,6 +92,7 @@ class Drain:
         process_name: str = "",
         answer: Callable[[Request], int | None] | None = None,
         mode: Mode = Mode.COUNTS,
+        note_birth: Callable[[int, int], None] | None = None,
         has_paths: bool = False,
     ) -> None:
         layout = shared.layout
@@ -100,6 +102,7 @@ class Drain:
         self._pid = pid
         self._process_name = process_name
         self._answer = answer
+        self._note_birth = note_birth
         self._has_paths = has_paths
         self._slots: npt.NDArray[np.void] = np.frombuffer(
             shared.map, THREAD_SLOT, layout.max_threads, layout.slots_offset
@@ -108,6 +111,7 @@ class Drain:
         self._heads: npt.NDArray[np.uint64] = self._slots["ring_head"]
         self._waiters: npt.NDArray[np.uint32] = self._slots["ring_waiters"]
         self._requests: npt.NDArray[np.uint32] = self._slots["request_kind"]
+        self._born: npt.NDArray[np.uint64] = self._slots["born_child"]
         self._tails = np.zeros(layout.max_threads, np.uint64)
         status_offset = layout.status_offset + field_offset("StatusPage", "slots_used")
         self._slots_used: npt.NDArray[np.uint64] = np.frombuffer(shared.map, np.uint64, 1, status_offset)
@@ -137,6 +141,7 @@ class Drain:
         for slot in np.flatnonzero(in_use).tolist():
             stream = self._stream_of(slot)
             self._drain_ring(stream)
+            self.take_birth(slot)
             self._refresh_name(stream)
             self._finish_path(stream)
             self._write_thread(stream, self._slots[slot].copy(), self._journal)
@@ -202,6 +207,18 @@ class Drain:
         """What the request of a slot is answered beside a number."""
         self._slots["request_answer"][slot] = words
 
+    def take_birth(self, slot: int) -> None:
+        """Take note of the child that the thread of a slot made last, if that was not done yet."""
+        if 0 <= slot < self._count_used() and (child := int(self._born[slot])):
+            self._born[slot] = 0
+            if self._note_birth is not None:
+                self._note_birth(child >> 32, child & 0xFFFFFFFF)
+
+    def take_births(self) -> None:
+        """The same of all threads."""
+        for slot in np.flatnonzero(self._born[: self._count_used()]).tolist():
+            self.take_birth(slot)
+
     def tell_process(self, pid: Pid, name: str) -> None:
         """Whose threads these are; a fork's child says so itself."""
         self._pid, self._process_name = pid, name
@@ -211,7 +228,7 @@ class Drain:
         empty = np.zeros(0, np.uint32)
         self._slots = np.zeros(0, THREAD_SLOT)
         self._states, self._waiters, self._requests = empty, empty, empty
-        self._heads = self._slots_used = np.zeros(0, np.uint64)
+        self._heads = self._slots_used = self._born = np.zeros(0, np.uint64)
         self._view.release()
 
     def _sample_paths(self) -> None:
@@ -231,7 +248,7 @@ class Drain:
         states = self._states[:n].copy()
         in_use = states != SlotState.FREE
         busy = in_use & ((self._heads[:n] != self._tails[:n]) | (states == SlotState.ENDED) | (self._waiters[:n] != 0))
-        busy |= in_use & (self._requests[:n] != RequestKind.NONE)
+        busy |= in_use & ((self._requests[:n] != RequestKind.NONE) | (self._born[:n] != 0))
         busy_slots: list[int] = np.flatnonzero(busy).tolist()
         return busy_slots
 
@@ -266,7 +283,10 @@ class Drain:
         state = int(self._states[slot])
         stream = self._stream_of(slot)
         moved = self._drain_ring(stream)
-        if int(self._requests[slot]) != RequestKind.NONE:
+        asks = int(self._requests[slot]) != RequestKind.NONE
+        # A thread that asks made the child before, and none until it is answered.
+        self.take_birth(slot)
+        if asks:
             self._answer_request(slot)
         if state == SlotState.ENDED:
             self._finish_path(stream)

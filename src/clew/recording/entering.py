@@ -10,10 +10,11 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from typing import Final
 
 from clew.address import Pid
 from clew.dataclass import replace
-from clew.errors import ClewError, TargetGoneError
+from clew.errors import ClewError, StuckError, TargetGoneError
 from clew.process import ptrace
 from clew.process.execution import stopped_at_start
 from clew.process.identity import is_ending
@@ -24,12 +25,16 @@ from clew.process.maps import read_maps
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.process.stopped_process import StoppedProcess
+from clew.process.waiting import wait_stop
 from clew.recording.executions import Executions
 from clew.recording.filters_live import LiveFilters
-from clew.recording.followed import FollowedProcess, read_identity
+from clew.recording.followed import FollowedProcess, Identity, read_identity
 from clew.recording.roster import Roster
 
 __all__ = ["Entering"]
+
+END_SECONDS: Final = 1.0
+"""How long a process that was killed takes to end, at most."""
 
 
 class Entering:
@@ -87,8 +92,15 @@ class Entering:
                 self._let_go(execution.pid, followed)
             elif end is None:
                 self._enter(execution.pid, followed)
-            elif end.is_process and end.status is not None and self._roster.is_live(execution.pid):
-                self._exits.note_told(execution.pid, end.status)
+            elif end.is_process and end.status is not None:
+                if self._roster.is_live(execution.pid):
+                    self._exits.note_told(execution.pid, end.status)
+                elif execution.pid != followed.pid:
+                    # A task with the memory of its maker, which has no row: whether it came to execute is not known.
+                    who = Identity(
+                        execution.pid, followed.pid, followed.executable, followed.command, "", has_own_namespace=False
+                    )
+                    self._roster.tell_ended(who, time.time_ns(), end.status)
 
     def _let_go(self, pid: Pid, before: FollowedProcess) -> None:
         """What `pid` executes runs natively: clew is leaving."""
@@ -108,6 +120,9 @@ class Entering:
         is_same = before.pid == pid
         parent_pid = before.parent_pid if is_same else before.pid
         pidfd = -1
+        status = None
+        start_ns = time.time_ns()
+        executable = _read_executable(pid)
         try:
             if is_same:
                 # One of its own could be one descriptor too many, and its exit status be lost.
@@ -122,13 +137,37 @@ class Entering:
                 self.inject(process, layout, heap_bytes, parent_pid, pidfd)
                 pidfd = -1
         except TargetGoneError as error:
-            self._exits.status[pid] = error.wait_status
+            self._exits.status[pid] = status = error.wait_status
         except (ClewError, OSError) as error:
-            if not is_ending(pid):
+            # A stopped thread that is not there for its tracer was killed.
+            if is_ending(pid) or isinstance(error, ProcessLookupError):
+                status = _find_status(pid)
+            if status is None and not is_ending(pid):
                 self._lose(f"process {pid} goes on unfollowed: {error}")
         finally:
             with contextlib.suppress(OSError):
                 # Where it was not let go already.
                 ptrace.detach(pid)
+            if status is not None:
+                self._exits.status[pid] = status
+                who = Identity(pid, parent_pid, executable, [], "", has_own_namespace=False)
+                self._roster.tell_ended(who, start_ns, status)
             if pidfd >= 0:
                 self._exits.wait_for(pid, pidfd)
+
+
+def _read_executable(pid: Pid) -> str:
+    """What a process executes; empty if it is gone."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+def _find_status(pid: Pid) -> int | None:
+    """The wait status of a process that is traced here and is ending; None if it is another's, or does not come."""
+    with contextlib.suppress(OSError, StuckError):
+        while os.WIFSTOPPED(status := wait_stop(pid, limit_seconds=END_SECONDS)):
+            ptrace.cont(pid)
+        return status
+    return None

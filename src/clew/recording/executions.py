@@ -15,7 +15,7 @@ from clew.address import Pid, Tid
 from clew.dataclass import dataclass
 from clew.process.executed import LOOK_SECONDS, Look, Verdict
 from clew.process.execution import Ended, Execution
-from clew.process.identity import read_group
+from clew.process.identity import is_ending, read_group
 from clew.process.tasks import find_task
 from clew.process.waiting import abandon
 from clew.protocol._constants import FULL_WAIT_SECONDS
@@ -101,7 +101,8 @@ class Executions:
         try:
             self._under_way.append(_UnderWay(Execution(tid, pid), followed, request.slot, time.monotonic()))
         except OSError as error:
-            self._lose(f"process {followed.pid} goes on unfollowed after execve: ptrace is not allowed ({error})")
+            if not is_ending(tid):
+                self._lose(f"process {followed.pid} goes on unfollowed after execve: ptrace is not allowed ({error})")
             return 0
         return 1
 

@@ -29,7 +29,15 @@ from clew.recording.journal import FrameKind, ProcessJournal
 if TYPE_CHECKING:
     from clew.recording.drain import Drain
 
-__all__ = ["FollowedProcess", "Fork", "Identity", "read_identity", "read_status_of_ended"]
+__all__ = [
+    "FollowedProcess",
+    "Fork",
+    "Identity",
+    "read_identity",
+    "read_status_of_ended",
+    "write_end",
+    "write_start",
+]
 
 _PIDFD_GET_INFO: Final = 0xC040FF0B
 _PIDFD_INFO_EXIT: Final = 8
@@ -123,29 +131,7 @@ class FollowedProcess:
 
     def write_start(self, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None = None) -> None:
         """Tell the journal who it is, and where it comes from: from a fork, or with the executable `mappings`."""
-        row: dict[str, Any] = {
-            "pid": self.pid,
-            "parent_pid": self.parent_pid,
-            "executable": self.executable,
-            "command": self.command,
-            "start_ns": start_ns,
-            "mode": self.mode,
-            "initial_images": [
-                {
-                    "path": mapping.path,
-                    "start": mapping.start,
-                    "end": mapping.end,
-                    "file_offset": mapping.file_offset,
-                    "protection": mapping.protection,
-                    "device": mapping.device,
-                    "inode": mapping.inode,
-                }
-                for mapping in mappings or []
-            ],
-        }
-        if fork is not None:
-            row |= {"inherits": fork.parent_number, "fork_tsc": fork.tsc}
-        self.journal.write_json(FrameKind.PROCESS, row)
+        write_start(self.journal, self, self.mode, start_ns, mappings, fork)
 
     def tell_mapping(self, slot: int, address: int) -> int:
         """Answer the thread of a slot what is mapped at `address`, or is the first above; 0: nothing, or not known."""
@@ -203,16 +189,8 @@ class FollowedProcess:
             self._note_runtime_state(self.drain.status(), goes_on=goes_on)
             self.drain.close()
         self.shared.close(is_unused=not goes_on)
-        self.journal.write_json(
-            FrameKind.PROCESS_END,
-            {
-                "end_ns": self._end_ns,
-                "exit_code": self._exit_code,
-                "signal": self._signal,
-                "is_lost": self.failure is not None,
-                "warnings": self.warnings,
-            },
-        )
+        ended = self._end_ns, self._exit_code, self._signal
+        write_end(self.journal, *ended, is_lost=self.failure is not None, warnings=self.warnings)
 
     def _note_runtime_state(self, status: Any, *, goes_on: bool) -> None:
         names = ("state", "error", "lost_threads", "unanswered")
@@ -238,8 +216,65 @@ class FollowedProcess:
             )
 
 
+def write_start(
+    journal: ProcessJournal,
+    who: FollowedProcess | Identity,
+    mode: int,
+    start_ns: int,
+    mappings: list[Mapping] | None,
+    fork: Fork | None = None,
+) -> None:
+    """Tell the journal who a process is, and where it comes from: from a fork, or with the executable `mappings`."""
+    row: dict[str, Any] = {
+        "pid": who.pid,
+        "parent_pid": who.parent_pid,
+        "executable": who.executable,
+        "command": who.command,
+        "start_ns": start_ns,
+        "mode": mode,
+        "initial_images": [
+            {
+                "path": mapping.path,
+                "start": mapping.start,
+                "end": mapping.end,
+                "file_offset": mapping.file_offset,
+                "protection": mapping.protection,
+                "device": mapping.device,
+                "inode": mapping.inode,
+            }
+            for mapping in mappings or []
+        ],
+    }
+    if fork is not None:
+        row |= {"inherits": fork.parent_number, "fork_tsc": fork.tsc}
+    journal.write_json(FrameKind.PROCESS, row)
+
+
+def write_end(
+    journal: ProcessJournal,
+    end_ns: int,
+    exit_code: int | None,
+    signal: int | None,
+    *,
+    is_lost: bool = False,
+    warnings: list[str] | None = None,
+) -> None:
+    """Tell the journal how it ended; both None: by another program, or it goes on unfollowed, or that is not known."""
+    journal.write_json(
+        FrameKind.PROCESS_END,
+        {
+            "end_ns": end_ns,
+            "exit_code": exit_code,
+            "signal": signal,
+            "is_lost": is_lost,
+            "warnings": warnings or [],
+        },
+    )
+
+
 def read_status_of_ended(pid: Pid, pidfd: int) -> int | None:
     """The wait status of a process that has ended and is another's child, if the kernel says it; else None.
+    `pidfd` is -1 if there is none.
 
     While nobody has waited for it, /proc has it; after that, the pidfd (since Linux 6.15, PIDFD_INFO_EXIT).
     """
@@ -247,6 +282,8 @@ def read_status_of_ended(pid: Pid, pidfd: int) -> int | None:
     # To those that may not look at the process the kernel says 0 (fs/proc/array.c, do_task_stat).
     if fields[:1] == [b"Z"] and (int(fields[-1]) or _may_be_looked_at(pid)):
         return int(fields[-1])
+    if pidfd < 0:
+        return None
     info = bytearray(_PIDFD_INFO_BYTES)
     struct.pack_into("<Q", info, 0, _PIDFD_INFO_EXIT)
     try:

@@ -67,7 +67,7 @@ class Processes:
         self._awaited_children: dict[tuple[int, int], FollowedProcess] = {}
         """Whose next program or end is waited for, by the number of the parent and its thread's slot."""
         self._being_left: FollowedProcess | None = None
-        self._roster = Roster(journal, settings.mode, self._answer, feed)
+        self._roster = Roster(journal, settings.mode, self._answer, self._note_birth, feed)
         self._exits = self._roster.exits
         self._executions = Executions(self._lose_program)
         self._entering = Entering(image, settings, self._filters, self._roster, self._executions, self._lose_program)
@@ -168,6 +168,7 @@ class Processes:
             # What one asks may end another: a region that is not used after all.
             if followed in live or followed in self._unborn:
                 moved_bytes += self._roster.drain(followed)
+        self._bury_stillborn()
         self._entering.follow(is_leaving=self._is_leaving)
         for followed in ended:
             if followed in live and followed is not self._being_left:
@@ -315,7 +316,9 @@ class Processes:
 
     def bury_orphans(self) -> None:
         """Wait for what ended as a child of this process and is not followed: descendants whose parents are gone."""
-        self._exits.bury_orphans(lambda pid: self._roster.is_live(pid) or self._executions.is_under_way(pid))
+        self._exits.bury_orphans(
+            lambda pid: self._roster.is_live(pid) or self._executions.is_under_way(pid) or self._unborn.is_known(pid)
+        )
 
     def refresh_names(self) -> None:
         """Note what the kernel calls the threads: those that are killed can't say it themselves."""
@@ -369,6 +372,9 @@ class Processes:
                 return followed.tell_mapping(request.slot, request.arguments[0])
             case RequestKind.TRACE:
                 return self._tracers.answer(followed, request)
+            case RequestKind.BORN:
+                if followed.drain is not None:
+                    followed.drain.take_birth(request.arguments[0])
             case RequestKind.HOLD:
                 return self.holdings.of(followed).answer(request)
         return 0
@@ -407,6 +413,18 @@ class Processes:
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         self.holdings.inherit(followed, parent)
         return 1
+
+    def _note_birth(self, parent: FollowedProcess, region: int, number: int) -> None:
+        self._unborn.note_birth(parent, region, number)
+
+    def _bury_stillborn(self) -> None:
+        """Tell of the children that were killed before they spoke."""
+        for child in self._unborn.take_stillborn():
+            self._roster.bury(child.process, child.born_ns, Fork(child.parent.number, 0))
+            status = self._exits.status[child.process.pid]
+            if status is not None and os.WIFEXITED(status):
+                # It could not do so before it spoke.
+                self._lose_child("a child ran unfollowed: it found no place for what is recorded")
 
     def _lose_child(self, message: str) -> None:
         self.n_unfollowed_children += 1

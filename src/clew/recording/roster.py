@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from clew.process.maps import Mapping
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import Mode
 from clew.recording.exits import Exits
-from clew.recording.followed import FollowedProcess, Fork
+from clew.recording.followed import FollowedProcess, Fork, Identity, write_end, write_start
 from clew.recording.journal import JournalWriter, ProcessJournal
 from clew.recording.statistics import Statistics
 
@@ -33,7 +34,8 @@ __all__ = ["Roster"]
 class Roster:
     """Those that are followed, what wakes the controller for them, and what is known of those that ended.
 
-    `answer` is asked for what a process requests; None: later. `feed` is told of each, for a live view.
+    `answer` is asked for what a process requests; None: later. `note_birth` takes the region and the process id of each
+    child that one makes. `feed` is told of each, for a live view.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Roster:
         journal: JournalWriter,
         mode: Mode,
         answer: Callable[[FollowedProcess, Request], int | None],
+        note_birth: Callable[[FollowedProcess, int, int], None],
         feed: LiveFeed | None = None,
     ) -> None:
         self._journal = journal
@@ -48,6 +51,7 @@ class Roster:
         self._mode = mode
         self._has_paths = mode == Mode.FULL
         self._answer = answer
+        self._note_birth = note_birth
         self._n_met = 0
         self._doorbell = Doorbell()
         self._descriptors = DescriptorLimit()
@@ -96,10 +100,14 @@ class Roster:
 
     def meet(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
         """One that speaks through `shared`, or is about to; nobody yet."""
-        followed = FollowedProcess(ProcessJournal(self._journal, self._n_met), shared, plan, self._mode)
-        self._n_met += 1
+        followed = FollowedProcess(self._next_journal(), shared, plan, self._mode)
         self._doorbell.watch(shared)
         return followed
+
+    def _next_journal(self) -> ProcessJournal:
+        journal = ProcessJournal(self._journal, self._n_met)
+        self._n_met += 1
+        return journal
 
     def forget(self, shared: SharedMemory) -> None:
         """Who was to speak through `shared` will not."""
@@ -130,6 +138,7 @@ class Roster:
                 process_name=followed.name,
                 answer=lambda request: self._answer(followed, request),
                 mode=self._mode,
+                note_birth=lambda region, number: self._note_birth(followed, region, number),
                 has_paths=self._has_paths,
             )
         return followed.attempt(lambda drain: drain.poll())
@@ -159,15 +168,31 @@ class Roster:
     def note_end(self, followed: FollowedProcess) -> None:
         """It has ended: learn how."""
         if not followed.has_ended:
-            status = self.exits.collect(followed.pid, followed.pidfd)
-            if status is None:
-                followed.warnings.append(f"how process {followed.pid} ended is not known: somebody else waited for it")
-                followed.note_end(None, None)
-            elif os.WIFSIGNALED(status):
-                followed.note_end(None, os.WTERMSIG(status))
-            else:
-                followed.note_end(os.WEXITSTATUS(status), None)
+            self._learn_end(followed)
         self.settle(followed)
+
+    def bury(self, followed: FollowedProcess, start_ns: int, fork: Fork) -> None:
+        """Tell of a child that has ended before it began; it was identified, with a pidfd if it could be had."""
+        followed.write_start(start_ns, None, fork)
+        self._learn_end(followed)
+        self._doorbell.forget(followed.shared)
+        followed.finish(goes_on=False)
+        if followed.pidfd >= 0:
+            os.close(followed.pidfd)
+
+    def tell_ended(self, identity: Identity, start_ns: int, status: int) -> None:
+        """Tell of a process, or of the program that one executes, which ended before the runtime was in it."""
+        journal = self._next_journal()
+        write_start(journal, identity, self._mode, start_ns, None)
+        write_end(journal, time.time_ns(), *_parse_status(status))
+
+    def _learn_end(self, followed: FollowedProcess) -> None:
+        status = self.exits.collect(followed.pid, followed.pidfd)
+        if status is None:
+            followed.warnings.append(f"how process {followed.pid} ended is not known: somebody else waited for it")
+            followed.note_end(None, None)
+        else:
+            followed.note_end(*_parse_status(status))
 
     def settle(self, followed: FollowedProcess) -> None:
         """Finish a process that has ended, or follow on where another one shares its memory, until that one ends."""
@@ -216,3 +241,8 @@ class Roster:
         followed.pidfd = pidfd
         self._by_pidfd[pidfd] = followed
         self._poll.register(pidfd, select.POLLIN)
+
+
+def _parse_status(status: int) -> tuple[int | None, int | None]:
+    """Exit code and signal of a wait status, one of which is None."""
+    return (None, os.WTERMSIG(status)) if os.WIFSIGNALED(status) else (os.WEXITSTATUS(status), None)

@@ -15,7 +15,7 @@ from clew.address import Pid, Tid
 from clew.process.identity import maps_region
 from clew.process.linux import libc
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
-from clew.process.tasks import find_group_inside, find_process, find_task
+from clew.process.tasks import find_child_inside, find_group_inside, find_process, find_task
 from clew.protocol._constants import Mode
 
 CLONE_NEWPID = 0x20000000
@@ -77,6 +77,17 @@ def test_a_process_by_the_number_that_another_has_for_it() -> None:
         find_group_inside(pid, os.getpid())
 
 
+def test_a_child_by_its_number_where_its_parent_is() -> None:
+    here = Pid(os.getpid())
+    with child(lambda: None) as pid:
+        assert find_child_inside(here, pid) == pid
+        assert find_child_inside(pid, os.getpid()) is None
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert find_child_inside(here, pid) == pid
+    assert find_child_inside(here, pid) is None
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a pid namespace takes root")
 def test_a_process_by_its_number_in_a_namespace() -> None:
     def enter() -> None:
@@ -95,5 +106,6 @@ def test_a_process_by_its_number_in_a_namespace() -> None:
             assert find_group_inside(inside, 1) == inside
             assert find_group_inside(Pid(os.getpid()), 1) != inside
             assert find_group_inside(Pid(os.getpid()), inside) == inside
+            assert find_child_inside(parent, inside) == inside
         finally:
             os.kill(inside, signal.SIGKILL)

@@ -39,13 +39,18 @@ LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=512 << 10)
 class Target:
     """What the runtime does in the target, done here; `seen` is what it wrote into each slot, in order."""
 
-    def __init__(self, directory: Path, answer: Callable[[Request], int] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        answer: Callable[[Request], int] | None = None,
+        note_birth: Callable[[int, int], None] | None = None,
+    ) -> None:
         self.shared = SharedMemory(SharedFile.create(LAYOUT), HeaderSettings(mode=Mode.COUNTS))
         self.path = directory / "journal"
         self.journal = JournalWriter(self.path)
-        self.drain = Drain(
-            self.shared, ProcessJournal(self.journal, 0), Pid(os.getpid()), process_name="main", answer=answer
-        )
+        journal = ProcessJournal(self.journal, 0)
+        pid = Pid(os.getpid())
+        self.drain = Drain(self.shared, journal, pid, process_name="main", answer=answer, note_birth=note_birth)
         self.slots: npt.NDArray[np.void] = np.frombuffer(
             self.shared.map, THREAD_SLOT, LAYOUT.max_threads, LAYOUT.slots_offset
         )
@@ -266,6 +271,29 @@ def test_counters_used_beyond_the_region_is_clamped(target: Target) -> None:
     target.finish()
     kinds = (FrameKind.COUNTERS, FrameKind.SPARSE_COUNTERS)
     assert 0 < sum(len(frame.payload) for frame in iter_frames(target.path) if frame.kind in kinds) <= 4096
+
+
+def test_children_are_told_of_once_and_before_their_maker_is_answered(tmp_path: Path) -> None:
+    told: list[object] = []
+
+    def answer(request: Request) -> int:
+        told.append(request.kind)
+        return 0
+
+    target = Target(tmp_path, answer, lambda *child: told.append(child))
+    target.start(1, 10)
+    target.slots["born_child"][1] = 7 << 32 | 4321
+    target.slots["request_kind"][1] = RequestKind.FORK
+    for _ in range(2):
+        target.drain.poll()
+        assert told == [(7, 4321), RequestKind.FORK]
+    target.slots["born_child"][1] = 8 << 32 | 4322
+    target.drain.take_birth(1 << 40)
+    target.drain.take_births()
+    assert told[2:] == [(8, 4322)]
+    target.slots["born_child"][1] = 9 << 32 | 4323
+    target.finish()
+    assert told[3:] == [(9, 4323)]
 
 
 def test_requests_are_answered(tmp_path: Path) -> None:
