@@ -2,8 +2,10 @@
 
 use super::{attach, dispatch, hidden, proc_reads, process};
 use crate::arch::x86_64::context::set_private_range;
+use crate::arch::x86_64::question::Question;
 use crate::arch::x86_64::{forwarding, gate, parking, selectors};
 use crate::buffer::{Patience, Shared};
+use crate::decode::block::is_amd;
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
 use crate::signal::handler::set_image_range;
@@ -65,8 +67,8 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         super::syscalls::handle_what(&engine);
         engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));
         engine.has_rtm = has_rtm();
-        engine.has_fast_loop = crate::decode::block::is_amd();
         engine.has_rotate = has_bmi2();
+        engine.question = Question::of_processor(is_amd(), engine.has_rotate);
         let mut high_end = 0;
         for index in 0..(block.range_count as usize).min(160) {
             let [start, end, protection] =

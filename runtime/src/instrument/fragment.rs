@@ -118,7 +118,7 @@ impl Engine {
                 map.mark(emitter.position(), 0, SpillState::None);
                 emitter.enter_by_call(self.cache.keeps_shadow);
             } else if is_indirect_target && !self.is_counting() {
-                verified_entry = emit_verified_entry(&mut emitter, &mut exits, self.has_fast_loop, block.pc);
+                verified_entry = emit_verified_entry(&mut emitter, &mut exits, self.question, block.pc);
             }
             lending_entry = emitter.address();
             map.mark(emitter.position(), 0, SpillState::None);

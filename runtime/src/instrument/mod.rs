@@ -30,6 +30,7 @@ pub mod verification;
 pub mod way_out;
 
 extern crate alloc;
+use crate::arch::x86_64::question::Question;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::{Cache, NONE};
 use crate::decode::{Block, NoCode, Ranges};
@@ -110,8 +111,8 @@ pub struct Engine {
     instructions_translated: u64,
     /// The processor has restricted transactional memory.
     pub has_rtm: bool,
-    /// The processor's `loop` costs no more than another branch.
-    pub has_fast_loop: bool,
+    /// How this processor asks without flags.
+    pub question: Question,
     /// The processor rotates without touching flags (BMI2).
     pub has_rotate: bool,
 }
@@ -142,7 +143,7 @@ impl Engine {
             counters_used: 0,
             instructions_translated: 0,
             has_rtm: false,
-            has_fast_loop: false,
+            question: Question::Plain,
             has_rotate: false,
         }
     }

@@ -55,7 +55,7 @@ impl Engine {
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
         let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
-        let start = emit_verification(&mut emitter, self.has_fast_loop, target, table_way);
+        let start = emit_verification(&mut emitter, self.question, target, table_way);
         // The registers are lent from here on; hot code may go on so.
         if counter != NONE {
             match flags::dead_at(&self.ranges, flags::NOWHERE, target) {

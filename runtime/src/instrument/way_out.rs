@@ -90,9 +90,9 @@ impl WayOut<'_, '_> {
 
     /// Where a paired return comes back to. r11 holds the return address that was looked up.
     fn landing(&mut self, return_pc: u64) {
-        let has_fast_loop = self.engine.has_fast_loop;
-        let miss = emit_question(self.emitter, has_fast_loop, return_pc, None);
-        let elsewhere = self.engine.cache.keeps_shadow.then(|| self.emitter.pop_shadow(has_fast_loop));
+        let question = self.engine.question;
+        let miss = emit_question(self.emitter, question, return_pc, None);
+        let elsewhere = self.engine.cache.keeps_shadow.then(|| self.emitter.pop_shadow(question));
         self.emitter.copy_register(RCX, INDEX);
         // The application sees the return address below its stack pointer, as after a real return.
         self.emitter.bytes(SHOW_RETURN_ADDRESS);

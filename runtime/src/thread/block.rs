@@ -45,6 +45,7 @@ pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut Thre
     context.gate_exit = gate::clew_gate_exit as *const () as u64;
     context.gate_indirect = gate::clew_gate_indirect as *const () as u64;
     context.gate_syscall = gate::clew_gate_syscall as *const () as u64;
+    context.one = 1;
     context.handled_calls = &raw const gate::HANDLED_SYSCALLS as u64;
     context.mxcsr = 0x1f80;
     context.pending_info = SigInfo::ZERO;

@@ -136,6 +136,8 @@ pub struct ThreadContext {
     pub gate_exit: u64,
     pub gate_indirect: u64,
     pub gate_syscall: u64,
+    /// One (arch/x86_64/question.rs).
+    pub one: u64,
     /// Top of the runtime's stack.
     pub stack_top: u64,
     pub app_gs_base: u64,

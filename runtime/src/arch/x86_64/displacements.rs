@@ -24,6 +24,7 @@ pub const GS_SPILL_R11: u32 = gs_offset!(spill_r11);
 pub const GS_GATE_EXIT: u32 = gs_offset!(gate_exit);
 pub const GS_GATE_INDIRECT: u32 = gs_offset!(gate_indirect);
 pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate_syscall);
+pub const GS_ONE: u32 = gs_offset!(one);
 pub const GS_APP_GS_BASE: u32 = gs_offset!(app_gs_base);
 pub const GS_SPILL_RAX: u32 = gs_offset!(spill_rax);
 pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence_word);

@@ -13,6 +13,7 @@ mod jumps;
 #[cfg(not(test))]
 pub mod parking;
 pub mod probe_points;
+pub mod question;
 pub mod region;
 pub mod selectors;
 pub mod sequence;

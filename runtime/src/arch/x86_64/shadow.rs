@@ -6,6 +6,7 @@
 use super::context::SHADOW_OFFSET;
 use super::displacements::{GS_SHADOW_DEPTH, GS_SPILL_OTHER};
 use super::emit::Emitter;
+use super::question::Question;
 use super::{INDEX, RCX, TARGET};
 
 impl Emitter<'_> {
@@ -42,12 +43,12 @@ impl Emitter<'_> {
     /// At a landing whose return address is in r11 and proved, and rcx in r10: the question whether it is the topmost one, which is
     /// popped then. rcx is lost. Returns the short branch to where it is not.
     #[must_use]
-    pub fn pop_shadow(&mut self, has_fast_loop: bool) -> u64 {
+    pub fn pop_shadow(&mut self, question: Question) -> u64 {
         self.load_gs(RCX, GS_SHADOW_DEPTH);
         self.load_rcx_gs_table(SHADOW_OFFSET as u32 - 8);
         // -1 - topmost
         self.invert_rcx();
-        let miss = if has_fast_loop {
+        let miss = if question == Question::Loop {
             self.add_registers(RCX, RCX, Some(TARGET), 1, 2);
             self.jump_loop()
         } else {
