@@ -49,5 +49,11 @@ int main(void)
         __asm__ volatile("syscall\n after_call:" : "=a"(got) : "a"(SYS_getuid) : "rcx", "r11", "memory");
         note("getuid", got);
     }
+    /* From filters no way leads to strict mode: what asks for it goes on as it was. */
+    note("strict", prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT));
+    note("errno", errno);
+    note("strict", syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 0, NULL));
+    note("errno", errno);
+    note("mode", prctl(PR_GET_SECCOMP));
     return 0;
 }

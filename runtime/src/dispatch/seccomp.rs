@@ -30,10 +30,15 @@ const FLAG_NEW_LISTENER: u64 = 8;
 
 /// Whether filters apply already: inherited by the process.
 pub fn initialize() {
-    // SAFETY: no memory.
-    if unsafe { syscall(number::PRCTL, [PR_GET_SECCOMP, 0, 0, 0, 0, 0]) } > 0 {
+    if has_filters() {
         filter::note_active(false);
     }
+}
+
+/// Whether filters apply to this thread.
+fn has_filters() -> bool {
+    // SAFETY: no memory.
+    unsafe { syscall(number::PRCTL, [PR_GET_SECCOMP, 0, 0, 0, 0, 0]) > 0 }
 }
 
 /// seccomp, and prctl's part of it.
@@ -46,7 +51,8 @@ pub fn change(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i6
         number::SECCOMP => arguments[0] == SET_MODE_FILTER,
         _ => arguments[0] == PR_SET_SECCOMP && arguments[1] == MODE_FILTER,
     };
-    if is_strict {
+    // A thread that has filters is refused it (seccomp_may_assign_mode of kernel/seccomp.c).
+    if is_strict && !has_filters() {
         // Leaves no room for the runtime's own calls.
         release_before(context, release_reason::SECCOMP_STRICT);
     }
