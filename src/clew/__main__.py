@@ -23,6 +23,9 @@ def run() -> None:
         # What is imported stays, and what is recorded or read lies in arrays: to look for garbage after every 700
         # objects, as Python does, takes some hundredths of the time of short commands, and finds next to none.
         gc.set_threshold(50_000)
+        from clew.late import prepare_library
+
+        prepare_library()
         from clew.cli.main import main
 
         status = main()

@@ -7,7 +7,6 @@ half of what importing it takes, and comes when something of it is asked for.
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import importlib
 import os
@@ -17,14 +16,16 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
 
+from clew.late import Late, importing
+
 __all__ = ["prepare_numpy", "prepare_numpy_core"]
 
 _DOCUMENTATION: Final = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 """They give numpy's own functions and types their texts, and are nothing else: a seventh of what numpy executes when it
 is imported. (Its own documentation is built without the second one, by the same means.)"""
 
-_LATE: Final = ("ast", "decimal", "pickle")
-"""Modules of Python's that numpy's core and pyarrow import for functions that are seldom called."""
+_LATE: Final = ("ast", "decimal", "pickle", "pyarrow.types")
+"""Modules that numpy's core and pyarrow import for functions that are seldom called."""
 
 _OF_CORE: Final = ("bincount", "packbits", "ravel_multi_index", "unpackbits", "unravel_index")
 """What numpy has from its core without the core saying so."""
@@ -32,8 +33,6 @@ _OF_CORE: Final = ("bincount", "packbits", "ravel_multi_index", "unpackbits", "u
 _SETS: Final = ("isin", "union1d", "unique")
 """What a recording needs beside the core, and what needs no more than the core itself; it is in `_SETS_MODULE`."""
 _SETS_MODULE: Final = "numpy.lib._arraysetops_impl"
-
-_loading = _thread.RLock()
 
 
 def prepare_numpy() -> None:
@@ -55,8 +54,8 @@ def prepare_numpy_core() -> None:
     spec = PathFinder.find_spec("numpy")
     if spec is None or not _has_core(spec):
         return
-    for name in _LATE:
-        sys.modules.setdefault(name, _Late(name))
+    for module in (*map(Late, _LATE), _Platform("platform")):
+        sys.modules.setdefault(module.__name__, module)
     sys.modules["numpy"] = numpy = _Core(spec)
     numpy.begin()
 
@@ -66,18 +65,15 @@ def _has_core(spec: ModuleSpec) -> bool:
     return any(os.path.exists(os.path.join(place, "_core")) for place in spec.submodule_search_locations or ())
 
 
-class _Late(ModuleType):
-    """A module of Python's that is imported when something of it is asked for."""
+class _Platform(Late):
+    """platform. What uuid asks it for when it is imported is known without it."""
 
-    def __getattr__(self, name: str) -> Any:
-        with _loading:
-            if sys.modules.get(self.__name__) is self:
-                del sys.modules[self.__name__]
-            real = importlib.import_module(self.__name__)
-        return getattr(real, name)
+    @staticmethod
+    def system() -> str:
+        return os.uname().sysname
 
 
-class _Typing(_Late):
+class _Typing(Late):
     """numpy.typing. What is needed of it to import clew's modules is for type checkers, and stands for nothing."""
 
     class NDArray:
@@ -85,7 +81,7 @@ class _Typing(_Late):
             return cls
 
 
-class _Masked(_Late):
+class _Masked(Late):
     """numpy.ma, as long as there is no masked array: numpy and pyarrow ask whether what they are given is one."""
 
     class MaskedArray:
@@ -109,10 +105,11 @@ class _Core(ModuleType):
     def begin(self) -> None:
         """Import the core."""
         self._is_loading = True
-        texts = ModuleType("inspect")
-        # All that numpy uses it for when it is imported.
+        # What numpy asks of functions for its documentation, and to prove that its own go together.
+        texts, arguments = ModuleType("inspect"), ModuleType("numpy._utils._inspect")
         texts.cleandoc, texts.signature = str, lambda _: None  # type: ignore[attr-defined]
-        with _stand_in(texts):
+        arguments.getargspec = lambda _: ([], None, None, None)  # type: ignore[attr-defined]
+        with _stand_in(texts), _stand_in(arguments):
             # As numpy itself begins.
             from numpy import _distributor_init, _globals, version  # noqa: F401
 
@@ -127,7 +124,7 @@ class _Core(ModuleType):
         self._is_loading = False
 
     def __getattr__(self, name: str) -> Any:
-        with _loading:
+        with importing:
             if self._is_loading:
                 # What is imported just now looks whether it is here.
                 raise AttributeError(f"module 'numpy' has no attribute {name!r}")
@@ -145,14 +142,17 @@ class _Core(ModuleType):
         # The package that they are in would import all that is in it.
         package = ModuleType("numpy.lib")
         package.__path__ = [os.path.join(place, "lib") for place in self.__path__]
-        with _stand_in(package):
+        # For what functions return that are not asked for here.
+        results = ModuleType("typing")
+        results.NamedTuple = object  # type: ignore[attr-defined]
+        with _stand_in(package), _stand_in(results):
             sets = importlib.import_module(_SETS_MODULE)
             del sys.modules[_SETS_MODULE]
         self.__dict__.update({name: getattr(sets, name) for name in _SETS})
 
     def _load_all(self) -> None:
         for name in ("ma", "typing"):
-            if isinstance(sys.modules.get(f"numpy.{name}"), _Late):
+            if isinstance(sys.modules.get(f"numpy.{name}"), Late):
                 del sys.modules[f"numpy.{name}"], self.__dict__[name]
         assert self.__spec__ is not None and self.__spec__.loader is not None
         self.__spec__.loader.exec_module(self)

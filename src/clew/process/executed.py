@@ -14,7 +14,7 @@ import queue
 import stat
 import threading
 import time
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from clew.address import Tid
 from clew.dataclass import dataclass
@@ -22,6 +22,9 @@ from clew.process.identity import read_status
 from clew.process.privileges import explain_privileges, has_ptrace_capability
 from clew.process.program import MAX_INTERPRETERS, SCRIPT_LINE_BYTES, is_for_32_bits, script_interpreter
 from clew.process.target_path import TargetPaths
+
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 __all__ = ["LOOK_SECONDS", "Look", "Verdict", "look_at_executed"]
 

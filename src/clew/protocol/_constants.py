@@ -5,8 +5,9 @@ Numbers, enums and layouts, cheap to import. The numpy dtypes are in `clew.proto
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
+
+from clew.enumeration import IntEnum
 
 VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43

@@ -20,12 +20,12 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from enum import IntEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from clew.dataclass import dataclass, replace
+from clew.enumeration import IntEnum
 from clew.errors import OutputError
 from clew.protocol._constants import RECORD_BYTES
 

@@ -15,12 +15,12 @@ import struct
 import threading
 import zlib
 from collections.abc import Iterator
-from enum import IntEnum
 from typing import BinaryIO, Final
 
 import zstandard
 
 from clew.dataclass import dataclass
+from clew.enumeration import IntEnum
 from clew.store.manifest import PATHS_FOLDER
 
 __all__ = [

@@ -6,12 +6,12 @@ of code in one state, and fragments that were in use at one time are of the same
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.enumeration import IntEnum
 from clew.recording.assembly.records import Fragments
 
 __all__ = ["CodeState", "CodeStates"]
