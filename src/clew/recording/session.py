@@ -25,7 +25,6 @@ from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedLayout, read_relayout_executions
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import PATH_UNLIMITED
-from clew.recording.control_server import ControlServer
 from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
 from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
@@ -274,6 +273,9 @@ class RecordingSession:
 
     def _listen(self) -> None:
         """From now on the recording can be controlled."""
+        # Late: the target runs already, and sockets are much to import.
+        from clew.recording.control_server import ControlServer
+
         is_recorded = self._processes.is_running
         self._server = ControlServer(self._do, is_recorded, self._processes.watch, self._processes.forget)
 
