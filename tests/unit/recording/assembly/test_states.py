@@ -17,7 +17,9 @@ _EPOCH = 100
 
 
 @given(
-    states=st.lists(st.dictionaries(st.integers(1, 4), st.sampled_from(CodeState), max_size=4), min_size=1, max_size=4),
+    states=st.lists(
+        st.dictionaries(st.integers(1, 4), st.sampled_from(list(CodeState)), max_size=4), min_size=1, max_size=4
+    ),
     data=st.data(),
 )
 def test_edges_lead_to_code_as_it_was_then(states: list[dict[int, CodeState]], data: st.DataObject) -> None:
