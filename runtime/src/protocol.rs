@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xfc, 0x80, 0xdb, 0x67, 0x87, 0xfd, 0x33, 0x17, 0x41, 0xc4, 0xcd, 0x70, 0xc9, 0x71, 0x3b, 0xda, 0x67, 0x7d, 0x4e,
-    0xa1, 0xb0, 0xa2, 0x67, 0x5d, 0x5b, 0xb1, 0x06, 0x02, 0xaa, 0x8b, 0xf9, 0x7f,
+    0xec, 0x49, 0xab, 0x38, 0x46, 0x7a, 0x97, 0x1a, 0x21, 0x06, 0x37, 0xa4, 0x3a, 0x06, 0xc3, 0xa8, 0xf2, 0x59, 0x05,
+    0xb1, 0xf0, 0x99, 0xa5, 0x67, 0x43, 0x3e, 0x5e, 0xed, 0xdc, 0x82, 0x3c, 0xb8,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -229,6 +229,7 @@ pub mod release_reason {
     pub const TRACED: u16 = 10;
     pub const SECCOMP_FILTER: u16 = 12;
     pub const OTHER_CODE: u16 = 13;
+    pub const WRITTEN: u16 = 14;
 }
 
 /// The recorder in use.
@@ -283,8 +284,9 @@ pub mod stage {
 /// answered when that has executed a program or ended. hold: enum HoldReason; the thread stands at the slot's
 /// held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if something is mapped
 /// from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is shared. trace: the
-/// number of a thread that the asking one is about to trace; 1 if its process was left for it, and runs natively. born:
-/// a slot; answered when its born_child is 0.
+/// number of a thread that the asking one is about to trace; and why that is to run natively, enum ReleaseReason; 1 if
+/// its process was left for it. write: the number of a process to whose memory the asking thread may write from now on,
+/// whatever is protected there; 1 if it takes that into account. born: a slot; answered when its born_child is 0.
 pub mod request_kind {
     pub const NONE: u32 = 0;
     pub const IMAGE_FILTERS: u32 = 1;
@@ -297,6 +299,7 @@ pub mod request_kind {
     pub const MAPPING: u32 = 8;
     pub const TRACE: u32 = 9;
     pub const BORN: u32 = 10;
+    pub const WRITE: u32 = 11;
 }
 
 /// Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step that
@@ -534,8 +537,11 @@ pub struct StatusPage {
     pub uncounted_instructions: u64,
     /// enum ReleaseReason: why the controller wishes to detach; 0: because it was told to (written by: controller:live)
     pub detach_reason: u32,
+    /// 1: another process may write to the code whatever is protected, so all of it counts as writable; said with a
+    /// wish (written by: controller:live)
+    pub is_written: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3500],
+    pub reserved: [u8; 3496],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -584,7 +590,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, thinned) == 568);
 const _: () = assert!(core::mem::offset_of!(StatusPage, excursions) == 576);
 const _: () = assert!(core::mem::offset_of!(StatusPage, uncounted_instructions) == 584);
 const _: () = assert!(core::mem::offset_of!(StatusPage, detach_reason) == 592);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 596);
+const _: () = assert!(core::mem::offset_of!(StatusPage, is_written) == 596);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 600);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

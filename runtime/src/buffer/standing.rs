@@ -25,6 +25,12 @@ impl Shared {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).records_order) }.load(Ordering::Acquire) != 0
     }
 
+    /// Whether another process may write to the code, whatever is protected.
+    pub fn is_written(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).is_written) }.load(Ordering::Acquire) != 0
+    }
+
     /// Whether threads stand still in front of the instruction at `pc`.
     pub fn has_breakpoint(&self, pc: u64) -> bool {
         self.iter_breakpoints().any(|breakpoint| breakpoint == pc)

@@ -6,7 +6,7 @@
 //! (dispatch/proc_reads.rs), which this file makes.
 
 extern crate alloc;
-use super::{delivery, hidden, proc_reads, proc_states};
+use super::{delivery, hidden, proc_reads, proc_states, tracing};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::instrument::ENGINE;
@@ -34,8 +34,9 @@ pub enum Kind {
     /// status and stat of another process: whether it sleeps.
     OthersStatus,
     OthersNumbers,
-    /// mem: by which the program writes to its own code.
+    /// mem: by which the program writes to its own code, or to another process'.
     Memory,
+    OthersMemory,
 }
 
 impl Kind {
@@ -44,6 +45,7 @@ impl Kind {
         match self {
             Kind::Status => Some(Kind::OthersStatus),
             Kind::Numbers => Some(Kind::OthersNumbers),
+            Kind::Memory => Some(Kind::OthersMemory),
             _ => None,
         }
     }
@@ -69,7 +71,9 @@ pub fn open(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Opti
     let result = unsafe { program_call(call, arguments) };
     if let Ok(file) = check(result) {
         match shown_by(file) {
-            Some(Kind::Memory) => distrust_code(context, file),
+            Some(Kind::Memory) if may_write(file) => distrust_code(context),
+            Some(Kind::OthersMemory) if may_write(file) => tracing::tell_writing(context, &path_of(file)),
+            Some(Kind::Memory | Kind::OthersMemory) => {}
             Some(_) => proc_reads::watch(file),
             None => {}
         }
@@ -161,22 +165,24 @@ pub fn shown_text(context: &ThreadContext, kind: Kind, file: u64) -> Option<Vec<
             proc_states::as_program(file, proc_text::with_signal_numbers(&text, hidden_block(tid), ignored, caught))
         }
         Kind::OthersStatus | Kind::OthersNumbers => proc_states::as_program(file, text),
-        Kind::Memory => return None,
+        Kind::Memory | Kind::OthersMemory => return None,
     })
 }
 
-/// The program can write to its code although it may not: whether code changed is asked each time it is entered, from now on.
-fn distrust_code(context: &ThreadContext, file: u64) {
+fn may_write(file: u64) -> bool {
     const FCNTL: u64 = 72;
     const F_GETFL: u64 = 3;
     const O_ACCMODE: u64 = 3;
     // SAFETY: no memory.
     let flags = unsafe { syscall(FCNTL, [file, F_GETFL, 0, 0, 0, 0]) } as u64;
-    if flags & O_ACCMODE != 0 {
-        let mut engine = ENGINE.lock();
-        let writer = writer_of(context, engine.shared);
-        engine.distrust(&writer);
-    }
+    flags & O_ACCMODE != 0
+}
+
+/// The program can write to its code although it may not: whether code changed is asked each time it is entered, from now on.
+fn distrust_code(context: &ThreadContext) {
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    engine.distrust(&writer);
 }
 
 /// Mappings are as the program made them until code is trusted again.

@@ -152,7 +152,7 @@ pub fn kind_of(context: &ThreadContext, file: u64) -> Option<Kind> {
     if !is_watched(file) {
         return None;
     }
-    let kind = shown_by(file).filter(|kind| *kind != Kind::Memory);
+    let kind = shown_by(file).filter(|kind| !matches!(kind, Kind::Memory | Kind::OthersMemory));
     if kind.is_none() {
         unwatch(context, file, file);
     }
@@ -228,7 +228,9 @@ fn record_of(kind: Kind) -> Record {
     match kind {
         Kind::Mappings | Kind::Addresses => Record::Line,
         Kind::Details => Record::Mapping,
-        Kind::Status | Kind::Numbers | Kind::OthersStatus | Kind::OthersNumbers | Kind::Memory => Record::Text,
+        Kind::Status | Kind::Numbers | Kind::OthersStatus | Kind::OthersNumbers | Kind::Memory | Kind::OthersMemory => {
+            Record::Text
+        }
     }
 }
 

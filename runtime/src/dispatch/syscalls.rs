@@ -41,6 +41,7 @@ const HANDLED: &[u64] = &[
     number::MREMAP,
     number::MADVISE,
     number::PROCESS_MADVISE,
+    number::PROCESS_VM_WRITEV,
     number::CLONE,
     number::FORK,
     number::VFORK,
@@ -147,6 +148,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::CLONE3 => process::clone3(context, arguments),
         number::FORK | number::VFORK => process::fork(context, call),
         number::PTRACE => tracing::trace(context, arguments),
+        number::PROCESS_VM_WRITEV => tracing::write_memory(context, arguments),
         number::EXIT => {
             ends::exit_thread(context, arguments);
             return Outcome::SignalFirst;

@@ -1,12 +1,15 @@
-//! ptrace: a thread of the program's is about to trace another task, or to be traced. What a tracer sees of a task is what the processor
-//! executes, so the task has to run its own code by then.
+//! What a thread of the program's does to another process: it traces that, or writes to its memory. A tracer is to see the program's own
+//! code executed, and what is written there is to be executed: where the other process is recorded as well, the controller sees to both.
+//!
+//! Runs on the runtime's stack, no lock held.
 
 use super::delivery;
 use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::guarded;
 use crate::instrument::ENGINE;
 use crate::protocol::{release_reason, request_kind};
 use crate::sys::calls::{check, program_call, syscall, Error, EFAULT};
-use crate::sys::number;
+use crate::sys::{number, proc_text};
 use crate::thread::registry::writer_of;
 
 const TRACEME: u64 = 0;
@@ -19,10 +22,8 @@ const SEIZE_OPTIONS: u64 = 0x30_00ff;
 pub fn trace(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let [request, task, address, data, ..] = arguments;
     let attaches = request == ATTACH || request == SEIZE && address == 0 && data & !SEIZE_OPTIONS == 0;
-    let shared = ENGINE.lock().shared;
-    if attaches && shared.header().follows != 0 && may_trace(task) {
-        // The kernel takes a number of 32 bits.
-        writer_of(context, shared).request(request_kind::TRACE, [u64::from(task as u32), 0, 0, 0]);
+    if attaches && may_trace(task) {
+        ask(context, request_kind::TRACE, task, release_reason::TRACED);
     }
     // SAFETY: the program's own call.
     let result = unsafe { program_call(number::PTRACE, arguments) };
@@ -31,6 +32,53 @@ pub fn trace(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         delivery::release_all(context, release_reason::TRACED);
     }
     result
+}
+
+/// process_vm_writev. It fails, or comes short, where the other process is recorded and its runtime took the right to write from code that
+/// was compared often (instrument/trust.rs): then that is left, and the call made again.
+pub fn write_memory(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [task, here, n_here, there, n_there, _] = arguments;
+    // SAFETY: the program's own call.
+    let result = unsafe { program_call(number::PROCESS_VM_WRITEV, arguments) };
+    let is_short = match check(result) {
+        Ok(written) => {
+            written < delivery::with_faults(context, |_| length_of(here, n_here).min(length_of(there, n_there)))
+        }
+        Err(error) => error == Error(EFAULT),
+    };
+    if is_short && ask(context, request_kind::TRACE, task, release_reason::WRITTEN) {
+        // SAFETY: as above.
+        return unsafe { program_call(number::PROCESS_VM_WRITEV, arguments) };
+    }
+    result
+}
+
+/// How many bytes an array of `n` of struct iovec names. A guarded copy may fault.
+fn length_of(vector: u64, n: u64) -> u64 {
+    const IOV_MAX: u64 = 1024;
+    let mut length = 0u64;
+    for index in 0..n.min(IOV_MAX) {
+        let mut bytes = [0; 8];
+        if guarded::read_program(&mut bytes, vector.wrapping_add(index * 16 + 8)) == bytes.len() {
+            length = length.saturating_add(u64::from_le_bytes(bytes));
+        }
+    }
+    length
+}
+
+/// The program has opened /proc/PID/mem of another process for writing, of which `path` is the path.
+pub fn tell_writing(context: &ThreadContext, path: &[u8]) {
+    if let Some(process) = proc_text::process_of(path) {
+        ask(context, request_kind::WRITE, u64::from(process), 0);
+    }
+}
+
+/// Asks the controller about task `number` of a process that may be recorded. Whether it did as asked.
+fn ask(context: &ThreadContext, kind: u32, number: u64, reason: u16) -> bool {
+    let shared = ENGINE.lock().shared;
+    // The kernel takes a number of 32 bits.
+    let arguments = [u64::from(number as u32), u64::from(reason), 0, 0];
+    shared.header().follows != 0 && writer_of(context, shared).request(kind, arguments) == Some(1)
 }
 
 /// Whether the kernel lets this thread trace `task`. To read a task's memory takes the same right (mm/process_vm_access.c asks for

@@ -52,6 +52,9 @@ impl Engine {
         let before = core::mem::replace(&mut self.wishes.breakpoints, breakpoints.clone());
         let n_filters = self.shared.filter_count();
         let has_other_filters = core::mem::replace(&mut self.wishes.n_filters, n_filters) != n_filters;
+        if self.shared.is_written() {
+            self.distrust(writer);
+        }
         let has_other_mode = self.change_mode(writer);
         if has_other_mode || has_other_filters {
             // What was counted need not be any more, or the other way round.

@@ -69,6 +69,7 @@ pub const PREADV: u64 = 295;
 pub const RT_TGSIGQUEUEINFO: u64 = 297;
 pub const PERF_EVENT_OPEN: u64 = 298;
 pub const PROCESS_VM_READV: u64 = 310;
+pub const PROCESS_VM_WRITEV: u64 = 311;
 pub const SECCOMP: u64 = 317;
 pub const MEMFD_CREATE: u64 = 319;
 pub const EXECVEAT: u64 = 322;

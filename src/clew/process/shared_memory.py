@@ -231,6 +231,7 @@ class SharedMemory:
         self._breakpoints: list[int] = []
         self._n_wishes = 0
         self._records_order = settings.mode == Mode.FULL
+        self._is_written = False
         self.set_status_ticket("records_order", int(self._records_order))
         self.set_status_ticket("pause_ticket", int(is_paused))
         self.set_budget(settings.budget)
@@ -247,6 +248,7 @@ class SharedMemory:
         # The child has its parent's code, as far as that minded these wishes.
         child._n_wishes = self._n_wishes - 1
         child._tell_order(self._records_order)
+        child._tell_written(self._is_written)
         child.set_breakpoints(self._breakpoints)
         return child
 
@@ -277,6 +279,15 @@ class SharedMemory:
     def _tell_order(self, records_order: bool) -> None:
         self._records_order = records_order
         self.set_status_ticket("records_order", int(records_order))
+
+    def distrust(self) -> None:
+        """Say that another process may write to the code whatever is protected; threads mind it when they come next."""
+        self._tell_written(True)
+        self.wish()
+
+    def _tell_written(self, is_written: bool) -> None:
+        self._is_written = is_written
+        self.set_status_ticket("is_written", int(is_written))
 
     def end_pause(self) -> None:
         """Let a process that waits before its first instruction go on."""

@@ -13,7 +13,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("fc80db6787fd331741c4cd70c9713bda677d4ea1b0a2675d5bb10602aa8bf97f")
+SCHEMA_HASH: Final = bytes.fromhex("ec49ab38467a971a210637a43a06c3a8f25905b1f099a567433e5eeddc823cb8")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -258,6 +258,7 @@ class ReleaseReason(IntEnum):
     TRACED = 10
     SECCOMP_FILTER = 12
     OTHER_CODE = 13
+    WRITTEN = 14
 
 
 class Mode(IntEnum):
@@ -321,8 +322,10 @@ class RequestKind(IntEnum):
     of who begins in it; answered when that has executed a program or ended. hold: enum HoldReason; the thread stands
     at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if
     something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is
-    shared. trace: the number of a thread that the asking one is about to trace; 1 if its process was left for it,
-    and runs natively. born: a slot; answered when its born_child is 0.
+    shared. trace: the number of a thread that the asking one is about to trace; and why that is to run natively,
+    enum ReleaseReason; 1 if its process was left for it. write: the number of a process to whose memory the asking
+    thread may write from now on, whatever is protected there; 1 if it takes that into account. born: a slot;
+    answered when its born_child is 0.
     """
 
     NONE = 0
@@ -336,6 +339,7 @@ class RequestKind(IntEnum):
     MAPPING = 8
     TRACE = 9
     BORN = 10
+    WRITE = 11
 
 
 class HoldReason(IntEnum):
@@ -509,7 +513,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "excursions": (576, "<Q"),
             "uncounted_instructions": (584, "<Q"),
             "detach_reason": (592, "<I"),
-            "reserved": (596, "<3500s"),
+            "is_written": (596, "<I"),
+            "reserved": (600, "<3496s"),
         },
     ),
     "ThreadSlot": (

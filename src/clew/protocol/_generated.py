@@ -353,6 +353,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "excursions",
             "uncounted_instructions",
             "detach_reason",
+            "is_written",
             "reserved",
         ],
         "formats": [
@@ -402,7 +403,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u4",
-            ("<u1", (3500,)),
+            "<u4",
+            ("<u1", (3496,)),
         ],
         "offsets": [
             0,
@@ -452,6 +454,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             584,
             592,
             596,
+            600,
         ],
         "itemsize": 4096,
     }

@@ -75,7 +75,9 @@ class Processes:
         """Which of their threads stand still."""
         self._budget = Budget(settings.budget)
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn, self._lose_child)
-        self._tracers = Tracers(self._find, self._is_coming, self.holdings.is_held, self._release, self._warn)
+        self._tracers = Tracers(
+            self._find, self._is_coming, self.holdings.is_held, self._release, self._distrust, self._warn
+        )
         self.warnings: list[str] = []
         self.n_unfollowed_programs = 0
         self.n_unfollowed_children = 0
@@ -284,9 +286,14 @@ class Processes:
                 raise AttachError(followed.pid, f"process {followed.pid}: is about to execute another program")
             self.poll(EXECUTION_POLL_SECONDS)
 
-    def _release(self, followed: FollowedProcess, patience_seconds: float) -> None:
-        """Take the runtime out of one that another one traces. Raises TargetError."""
-        self.detach(followed, patience_seconds, lambda: False, ReleaseReason.TRACED)
+    def _release(self, followed: FollowedProcess, patience_seconds: float, reason: ReleaseReason) -> None:
+        """Take the runtime out of one that is to run its own code. Raises TargetError."""
+        self.detach(followed, patience_seconds, lambda: False, reason)
+
+    def _distrust(self, followed: FollowedProcess) -> None:
+        """Have all code of one count as writable before its threads execute anything more. Raises TargetError."""
+        followed.shared.distrust()
+        self._bring_in(followed)
 
     def _find(self, pid: Pid) -> FollowedProcess | None:
         return next((one for one in self.live if one.pid == pid and not one.has_ended), None)
@@ -370,7 +377,7 @@ class Processes:
                 return self._executions.fail(followed, request)
             case RequestKind.MAPPING:
                 return followed.tell_mapping(request.slot, request.arguments[0])
-            case RequestKind.TRACE:
+            case RequestKind.TRACE | RequestKind.WRITE:
                 return self._tracers.answer(followed, request)
             case RequestKind.BORN:
                 if followed.drain is not None:

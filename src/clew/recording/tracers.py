@@ -1,8 +1,8 @@
-"""Threads of the recording that are about to trace another process of it: that one is left first, so that its tracer
-finds it in its own code.
+"""Threads of the recording that are about to trace another process of it, which is left first, so that its tracer finds
+it in its own code; or to write to its memory, which has it look whether code changed.
 
-Runs in the controller, in its one thread. Who is meant is a number that the target gave; whether that may be traced
-the kernel decides.
+Runs in the controller, in its one thread. Who is meant is a number that the target gave; whether that may be traced or
+written to the kernel decides.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from clew.dataclass import dataclass
 from clew.errors import TargetError
 from clew.process.identity import read_group, read_status_line
 from clew.process.tasks import find_group_inside
+from clew.protocol._constants import ReleaseReason, RequestKind
 from clew.recording.followed import FollowedProcess
 
 if TYPE_CHECKING:
@@ -34,18 +35,31 @@ POLL_SECONDS: Final = 0.0002
 
 @dataclass
 class _Wish:
-    """Of a thread of `tracer`, to trace the task that it calls `number`. `reply`: what it is told, once known."""
+    """Of a thread of `tracer`: `what` it asked, `kind` and arguments. `reply`: what it is told, once known."""
 
     tracer: FollowedProcess
-    number: int
+    what: tuple[int, ...]
     since: float
     reply: int | None = None
+
+    @property
+    def kind(self) -> int:
+        return self.what[0]
+
+    @property
+    def number(self) -> int:
+        """The task that is meant, as the tracer calls it."""
+        return self.what[1]
+
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() - self.since > WAIT_SECONDS
 
 
 class Tracers:
     """Who wants to trace whom. `find` gives who is followed as a process, `is_coming` tells whether it is about to be,
-    or to be another program, `is_held` whether it stands still. `leave` takes the runtime out of it, or raises
-    TargetError; `warn` takes lines for people.
+    or to be another program, `is_held` whether it stands still. `leave` takes the runtime out of it, `distrust` has all
+    code of it count as writable; both raise TargetError. `warn` takes lines for people.
     """
 
     def __init__(
@@ -53,13 +67,15 @@ class Tracers:
         find: Callable[[Pid], FollowedProcess | None],
         is_coming: Callable[[Pid], bool],
         is_held: Callable[[FollowedProcess], bool],
-        leave: Callable[[FollowedProcess, float], None],
+        leave: Callable[[FollowedProcess, float, ReleaseReason], None],
+        distrust: Callable[[FollowedProcess], None],
         warn: Callable[[str], None],
     ) -> None:
         self._find = find
         self._is_coming = is_coming
         self._is_held = is_held
         self._leave = leave
+        self._distrust = distrust
         self._warn = warn
         self._wishes: dict[tuple[int, int], _Wish] = {}
 
@@ -69,12 +85,12 @@ class Tracers:
         return POLL_SECONDS if self._wishes else math.inf
 
     def answer(self, tracer: FollowedProcess, request: Request) -> int | None:
-        """What a thread is told that is about to trace a task: 1 if that was left for it, 0 if not; None: later."""
-        key, number = (tracer.number, request.slot), request.arguments[0]
+        """What a thread is told that asks (RequestKind.TRACE, WRITE): 1 if it was done, 0 if not; None: later."""
+        key, what = (tracer.number, request.slot), (request.kind, *request.arguments)
         wish = self._wishes.get(key)
-        if wish is None or wish.number != number:
+        if wish is None or wish.what != what:
             # Not here, in the middle of emptying the rings.
-            self._wishes[key] = _Wish(tracer, number, time.monotonic())
+            self._wishes[key] = _Wish(tracer, what, time.monotonic())
             return None
         if wish.reply is not None:
             del self._wishes[key]
@@ -91,23 +107,29 @@ class Tracers:
     def _settle(self, wish: _Wish) -> None:
         pid = self._resolve(wish)
         process = None if pid is None else self._find(pid)
-        is_late = time.monotonic() - wish.since > WAIT_SECONDS
         if pid is not None and self._is_coming(pid):
-            wish.reply = 0 if is_late else None
+            wish.reply = 0 if wish.is_late else None
         elif pid is None or process is None or process is wish.tracer or has_other_tracer(pid):
             # It is not followed, or the kernel will refuse.
             wish.reply = 0
-        elif is_late or not (self._is_held(process) or self._is_waiting(process)):
+        elif wish.kind == RequestKind.WRITE:
+            self._try(wish, lambda: self._distrust(process))
+        elif wish.what[2] == ReleaseReason.WRITTEN and not process.shared.status_u32("trusted_pages"):
+            # Natively no more is written either.
+            wish.reply = 0
+        elif wish.is_late or not (self._is_held(process) or self._is_waiting(process)):
             # Who waits here itself does not come out of the runtime before it is told.
-            self._leave_for(wish, process)
+            reason = ReleaseReason.WRITTEN if wish.what[2] == ReleaseReason.WRITTEN else ReleaseReason.TRACED
+            self._try(wish, lambda: self._leave(process, LEAVE_SECONDS, reason))
 
-    def _leave_for(self, wish: _Wish, process: FollowedProcess) -> None:
+    def _try(self, wish: _Wish, do: Callable[[], None]) -> None:
         try:
-            self._leave(process, LEAVE_SECONDS)
+            do()
             wish.reply = 1
         except TargetError as error:
-            if time.monotonic() - wish.since > WAIT_SECONDS:
-                self._warn(f"{error.message}; process {wish.tracer.pid} traces it with clew's runtime in it")
+            if wish.is_late:
+                what = "may overwrite code of it" if wish.kind == RequestKind.WRITE else "traces it"
+                self._warn(f"{error.message}; process {wish.tracer.pid} {what} with clew's runtime in it")
                 wish.reply = 0
 
     def _is_waiting(self, process: FollowedProcess) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from clew.address import Pid
 from clew.errors import AttachError
-from clew.protocol._constants import RequestKind
+from clew.protocol._constants import ReleaseReason, RequestKind
 from clew.recording import tracers
 from clew.recording.request import Request
 
@@ -28,6 +28,8 @@ class Recording:
         self.is_held = False
         self.failure: AttachError | None = None
         self.left: list[Any] = []
+        self.reasons: list[ReleaseReason] = []
+        self.distrusted: list[Any] = []
         self.warnings: list[str] = []
         self.now = 0.0
         self.tracers = tracers.Tracers(
@@ -35,21 +37,36 @@ class Recording:
             lambda pid: self.is_coming,
             lambda process: self.is_held,
             self._leave,
+            self._distrust,
             self.warnings.append,
         )
 
     def _process(self, pid: Pid, number: int) -> Any:
-        return SimpleNamespace(pid=pid, number=number, has_own_namespace=False, has_ended=False)
+        status = {"trusted_pages": 0}
+        shared = SimpleNamespace(status=status, status_u32=status.__getitem__)
+        return SimpleNamespace(pid=pid, number=number, has_own_namespace=False, has_ended=False, shared=shared)
 
-    def _leave(self, process: Any, patience_seconds: float) -> None:
+    def _distrust(self, process: Any) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.distrusted.append(process)
+
+    def _leave(self, process: Any, patience_seconds: float, reason: ReleaseReason) -> None:
         assert patience_seconds < tracers.WAIT_SECONDS
         if self.failure is not None:
             raise self.failure
         self.left.append(process)
+        self.reasons.append(reason)
         self.live.clear()
 
-    def ask(self, tracer: Any = None, number: int = 0) -> int | None:
-        request = Request(3, 4, RequestKind.TRACE, (number or self.pid, 0, 0, 0))
+    def ask(
+        self,
+        tracer: Any = None,
+        number: int = 0,
+        kind: RequestKind = RequestKind.TRACE,
+        reason: ReleaseReason = ReleaseReason.TRACED,
+    ) -> int | None:
+        request = Request(3, 4, kind, (number or self.pid, reason, 0, 0))
         return self.tracers.answer(tracer or self.tracer, request)
 
 
@@ -65,7 +82,7 @@ def test_left_outside_of_the_drain_and_told_once(recording: Recording) -> None:
     assert recording.left == []
     recording.tracers.tend()
     recording.tracers.tend()
-    assert recording.left == [recording.tracee]
+    assert (recording.left, recording.reasons) == ([recording.tracee], [ReleaseReason.TRACED])
     assert recording.ask() == 1
     # The next time nobody is there to be left.
     assert recording.ask() is None
@@ -157,3 +174,29 @@ def test_a_tracer_that_ended_is_forgotten(recording: Recording) -> None:
     recording.tracers.tend()
     assert recording.left == []
     assert recording.tracers.delay_seconds > 1e9
+
+
+def test_whose_memory_is_written_stays_and_looks_whether_code_changed(recording: Recording) -> None:
+    recording.is_held = True
+    recording.ask(kind=RequestKind.WRITE)
+    recording.tracers.tend()
+    assert recording.ask(kind=RequestKind.WRITE) == 1
+    assert (recording.distrusted, recording.left) == ([recording.tracee], [])
+
+
+def test_who_can_not_be_told_of_writing_is_told_of(recording: Recording) -> None:
+    recording.failure = AttachError(recording.pid, "process 7: can't be stopped")
+    recording.ask(kind=RequestKind.WRITE)
+    recording.now = tracers.WAIT_SECONDS + 1
+    recording.tracers.tend()
+    assert recording.ask(kind=RequestKind.WRITE) == 0
+    assert "process 1 may overwrite code of it" in recording.warnings[0]
+
+
+@pytest.mark.parametrize("n_trusted", [0, 3])
+def test_left_for_a_write_that_failed_where_that_is_the_runtimes_doing(recording: Recording, n_trusted: int) -> None:
+    recording.tracee.shared.status["trusted_pages"] = n_trusted
+    recording.ask(reason=ReleaseReason.WRITTEN)
+    recording.tracers.tend()
+    assert recording.ask(reason=ReleaseReason.WRITTEN) == int(n_trusted > 0)
+    assert recording.reasons == [ReleaseReason.WRITTEN] * (n_trusted > 0)
