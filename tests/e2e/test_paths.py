@@ -67,6 +67,26 @@ def test_paths_lead_where_was_counted(program: Program, tmp_path: Path, request:
     runs.read(trace, program.lost)
 
 
+@pytest.mark.usefixtures("programs")
+def test_paths_of_short_threads_share_files(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.clew"
+    assert runs.record([find("thread_churn").path], trace, "--mode", "full").status == 0
+    paths = runs.read(trace).trace.paths.to_pylist()
+    assert len({row["file"] for row in paths}) == len(paths) == 601
+    files = {row["file"].partition("#")[0] for row in paths}
+    # Those that were seen while they ran have files of their own.
+    assert len(files) < len(paths)
+    folder = trace / "paths"
+    stored = [path for path in folder.iterdir() if path.suffix != ".parquet"]
+    assert {f"paths/{path.name}" for path in stored} == files
+    assert sum(row["stored_bytes"] for row in paths) == sum(path.stat().st_size for path in stored)
+    # Re-coded, those stay in it.
+    compact = tmp_path / "compact.clew"
+    assert runs.run(runs.clew_command("compact", "-q", trace, "-o", compact)).status == 0
+    runs.read(compact)
+    assert (compact / "paths" / "0.paths").read_bytes() == (folder / "0.paths").read_bytes()
+
+
 @contextmanager
 def spinning(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """A recording in mode full of a program that is busy until a file is there; and that file."""

@@ -28,6 +28,7 @@ from clew.store.manifest import MANIFEST_NAME
 from clew.store.path_file import PathFile
 from clew.store.path_frames import FOLDER_NAME
 from clew.store.schema import SCHEMAS
+from clew.store.short_paths import split_name
 from clew.store.trace import Trace
 from clew.store.writer import publish, save_names, write_part
 
@@ -38,6 +39,9 @@ WAITING_BYTES: Final = 256 << 20
 
 _NAME: Final = re.compile(r"(paths/\d+-\d+)(-compact)?\.path")
 
+_SHORT_NAME: Final = re.compile(r"paths/\d+\.paths#\d+")
+"""Of a path that shares a file with others: there is nothing to gain."""
+
 Tell = Callable[[int, int], None]
 
 
@@ -45,7 +49,7 @@ Tell = Callable[[int, int], None]
 class CompactPaths:
     """What became of the paths of a trace, in all: bytes that they took and take, instructions that they tell of.
 
-    `n_compact` were re-coded; `n_before` had been; `n_kept` are as they were: nothing to gain, or damaged.
+    `n_compact` were re-coded; `n_before` had been; `n_kept` are as they were: nothing to gain, too short, or damaged.
     """
 
     instructions: int = 0
@@ -106,7 +110,7 @@ class _Compaction:
 
     def run(self) -> CompactPaths:
         for row in self._rows:
-            if _NAME.fullmatch(row["file"]) is None:
+            if _NAME.fullmatch(row["file"]) is None and _SHORT_NAME.fullmatch(row["file"]) is None:
                 raise TraceDamagedError(self._trace.directory, f"{row['file']!r} is no name of a path's file")
         if self._is_copy:
             self._copy_tables()
@@ -137,6 +141,9 @@ class _Compaction:
         name = row["file"]
         if name in self._stored:
             return
+        if _SHORT_NAME.fullmatch(name) is not None:
+            self._keep_short(row)
+            return
         source = self._trace.directory / name
         made = self._write(row, source)
         n_before = source.stat().st_size if source.is_file() else 0
@@ -150,6 +157,19 @@ class _Compaction:
         self._result.instructions += row["instructions"]
         self._result.bytes_before += n_before
         self._result.bytes_after += size
+
+    def _keep_short(self, row: dict[str, Any]) -> None:
+        """Leave a path as it is, with the file that it shares with others."""
+        name, stored_bytes = split_name(row["file"])[0], row["stored_bytes"]
+        source, target = self._trace.directory / name, self._target / name
+        if self._is_copy and source.is_file() and not target.is_file():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        self._done_executions += row["block_executions"]
+        self._result.instructions += row["instructions"]
+        self._result.bytes_before += stored_bytes
+        self._result.bytes_after += stored_bytes
+        self._result.n_kept += 1
 
     def _write(self, row: dict[str, Any], source: Path) -> tuple[str, int] | None:
         """The name of a new file for a path, and its size; None if the old one is to stay."""

@@ -263,18 +263,17 @@ class Drain:
         ended = np.flatnonzero(self._states[: self._count_used()] == SlotState.ENDED)
         slots = ended[[slot not in self._streams for slot in ended.tolist()]] if len(ended) else ended
         moved = 0
-        while len(slots) and not self._has_paths:
-            used = int(self.status()["counters_used"])
-            rows = self._slots[slots]
-            n = self._ended.take(slots, rows, self._tails[slots], used, self._next_stream)
-            if not n:
+        while len(slots):
+            used, rows, tails = int(self.status()["counters_used"]), self._slots[slots], self._tails[slots]
+            taken = self._ended.take(slots, rows, tails, used, self._next_stream, has_paths=self._has_paths)
+            if not len(taken):
                 break
-            taken, slots = slots[:n], slots[n:]
-            heads = rows["ring_head"][:n]
-            moved += int((heads - self._tails[taken]).sum())
-            self._tails[taken] = self._slots["ring_tail"][taken] = heads
-            self._next_stream += n
-            self._states[taken] = SlotState.FREE
+            heads, own = rows["ring_head"][taken], slots[taken]
+            moved += int((heads - tails[taken]).sum())
+            self._tails[own] = self._slots["ring_tail"][own] = heads
+            self._next_stream += len(taken)
+            self._states[own] = SlotState.FREE
+            slots = np.delete(slots, taken)
         self.drained_bytes += moved
         return moved
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from clew.address import Tid
 from clew.dataclass import dataclass, replace
-from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES
+from clew.protocol._generated import MAX_COUNTER_BYTES, PATH_CHUNK_RECORD, RECORD_BYTES, RecordKind
 from clew.recording.journal import Frame
 from clew.recording.raw import Counters, RawThread
 
@@ -51,11 +51,15 @@ def pack_ended(rows: Array, records: bytes, value: Array, index: Array, tails: b
 
 @dataclass(frozen=True)
 class EndedThreads:
-    """A frame as read: `records` has shape (n, RECORD_BYTES), `index` (i64) and `value` (u64) are of the counters."""
+    """A frame as read: `records` has shape (n, RECORD_BYTES), `index` (i64) and `value` (u64) are of the counters.
+
+    `is_path` says which of the records are of paths (mode full).
+    """
 
     frame: Frame
     rows: Array
     records: Array
+    is_path: Array
     index: Array
     value: Array
     tails: memoryview
@@ -73,11 +77,13 @@ class EndedThreads:
         sizes = (rows.nbytes, RECORD_BYTES * n_records, 8 * n_counters, 4 * n_counters, tail_bytes)
         if sum(sizes) != len(payload):
             raise ValueError("a frame of ended threads contradicts itself")
-        _, records, values, indices, tails = np.cumsum((0, *sizes[:-1])).tolist()
+        _, first, values, indices, tails = np.cumsum((0, *sizes[:-1])).tolist()
+        records = np.frombuffer(payload[first:values], np.uint8).reshape(-1, RECORD_BYTES)
         return cls(
             frame,
             rows,
-            np.frombuffer(payload[records:values], np.uint8).reshape(-1, RECORD_BYTES),
+            records,
+            _find_path_records(records),
             np.frombuffer(payload[indices:tails], "<u4").astype(np.int64),
             np.frombuffer(payload[values:indices], "<u8"),
             payload[tails:],
@@ -85,11 +91,12 @@ class EndedThreads:
 
     @property
     def record_frame(self) -> Frame:
-        """The records alone, as a frame of records has them."""
+        """The records that are not of paths, as a frame of records has them."""
         start = self.rows.nbytes
-        return replace(
-            self.frame, offset=self.frame.offset + start, payload=self.frame.payload[start : start + self.records.size]
-        )
+        if self.is_path.any():
+            return replace(self.frame, payload=memoryview(self.records[~self.is_path].tobytes()))
+        payload = self.frame.payload[start : start + self.records.size]
+        return replace(self.frame, offset=self.frame.offset + start, payload=payload)
 
     def iter_threads(self) -> Iterator[RawThread]:
         """The threads. They have counters of their own: the frame may be let go of."""
@@ -98,6 +105,9 @@ class EndedThreads:
         sound_before = np.concatenate([[0], np.cumsum(is_sound)])
         index, value = self.index[is_sound], self.value[is_sound]
         counters_at = sound_before[np.concatenate([[0], np.cumsum(self.rows["n_counters"], dtype=np.int64)])].tolist()
+        paths_before = np.concatenate([[0], np.cumsum(self.is_path)])
+        paths_at = paths_before[np.concatenate([[0], np.cumsum(self.rows["n_records"], dtype=np.int64)])].tolist()
+        path_records = self.records[self.is_path]
         tail_end = 0
         for at, row in enumerate(zip(*columns, strict=True)):
             stream, slot, tid, parent_tid, end_kind, _, _, tail_bytes, start_tsc, end_tsc, lost_records, name = row
@@ -117,5 +127,19 @@ class EndedThreads:
                 1,
                 bytes(tail),
                 None,
+                path_records[paths_at[at] : paths_at[at + 1]],
                 None,
             )
+
+
+def _find_path_records(records: Array) -> Array:
+    """Which of some records are of paths, with the rows that follow them; shape (n,), bool."""
+    kinds = records[:, :2].copy().view("<u2")[:, 0]
+    is_path: Array = kinds == int(RecordKind.PATH_EVENT)
+    end = 0
+    for at in np.flatnonzero(kinds == int(RecordKind.PATH_CHUNK)).tolist():
+        # What is in the rows of a chunk may look like a record.
+        if at >= end:
+            end = at + 1 + int(records[at].view(PATH_CHUNK_RECORD)[0]["rows"])
+            is_path[at:end] = True
+    return is_path

@@ -53,7 +53,9 @@ class _Found:
     @property
     def has_paths(self) -> bool:
         """Whether the order of a thread was recorded, for a while at least."""
-        return bool(self.path_tails) or any(row.get("path_bytes") for row in self.threads.values())
+        if self.path_tails or any(row.get("path_bytes") for row in self.threads.values()):
+            return True
+        return any(ended.rows["tail_bytes"].any() for ended in self.ended)
 
     @property
     def end_ns(self) -> int:

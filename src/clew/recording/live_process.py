@@ -217,7 +217,7 @@ class LiveProcess:
 
     def _end_threads(self, ended: EndedThreads) -> None:
         first = int(ended.rows["stream"][0]) if len(ended.rows) else 0
-        if self._records[first].add(ended.records):
+        if self._records[first].add(ended.records[~ended.is_path]):
             self._records_version += 1
         else:
             del self._records[first]

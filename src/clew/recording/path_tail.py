@@ -6,9 +6,10 @@ Runs in the controller. Pure. The target writes its cells and buffers all the ti
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from clew.dataclass import dataclass
 from clew.protocol._generated import (
@@ -25,7 +26,17 @@ from clew.protocol._generated import (
     PathGap,
 )
 
-__all__ = ["CELLS_BYTES", "PathTail", "cut_tail", "find_position", "read_tail"]
+__all__ = [
+    "CELLS_BYTES",
+    "PathTail",
+    "cut_tail",
+    "find_position",
+    "left_bytes",
+    "read_tail",
+    "used_bytes",
+]
+
+Array = npt.NDArray[Any]
 
 _N_CELLS: Final = 8
 CELLS_BYTES: Final = 8 * _N_CELLS
@@ -78,6 +89,25 @@ def read_tail(tail: bytes) -> PathTail:
         is_lost=cells[PATH_LOST_CELL] != PathGap.NONE,
         is_thinned=cells[PATH_LOST_CELL] == PathGap.LEFT_OUT,
     )
+
+
+def used_bytes(cells: Array) -> Array:
+    """Bytes of surprises and of symbols in the buffers of threads, shape (n, 2), i64, whose `cells` are rows of u64."""
+    used = cells[:, [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL]]
+    size = used + np.uint64(PATH_BUFFER_BYTES)
+    # As `_used_bytes` has it.
+    size[(size > PATH_BUFFER_BYTES + _SLACK_BYTES) | ~used.any(axis=1, keepdims=True)] = 0
+    found: Array = size.astype(np.int64)
+    return found
+
+
+def left_bytes(cells: Array) -> Array:
+    """Bytes of surprises and of symbols that left the buffers of threads, as `used_bytes` has those that are there.
+
+    No more than 2^62 are told, whatever the cells say.
+    """
+    left: Array = np.minimum(cells[:, [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL]], np.uint64(1 << 62))
+    return left.astype(np.int64)
 
 
 def find_position(before: bytes, after: bytes) -> tuple[int, int] | None:

@@ -96,6 +96,8 @@ class RawThread:
     path_bytes: int | None = None
     """Mode full: how much of its path's file belongs together, of a thread that went on when the recording was cut off;
     None: all of it. What was written behind that may lack what happened on the way."""
+    path_records: Array | None = None
+    """Mode full: its records, if its path was told of nowhere else."""
     tag_chunks: TagChunks | None = None
     """Mode region: its tags, as far as they had left the target."""
 

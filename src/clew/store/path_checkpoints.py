@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.dataclass import dataclass
+from clew.protocol._generated import PathEventKind
 
 __all__ = [
     "CHECKPOINT",
@@ -24,6 +25,7 @@ __all__ = [
     "decode_checkpoints",
     "decode_rises",
     "encode_checkpoints",
+    "find_states",
     "shuffle",
     "unshuffle",
 ]
@@ -58,6 +60,10 @@ SAMPLE: Final = np.dtype([("ns", "<u8"), ("surprise_bytes", "<u8"), ("decisions"
 STATE: Final = np.dtype([("event", "<u8"), ("kind", "<u8"), ("value", "<u8")])
 """An event (its number) that changes how the path is read from there on: its `kind` and `value`. They are kept apart so
 that not all events have to be read for that."""
+
+_UNLIKE: Final = int(PathEventKind.UNLIKE)
+_CODE: Final = int(PathEventKind.CODE)
+_LOST: Final = int(PathEventKind.LOST)
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,19 @@ def _split(content: bytes, n: int) -> tuple[Array, bytes, bytes, bytes]:
     if len(heads) != n or ends[-1] != len(content):
         raise ValueError("a frame of checkpoints contradicts itself")
     return heads, content[ends[0] : ends[1]], content[ends[1] : ends[2]], content[ends[2] :]
+
+
+def find_states(events: Array, first: int) -> Array:
+    """Those of some events, of dtype PATH_EVENT_RECORD, that change how the path is read, of dtype STATE.
+
+    `first` is the number of the first event.
+    """
+    kinds = events["event_kind"]
+    changes = np.flatnonzero((kinds == _UNLIKE) | (kinds == _CODE) | (kinds == _LOST))
+    states = np.zeros(len(changes), STATE)
+    states["event"] = first + changes
+    states["kind"], states["value"] = kinds[changes], events["value"][changes]
+    return states
 
 
 def shuffle(rows: Array) -> bytes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from clew.store.path_checkpoints import (
 from clew.store.path_frames import Frame, FrameKind, read_payload
 from clew.store.path_index import PathFacts, PathIndex, read_index
 from clew.store.path_segments import StoredSegment, decode_stored
+from clew.store.short_paths import read_short, split_name
 
 __all__ = ["PathFile"]
 
@@ -51,15 +53,25 @@ class Rises:
 
 
 class PathFile:
-    """The path file `name` of the trace in `directory`. Every method raises TraceDamagedError where it is damaged."""
+    """The path file `name` of the trace in `directory`. Every method raises TraceDamagedError where it is damaged.
+
+    `name` may be one of many paths in a file (see `clew.store.short_paths`).
+    """
 
     def __init__(self, directory: Path, name: str) -> None:
-        self.path = directory / name
+        file, number = split_name(name)
+        self.path = directory / file
         self.name = name
         try:
-            self._file = open(self.path, "rb")  # noqa: SIM115 - read from for as long as this lives
+            self._file: BinaryIO
+            if number is None:
+                self._file = open(self.path, "rb")  # noqa: SIM115 - read from for as long as this lives
+            else:
+                self._file = BytesIO(read_short(self.path, number))
         except OSError as error:
             raise TraceDamagedError(directory, f"{name}: {error.strerror}") from error
+        except ValueError as error:
+            raise self._damage(error) from error
         try:
             self._index: PathIndex = read_index(self._file)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""The files below `paths/` of a trace, one for each thread's path: sequences of frames.
+"""The files below `paths/` of a trace, one for each thread's path but for short ones: sequences of frames.
 
 Runs in the controller. A frame is a header of 36 bytes and a payload, compressed by zstd:
 
@@ -80,6 +80,8 @@ class FrameKind(IntEnum):
     """Some stretches, re-coded, in the place of their surprises and symbols: see `clew.store.path_segments`."""
     SAMPLES = 7
     """Rows of dtype `clew.store.path_checkpoints.SAMPLE`, shuffled. `start` counts them."""
+    SHORT = 8
+    """Whole paths, in a file of many: see `clew.store.short_paths`."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from clew.protocol._generated import PathEventKind
-from clew.store.path_checkpoints import CHECKPOINT, SAMPLE, STATE, Checkpoint, encode_checkpoints, shuffle
+from clew.store.path_checkpoints import CHECKPOINT, SAMPLE, Checkpoint, encode_checkpoints, find_states, shuffle
 from clew.store.path_frames import LEVEL, FrameKind, compress, encode_frame, pack_frame
 
 __all__ = ["PathWriter"]
@@ -36,9 +35,6 @@ MIN_CYCLES: Final = 1 << 25
 """A checkpoint is kept if the path grew by so much since the last one, or so much time went by."""
 MAX_RISES: Final = 1 << 18
 
-_UNLIKE: Final = int(PathEventKind.UNLIKE)
-_CODE: Final = int(PathEventKind.CODE)
-_LOST: Final = int(PathEventKind.LOST)
 _RISE: Final = np.dtype([("index", "<u4"), ("rise", "<u8")])
 
 
@@ -79,12 +75,8 @@ class PathWriter:
 
     def add_events(self, records: Array) -> None:
         """Append events, of dtype PATH_EVENT_RECORD."""
-        kinds = records["event_kind"]
-        changes = np.flatnonzero((kinds == _UNLIKE) | (kinds == _CODE) | (kinds == _LOST))
-        if len(changes):
-            states = np.zeros(len(changes), STATE)
-            states["event"] = self._n_events + self._n_waiting + changes
-            states["kind"], states["value"] = kinds[changes], records["value"][changes]
+        states = find_states(records, self._n_events + self._n_waiting)
+        if len(states):
             self._states.append(states)
         self._events.append(records)
         self._n_waiting += len(records)

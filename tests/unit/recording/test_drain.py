@@ -218,7 +218,7 @@ def test_what_is_odd_of_a_thread_that_ended_unseen_keeps_nobody_else_back(target
     target.drain.poll()
     assert (target.slots["state"] == SlotState.FREE).all()
     target.finish()
-    assert target.streams() == {0: [0], 2: [2], 3: [3]}
+    assert target.streams() == {0: [0], 1: [3], 3: [2]}
     assert any("impossible" in warning for warning in target.drain.warnings)
 
 

@@ -25,7 +25,7 @@ def make_frame(payload: bytes, n_threads: int) -> Frame:
 
 def tell(thread: RawThread) -> dict[str, object]:
     counters = dict(zip(thread.counters.index.tolist(), thread.counters.value.tolist(), strict=True))
-    return vars(dataclasses.replace(thread)) | {"counters": counters}
+    return vars(dataclasses.replace(thread)) | {"counters": counters, "path_records": None}
 
 
 @pytest.mark.parametrize("seed", range(4))

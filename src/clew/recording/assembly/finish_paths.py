@@ -14,10 +14,12 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew.dataclass import dataclass
+from clew.dataclass import replace
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
 from clew.recording.assembly.clock import Clock
+from clew.recording.assembly.finish_short_paths import FinishedPath, find_short, write_short_paths
 from clew.recording.assembly.path_weights import CounterWeights
+from clew.recording.path_drain import PathDrain
 from clew.recording.path_tail import PathTail, read_tail
 from clew.recording.raw import RawProcess, RawThread
 from clew.store.path_checkpoints import decode_checkpoints, unshuffle
@@ -41,16 +43,6 @@ _READ_BYTES: Final = 1 << 20
 """A file that is no longer is read as a whole."""
 
 
-@dataclass(frozen=True)
-class FinishedPath:
-    """The path of a thread: its file in the trace, and facts."""
-
-    thread: RawThread
-    file: str
-    stored_bytes: int
-    facts: PathFacts
-
-
 def drop_paths(process: RawProcess, folder: Path) -> None:
     """Remove files of paths that nothing else is known of: the recording was cut off when they had just begun."""
     for thread in process.threads if (folder / FOLDER_NAME).is_dir() else ():
@@ -61,18 +53,38 @@ def finish_paths(
     process: RawProcess, folder: Path, weights: CounterWeights, clock: Clock, process_id: int
 ) -> list[FinishedPath]:
     """Finish the path of each thread that has one; `folder` is the trace's. Raises OSError if there is no room."""
-    finished = []
-    for thread in process.threads:
+    facts = PathFacts(
+        pid=process.pid,
+        tid=0,
+        process_id=process_id,
+        instructions=0,
+        block_executions=0,
+        surprise_bytes=0,
+        symbol_bytes=0,
+        events=0,
+        decisions=0,
+        is_lost_at_end=False,
+        tsc=clock.start_tsc,
+        ns=clock.start_ns,
+        ns_per_tick=clock.ns_per_tick,
+    )
+    short, others = find_short(process.threads)
+    finished = write_short_paths(process, short, folder, weights, facts) if short else []
+    for thread in others:
         path = folder / FOLDER_NAME / file_name(process.number, thread.stream)
         if thread.path_bytes == 0:
             path.unlink(missing_ok=True)
             continue
+        if thread.path_records is not None and not path.exists():
+            drain = PathDrain(folder, process.number, thread.stream)
+            drain.take(thread.path_records)
+            drain.finish()
         file = _open(path, is_new=bool(thread.path_tail))
         if file is not None:
             with file:
-                stored_bytes, facts = _finish(file, process, thread, weights, clock, process_id)
-            finished.append(FinishedPath(thread, f"{FOLDER_NAME}/{path.name}", stored_bytes, facts))
-    return finished
+                own = _finish(file, thread, weights, facts)
+            finished.append(replace(own, file=f"{FOLDER_NAME}/{path.name}"))
+    return sorted(finished, key=lambda path: path.thread.stream)
 
 
 def _open(path: Path, *, is_new: bool) -> FileIO | None:
@@ -86,10 +98,8 @@ def _open(path: Path, *, is_new: bool) -> FileIO | None:
         return FileIO(path, "x+")
 
 
-def _finish(
-    file: FileIO, process: RawProcess, thread: RawThread, weights: CounterWeights, clock: Clock, process_id: int
-) -> tuple[int, PathFacts]:
-    """Make the file of a thread's path whole; how long it is then."""
+def _finish(file: FileIO, thread: RawThread, weights: CounterWeights, facts: PathFacts) -> FinishedPath:
+    """Make the file of a thread's path whole; `facts` are of the process."""
     content: BinaryIO = BytesIO(file.read(_READ_BYTES))
     found_bytes = os.fstat(file.fileno()).st_size
     if found_bytes > _READ_BYTES:
@@ -123,10 +133,9 @@ def _finish(
             frames.append(Frame(kind, ends[kind], len(data), len(parts[-1]) - HEADER_BYTES, len(data), offset))
             offset += len(parts[-1])
     instructions, executions = weights.weigh(thread.counters.index, thread.counters.value)
-    facts = PathFacts(
-        pid=process.pid,
+    facts = replace(
+        facts,
         tid=thread.tid,
-        process_id=process_id,
         instructions=instructions,
         block_executions=executions,
         surprise_bytes=surprise_bytes,
@@ -135,16 +144,13 @@ def _finish(
         decisions=_decisions_at_end(tail, events.last, surprise_bytes),
         is_lost_at_end=is_lost or tail.is_lost,
         is_thinned_at_end=tail.is_thinned or last_gap == PathEventKind.THINNED,
-        tsc=clock.start_tsc,
-        ns=clock.start_ns,
-        ns_per_tick=clock.ns_per_tick,
     )
     parts.append(encode_index(PathIndex(facts, list_frames(frames), places), offset))
     # An index that is there was made in vain: the recording was cut off behind it.
     if found_bytes > size_bytes:
         file.truncate(size_bytes)
     _append(file, size_bytes, b"".join(parts))
-    return offset + len(parts[-1]), facts
+    return FinishedPath(thread, "", offset + len(parts[-1]), instructions, executions)
 
 
 def _append(file: FileIO, size_bytes: int, data: bytes) -> None:

@@ -6,6 +6,7 @@ counters are known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.records import Fragments
+from clew.recording.raw import Counters
 
 __all__ = ["CounterWeights", "weigh_counters"]
 
@@ -36,6 +38,19 @@ class CounterWeights:
         known = index < len(self.instructions)
         at, by = index[known].astype(np.int64), rise[known].astype(np.int64)
         return int((self.instructions[at] * by).sum()), int((self.blocks[at] * by).sum())
+
+    def weigh_all(self, counters: Sequence[Counters]) -> tuple[Array, Array]:
+        """Instructions and blocks executed by each of some threads that have these counters, i64."""
+        n = len(counters)
+        owner = np.repeat(np.arange(n), [len(one.index) for one in counters])
+        index = np.concatenate([np.zeros(0, np.int64), *(one.index for one in counters)])
+        value = np.concatenate([np.zeros(0, np.uint64), *(one.value for one in counters)])
+        known = index < len(self.instructions)
+        owner, at, by = owner[known], index[known], value[known].astype(np.int64)
+        instructions, blocks = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        np.add.at(instructions, owner, self.instructions[at] * by)
+        np.add.at(blocks, owner, self.blocks[at] * by)
+        return instructions, blocks
 
 
 def weigh_counters(fragments: Fragments, flow: ProcessFlow, blocks: Blocks, n_counters: int) -> CounterWeights:

@@ -52,7 +52,7 @@ def build_path_tables(
     blocks: Blocks,
     edges: Edges,
     paths: list[FinishedPath],
-    starts_ns: list[int],
+    starts_ns: Array,
     weights: CounterWeights,
     first: FirstIds,
 ) -> Iterator[tuple[str, pa.Table]]:
@@ -115,7 +115,7 @@ def _column(values: Any, kind: pa.DataType) -> pa.Array:
     return texts(values) if pa.types.is_string(kind) else numbers(values, kind)
 
 
-def _paths(process: RawProcess, paths: list[FinishedPath], starts_ns: list[int], first: FirstIds) -> pa.Table:
+def _paths(process: RawProcess, paths: list[FinishedPath], starts_ns: Array, first: FirstIds) -> pa.Table:
     return _table(
         "paths",
         process,
@@ -125,8 +125,8 @@ def _paths(process: RawProcess, paths: list[FinishedPath], starts_ns: list[int],
         start_ns=starts_ns,
         file=[path.file for path in paths],
         stored_bytes=[path.stored_bytes for path in paths],
-        instructions=[path.facts.instructions for path in paths],
-        block_executions=[path.facts.block_executions for path in paths],
+        instructions=[path.instructions for path in paths],
+        block_executions=[path.block_executions for path in paths],
     )
 
 

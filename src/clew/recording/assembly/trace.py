@@ -174,7 +174,7 @@ def _write_order(
         clock = Clock(process)
         weights = weigh_counters(parsed.fragments, flow, blocks, bundle.n_counters)
         paths = finish_paths(process, writer.directory, weights, clock, first.process)
-        starts_ns = [clock.one_to_ns(path.thread.start_tsc) for path in paths]
+        starts_ns = clock.to_ns(np.array([path.thread.start_tsc for path in paths], np.uint64))
         for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
             writer.write(name, table)
         return
