@@ -29,6 +29,8 @@ from clew.protocol._generated import (
 __all__ = [
     "CELLS_BYTES",
     "PathTail",
+    "are_lost",
+    "count_decisions",
     "cut_tail",
     "find_position",
     "left_bytes",
@@ -108,6 +110,18 @@ def left_bytes(cells: Array) -> Array:
     """
     left: Array = np.minimum(cells[:, [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL]], np.uint64(1 << 62))
     return left.astype(np.int64)
+
+
+def count_decisions(cells: Array) -> Array:
+    """How many decisions threads made behind the last surprise, u64, whose `cells` are rows of u64."""
+    total: Array = cells[:, PATH_DECISIONS_CELL] + cells[:, PATH_OTHER_DECISIONS_CELL]
+    return total
+
+
+def are_lost(cells: Array) -> Array:
+    """Of which threads, whose `cells` are rows of u64, what is in the buffers belongs to nothing; shape (n,), bool."""
+    lost: Array = cells[:, PATH_LOST_CELL] != int(PathGap.NONE)
+    return lost
 
 
 def find_position(before: bytes, after: bytes) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ from clew.protocol._generated import (
     RecordKind,
 )
 from clew.recording.assembly.path_weights import CounterWeights
-from clew.recording.path_tail import read_tail
+from clew.recording.path_tail import CELLS_BYTES, are_lost, count_decisions, left_bytes, used_bytes
 from clew.recording.raw import RawProcess, RawThread
 from clew.store.path_frames import FOLDER_NAME
 from clew.store.path_index import PathFacts
@@ -41,6 +41,7 @@ _EVENT: Final = int(RecordKind.PATH_EVENT)
 _CHUNK: Final = int(RecordKind.PATH_CHUNK)
 _SURPRISES: Final = int(PathStream.SURPRISES)
 _SYMBOLS: Final = int(PathStream.SYMBOLS)
+_EVENT_KIND: Final = PATH_EVENT_RECORD.fields["event_kind"][1] // 2  # type: ignore[index]
 _LONG: Final = [int(kind) for kind in (PathEventKind.CHECKPOINT, PathEventKind.LOST, PathEventKind.THINNED)]
 
 
@@ -57,7 +58,7 @@ class FinishedPath:
 
 @dataclass(frozen=True)
 class ShortPath:
-    """A path that may stand among many, whole: its events have dtype PATH_EVENT_RECORD."""
+    """A path that may stand among many, whole: its events are records, shape (n, RECORD_BYTES)."""
 
     thread: RawThread
     events: Array
@@ -68,53 +69,61 @@ class ShortPath:
 
 def find_short(threads: Sequence[RawThread]) -> tuple[list[ShortPath], list[RawThread]]:
     """Those of some threads that have such a path, and the others."""
-    short: list[ShortPath] = []
-    others: list[RawThread] = []
-    for thread in threads:
-        path = None if thread.path_records is None or not thread.path_tail else _read(thread, thread.path_records)
-        if path is None:
-            others.append(thread)
-        else:
-            short.append(path)
-    return short, others
+    candidates = [one for one in threads if one.path_records is not None and len(one.path_tail) >= CELLS_BYTES]
+    if not candidates:
+        return [], list(threads)
+    parts = [one.path_records for one in candidates if one.path_records is not None]
+    first = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+    records = np.concatenate(parts)
+    cells = np.frombuffer(b"".join([one.path_tail[:CELLS_BYTES] for one in candidates]), np.uint64)
+    cells = cells.reshape(len(candidates), -1)
+    used, left = used_bytes(cells), left_bytes(cells)
+    surprises, symbols, is_chunk, is_sound = _join_chunks(records, first)
+    # Both streams follow what had left the target, and events say nothing that a short path has not.
+    told = np.array([[len(one), len(other)] for one, other in zip(surprises, symbols, strict=True)], np.int64)
+    tail_bytes = np.array([len(one.path_tail) for one in candidates])
+    is_sound &= (told == left).all(axis=1) & (tail_bytes == CELLS_BYTES + used.sum(axis=1)) & ~are_lost(cells)
+    words = records.view("<u2")
+    is_event = (words[:, 0] == _EVENT) & ~is_chunk
+    is_long = is_event & np.isin(words[:, _EVENT_KIND], _LONG)
+    events_before, long_before = (np.concatenate([[0], np.cumsum(those)])[first] for those in (is_event, is_long))
+    is_sound &= (np.diff(long_before) == 0) & (np.diff(events_before) > 0)
+    events, bounds, decisions = records[is_event], events_before.tolist(), count_decisions(cells).tolist()
+    short = []
+    for at in np.flatnonzero(is_sound).tolist():
+        thread, end = candidates[at], CELLS_BYTES + int(used[at, 0])
+        tail = thread.path_tail
+        own = surprises[at] + tail[CELLS_BYTES:end], symbols[at] + tail[end:]
+        short.append(ShortPath(thread, events[bounds[at] : bounds[at + 1]], *own, decisions[at]))
+    written = {path.thread.stream for path in short}
+    return short, [thread for thread in threads if thread.stream not in written]
 
 
-def _read(thread: RawThread, records: Array) -> ShortPath | None:
-    """The path that a thread's records and tail hold; None if it is longer, or contradicts itself."""
-    try:
-        tail = read_tail(thread.path_tail)
-    except ValueError:
-        return None
-    kinds = records.view("<u2")[:, 0]
-    is_event = kinds == _EVENT
-    streams = {_SURPRISES: b"", _SYMBOLS: b""}
-    end = 0
-    for at in np.flatnonzero(kinds == _CHUNK).tolist():
+def _join_chunks(records: Array, first: Array) -> tuple[list[bytes], list[bytes], Array, Array]:
+    """What left the target of two streams of each thread, surprises and symbols, whose records begin at `first`.
+
+    Then which records are of chunks, and of which threads all chunks are as they should be, both bool.
+    """
+    n_threads = len(first) - 1
+    streams: dict[int, list[bytes]] = {number: [b""] * n_threads for number in (_SURPRISES, _SYMBOLS)}
+    is_chunk, is_sound = np.zeros(len(records), bool), np.ones(n_threads, bool)
+    heads_at = np.flatnonzero(records.view("<u2")[:, 0] == _CHUNK)
+    owners = (np.searchsorted(first, heads_at, "right") - 1).tolist()
+    heads = records[heads_at].view(PATH_CHUNK_RECORD)[:, 0]
+    columns = (heads[name].tolist() for name in ("stream", "start", "size_bytes", "rows"))
+    data, ends, end = records.reshape(-1).data, first.tolist(), 0
+    for at, owner, stream, start, size, n_rows in zip(heads_at.tolist(), owners, *columns, strict=True):
         # What is in the rows of a chunk may look like a record.
         if at < end:
             continue
-        head = records[at].view(PATH_CHUNK_RECORD)[0]
-        stream, start, size, end = (
-            int(head["stream"]),
-            int(head["start"]),
-            int(head["size_bytes"]),
-            at + 1 + int(head["rows"]),
-        )
-        if (
-            stream not in streams
-            or start != len(streams[stream])
-            or size > (min(end, len(records)) - at - 1) * RECORD_BYTES
-        ):
-            return None
-        streams[stream] += records[at + 1 : end].reshape(-1)[:size].tobytes()
-        is_event[at:end] = False
-    events = records[is_event].view(PATH_EVENT_RECORD)[:, 0]
-    left = tail.surprises_left, tail.symbols_left
-    is_whole = not tail.is_lost and left == (len(streams[_SURPRISES]), len(streams[_SYMBOLS]))
-    if not is_whole or not len(events) or np.isin(events["event_kind"], _LONG).any():
-        return None
-    surprises, symbols = streams[_SURPRISES] + tail.surprises, streams[_SYMBOLS] + tail.symbols
-    return ShortPath(thread, events, surprises, symbols, tail.decisions)
+        end = min(at + 1 + n_rows, ends[owner + 1])
+        is_chunk[at:end] = True
+        told = streams.get(stream)
+        if told is None or start != len(told[owner]) or size > (end - at - 1) * RECORD_BYTES:
+            is_sound[owner] = False
+        else:
+            told[owner] += bytes(data[(at + 1) * RECORD_BYTES : (at + 1) * RECORD_BYTES + size])
+    return streams[_SURPRISES], streams[_SYMBOLS], is_chunk, is_sound
 
 
 def write_short_paths(
@@ -157,7 +166,7 @@ def _iter_parts(short: Sequence[ShortPath]) -> Iterator[Sequence[ShortPath]]:
 
 
 def _gather(short: Sequence[ShortPath], weights: CounterWeights, facts: PathFacts) -> ShortPaths:
-    events = np.concatenate([path.events for path in short])
+    events = np.concatenate([path.events for path in short]).view(PATH_EVENT_RECORD)[:, 0]
     rows = np.zeros(len(short), SHORT_PATH)
     rows["tid"] = [path.thread.tid for path in short]
     rows["n_events"] = n_events = np.array([len(path.events) for path in short])
