@@ -67,10 +67,8 @@ def repeated_texts(known: Sequence[str], index: Array) -> pa.Array:
     length = np.array([len(text) for text in encoded], np.int64)
     offsets = np.zeros(len(index) + 1, np.int64)
     np.cumsum(length[index], out=offsets[1:])
-    # Where in all of `encoded` each byte comes from: its text's start, and how far it is into that.
-    start = (np.cumsum(length) - length)[index] - offsets[:-1]
-    place = np.repeat(start, length[index]) + np.arange(int(offsets[-1]))
-    data = np.frombuffer(b"".join(encoded), np.uint8)[place]
+    # Texts are joined faster than their bytes are gathered by number.
+    data = b"".join(map(encoded.__getitem__, index.tolist()))
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.string(), len(index), buffers)
 
