@@ -47,7 +47,7 @@ class EventChunks:
     def iter_with(self, others: Array) -> Iterator[Array]:
         """All of them and `others`, rows of EVENT_RECORD, by time, some at a time."""
         left = [_iter_events(frames) for frames in self._streams]
-        left.append(iter([others[np.argsort(others["tsc"], kind="stable")]] if len(others) else []))
+        left.append(iter([_by_time(others)] if len(others) else []))
         # The rows of each that come next. Up to the earliest of their ends nothing else can come.
         heads = {index: head for index, one in enumerate(left) if (head := next(one, None)) is not None}
         while heads:
@@ -61,8 +61,7 @@ class EventChunks:
                     del heads[index]
                 else:
                     heads[index] = rest
-            together = np.concatenate(parts)
-            yield together[np.argsort(together["tsc"], kind="stable")]
+            yield _by_time(np.concatenate(parts) if len(parts) > 1 else parts[0])
 
 
 def _iter_events(frames: Sequence[Frame]) -> Iterator[Array]:
@@ -70,11 +69,17 @@ def _iter_events(frames: Sequence[Frame]) -> Iterator[Array]:
         for records in iter_records([frame]):
             for first in range(0, len(records), _PIECE_RECORDS):
                 piece = records[first : first + _PIECE_RECORDS]
-                chosen = piece[_is_chunked(piece)]
+                is_chunked = _is_chunked(piece)
+                chosen = piece if is_chunked.all() else piece[is_chunked]
                 if len(chosen):
-                    rows = chosen.reshape(-1).view(EVENT_RECORD)
-                    yield rows[np.argsort(rows["tsc"], kind="stable")]
+                    yield _by_time(chosen.reshape(-1).view(EVENT_RECORD))
         frame.let_go()
+
+
+def _by_time(rows: Array) -> Array:
+    """Rows of EVENT_RECORD by time; most are already."""
+    tsc = rows["tsc"].copy()
+    return rows if bool((tsc[1:] >= tsc[:-1]).all()) else rows[np.argsort(tsc, kind="stable")]
 
 
 def _is_chunked(records: Array) -> Array:
