@@ -33,6 +33,8 @@ __all__ = ["FinishedPath", "ShortPath", "find_short", "write_short_paths"]
 
 Array = npt.NDArray[Any]
 
+MAX_STREAM_BYTES: Final = 4 << 10
+"""A path with more bytes of surprises and symbols has a file of its own, which `clew compact` can re-code."""
 MAX_PATHS: Final = 512
 MAX_BYTES: Final = 1 << 20
 """Of a frame: so much is read for one path of it, or a little more."""
@@ -88,6 +90,7 @@ def find_short(threads: Sequence[RawThread]) -> tuple[list[ShortPath], list[RawT
     is_long = is_event & np.isin(words[:, _EVENT_KIND], _LONG)
     events_before, long_before = (np.concatenate([[0], np.cumsum(those)])[first] for those in (is_event, is_long))
     is_sound &= (np.diff(long_before) == 0) & (np.diff(events_before) > 0)
+    is_sound &= (told + used).sum(axis=1) <= MAX_STREAM_BYTES
     events, bounds, decisions = records[is_event], events_before.tolist(), count_decisions(cells).tolist()
     short = []
     for at in np.flatnonzero(is_sound).tolist():

@@ -128,7 +128,7 @@ def test_each_is_read_as_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.M
         file.close()
 
 
-@pytest.mark.parametrize("what", ["checkpoint", "lost", "left", "start", "cut_off"])
+@pytest.mark.parametrize("what", ["checkpoint", "lost", "left", "start", "cut_off", "long"])
 def test_what_is_no_short_path_has_a_file_of_its_own(tmp_path: Path, what: str) -> None:
     resume, surprises = event(PathEventKind.RESUME, 1), chunk(PathStream.SURPRISES, b"12345")
     left, lost = (5, 0), 0
@@ -142,6 +142,9 @@ def test_what_is_no_short_path_has_a_file_of_its_own(tmp_path: Path, what: str) 
             left = (6, 0)
         case "start":
             surprises = starting(surprises, 1)
+        case "long":
+            left = (5, finish_short_paths.MAX_STREAM_BYTES)
+            more = chunk(PathStream.SYMBOLS, bytes(left[1]))
         case "cut_off":
             surprises = chunk(PathStream.SURPRISES, b"12345", claimed=65)
     threads = [make_short(1), make_thread(2, resume, surprises, more, left=left, lost=lost), make_short(3)]
