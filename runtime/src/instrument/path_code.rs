@@ -1,9 +1,10 @@
 //! Code that records in which order everything is executed (mode `full`): decisions, surprises and symbols.
 //!
 //! What a path is, and how its streams are read, is written down in the crate `pathcodec`. Nothing here touches the flags but
-//! counting, which asks where they are dead. Whatever a kill leaves behind is a true beginning of the path: a byte is written
-//! first, then the decisions are cleared, one cell after the other, and the offset moves last. Where a surprise takes more
-//! bytes they are gathered in one cell before. All accesses are aligned: the program may have alignment checks on.
+//! counting, which asks where they are dead. Whatever a kill leaves behind is a true beginning of the path: a surprise is written
+//! behind the others first, where zeros are otherwise, then the decisions are cleared, one cell after the other, and the offset
+//! moves last. So a number that is whole counts as written, wherever the kill came (recording/path_tail.py). All accesses are
+//! aligned: the program may have alignment checks on.
 
 use super::exits::ExitList;
 use crate::arch::x86_64::displacements::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
@@ -77,8 +78,6 @@ pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32, has_rotate: bool) -
         emitter.rotate_right(RCX, RCX, 8);
         let is_short = emitter.jump_ecx_zero();
         emit_sum(emitter);
-        emitter.store_gs_zero(others);
-        emitter.store_gs(decisions, RCX);
         emitter.load_gs(TARGET, offset);
         is_short
     } else {
@@ -100,9 +99,16 @@ pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32, has_rotate: bool) -
     let mut reaches = emitter.bind_short(is_wide);
     let end = SURPRISES_END_OFFSET as u32;
     emitter.store_gs_byte_at(end, TARGET, 0);
-    emitter.load_gs(RCX, decisions);
-    emitter.store_gs_low_byte_at(end + 1, TARGET, RCX);
-    emitter.load_gs_byte_to_rcx(decisions + 1);
+    if has_rotate {
+        emit_sum(emitter);
+        emitter.load_gs(TARGET, offset);
+        emitter.store_gs_low_byte_at(end + 1, TARGET, RCX);
+        emitter.rotate_right(RCX, RCX, 8);
+    } else {
+        emitter.load_gs(RCX, decisions);
+        emitter.store_gs_low_byte_at(end + 1, TARGET, RCX);
+        emitter.load_gs_byte_to_rcx(decisions + 1);
+    }
     emitter.store_gs_low_byte_at(end + 2, TARGET, RCX);
     emitter.add_immediate(TARGET, 2);
     reaches &= emitter.bind_short(is_short);

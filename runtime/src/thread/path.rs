@@ -18,7 +18,7 @@ use crate::protocol::{
 use crate::sys::calls::rdtsc;
 use clew_pathcodec::surprises::{write_surprise, FIRST_LONG, MAX_BYTES};
 use clew_pathcodec::symbols::write_symbol as write_into;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{compiler_fence, AtomicU32, Ordering};
 
 /// The cells of each stream's buffer, where the next byte goes and what left it, and where it ends; by number of the stream.
 const BUFFERS: [(u64, u64, u64); 2] = [
@@ -236,8 +236,10 @@ pub fn write_long_surprise(context: &ThreadContext) {
     if decisions >= FIRST_LONG {
         let mut bytes = [0; MAX_BYTES];
         let size = write_surprise(&mut bytes, decisions).unwrap_or(0);
-        append(context, PATH_SURPRISES_CELL, SURPRISES_END_OFFSET, &bytes[..size]);
+        let offset = place(context, PATH_SURPRISES_CELL, SURPRISES_END_OFFSET, &bytes[..size]);
+        // As translated code does it: whoever finds all of a number behind the offset takes it for written.
         set_decisions(context, 0);
+        set_cell(context, PATH_SURPRISES_CELL, offset);
     }
 }
 
@@ -254,13 +256,19 @@ fn set_decisions(context: &ThreadContext, decisions: u64) {
 
 /// Appends to what is in a buffer.
 fn append(context: &ThreadContext, offset_cell: u64, end_offset: u64, bytes: &[u8]) {
+    let offset = place(context, offset_cell, end_offset, bytes);
+    set_cell(context, offset_cell, offset);
+}
+
+/// Writes behind what is in a buffer; the offset behind that, still to be set.
+fn place(context: &ThreadContext, offset_cell: u64, end_offset: u64, bytes: &[u8]) -> u64 {
     let offset = cell(context, offset_cell);
     let place = context.self_address.wrapping_add(end_offset).wrapping_add(offset);
     for (index, byte) in bytes.iter().enumerate() {
         // SAFETY: the offset is at most a few bytes past the buffer's end, where there are 4,096 more.
         unsafe { ((place + index as u64) as *mut u8).write_volatile(*byte) };
     }
-    set_cell(context, offset_cell, offset.wrapping_add(bytes.len() as u64));
+    offset.wrapping_add(bytes.len() as u64)
 }
 
 /// Takes back a symbol that a pad wrote last.
@@ -305,7 +313,7 @@ pub fn flush(context: &mut ThreadContext, writer: &RingWriter) {
             lose(context);
             continue;
         }
-        discard(context, offset_cell, left_cell);
+        discard(context, offset_cell, left_cell, end_offset);
     }
 }
 
@@ -330,15 +338,21 @@ pub fn write_chunk(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) -
 
 /// Empties both buffers.
 pub fn discard_all(context: &ThreadContext) {
-    for (offset_cell, left_cell, _) in BUFFERS {
-        discard(context, offset_cell, left_cell);
+    for (offset_cell, left_cell, end_offset) in BUFFERS {
+        discard(context, offset_cell, left_cell, end_offset);
     }
 }
 
-/// Empties a buffer.
-fn discard(context: &ThreadContext, offset_cell: u64, left_cell: u64) {
-    set_cell(context, left_cell, cell(context, left_cell) + written(context, offset_cell));
+/// Empties a buffer. In this order: what a kill leaves on the way is told from what was written behind it, and no byte behind
+/// the offset may look like one.
+fn discard(context: &ThreadContext, offset_cell: u64, left_cell: u64, end_offset: u64) {
+    let size = written(context, offset_cell);
+    let start = context.self_address + end_offset - PATH_BUFFER_BYTES;
+    // SAFETY: the buffer and the slack behind it are mapped, and only this thread writes them, which is here.
+    unsafe { core::ptr::write_bytes(start as *mut u8, 0, size as usize + MAX_BYTES) };
+    compiler_fence(Ordering::SeqCst);
     set_cell(context, offset_cell, PATH_BUFFER_BYTES.wrapping_neg());
+    set_cell(context, left_cell, cell(context, left_cell) + size);
 }
 
 /// Bytes in a buffer.

@@ -25,7 +25,7 @@ from clew.protocol._generated import (
 )
 from clew.recording.ended_threads import ENDED_THREAD, pack_ended
 from clew.recording.journal import FrameKind, ProcessJournal
-from clew.recording.path_tail import CELLS_BYTES, left_bytes, used_bytes
+from clew.recording.path_tail import BEHIND_BYTES, CELLS_BYTES, left_bytes, used_bytes
 
 __all__ = ["EndedDrain"]
 
@@ -95,7 +95,7 @@ class EndedDrain:
         for slot, (surprises, symbols), part in zip(slots.tolist(), lengths.tolist(), parts, strict=True):
             if part:
                 self._make_zeros(slot, 0, CELLS_BYTES)
-                self._make_zeros(slot, PATH_SURPRISES_OFFSET, surprises)
+                self._make_zeros(slot, PATH_SURPRISES_OFFSET, surprises + BEHIND_BYTES)
                 self._make_zeros(slot, PATH_SYMBOLS_OFFSET, symbols)
         return chosen
 
@@ -126,12 +126,11 @@ class EndedDrain:
                 parts.append(b"")
                 continue
             first = self._windows_offset + slot * self._window_bytes
-            part = own.tobytes()
-            if surprises:
-                part += os.pread(self._fd, surprises, first + PATH_SURPRISES_OFFSET)
+            there = os.pread(self._fd, surprises + BEHIND_BYTES, first + PATH_SURPRISES_OFFSET)
+            part = own.tobytes() + there[:surprises]
             if symbols:
                 part += os.pread(self._fd, symbols, first + PATH_SYMBOLS_OFFSET)
-            parts.append(part)
+            parts.append(part + there[surprises:])
         return parts
 
     def _read_windows(self, into: Array, slots: Array, offset: int) -> None:

@@ -27,6 +27,7 @@ from clew.protocol._generated import (
 )
 
 __all__ = [
+    "BEHIND_BYTES",
     "CELLS_BYTES",
     "PathTail",
     "are_lost",
@@ -45,6 +46,11 @@ CELLS_BYTES: Final = 8 * _N_CELLS
 """The window's first bytes, its cells."""
 _SLACK_BYTES: Final = 16
 """The last number in a buffer may end so far behind it."""
+BEHIND_BYTES: Final = 11
+"""So much may be of a surprise that was begun: none takes more bytes."""
+_WIDE_BYTES: Final = 3
+_FIRST_WIDE, _FIRST_LONG = 1 << 8, 1 << 16
+"""Surprises from so many decisions on take more bytes, all of them behind zeros."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +71,14 @@ class PathTail:
 
 
 def cut_tail(read: Callable[[int, int], bytes]) -> bytes:
-    """The used part of a path's window: its cells, then what is in the buffers.
+    """The used part of a path's window: its cells, then what is in the buffers, and what may have been begun behind.
 
     `read` reads so many bytes of the window, at an offset.
     """
     cells = read(0, CELLS_BYTES)
     surprises, symbols = _used_bytes(_cells_of(cells))
-    offsets = (PATH_SURPRISES_OFFSET, surprises), (PATH_SYMBOLS_OFFSET, symbols)
+    behind = PATH_SURPRISES_OFFSET + surprises, BEHIND_BYTES
+    offsets = (PATH_SURPRISES_OFFSET, surprises), (PATH_SYMBOLS_OFFSET, symbols), behind
     return b"".join([cells, *(read(offset, size) for offset, size in offsets if size)])
 
 
@@ -82,15 +89,32 @@ def read_tail(tail: bytes) -> PathTail:
     cells = _cells_of(tail)
     surprises, symbols = _used_bytes(cells)
     content = tail[CELLS_BYTES:]
+    begun = _begun_surprise(content[surprises + symbols :], cells)
     return PathTail(
         surprises_left=cells[PATH_SURPRISES_LEFT_CELL],
-        surprises=content[:surprises],
+        surprises=content[:surprises] + begun,
         symbols_left=cells[PATH_SYMBOLS_LEFT_CELL],
         symbols=content[surprises : surprises + symbols],
-        decisions=_decisions(cells),
+        decisions=0 if begun else _decisions(cells),
         is_lost=cells[PATH_LOST_CELL] != PathGap.NONE,
         is_thinned=cells[PATH_LOST_CELL] == PathGap.LEFT_OUT,
     )
+
+
+def _begun_surprise(behind: bytes, cells: list[int]) -> bytes:
+    """The surprise that a thread was killed in, where all of it is `behind` those that count; else there are zeros.
+
+    The decisions that it tells of are in the cells, or were cleared, one cell after the other.
+    """
+    decisions = _decisions(cells)
+    if behind[:1] > b"\0":
+        # The lowest byte comes first, also where there are more of them.
+        is_all = decisions == behind[0] or (not cells[PATH_DECISIONS_CELL] and decisions < _FIRST_WIDE)
+        return behind[:1] if is_all else b""
+    if behind[2:3] > b"\0":
+        return behind[:_WIDE_BYTES]
+    told = int.from_bytes(behind[_WIDE_BYTES:], "little")
+    return behind if told >= max(_FIRST_LONG, decisions) else b""
 
 
 def used_bytes(cells: Array) -> Array:

@@ -53,3 +53,28 @@ def test_a_position_is_what_both_looks_agree_about() -> None:
 def test_a_thread_killed_before_its_path_began_left_nothing() -> None:
     tail = read_tail(cut_tail(lambda _, size: bytes(size)))
     assert (tail.surprises, tail.symbols) == (b"", b"")
+
+
+def _killed(behind: bytes, decisions: int, others: int = 0) -> tuple[bytes, int]:
+    """What is read of a thread that was killed with `behind` behind its surprises."""
+    data = _cells(3, decisions, others).ljust(PATH_SURPRISES_OFFSET, b"\0") + b"abc" + behind
+    tail = read_tail(cut_tail(lambda offset, size: data.ljust(1 << 18, b"\0")[offset : offset + size]))
+    assert tail.surprises[:3] == b"abc"
+    return tail.surprises[3:], tail.decisions
+
+
+def test_a_surprise_that_a_thread_was_killed_in_counts_where_all_of_it_is_there() -> None:
+    assert _killed(b"", 7) == (b"", 7)
+    # One byte: neither cell is cleared, one of them, or both.
+    assert _killed(b"\x11", 0x10, 1) == (b"\x11", 0)
+    assert _killed(b"\x11", 0, 1) == (b"\x11", 0)
+    assert _killed(b"\x11", 0) == (b"\x11", 0)
+    # Of three the lowest comes first, then a zero in its place.
+    assert _killed(b"\x11", 0x311) == (b"", 0x311)
+    assert _killed(b"\0\x11", 0x311) == (b"", 0x311)
+    assert _killed(b"\0\x11\x03", 0x311) == (b"\0\x11\x03", 0)
+    assert _killed(b"\0\x11\x03", 0) == (b"\0\x11\x03", 0)
+    long = bytes(3) + (0x20011).to_bytes(8, "little")
+    assert _killed(long, 0x20010, 1) == (long, 0)
+    assert _killed(long, 0) == (long, 0)
+    assert _killed(long[:4], 0x20011) == (b"", 0x20011)

@@ -1,7 +1,9 @@
 //! What the kernel leaves in a thread's context where it aborts a restartable sequence.
 
 use super::context::ThreadContext;
+use super::displacements::SURPRISES_END_OFFSET;
 use crate::protocol;
+use clew_pathcodec::surprises::MAX_BYTES;
 
 /// `sequence_state`: the rest is the number of an exit; and the path is written as well, from `sequence_path` on.
 pub const SEQUENCE_LEAVING: u32 = 0x8000_0000;
@@ -27,6 +29,9 @@ impl ThreadContext {
                 // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
                 unsafe { self.counter(cell as u32).write_volatile(value) };
             }
+            let behind = self.self_address.wrapping_add(SURPRISES_END_OFFSET).wrapping_add(self.sequence_path[2]);
+            // SAFETY: the offset was the buffer's, behind which there is room for more than one number. None may be there.
+            unsafe { core::ptr::write_bytes(behind as *mut u8, 0, MAX_BYTES) };
         }
         let undo = core::mem::take(&mut self.sequence_undo);
         if undo & UNDO_RCX_RAX != 0 {

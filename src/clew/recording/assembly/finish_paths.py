@@ -235,7 +235,18 @@ def _fitting_tail(data: bytes, ends: dict[FrameKind, int], *, is_lost: bool) -> 
         tail = read_tail(data)
     except ValueError:
         return PathTail(0, b"", 0, b"", 0, is_lost=False)
-    fits = (tail.surprises_left, tail.symbols_left) == (ends[FrameKind.SURPRISES], ends[FrameKind.SYMBOLS])
-    if fits and not tail.is_lost and not is_lost:
-        return tail
+    surprises = _cut_left(tail.surprises_left, tail.surprises, ends[FrameKind.SURPRISES])
+    symbols = _cut_left(tail.symbols_left, tail.symbols, ends[FrameKind.SYMBOLS])
+    if surprises is not None and symbols is not None and not tail.is_lost and not is_lost:
+        return replace(tail, surprises=surprises, symbols=symbols)
     return PathTail(0, b"", 0, b"", 0, tail.is_lost, tail.is_thinned)
+
+
+def _cut_left(start: int, data: bytes, end: int) -> bytes | None:
+    """What of a buffer, which has a stream from byte `start` on, follows its first `end`; None if that does not fit.
+
+    A thread that is killed as it empties its buffer has it full still, or empty and not yet counted.
+    """
+    if start > end or (data and start + len(data) < end):
+        return None
+    return data[end - start :]

@@ -83,8 +83,12 @@ def find_short(threads: Sequence[RawThread]) -> tuple[list[ShortPath], list[RawT
     surprises, symbols, is_chunk, is_sound = _join_chunks(records, first)
     # Both streams follow what had left the target, and events say nothing that a short path has not.
     told = np.array([[len(one), len(other)] for one, other in zip(surprises, symbols, strict=True)], np.int64)
-    tail_bytes = np.array([len(one.path_tail) for one in candidates])
-    is_sound &= (told == left).all(axis=1) & (tail_bytes == CELLS_BYTES + used.sum(axis=1)) & ~are_lost(cells)
+    ends = (CELLS_BYTES + used.sum(axis=1)).tolist()
+    # Nothing that was begun is behind what counts.
+    is_whole = [
+        len(one.path_tail) >= end and not any(one.path_tail[end:]) for one, end in zip(candidates, ends, strict=True)
+    ]
+    is_sound &= (told == left).all(axis=1) & np.array(is_whole) & ~are_lost(cells)
     words = records.view("<u2")
     is_event = (words[:, 0] == _EVENT) & ~is_chunk
     is_long = is_event & np.isin(words[:, _EVENT_KIND], _LONG)
@@ -96,7 +100,7 @@ def find_short(threads: Sequence[RawThread]) -> tuple[list[ShortPath], list[RawT
     for at in np.flatnonzero(is_sound).tolist():
         thread, end = candidates[at], CELLS_BYTES + int(used[at, 0])
         tail = thread.path_tail
-        own = surprises[at] + tail[CELLS_BYTES:end], symbols[at] + tail[end:]
+        own = surprises[at] + tail[CELLS_BYTES:end], symbols[at] + tail[end : ends[at]]
         short.append(ShortPath(thread, events[bounds[at] : bounds[at + 1]], *own, decisions[at]))
     written = {path.thread.stream for path in short}
     return short, [thread for thread in threads if thread.stream not in written]

@@ -27,6 +27,7 @@ from clew.recording.assembly import finish_short_paths
 from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.finish_paths import finish_paths
 from clew.recording.assembly.path_weights import CounterWeights
+from clew.recording.path_tail import BEHIND_BYTES
 from clew.recording.raw import Counters, RawThread
 from clew.store.columns import Array
 from clew.store.path_file import PathFile
@@ -46,7 +47,12 @@ def event(kind: PathEventKind, value: int, surprise_bytes: int = 0) -> Array:
 
 
 def make_thread(
-    number: int, *records: Array, left: tuple[int, int], waiting: tuple[bytes, bytes] = (b"", b""), lost: int = 0
+    number: int,
+    *records: Array,
+    left: tuple[int, int],
+    waiting: tuple[bytes, bytes] = (b"", b""),
+    lost: int = 0,
+    begun: bytes = b"",
 ) -> RawThread:
     cells = np.zeros(8, np.uint64)
     cells[0] = number  # decisions
@@ -55,7 +61,7 @@ def make_thread(
     cells[PATH_SURPRISES_LEFT_CELL], cells[PATH_SYMBOLS_LEFT_CELL] = left
     cells[PATH_LOST_CELL] = lost
     counters = Counters(np.array([0, 1, 9]), np.array([number, 10, 1], np.uint64))
-    tail = cells.tobytes() + b"".join(waiting)
+    tail = cells.tobytes() + b"".join(waiting) + begun.ljust(BEHIND_BYTES, b"\0")
     return RawThread(
         0,
         Tid(100 + number),
@@ -128,16 +134,18 @@ def test_each_is_read_as_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.M
         file.close()
 
 
-@pytest.mark.parametrize("what", ["checkpoint", "lost", "left", "start", "cut_off", "long"])
+@pytest.mark.parametrize("what", ["checkpoint", "lost", "left", "start", "cut_off", "long", "begun"])
 def test_what_is_no_short_path_has_a_file_of_its_own(tmp_path: Path, what: str) -> None:
     resume, surprises = event(PathEventKind.RESUME, 1), chunk(PathStream.SURPRISES, b"12345")
-    left, lost = (5, 0), 0
+    left, lost, begun = (5, 0), 0, b""
     more = checkpoint()[:0]
     match what:
         case "checkpoint":
             more = checkpoint()
         case "lost":
             lost = 1
+        case "begun":
+            begun = b"\x02"
         case "left":
             left = (6, 0)
         case "start":
@@ -147,7 +155,7 @@ def test_what_is_no_short_path_has_a_file_of_its_own(tmp_path: Path, what: str) 
             more = chunk(PathStream.SYMBOLS, bytes(left[1]))
         case "cut_off":
             surprises = chunk(PathStream.SURPRISES, b"12345", claimed=65)
-    threads = [make_short(1), make_thread(2, resume, surprises, more, left=left, lost=lost), make_short(3)]
+    threads = [make_short(1), make_thread(2, resume, surprises, more, left=left, lost=lost, begun=begun), make_short(3)]
     names = finish(tmp_path, threads)
     assert names == {1: "paths/0.paths#0", 2: "paths/0-2.path", 3: "paths/0.paths#1"}
     file = PathFile(tmp_path, names[2])
