@@ -28,11 +28,13 @@ def _count_reads(pid: int) -> int:
 @pytest.mark.usefixtures("programs")
 def test_who_waits_for_the_controller_is_not_seen_asleep(tmp_path: Path) -> None:
     command = runs.clew_command("record", "-q", "-o", tmp_path / "t", "--", find("proc_states").path, str(N_SIGNALS))
-    with start(*command, ready=b"begun\n", env=runs.environment()) as recorder:
-        wait_for(lambda: len(find_descendants(recorder.pid)) == 2)
+    with start(*command, env=runs.environment()) as recorder:
         parent, child = find_descendants(recorder.pid)
         os.kill(recorder.pid, signal.SIGSTOP)
         try:
+            assert recorder.process.stdin is not None
+            recorder.process.stdin.write(b"\n")
+            recorder.process.stdin.flush()
             wait_for(lambda: Path(f"/proc/{child}/syscall").read_bytes().startswith(WAITS))
             n_reads = _count_reads(parent)
             wait_for(lambda: _count_reads(parent) > n_reads + N_READS)

@@ -1,11 +1,12 @@
 /* what: a child and a thread that never sleep are not seen asleep in /proc, neither in stat nor in status
  * build: -O1 -pthread
  *
- * With a number they are to raise so many signals; a line says when they begin.
+ * With a number they are to raise so many signals, once there is a byte to read; a line says that it is waited for.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 static struct {
-    atomic_int number, is_done;
+    atomic_int number, may_run, is_done;
 } *shared;
 
 static int n_signals = 300;
@@ -25,6 +26,8 @@ static void handler(int number) { (void)number; }
 
 static void run(void)
 {
+    while (!shared->may_run)
+        sched_yield();
     for (int i = 0; i < n_signals; i++)
         raise(SIGUSR1);
     shared->is_done = 1;
@@ -69,10 +72,8 @@ int main(int count, char **words)
 {
     pthread_t thread;
     setlinebuf(stdout);
-    if (count > 1) {
+    if (count > 1)
         n_signals = atoi(words[1]);
-        puts("begun");
-    }
     signal(SIGUSR1, handler);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child = fork();
@@ -80,7 +81,12 @@ int main(int count, char **words)
         run();
         _exit(0);
     }
+    if (count > 1) {
+        puts("ready");
+        getchar();
+    }
     shared->number = child;
+    shared->may_run = 1;
     look("child", "/proc/");
     waitpid(child, NULL, 0);
     shared->number = 0;

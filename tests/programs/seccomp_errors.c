@@ -1,6 +1,5 @@
 /* what: filters that the kernel refuses, with the error that each gets; the longest that it takes
  * build: -O1
- * lost: released_threads
  */
 #define _GNU_SOURCE
 #include <errno.h>
