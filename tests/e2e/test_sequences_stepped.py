@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clew.address import Pid, Tid
 from clew.process import ptrace
-from tests.e2e.attaching import attach_here, start
+from tests.e2e.attaching import attach_here, start, wait_for
 
 SINGLE_STEP = 9
 WALL = 0x40000000
@@ -18,6 +18,10 @@ N_ANNOUNCED = 3
 """A thread that is stepped is aborted in front of each sequence, so it comes to the dispatcher for all of them."""
 
 MAX_STEPS = 300_000
+BEGUN_NS = 1_000_000
+"""A thread that ran for so long has told the kernel of its area long since, which is the first that it does."""
+
+TABLES_NS = 20_000_000
 
 
 @contextmanager
@@ -33,6 +37,10 @@ def stopped(tid: Tid) -> Iterator[None]:
         os.waitpid(tid, WALL)
 
 
+def _ran_ns(tid: Tid) -> int:
+    return int(Path(f"/proc/{tid}/schedstat").read_text().split()[0])
+
+
 def step(tid: Tid) -> None:
     ptrace._ptrace(SINGLE_STEP, tid, 0, 0)
     status = os.waitpid(tid, WALL)[1]
@@ -41,8 +49,13 @@ def step(tid: Tid) -> None:
 
 def test_what_is_announced_can_be_read(programs_to_attach: Path) -> None:
     with start(programs_to_attach / "sequences") as target:
+        # In the order in which they began.
+        adder = Tid(int(os.listdir(f"/proc/{target.pid}/task")[1]))
+        wait_for(lambda: _ran_ns(adder) > BEGUN_NS)
         attach_here(Pid(target.pid))
-        adder = Tid(sorted(map(int, os.listdir(f"/proc/{target.pid}/task")))[1])
+        # Whoever is first in the runtime makes the decoder's tables, which are a million steps.
+        before = _ran_ns(adder)
+        wait_for(lambda: _ran_ns(adder) > before + TABLES_NS)
         announced = [0]
         with stopped(adder), open(f"/proc/{target.pid}/mem", "rb", buffering=0) as memory:
             registration = ptrace.get_rseq(adder)
