@@ -178,6 +178,8 @@ _SIZES: dict[str, tuple[Callable[[], tuple[str, ...] | None], Callable[[], tuple
     "sieve": (_compiled("sieve", 850), _compiled("sieve", 42)),
     "tiny_loops": (_compiled("tiny_loops", 1_500_000_000), _compiled("tiny_loops", 75_000_000)),
     "coroutines": (_compiled("coroutines", 80_000_000), _compiled("coroutines", 4_000_000)),
+    "short_threads": (_compiled("short_threads", 40_000), _compiled("short_threads", 5_000)),
+    "signals": (_compiled("signals", 1_500_000), _compiled("signals", 150_000)),
     "gzip": (_tool("gzip", "-9c", _text(40 * MEGABYTE)), _tool("gzip", "-9c", _text(2 * MEGABYTE))),
     "bzip2": (_tool("bzip2", "-9c", _text(36 * MEGABYTE)), _tool("bzip2", "-9c", _text(MEGABYTE))),
     "xz": (_tool("xz", "-6c", _text(4 * MEGABYTE)), _tool("xz", "-6c", _text(MEGABYTE // 3))),
