@@ -1,7 +1,8 @@
 /* what: a child and a thread that never sleep are not seen asleep in /proc, neither in stat nor in status
  * build: -O1 -pthread
  *
- * With a number they are to raise so many signals, once there is a byte to read; a line says that it is waited for.
+ * With a number they are to raise so many signals, once there is a byte to read; a line says that the child has begun and waits
+ * for it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 static struct {
-    atomic_int number, may_run, is_done;
+    atomic_int number, has_begun, may_run, is_done;
 } *shared;
 
 static int n_signals = 300;
@@ -26,6 +27,7 @@ static void handler(int number) { (void)number; }
 
 static void run(void)
 {
+    shared->has_begun = 1;
     while (!shared->may_run)
         sched_yield();
     for (int i = 0; i < n_signals; i++)
@@ -82,6 +84,8 @@ int main(int count, char **words)
         _exit(0);
     }
     if (count > 1) {
+        while (!shared->has_begun)
+            sched_yield();
         puts("ready");
         getchar();
     }
