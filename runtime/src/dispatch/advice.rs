@@ -1,10 +1,10 @@
 //! Advice about memory (madvise, process_madvise): private pages with code that are thrown away come back as others.
 
 extern crate alloc;
+use super::hidden;
 use super::memory::{call_holding, is_place, page_end};
-use super::{delivery, hidden};
+use super::vectors::read_pieces;
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
 use crate::instrument::{Engine, ENGINE};
 use crate::sys::calls::{program_call, ENOMEM};
@@ -13,7 +13,6 @@ use crate::sys::kernel::{MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_RE
 use crate::sys::number;
 use crate::thread::registry::writer_of;
 use alloc::vec::Vec;
-use core::ops::Range;
 
 /// Whether what memory holds may be gone after the advice.
 fn discards(advice: u64) -> bool {
@@ -74,7 +73,8 @@ pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 /// again for nothing.
 pub fn advise_pieces(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let [_, vector, length, advice, ..] = arguments;
-    let pieces = delivery::with_faults(context, |_| read_pieces(vector, length));
+    let pieces: Vec<_> =
+        read_pieces(context, vector, length).into_iter().map(|(at, size)| at..page_end(at, size)).collect();
     if pieces.iter().any(|piece| is_place(piece) && hidden::is_within(piece)) {
         return -i64::from(ENOMEM);
     }
@@ -90,20 +90,4 @@ pub fn advise_pieces(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         }
     }
     result
-}
-
-/// The pieces of a vector of the program's (struct iovec), as far as it can be read. Guarded copies may fault.
-fn read_pieces(vector: u64, length: u64) -> Vec<Range<u64>> {
-    const MAX_PIECES: u64 = 1024;
-    const PIECE_BYTES: u64 = 16;
-    let mut pieces = Vec::new();
-    for index in 0..length.min(MAX_PIECES) {
-        let mut bytes = [0; PIECE_BYTES as usize];
-        if guarded::read_program(&mut bytes, vector.wrapping_add(index * PIECE_BYTES)) != bytes.len() {
-            break;
-        }
-        let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
-        pieces.push(word(0)..page_end(word(0), word(8)));
-    }
-    pieces
 }

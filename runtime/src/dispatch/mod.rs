@@ -44,6 +44,7 @@ pub mod start;
 pub mod syscalls;
 mod tracing;
 pub mod user_dispatch;
+mod vectors;
 pub mod vsyscall;
 pub mod written;
 

@@ -7,6 +7,7 @@
 
 extern crate alloc;
 use super::proc_files::{shown_by, shown_text, Kind};
+use super::vectors::{read_pieces, MAX_PIECES};
 use super::{delivery, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
@@ -236,7 +237,6 @@ fn record_of(kind: Kind) -> Record {
 
 /// The addresses and sizes that a call reads to; `None` where the kernel refuses its vector, or its flags.
 fn pieces_of(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Option<Vec<(u64, u64)>> {
-    const MAX_PIECES: u64 = 1024;
     const MAX_BYTES: u64 = 0x7fff_f000;
     if matches!(call, number::READ | number::PREAD64) {
         return (arguments[2] as i64 >= 0).then(|| alloc::vec![(arguments[1], arguments[2].min(MAX_BYTES))]);
@@ -244,14 +244,9 @@ fn pieces_of(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Opt
     if arguments[2] > MAX_PIECES || (call == number::PREADV2 && arguments[5] != 0) {
         return None;
     }
-    let mut bytes = alloc::vec![0; arguments[2] as usize * 16];
-    if delivery::with_faults(context, |_| guarded::read_program(&mut bytes, arguments[1])) != bytes.len() {
-        return None;
-    }
-    let words: Vec<u64> =
-        bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect();
-    let pieces: Vec<_> = words.chunks_exact(2).map(|piece| (piece[0], piece[1])).collect();
-    pieces.iter().all(|(_, count)| (*count as i64) >= 0).then_some(pieces)
+    let pieces = read_pieces(context, arguments[1], arguments[2]);
+    let is_whole = pieces.len() as u64 == arguments[2];
+    (is_whole && pieces.iter().all(|(_, count)| (*count as i64) >= 0)).then_some(pieces)
 }
 
 /// Makes the program's call with `count` bytes to nowhere: the kernel, and filters, say whether it may, and move the position.

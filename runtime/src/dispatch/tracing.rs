@@ -4,8 +4,8 @@
 //! Runs on the runtime's stack, no lock held.
 
 use super::delivery;
+use super::vectors::read_pieces;
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::guarded;
 use crate::instrument::ENGINE;
 use crate::protocol::{release_reason, request_kind};
 use crate::sys::calls::{check, program_call, syscall, Error, EFAULT};
@@ -41,9 +41,7 @@ pub fn write_memory(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     // SAFETY: the program's own call.
     let result = unsafe { program_call(number::PROCESS_VM_WRITEV, arguments) };
     let is_short = match check(result) {
-        Ok(written) => {
-            written < delivery::with_faults(context, |_| length_of(here, n_here).min(length_of(there, n_there)))
-        }
+        Ok(written) => written < length_of(context, here, n_here).min(length_of(context, there, n_there)),
         Err(error) => error == Error(EFAULT),
     };
     if is_short && ask(context, request_kind::TRACE, task, release_reason::WRITTEN) {
@@ -53,17 +51,9 @@ pub fn write_memory(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     result
 }
 
-/// How many bytes an array of `n` of struct iovec names. A guarded copy may fault.
-fn length_of(vector: u64, n: u64) -> u64 {
-    const IOV_MAX: u64 = 1024;
-    let mut length = 0u64;
-    for index in 0..n.min(IOV_MAX) {
-        let mut bytes = [0; 8];
-        if guarded::read_program(&mut bytes, vector.wrapping_add(index * 16 + 8)) == bytes.len() {
-            length = length.saturating_add(u64::from_le_bytes(bytes));
-        }
-    }
-    length
+/// How many bytes the pieces of a vector are.
+fn length_of(context: &mut ThreadContext, vector: u64, n: u64) -> u64 {
+    read_pieces(context, vector, n).iter().fold(0, |length, (_, size)| length.saturating_add(*size))
 }
 
 /// The program has opened /proc/PID/mem of another process for writing, of which `path` is the path.

@@ -2,9 +2,9 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher, no lock held.
 
-use super::delivery;
+use super::vectors::read_pieces;
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::{guarded, hull};
+use crate::arch::x86_64::hull;
 use crate::decode::trusted::PAGE_BITS;
 use crate::instrument::ENGINE;
 use crate::sys::kernel::{SEGV_ACCERR, SIGSEGV};
@@ -62,13 +62,8 @@ pub fn is_to_be_made_again(context: &mut ThreadContext) -> bool {
     let Some((vector, length)) = vector_of(context) else {
         return false;
     };
-    const MAX_PIECES: u64 = 1024;
-    const PIECE_BYTES: u64 = 16;
     let mut is_why = false;
-    for index in 0..length.min(MAX_PIECES) {
-        let Some([start, size]) = read_words(context, vector.wrapping_add(index * PIECE_BYTES)) else {
-            break;
-        };
+    for (start, size) in read_pieces(context, vector, length) {
         let mut engine = ENGINE.lock();
         if let Some(page) = engine.ranges.trusted.within(start, start.saturating_add(size)).first().copied() {
             let writer = writer_of(context, engine.shared);
@@ -88,14 +83,8 @@ fn vector_of(context: &mut ThreadContext) -> Option<(u64, u64)> {
     let (second, third) = (context.registers[6], context.registers[2]);
     match context.syscall_number & 0xffff_ffff {
         number::READV | number::PREADV | number::PREADV2 | PROCESS_VM_READV => Some((second, third)),
-        RECVMSG => read_words(context, second.wrapping_add(VECTOR_OFFSET)).map(|[vector, length]| (vector, length)),
+        // The two lie as a piece does.
+        RECVMSG => read_pieces(context, second.wrapping_add(VECTOR_OFFSET), 1).first().copied(),
         _ => None,
     }
-}
-
-fn read_words(context: &mut ThreadContext, address: u64) -> Option<[u64; 2]> {
-    let mut bytes = [0; 16];
-    let n = delivery::with_faults(context, |_| guarded::read_program(&mut bytes, address));
-    let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
-    (n == bytes.len()).then(|| [word(0), word(8)])
 }
