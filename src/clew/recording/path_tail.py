@@ -76,7 +76,7 @@ def cut_tail(read: Callable[[int, int], bytes]) -> bytes:
     `read` reads so many bytes of the window, at an offset.
     """
     cells = read(0, CELLS_BYTES)
-    surprises, symbols = _used_bytes(_cells_of(cells))
+    surprises, symbols = used_bytes(_cells_of(cells))[0].tolist()
     behind = PATH_SURPRISES_OFFSET + surprises, BEHIND_BYTES
     offsets = (PATH_SURPRISES_OFFSET, surprises), (PATH_SYMBOLS_OFFSET, symbols), behind
     return b"".join([cells, *(read(offset, size) for offset, size in offsets if size)])
@@ -86,30 +86,30 @@ def read_tail(tail: bytes) -> PathTail:
     """What `cut_tail` made. Raises ValueError if it is too short."""
     if len(tail) < CELLS_BYTES:
         raise ValueError("a path's tail is cut off")
-    cells = _cells_of(tail)
-    surprises, symbols = _used_bytes(cells)
+    rows = _cells_of(tail)
+    surprises, symbols = used_bytes(rows)[0].tolist()
     content = tail[CELLS_BYTES:]
-    begun = _begun_surprise(content[surprises + symbols :], cells)
+    decisions, cells = int(count_decisions(rows)[0]), rows[0].tolist()
+    begun = _begun_surprise(content[surprises + symbols :], decisions, is_first_cleared=not cells[PATH_DECISIONS_CELL])
     return PathTail(
         surprises_left=cells[PATH_SURPRISES_LEFT_CELL],
         surprises=content[:surprises] + begun,
         symbols_left=cells[PATH_SYMBOLS_LEFT_CELL],
         symbols=content[surprises : surprises + symbols],
-        decisions=0 if begun else _decisions(cells),
-        is_lost=cells[PATH_LOST_CELL] != PathGap.NONE,
+        decisions=0 if begun else decisions,
+        is_lost=bool(are_lost(rows)[0]),
         is_thinned=cells[PATH_LOST_CELL] == PathGap.LEFT_OUT,
     )
 
 
-def _begun_surprise(behind: bytes, cells: list[int]) -> bytes:
+def _begun_surprise(behind: bytes, decisions: int, *, is_first_cleared: bool) -> bytes:
     """The surprise that a thread was killed in, where all of it is `behind` those that count; else there are zeros.
 
-    The decisions that it tells of are in the cells, or were cleared, one cell after the other.
+    The decisions that it tells of are in the cells, or were cleared, one cell after the other: `decisions` are left.
     """
-    decisions = _decisions(cells)
     if behind[:1] > b"\0":
         # The lowest byte comes first, also where there are more of them.
-        is_all = decisions == behind[0] or (not cells[PATH_DECISIONS_CELL] and decisions < _FIRST_WIDE)
+        is_all = decisions == behind[0] or (is_first_cleared and decisions < _FIRST_WIDE)
         return behind[:1] if is_all else b""
     if behind[2:3] > b"\0":
         return behind[:_WIDE_BYTES]
@@ -118,10 +118,13 @@ def _begun_surprise(behind: bytes, cells: list[int]) -> bytes:
 
 
 def used_bytes(cells: Array) -> Array:
-    """Bytes of surprises and of symbols in the buffers of threads, shape (n, 2), i64, whose `cells` are rows of u64."""
+    """Bytes of surprises and of symbols in the buffers of threads, shape (n, 2), i64, whose `cells` are rows of u64.
+
+    Such a cell counts from its buffer's end, below 0. Where both are 0 the thread was killed before its path began:
+    both are never full at once.
+    """
     used = cells[:, [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL]]
     size = used + np.uint64(PATH_BUFFER_BYTES)
-    # As `_used_bytes` has it.
     size[(size > PATH_BUFFER_BYTES + _SLACK_BYTES) | ~used.any(axis=1, keepdims=True)] = 0
     found: Array = size.astype(np.int64)
     return found
@@ -155,33 +158,16 @@ def find_position(before: bytes, after: bytes) -> tuple[int, int] | None:
     Between two surprises the decisions only grow; while one is written some of them are missing, and its byte counts
     last. So what was read before it all can't be more than what was.
     """
-    cells = _cells_of(after)
+    rows = _cells_of(after)
     numbers = (PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL)
-    earlier = _cells_of(before)
-    if any(earlier[number] != cells[number] for number in numbers) or cells[PATH_LOST_CELL] or not any(cells):
+    cells, earlier = rows[0].tolist(), _cells_of(before)[0].tolist()
+    if any(earlier[number] != cells[number] for number in numbers) or are_lost(rows)[0] or not any(cells):
         return None
-    surprise_bytes = cells[PATH_SURPRISES_LEFT_CELL] + _used_bytes(cells)[0]
-    decisions = _decisions(cells)
+    surprise_bytes = cells[PATH_SURPRISES_LEFT_CELL] + int(used_bytes(rows)[0, 0])
+    decisions = int(count_decisions(rows)[0])
     return (surprise_bytes, decisions) if max(surprise_bytes, decisions) < 1 << 63 else None
 
 
-def _decisions(cells: list[int]) -> int:
-    return (cells[PATH_DECISIONS_CELL] + cells[PATH_OTHER_DECISIONS_CELL]) % (1 << 64)
-
-
-def _cells_of(data: bytes) -> list[int]:
-    cells: list[int] = np.frombuffer(data, np.uint64, _N_CELLS).tolist()
-    return cells
-
-
-def _used_bytes(cells: list[int]) -> tuple[int, int]:
-    """Bytes in the buffers. A cell counts from its buffer's end, below 0."""
-
-    def used(number: int) -> int:
-        size = (cells[number] + PATH_BUFFER_BYTES) % (1 << 64)
-        return size if size <= PATH_BUFFER_BYTES + _SLACK_BYTES else 0
-
-    if not cells[PATH_SURPRISES_CELL] and not cells[PATH_SYMBOLS_CELL]:
-        # A thread that was killed before its path began: what is full is never both at once.
-        return 0, 0
-    return used(PATH_SURPRISES_CELL), used(PATH_SYMBOLS_CELL)
+def _cells_of(data: bytes) -> Array:
+    """One row of cells."""
+    return np.frombuffer(data, np.uint64, _N_CELLS).reshape(1, -1)
