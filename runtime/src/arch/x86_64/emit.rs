@@ -137,6 +137,21 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    /// As `align`, in front of a near jump or call that shares its aligned word with nothing else, or of the no-op that may come in its
+    /// place: what it can hold as prefixes that mean nothing to either (CS, Intel SDM volume 2, 2.1.1) takes no instruction of its own.
+    pub fn align_by_prefixes(&mut self, alignment: u64, ahead: u64) {
+        const CS: u8 = 0x2e;
+        // More than three prefixes are slow to decode on some processors.
+        const PREFIXES: &[u8] = &[CS; 3];
+        let misaligned = (self.address() + ahead) % alignment;
+        if misaligned != 0 {
+            let padding = (alignment - misaligned) as usize;
+            let n = padding.min(PREFIXES.len());
+            self.nops(padding - n);
+            self.bytes(&PREFIXES[..n]);
+        }
+    }
+
     /// Makes the rel32 at `place` lead here.
     pub fn bind(&mut self, place: u64) {
         let displacement = self.address().wrapping_sub(place + 4) as i32;

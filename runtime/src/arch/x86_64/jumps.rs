@@ -12,7 +12,7 @@ impl Emitter<'_> {
     /// jmp rel32 that can be changed by one store: opcode and displacement are the last five bytes of an aligned eight.
     /// Returns the displacement's address.
     pub fn jump_linkable(&mut self) -> u64 {
-        self.align(8, 5);
+        self.align_by_prefixes(8, 5);
         self.bytes(&[0xe9]);
         let place = self.address();
         self.dword(0);
@@ -22,7 +22,7 @@ impl Emitter<'_> {
     /// call rel32 that can be changed by one store: the last five bytes of an aligned eight. Returns the displacement's
     /// address.
     pub fn call_linkable(&mut self) -> u64 {
-        self.align(8, 5);
+        self.align_by_prefixes(8, 5);
         self.call()
     }
 
