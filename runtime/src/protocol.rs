@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xec, 0x49, 0xab, 0x38, 0x46, 0x7a, 0x97, 0x1a, 0x21, 0x06, 0x37, 0xa4, 0x3a, 0x06, 0xc3, 0xa8, 0xf2, 0x59, 0x05,
-    0xb1, 0xf0, 0x99, 0xa5, 0x67, 0x43, 0x3e, 0x5e, 0xed, 0xdc, 0x82, 0x3c, 0xb8,
+    0x25, 0xeb, 0xdc, 0xd5, 0xa7, 0xa8, 0x21, 0x61, 0x21, 0xeb, 0xf0, 0x06, 0x63, 0xcc, 0x38, 0x3f, 0xae, 0xdc, 0xc3,
+    0x91, 0x36, 0x02, 0xf7, 0xba, 0xfa, 0xfd, 0x24, 0x78, 0x45, 0xf8, 0xd3, 0x09,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -886,13 +886,20 @@ pub struct FragmentRecord {
     /// and paths tell when (mode full); 128: excluded, and counted all the same, since paths lead there (mode full)
     /// (written by: runtime:thread)
     pub flags: u8,
-    /// zero (written by: runtime:thread)
-    pub reserved: [u8; 2],
+    /// enum EdgeKind: the way out of fragment `leader` that leads here (written by: runtime:thread)
+    pub led_by: u8,
+    /// so many counters behind its own, one for each way out, taken first: how often it was taken and is not to be
+    /// added to what it leads to (written by: runtime:thread)
+    pub n_misses: u8,
     /// mode region: the number of its block, from 0; what is translated again keeps it. 0xffffffff: it is not tagged
     /// (written by: runtime:thread)
     pub region_block: u32,
+    /// the fragment, announced before, that leads here without counting: how often it took the way `led_by`, less that
+    /// way's misses, is to be added to this fragment's counter, to the one of both ways if it has two. 0xffffffff: none
+    /// (written by: runtime:thread)
+    pub leader: u32,
     /// zero (written by: runtime:thread)
-    pub reserved_more: [u8; 8],
+    pub reserved: [u8; 4],
 }
 const _: () = assert!(core::mem::size_of::<FragmentRecord>() == 64);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, kind) == 0);
@@ -908,9 +915,11 @@ const _: () = assert!(core::mem::offset_of!(FragmentRecord, size_bytes) == 44);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, n_instructions) == 46);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, exit_kind) == 48);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, flags) == 49);
-const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved) == 50);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, led_by) == 50);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, n_misses) == 51);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, region_block) == 52);
-const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved_more) == 56);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, leader) == 56);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved) == 60);
 
 /// More payload of the record before it.
 #[repr(C)]

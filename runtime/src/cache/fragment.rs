@@ -95,6 +95,16 @@ pub struct Fragment {
     pub newest_pad: u32,
     /// Its code runs with r10 and r11 lent.
     pub is_lending: bool,
+    /// The exit that leads to it past what counts it (instrument/leaders.rs), or `NONE`.
+    pub leader: u32,
+    /// How many fragments lead to it so, one to the other.
+    pub leader_depth: u8,
+    /// Where that exit enters it, if that takes code of its own that was made.
+    pub led_entry: u64,
+    /// Where it is entered with r10 and r11 lent, and counted for that; 0: elsewhere is `lending_entry`.
+    pub counted_entry: u64,
+    /// The fragment from which nearly all executions came when it was found to be hot, or `NONE`.
+    pub main_source: u32,
     /// An indirect branch came to it, or to what it stands for.
     pub is_indirect_target: bool,
     /// A direct call did.
@@ -247,6 +257,10 @@ pub struct Exit {
     pub skips_question: bool,
     /// By which of its entries the jump enters what it is linked to.
     pub entry: Entry,
+    /// What counts how often it was taken and did not lead to `follower` past what counts that one; `NONE`: it is no leader.
+    pub misses: u32,
+    /// The fragment whose executions follow from it (instrument/leaders.rs).
+    pub follower: u32,
     /// The pad it belongs to.
     pub pad: u32,
     pub counter: u32,

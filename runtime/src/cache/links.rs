@@ -57,8 +57,17 @@ impl Cache {
         {
             return true;
         }
+        let is_led = self.fragment(fragment_id).leader == exit_id;
+        if exit.follower != NONE && !is_led {
+            // What is counted for its follower leads nowhere else.
+            return true;
+        }
+        if !is_led {
+            self.exit_mut(exit_id).misses = NONE;
+        }
         let start = match exit.kind {
             ExitType::FloatState | ExitType::Native => Some(exit.stub),
+            _ if is_led => self.led_entry(fragment_id, exit.entry),
             _ if exit.skips_question => self.entry_behind_question(fragment_id, exit.entry),
             _ => self.entry(fragment_id, exit.entry),
         };
@@ -96,6 +105,7 @@ impl Cache {
         let fragment = *self.fragment(fragment_id);
         match entry {
             Entry::Plain => Some(fragment.plain_entry),
+            Entry::Lending if fragment.counted_entry != 0 => Some(fragment.counted_entry),
             Entry::Lending if fragment.lending_entry != 0 => Some(fragment.lending_entry),
             Entry::Lending => {
                 let address = self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
@@ -117,6 +127,28 @@ impl Cache {
                 Some(address)
             }
         }
+    }
+
+    /// Where its leader enters a fragment, past what counts it. `None`: as above.
+    fn led_entry(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
+        let fragment = *self.fragment(fragment_id);
+        let code = fragment.cache_start + fragment.code_offset();
+        if fragment.led_entry != 0 {
+            return Some(fragment.led_entry);
+        }
+        let address = match entry {
+            Entry::Plain if fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
+                emitter.lend();
+                emitter.jump_anywhere(code);
+            })?,
+            Entry::Lending if !fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
+                emitter.take_back_lent();
+                emitter.jump_anywhere(code);
+            })?,
+            _ => code,
+        };
+        self.fragment_mut(fragment_id).led_entry = address;
+        Some(address)
     }
 
     /// As `entry`, but that a fragment which asks whether it is tagged does not do so. Not by a call.

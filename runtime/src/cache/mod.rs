@@ -148,13 +148,17 @@ impl Cache {
         index
     }
 
-    /// The counter that a fragment left in front of `app_pc` had incremented by then, although it did not run to its end.
-    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<u32> {
+    /// The counter that a fragment left in front of `app_pc` had incremented by then, although it did not run to its end. Where a
+    /// leader counted instead, the counter of what is less, and `true`.
+    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<(u32, bool)> {
         let is_counted = fragment.counter != NONE
             && fragment.count_before != COUNTED_AT_EXITS
             && app_pc != fragment.end()
             && self.instruction_index(fragment, app_pc) >= u32::from(fragment.count_before);
-        is_counted.then_some(fragment.counter)
+        is_counted.then(|| match fragment.leader {
+            NONE => (fragment.counter, false),
+            leader => (self.exit(leader).misses, true),
+        })
     }
 
     /// Whether its decision was counted by then (mode full).

@@ -21,6 +21,9 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
     let exit_id = context.exit_id;
     let exit = *engine.cache.exit(exit_id);
     context.rip = exit.target;
+    if exit.misses != NONE {
+        add_to_counter(context, exit.misses, 1);
+    }
     if exit.is_surprise {
         path::write_long_surprise(context);
     }

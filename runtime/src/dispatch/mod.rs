@@ -254,8 +254,11 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
         let id = hold::go_alone(&mut engine, &writer, context)?;
         return Ok(enter_alone(&mut engine, &writer, context, link, id));
     }
-    let is_call = link != NONE && engine.cache.exit(link).kind == ExitType::Call;
-    let arrival = if is_call { Arrival::Call } else { Arrival::Other };
+    let arrival = match link {
+        NONE => Arrival::Other,
+        _ if engine.cache.exit(link).kind == ExitType::Call => Arrival::Call,
+        _ => Arrival::Exit(link),
+    };
     let id = find_or_build(&mut engine, &writer, context, context.rip, arrival)?;
     if context.has_path {
         paths::tell_changes(&engine, &writer, context);

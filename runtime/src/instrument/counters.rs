@@ -25,12 +25,28 @@ pub struct Counters {
     /// What to increment on the edge not taken.
     pub second: u32,
     pub flags: u8,
+    /// So many counters behind the others count what of each way is not to be added to its follower (instrument/leaders.rs).
+    pub n_misses: u8,
+    /// Its executions follow from its leader's: the block itself counts none.
+    pub is_led: bool,
 }
 
 impl Counters {
     /// Whether executions of the fragment are counted.
     pub fn is_counted(&self) -> bool {
         self.flags & FLAG_EXCLUDED == 0 || self.flags & FLAG_COUNTED != 0
+    }
+
+    pub fn is_included(&self) -> bool {
+        self.flags & FLAG_EXCLUDED == 0
+    }
+
+    /// The counter of misses of a way: the one not taken or the other one; `NONE`: it can't be a leader.
+    pub fn misses(&self, is_not_taken: bool) -> u32 {
+        match self.n_misses {
+            0 => NONE,
+            n => self.first + u32::from(n) + u32::from(is_not_taken),
+        }
     }
 
     /// Has the taken way's counter, or the other one, count both ways of a conditional branch. Which one that is.
@@ -59,7 +75,7 @@ impl Engine {
             Ending::Limit | Ending::Native | Ending::Syscall => (Some(fall_through), None),
             _ => (None, None),
         };
-        let none = Counters { first: NONE, main: NONE, second: NONE, flags };
+        let none = Counters { first: NONE, main: NONE, second: NONE, flags, n_misses: 0, is_led: false };
         if !is_included {
             flags |= FLAG_EXCLUDED | if is_counted { FLAG_COUNTED } else { 0 };
             if first_target.is_some_and(|pc| self.shared.is_included(pc)) {
@@ -82,11 +98,11 @@ impl Engine {
         }
         let main = if is_counted || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
         let second = if n == 2 && (is_counted || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
-        Counters { first, main, second, flags }
+        Counters { first, main, second, flags, n_misses: 0, is_led: false }
     }
 
     /// Where both ways of a conditional branch are counted together, if `inc` is possible in the block, and whether that
-    /// is done with the taken way's counter.
+    /// is done with the taken way's counter. Where a leader counts both, that takes no place.
     ///
     /// The way aside is counted by what is left of both, so that its branch can lead straight to its target. Where that
     /// would take more than `inc` on the straight way, or the way aside is seldom taken, it is the straight way that is
@@ -99,16 +115,22 @@ impl Engine {
         leads_back: bool,
         habit: Option<Habit>,
         counters: &Counters,
-    ) -> Option<(CountPlace, bool)> {
+    ) -> Option<(Option<CountPlace>, bool)> {
         let Ending::Conditional(target) = ending else {
             return None;
         };
         if counters.main == NONE || counters.second == NONE {
             return None;
         }
+        if counters.is_led && is_taken_straight.is_none() {
+            return Some((None, false));
+        }
         let is_taken_straight = is_taken_straight?;
         let straight = if is_taken_straight { target } else { block.end() };
-        let place = CountPlace::find_for_flags(block, block.instructions.len() - 1)?;
+        let place = CountPlace::find_for_flags(block, block.instructions.len() - 1);
+        if place.is_none() && !counters.is_led {
+            return None;
+        }
         let counts_aside = leads_back
             || habit.is_some_and(|habit| habit.is_one_sided)
             || !flags::dead_at(&self.ranges, block.pc, straight);

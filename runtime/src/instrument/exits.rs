@@ -32,6 +32,8 @@ pub const BLANK: Exit = Exit {
     is_surprise: false,
     skips_question: false,
     entry: Entry::Plain,
+    misses: NONE,
+    follower: NONE,
     pad: NONE,
     counter: NONE,
 };

@@ -2,8 +2,9 @@
 
 use super::alignment::{BRANCH_BYTES, WORD_BYTES};
 use super::branch_ways::BranchPlan;
-use super::counting::{is_taken_straight, may_stand_before, CountPlace};
+use super::counting::{are_flags_dead_at_start, emit_count, is_taken_straight, may_stand_before, CountPlace};
 use super::exits::ExitList;
+use super::leaders::way_of;
 use super::region_code::emit_question;
 use super::staleness::emit_check;
 use super::verification::emit_verified_entry;
@@ -77,6 +78,12 @@ impl Engine {
         let is_taken_straight = is_taken_straight(block, habit);
         let leads_back = is_taken_straight.is_some_and(|is_taken| self.leads_back(block, ending, is_taken, is_hot));
         let mut counters = self.plan_counters(block, ending, kind);
+        if is_hot {
+            self.plan_misses(block, ending, &mut counters);
+        }
+        let leader = before.map_or(NONE, |before| self.find_leader(block, ending, &before, &counters));
+        let is_led = leader != NONE;
+        counters.is_led = is_led;
         let n_copied = match ending {
             Ending::Limit | Ending::Fault => block.instructions.len(),
             Ending::TransactionBegin(_) if !self.has_rtm => block.instructions.len(),
@@ -86,7 +93,8 @@ impl Engine {
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
         let in_block = self.plan_in_block(block, ending, is_taken_straight, leads_back, habit, &counters);
         let place = match in_block {
-            Some((place, _)) => Some(place),
+            _ if is_led => None,
+            Some((place, _)) => place,
             None => counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)),
         };
         let path = self.plan_path(block, ending, n_copied, are_dead_at_end);
@@ -111,6 +119,7 @@ impl Engine {
         let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
         let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending };
         let (mut plain_entry, mut lending_entry, mut call_entry, mut verified_entry) = (start, 0, 0, 0);
+        let mut counted_entry = 0;
         if is_lending {
             exits.entry = Entry::Lending;
             if is_called {
@@ -125,7 +134,17 @@ impl Engine {
             emitter.set_cold(true);
             plain_entry = emitter.address();
             emitter.lend();
+            if is_led {
+                counted_entry = emitter.address();
+                emit_count(&mut emitter, body_counter, are_flags_dead_at_start(block, are_dead_at_end), true);
+            }
             emitter.jump_to(lending_entry);
+            emitter.set_cold(false);
+        } else if is_led {
+            emitter.set_cold(true);
+            plain_entry = emitter.address();
+            emit_count(&mut emitter, body_counter, are_flags_dead_at_start(block, are_dead_at_end), false);
+            emitter.jump_to(start);
             emitter.set_cold(false);
         }
         if block.is_writable {
@@ -228,6 +247,9 @@ impl Engine {
         }
         for exit in exits.as_mut_slice() {
             exit.fragment = id;
+            if way_of(exit.kind).is_some() {
+                exit.misses = counters.misses(exit.kind == ExitType::NotTaken);
+            }
         }
         let size = emitter.position() as u64;
         let is_included = counters.is_counted();
@@ -252,7 +274,7 @@ impl Engine {
             last_offset: last_offset as u16,
             exit_kind: kind,
             is_valid: !self.builds_alone,
-            count_before: place.map_or(COUNTED_AT_EXITS, |place| place.before as u16),
+            count_before: if is_led { 0 } else { place.map_or(COUNTED_AT_EXITS, |place| place.before as u16) },
             decides_before: path_place.map_or(COUNTED_AT_EXITS, |(place, _)| place.before as u16),
             code_version,
             changes_needed: 0,
@@ -286,6 +308,11 @@ impl Engine {
             region_before,
             newest_pad: NONE,
             is_lending,
+            leader,
+            leader_depth: self.leader_depth(leader),
+            led_entry: 0,
+            counted_entry,
+            main_source: NONE,
             is_indirect_target,
             is_called,
             code_hash,
@@ -296,6 +323,9 @@ impl Engine {
             return Err(BuildError::OutOfMemory);
         }
         self.region_blocks.note(region_block, id);
+        if is_led {
+            self.cache.exit_mut(leader).follower = id;
+        }
         let cold_size = emitter.cold_position() as u64;
         self.cache.slabs.commit(room, size, cold_size, Unit::Fragment(id));
         if verified_entry != 0 {

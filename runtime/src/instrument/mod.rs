@@ -9,6 +9,7 @@ pub mod counting;
 pub mod exits;
 pub mod fragment;
 pub mod invalidate;
+pub mod leaders;
 pub mod pads;
 pub mod path_code;
 pub mod path_log;
@@ -68,6 +69,8 @@ pub enum Arrival {
     Call,
     /// By an indirect call or jump.
     Indirect,
+    /// By this exit, which is no call.
+    Exit(u32),
     Other,
 }
 

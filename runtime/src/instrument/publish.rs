@@ -58,6 +58,7 @@ impl Engine {
             payload[n + offset / 8] |= 1 << (offset % 8);
         }
         let payload = &payload[..n + n.div_ceil(8)];
+        let lead = self.lead_of(self.cache.fragment(id));
         let record = FragmentRecord {
             kind: record_kind::FRAGMENT,
             continuations: payload.len().div_ceil(60) as u16,
@@ -72,9 +73,11 @@ impl Engine {
             n_instructions: block.instructions.len() as u16,
             exit_kind: kind,
             flags: counters.flags | if is_later { FLAG_LATER_CODE } else { 0 },
-            reserved: [0; 2],
+            led_by: lead.way,
+            n_misses: counters.n_misses,
             region_block: self.cache.fragment(id).region_block,
-            reserved_more: [0; 8],
+            leader: lead.fragment,
+            reserved: [0; 4],
         };
         writer.write(&record, payload);
     }

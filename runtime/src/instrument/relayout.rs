@@ -39,7 +39,7 @@ impl Engine {
     pub fn counts_heat(&self, block: &Block, ending: Ending, are_dead_at_end: bool) -> bool {
         let goes_back = matches!(ending, Ending::Jump(target) | Ending::Conditional(target) if target <= block.end());
         self.shared.header().relayout_executions != 0
-            && (self.cache.fragments.len() < ALL_COUNT || self.arrival != Arrival::Other || goes_back)
+            && (self.cache.fragments.len() < ALL_COUNT || self.is_entered_from_afar() || goes_back)
             && !block.is_writable
             && !has_trap(block, block.instructions.len())
             && are_flags_dead_at_start(block, are_dead_at_end)
@@ -57,6 +57,11 @@ impl Engine {
             return None;
         }
         last.is_hot.then_some(last)
+    }
+
+    /// Whether what is translated begins a loop or a function, as far as it is known by how it is come to.
+    fn is_entered_from_afar(&self) -> bool {
+        matches!(self.arrival, Arrival::Call | Arrival::Indirect)
     }
 
     /// Whether the straight way of a block's conditional branch leads to code that is there already: to the block itself, or of a
@@ -147,7 +152,7 @@ impl Engine {
             return;
         }
         self.looks_saved = 0;
-        let limit = (self.shared.header().relayout_executions / WARM_SHARE).max(1);
+        let limit = self.warm_executions();
         for id in n.saturating_sub(HEAT_CELLS)..n {
             // Cells lie together, so most fragments need not be looked at.
             if heat(self, context, id) >= limit && self.cache.fragment(id).counts_heat {
@@ -177,8 +182,14 @@ impl Engine {
         }
     }
 
-    /// Takes a fragment out of use, and those behind it that can't tell by themselves.
+    /// So often ran what is on the way to be hot.
+    fn warm_executions(&self) -> u32 {
+        (self.shared.header().relayout_executions / WARM_SHARE).max(1)
+    }
+
+    /// Takes a fragment out of use, and those behind it that are on the way to be hot or can't tell by themselves.
     fn retire_with_followers(&mut self, writer: &RingWriter, context: &ThreadContext, id: u32) {
+        let warm = self.warm_executions();
         let mut waiting = [id; MAX_FOLLOWERS];
         let (mut n, mut next) = (1, 0);
         while next < n {
@@ -189,17 +200,22 @@ impl Engine {
             }
             for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
                 let follower = self.cache.exit(exit_id).linked_to;
-                let is_silent = follower != NONE && !self.cache.fragment(follower).counts_heat;
-                if is_silent && n < MAX_FOLLOWERS && !waiting[..n].contains(&follower) {
+                if follower == NONE || n == MAX_FOLLOWERS || waiting[..n].contains(&follower) {
+                    continue;
+                }
+                let is_silent = !self.cache.fragment(follower).counts_heat;
+                if is_silent || heat(self, context, follower) >= warm {
                     waiting[n] = follower;
                     n += 1;
                 }
             }
             let habit = self.habit_of(context, &fragment);
+            let main_source = self.find_main_source(context, &fragment);
             let id = waiting[next - 1];
             let hot = self.cache.fragment_mut(id);
             hot.is_hot = true;
             hot.habit = habit;
+            hot.main_source = main_source;
             self.shared.add(crate::status_field!(relaid), 1);
             self.retire_to_be_made_again(writer, id);
             if fragment.exit_kind == exit_kind::CONDITIONAL {
@@ -238,7 +254,7 @@ impl Engine {
     /// How often the thread ran a fragment.
     pub fn executions_of_fragment(&self, context: &ThreadContext, fragment: &Fragment) -> u64 {
         if fragment.count_before != COUNTED_AT_EXITS {
-            return executions_of(context, fragment.counter);
+            return self.led_executions(context, fragment).wrapping_add(executions_of(context, fragment.counter));
         }
         let exits = fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits);
         exits.map(|id| executions_of(context, self.cache.exit(id).counter)).sum()

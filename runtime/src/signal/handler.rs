@@ -12,7 +12,7 @@ use crate::arch::x86_64::context::{STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPP
 use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_SS};
 use crate::arch::x86_64::{gate, guarded, parking, probe_points, INDEX};
 use crate::cache::links::UNDELIVERED;
-use crate::cache::{Cache, Fragment};
+use crate::cache::{Cache, Fragment, NONE};
 use crate::decode::placed::ANYWHERE;
 use crate::instrument::pads::correct_early_counts;
 use crate::instrument::ENGINE;
@@ -198,7 +198,7 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
     }
     let mut info = *info;
     if engine.cache.slabs.contains(pc) && interrupt::take_aborted(&engine.cache, context, &ucontext.mcontext) {
-        context.exit_id = crate::cache::NONE;
+        context.exit_id = NONE;
         context.is_fault_past = 1;
         // Where the address of the instruction is the fault's address.
         if engine.cache.slabs.contains(info.address) {
@@ -225,8 +225,8 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         }
         context.exit_id = id;
         // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
-        // start, where only the trap flag stops it, it was not counted yet.
-        if offset > fragment.code_offset() {
+        // start, where mostly only the trap flag stops it, it was not counted yet but if it has a leader.
+        if offset > fragment.code_offset() || fragment.leader != NONE {
             correct_early_counts(&engine.cache, context, &fragment, app_pc, -1);
         }
     } else if is_in_image(pc) {
@@ -300,7 +300,7 @@ fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool)
         unsafe { ENGINE.give_up() };
     }
     if context.native_exit == 0 {
-        context.exit_id = crate::cache::NONE;
+        context.exit_id = NONE;
     }
     if stepping == 0 {
         return false;
@@ -428,9 +428,9 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
         Interruption::RunOn => {}
         Interruption::Redirect(address) => ucontext.mcontext.rip = address,
         Interruption::TakenBack => {
-            let (id, _) = interrupt::fragment_at(&engine.cache, pc).unwrap_or((crate::cache::NONE, 0));
+            let (id, _) = interrupt::fragment_at(&engine.cache, pc).unwrap_or((NONE, 0));
             context.exit_id = id;
-            if id != crate::cache::NONE {
+            if id != NONE {
                 let fragment = *engine.cache.fragment(id);
                 correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
             }

@@ -13,7 +13,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("ec49ab38467a971a210637a43a06c3a8f25905b1f099a567433e5eeddc823cb8")
+SCHEMA_HASH: Final = bytes.fromhex("25ebdcd5a7a8216121ebf00663cc383faedcc3913602f7bafafd247845f8d309")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -625,9 +625,11 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "n_instructions": (46, "<H"),
             "exit_kind": (48, "<B"),
             "flags": (49, "<B"),
-            "reserved": (50, "<2s"),
+            "led_by": (50, "<B"),
+            "n_misses": (51, "<B"),
             "region_block": (52, "<I"),
-            "reserved_more": (56, "<8s"),
+            "leader": (56, "<I"),
+            "reserved": (60, "<4s"),
         },
     ),
     "ContinuationRecord": (

@@ -59,6 +59,7 @@ class Announced:
         self._call = np.flatnonzero(calls)
         self._calls_by_return_point = Rows(self._end_pc[calls])
         self._by_number = Rows(fragments["fragment_id"])
+        self._followers = Rows(self._by_number.find_first(_read_leaders(fragments)))
         self._source = self._by_number.find_first(edges["source_fragment_id"])
         # What returns write into paths, by where the return ends: it is told once, whichever fragments have it later.
         told = np.flatnonzero(
@@ -118,6 +119,14 @@ class Announced:
         found: Array = self._place_at[was_told & (self._gone_tsc >= tsc)]
         return found
 
+    def _with_followers(self, fragment: Array) -> Array:
+        """Fragments, and those that were executed without counting for it since these led to them."""
+        found = newest = fragment
+        while len(newest):
+            newest = np.setdiff1d(self._followers.find(newest)[0], found)
+            found = sorted_unique(found, newest)
+        return found
+
     def _find_executed(self, before_tsc: int, counters: Sequence[Counters], own: npt.NDArray[np.uint8]) -> list[Array]:
         """Edges, fragments and what became of them: of code that ran, or of calls that ended in it.
 
@@ -134,7 +143,7 @@ class Announced:
             self._source[edge],
             self._by_number.find_first(left),
         )
-        fragment = fragment[fragment >= 0]
+        fragment = self._with_followers(fragment[fragment >= 0])
         fragment = fragment[self._tsc[self._fragment_at[fragment]] < before_tsc]
         made = own[kind == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)
         resumed = self._calls_by_return_point.find(sorted_unique(self._app_pc[fragment], made["app_pc"]))[0]
@@ -145,6 +154,13 @@ class Announced:
         invalidate = self._invalidates_by_fragment.find(fragment)[0]
         at = self._edge_at[edge], self._fragment_at[fragment], self._invalidate_at[invalidate]
         return [one[self._tsc[one] < before_tsc] for one in at]
+
+
+def _read_leaders(fragments: Array) -> Array:
+    """The numbers of their leaders, i64; -1 for none."""
+    leaders: Array = fragments["leader"].astype(np.int64)
+    leaders[leaders == NO_INDEX] = -1
+    return leaders
 
 
 def _read_counters(rows: Array) -> Array:

@@ -251,14 +251,18 @@ class LiveProcess:
         return self._announced[2]
 
     def _parse(self, threads: list[RawThread]) -> ParsedCode:
-        n_counters, version, parent = count_counters(threads), self._records_version, self._parent
+        last, version, parent = (
+            max((one.counters.last for one in threads), default=-1),
+            self._records_version,
+            self._parent,
+        )
         inherited_version = 0
         if parent is not None:
             # What is inherited is what the process itself ran: another counter may mean another fragment.
             inherited_version = hash(tuple(one.counters.index.tobytes() for one in threads))
             inherited_version ^= parent._records_version
         known = self._parsed
-        if known is not None and known[:3] == (version, n_counters, inherited_version):
+        if known is not None and known[:3] == (version, last, inherited_version):
             return known[3]
         records = self._own_records()
         if parent is not None:
@@ -266,7 +270,8 @@ class LiveProcess:
             counters = [one.counters for one in threads]
             inherited = announced.find_inherited(self._fork_tsc, self.mode, counters, records)
             records = np.concatenate([inherited, records])
-        self._parsed = version, n_counters, inherited_version, parse_code(records, n_counters)
+        code = parse_code(records, count_counters(threads, records))
+        self._parsed = version, last, inherited_version, code
         return self._parsed[3]
 
 

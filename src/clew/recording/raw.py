@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.dataclass import dataclass, field
-from clew.protocol._generated import Mode
+from clew.protocol._generated import FRAGMENT_RECORD, MAX_COUNTER_BYTES, Mode, RecordKind
 from clew.recording.event_chunks import EventChunks
 from clew.recording.tag_chunks import TagChunks
 
@@ -102,12 +102,22 @@ class RawThread:
     """Mode region: its tags, as far as they had left the target."""
 
 
-def count_counters(threads: Sequence[RawThread]) -> int:
-    """How many counters there are to be looked at.
+_COUNTERS_EACH = 4
+"""No fragment has more."""
 
-    One more than the last that counted: a fragment may have two of which the first is that one.
+
+def count_counters(threads: Sequence[RawThread], records: npt.NDArray[np.uint8]) -> int:
+    """How many counters there are to be looked at: all up to the last that counted, with the others of its fragment.
+
+    And those of fragments with leaders, whose executions follow from others': they may never have counted themselves.
     """
-    return max((thread.counters.last for thread in threads), default=-1) + 2
+    last = max((thread.counters.last for thread in threads), default=-1)
+    fragments = (
+        records[records[:, :2].copy().view("<u2")[:, 0] == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)
+    )
+    led = fragments["counter_index"][fragments["leader"] != 0xFFFFFFFF]
+    led = led[led < MAX_COUNTER_BYTES // 8]
+    return max(last, int(led.max()) if len(led) else -1) + _COUNTERS_EACH
 
 
 @dataclass(frozen=True)

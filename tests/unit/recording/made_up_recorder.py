@@ -24,6 +24,13 @@ NO_INDEX = 0xFFFFFFFF
 PID = 4242
 MAX_COUNTERS = 40_000
 
+WAYS = {
+    ExitKind.FALL_THROUGH: (EdgeKind.FALL_THROUGH,),
+    ExitKind.JUMP: (EdgeKind.JUMP,),
+    ExitKind.CONDITIONAL: (EdgeKind.TAKEN, EdgeKind.NOT_TAKEN),
+}
+"""Ways out that may lead to a fragment without counting there."""
+
 Step = tuple[int, int, str]
 Return = tuple[int, int, int]
 
@@ -40,6 +47,11 @@ class Fragment:
     # Numbers of the fragments whose exits were linked to it.
     incoming: set[int] = field(default_factory=set)
     is_valid: bool = True
+    # By way out, counters of what is not to be added to the fragment that it leads to, and the number of that.
+    misses: dict[EdgeKind, int] = field(default_factory=dict)
+    followers: dict[EdgeKind, int] = field(default_factory=dict)
+    # The fragment, and the way out of it, that lead here without counting.
+    leader: tuple[Fragment, EdgeKind] | None = None
 
 
 @dataclass
@@ -57,6 +69,8 @@ class Thread:
     end_kind: int = EndKind.UNKNOWN
     is_over: bool = False
     has_faulted: bool = False
+    # The fragment that its leader has just led to.
+    led_to: Fragment | None = None
     # What the truth has of how it came to `pc`, where nothing but what follows tells of it.
     arrival: Return | Step | None = None
 
@@ -64,8 +78,8 @@ class Thread:
 class Recorder:
     """Records threads that run `program`; no fragment has more than `limit` instructions."""
 
-    def __init__(self, program: Program, mode: Mode, limit: int) -> None:
-        self.program, self.mode, self.limit = program, mode, limit
+    def __init__(self, program: Program, mode: Mode, limit: int, has_leaders: bool = False) -> None:
+        self.program, self.mode, self.limit, self.has_leaders = program, mode, limit, has_leaders
         self.threads: list[Thread] = []
         self.fragments: dict[int, Fragment] = {}
         self.by_number: list[Fragment] = []
@@ -113,8 +127,8 @@ class Recorder:
             status=status[0],
         )
 
-    def translate(self, thread: Thread, pc: int) -> Fragment:
-        """The fragment at `pc`, made if there is none."""
+    def translate(self, thread: Thread, pc: int, leader: tuple[Fragment, EdgeKind] | None = None) -> Fragment:
+        """The fragment at `pc`, made if there is none, for `leader`."""
         if pc in self.fragments:
             return self.fragments[pc]
         instructions: list[Instruction] = []
@@ -129,6 +143,13 @@ class Recorder:
         if self.mode == Mode.COUNTS and kind not in (ExitKind.INDIRECT_JUMP, ExitKind.INDIRECT_CALL):
             counter = self._take_counters(2 if kind == ExitKind.CONDITIONAL else 1)
         fragment = Fragment(len(self.by_number), instructions, counter, pc, at)
+        ways = WAYS.get(kind, ())
+        if counter != NO_INDEX and self.has_leaders and ways and fragment.number % 4:
+            first = self._take_counters(len(ways))
+            fragment.misses = {way: first + index for index, way in enumerate(ways)}
+        if counter != NO_INDEX and leader is not None:
+            fragment.leader = leader
+            leader[0].followers[leader[1]] = fragment.number
         if kind in (ExitKind.CALL, ExitKind.INDIRECT_CALL):
             self.announced[at] = fragment.number
         self.fragments[pc] = fragment
@@ -158,6 +179,9 @@ class Recorder:
                 size_bytes=size,
                 n_instructions=len(fragment.instructions),
                 exit_kind=kind,
+                n_misses=len(fragment.misses),
+                leader=fragment.leader[0].number if fragment.leader else NO_INDEX,
+                led_by=fragment.leader[1] if fragment.leader else 0,
                 flags=2 if last.kind == "plain" else _both_flag(fragment, kind),
             )
         )
@@ -199,15 +223,27 @@ class Recorder:
 
     def take_exit(self, thread: Thread, fragment: Fragment, kind: EdgeKind, target: int) -> None:
         """Go out of a fragment by a direct exit, or by its return to a call's landing."""
-        if self.mode == Mode.COUNTS and kind != EdgeKind.RETURN:
+        if self.mode == Mode.COUNTS and kind in (EdgeKind.TAKEN, EdgeKind.NOT_TAKEN):
             own = int(kind == EdgeKind.NOT_TAKEN)
-            thread.counters[fragment.counter + own] += 1
-            is_both = _both_flag(fragment, ExitKind.CONDITIONAL) == (32, 16)[own]
-            if is_both and kind in (EdgeKind.TAKEN, EdgeKind.NOT_TAKEN):
-                thread.counters[fragment.counter + 1 - own] += 1
+            both = {16: 0, 32: 1}.get(_both_flag(fragment, ExitKind.CONDITIONAL))
+            if own != both:
+                thread.counters[fragment.counter + own] += 1
+            if both is not None:
+                self.count(thread, fragment, both)
+        elif self.mode == Mode.COUNTS and kind != EdgeKind.RETURN:
+            self.count(thread, fragment)
+        leads = kind in fragment.misses
+        is_known = target in self.fragments
+        if leads:
+            thread.counters[fragment.misses[kind]] += 1
         if target not in self.program.code:
             return
-        reached = self.translate(thread, target)
+        may_lead = leads and not is_known and kind not in fragment.followers and fragment.is_valid
+        reached = self.translate(thread, target, (fragment, kind) if may_lead else None)
+        if reached.leader == (fragment, kind) and is_known and self.tsc % 30:
+            # It goes straight there, and not by the dispatcher.
+            thread.counters[fragment.misses[kind]] -= 1
+            thread.led_to = reached
         if kind != EdgeKind.RETURN:
             reached.incoming.add(fragment.number)
         key = (fragment.number, kind, reached.number)
@@ -227,6 +263,33 @@ class Recorder:
                 )
             )
 
+    def count(self, thread: Thread, fragment: Fragment, which: int = 0) -> None:
+        """Count an execution, unless that was done where the fragment was entered."""
+        if fragment.leader is None:
+            thread.counters[fragment.counter + which] += 1
+
+    def enter(self, thread: Thread, fragment: Fragment) -> None:
+        """The thread comes to a fragment. If it has a leader it is counted here, unless it comes from there."""
+        if fragment.leader is not None and thread.led_to is not fragment:
+            thread.counters[
+                fragment.counter + int(_both_flag(fragment, _exit_kind(fragment.instructions[-1])) == 32)
+            ] += 1
+        if thread.led_to is not fragment:
+            self.go_elsewhere(thread)
+        thread.led_to = None
+
+    def go_elsewhere(self, thread: Thread) -> None:
+        """The thread does not go where its leader led it to."""
+        if thread.led_to is not None:
+            self.take_back(thread, thread.led_to)
+        thread.led_to = None
+
+    def take_back(self, thread: Thread, fragment: Fragment) -> None:
+        """The thread does not run a fragment to its end that was counted where it was entered."""
+        if fragment.leader is not None:
+            leader, kind = fragment.leader
+            thread.counters[leader.misses[kind]] += 1
+
     def drop_code(self, thread: Thread, start: int, end: int) -> None:
         """The program changed code: all that holds some of it is dropped, and what was linked to that."""
         for fragment in list(self.fragments.values()):
@@ -239,6 +302,9 @@ class Recorder:
         if not fragment.is_valid:
             return
         fragment.is_valid = False
+        if fragment.leader is not None:
+            # Its leader can lead nowhere else.
+            self._drop(thread, fragment.leader[0])
         del self.fragments[fragment.app_pc]
         # Pads to it are taken out; what the dispatcher counts by itself stays.
         for key in [key for key in self.edges if key[3] == fragment.app_pc]:
@@ -269,4 +335,6 @@ def _exit_kind(last: Instruction) -> ExitKind:
 
 def _both_flag(fragment: Fragment, kind: ExitKind) -> int:
     """Of a conditional branch, which counter stands for both ways: 16 the first, 32 the second, 0 none."""
-    return (0, 16, 32)[fragment.number % 3] if kind == ExitKind.CONDITIONAL else 0
+    if kind != ExitKind.CONDITIONAL:
+        return 0
+    return (0, 16, 32)[fragment.number % 3] if fragment.leader is None else (16, 32)[fragment.number % 2]

@@ -54,12 +54,13 @@ class Runtime:
         with_signals: bool = True,
         max_threads: int = 3,
         with_rewriting: bool = False,
+        with_leaders: bool = True,
         mode: Mode = Mode.COUNTS,
     ) -> None:
         self.program, self.rng, self.mode = program, rng, mode
         self.with_signals, self.max_threads = with_signals, max_threads
         self.truth = Truth()
-        self.recorder = Recorder(program, mode, rng.choice([3, 5, 200]))
+        self.recorder = Recorder(program, mode, rng.choice([3, 5, 200]), with_leaders)
         self.threads = self.recorder.threads
         self.threads.append(Thread(PID, 0, program.entry))
         self._start(self.threads[0])
@@ -96,6 +97,7 @@ class Runtime:
 
     def _settle(self, thread: Thread) -> None:
         """A thread that was stopped: nobody counts a return, or the end of a system call, that nothing follows."""
+        self.recorder.go_elsewhere(thread)
         if thread.end_kind == EndKind.UNKNOWN and not thread.has_faulted:
             self.truth.pending[thread.tid] = thread.pc
         if thread.arrival is not None:
@@ -109,16 +111,20 @@ class Runtime:
         rng, program = self.rng, self.program
         if rng.random() < 0.0005:
             thread.is_over = True  # Killed before it runs on.
+            self.recorder.go_elsewhere(thread)
             return 1
         arrival, thread.arrival = thread.arrival, None
         if self.with_signals and len(thread.frames) < 2 and rng.random() < 0.02:
+            self.recorder.go_elsewhere(thread)
             self._enter_handler(thread, EdgeKind.SIGNAL, thread.pc)
             return 1
         fragment = self.recorder.translate(thread, thread.pc)
+        self.recorder.enter(thread, fragment)
         for instruction in fragment.instructions:
             name = program.name(instruction.pc)
             if instruction.may_fault and self.with_signals and len(thread.frames) < 2 and rng.random() < 0.1:
                 is_first = instruction.pc == fragment.app_pc
+                self.recorder.take_back(thread, fragment)
                 if not is_first:
                     self.recorder.count_edge(thread, EdgeKind.PARTIAL, fragment.number, fragment.app_pc, instruction.pc)
                 if rng.random() < 0.02:
@@ -184,7 +190,7 @@ class Runtime:
     def _return(self, thread: Thread, fragment: Fragment, last: Instruction) -> None:
         name = self.program.name(last.pc)
         if self.mode == Mode.COUNTS:
-            thread.counters[fragment.counter] += 1
+            self.recorder.count(thread, fragment)
         floor = thread.frames[-1][1] if thread.frames else 0
         call = callee = -1
         if last.kind == "push_ret" or len(thread.stack) <= floor:
@@ -207,14 +213,14 @@ class Runtime:
         name = self.program.name(last.pc)
         if last.kind == "sigreturn" and thread.frames:
             if self.mode == Mode.COUNTS:
-                thread.counters[fragment.counter] += 1
+                self.recorder.count(thread, fragment)
             thread.pc, depth = thread.frames.pop()
             del thread.stack[depth:]
             self.recorder.count_edge(thread, EdgeKind.SIGRETURN, fragment.number, last.pc, thread.pc)
             self._step(thread, name, EdgeKind.SIGRETURN)
         elif (last.kind == "exit" and not thread.frames) or last.end not in self.program.code:
             if self.mode == Mode.COUNTS:
-                thread.counters[fragment.counter] += 1
+                self.recorder.count(thread, fragment)
             thread.end_kind = EndKind.EXIT
             thread.is_over = True
         else:

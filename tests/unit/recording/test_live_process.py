@@ -41,7 +41,7 @@ def describe(blocks: Blocks, edges: Edges) -> tuple[list[Any], dict[Any, int], d
 
 
 def describe_whole(raw: RawProcess) -> tuple[list[Any], dict[Any, int], dict[Any, int]]:
-    code = parse_code(raw.records, count_counters(raw.threads))
+    code = parse_code(raw.records, count_counters(raw.threads, raw.records))
     _, blocks, edges = work_out(code, lambda: raw.threads, raw.mode)
     return describe(blocks, edges)
 

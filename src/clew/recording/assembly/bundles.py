@@ -30,7 +30,7 @@ from clew.protocol._generated import (
     Mode,
     RecordKind,
 )
-from clew.recording.assembly.records import NO_INDEX
+from clew.recording.assembly.records import NO_INDEX, count_misses
 from clew.recording.raw import Counters, RawProcess, RawThread, count_counters
 
 __all__ = ["Bundle", "iter_bundles"]
@@ -58,7 +58,7 @@ _ADDRESSES = {
     RecordKind.INVALIDATE: (INVALIDATE_RECORD, ()),
 }
 _FRAGMENT_IDS = {
-    RecordKind.FRAGMENT: ("fragment_id",),
+    RecordKind.FRAGMENT: ("fragment_id", "leader"),
     RecordKind.DYNAMIC_EDGE: ("source_fragment_id", "target_fragment_id"),
     RecordKind.LINK: ("source_fragment_id", "target_fragment_id"),
     RecordKind.INVALIDATE: ("fragment_id",),
@@ -166,7 +166,8 @@ def _is_small(process: RawProcess) -> bool:
 
 
 def _alone(process: RawProcess) -> Bundle:
-    return Bundle([_without_records(process)], process.records, process.threads, count_counters(process.threads))
+    n_counters = count_counters(process.threads, process.records)
+    return Bundle([_without_records(process)], process.records, process.threads, n_counters)
 
 
 def _without_records(process: RawProcess) -> RawProcess:
@@ -181,7 +182,7 @@ def _join(processes: list[RawProcess]) -> Bundle:
     n_records = n_fragments = n_counters = 0
     for owner, process in enumerate(processes):
         own = records[n_records : n_records + len(process.records)]
-        own_counters = count_counters(process.threads)
+        own_counters = count_counters(process.threads, own)
         n_fragments += _renumber(own, owner << _ADDRESS_BITS, n_fragments, n_counters, own_counters)
         for thread in process.threads:
             counters = Counters(thread.counters.index + n_counters, thread.counters.value)
@@ -210,7 +211,7 @@ def _renumber(records: Array, place: int, first_fragment: int, first_counter: in
         if kind in (RecordKind.FRAGMENT, RecordKind.DYNAMIC_EDGE):
             last = rows["counter_index"].astype(np.int64)
             if kind == RecordKind.FRAGMENT:
-                last += rows["exit_kind"] == ExitKind.CONDITIONAL
+                last += (rows["exit_kind"] == ExitKind.CONDITIONAL) + count_misses(rows)
             rows["counter_index"] = np.where(last < n_counters, rows["counter_index"] + first_counter, NO_INDEX)
         records[at] = rows.view(np.uint8).reshape(-1, records.shape[1])
     return n_fragments

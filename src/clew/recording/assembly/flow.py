@@ -23,6 +23,7 @@ from clew.dataclass import dataclass, replace
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assembly.accounting import Accounting, FlowBatch, ThreadFlows
 from clew.recording.assembly.blocks_keys import sorted_unique
+from clew.recording.assembly.leaders import Leaders
 from clew.recording.assembly.records import Fragments, ParsedRecords
 from clew.recording.assembly.rows import NumberSet, Rows
 from clew.recording.assembly.states import CodeState, CodeStates
@@ -64,13 +65,13 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
     edges, paths = collect_ways(parsed, states)
     damaged_counters = 0
     counted = []
-    separation = _Separation(fragments)
+    leaders, separation = Leaders(fragments), _Separation(fragments)
     batches = list(iter_batches([len(thread.counters.index) for thread in threads]))
     for batch in batches:
         counters = Tally.join([(thread.counters.index, thread.counters.value) for thread in threads[batch]])
         sound = (counters.count >= 0) & (counters.count < COUNTER_LIMIT)
         damaged_counters += int(np.count_nonzero(~sound))
-        counted.append(separation.apply(counters.take(sound)))
+        counted.append(separation.apply(leaders.apply(counters.take(sound))))
     used = sorted_unique(np.zeros(0, np.int64), *(one.number for one in counted))
     # What counted, but was never announced: those records were lost.
     damaged_counters += int(np.count_nonzero(~NumberSet(edges.counter, paths.counter).holds(used)))

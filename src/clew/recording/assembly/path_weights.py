@@ -16,6 +16,7 @@ from clew.dataclass import dataclass
 from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.flow import ProcessFlow
+from clew.recording.assembly.leaders import Leaders
 from clew.recording.assembly.records import Fragments
 from clew.recording.raw import Counters
 
@@ -63,9 +64,11 @@ def weigh_counters(fragments: Fragments, flow: ProcessFlow, blocks: Blocks, n_co
     np.add.at(instructions, counter, executed)
     row, block = _list_blocks(blocks, fragments, fragment, stop_pc)
     np.add.at(n_blocks, counter[row], 1)
-    _set_right(instructions, fragments)
-    _set_right(n_blocks, fragments)
-    listed = _correct_list(counter[row], block, fragments)
+    leaders = Leaders(fragments)
+    for weights in (instructions, n_blocks):
+        _set_right(weights, fragments)
+        leaders.weigh(weights)
+    listed = leaders.list_causes(*_correct_list(counter[row], block, fragments))
     return CounterWeights(instructions, n_blocks, listed)
 
 

@@ -1,0 +1,171 @@
+"""Counters of fragments whose executions follow from what leads to them.
+
+Runs in the controller, after the target ended. Pure. A fragment that has a *leader* is entered by one way out of that
+past what counts it: how often the leader took the way, less its *misses* there, is what the fragment's counter lacks.
+Leaders can have leaders; what begins such a chain counts for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.dataclass import dataclass
+from clew.protocol._generated import EdgeKind, ExitKind
+from clew.recording.assembly.blocks_keys import sorted_unique
+from clew.recording.assembly.records import Fragments
+from clew.recording.assembly.rows import NumberSet
+from clew.recording.assembly.tallies import Tally
+
+__all__ = ["Leaders"]
+
+Array = npt.NDArray[Any]
+
+_MAX_DEPTH = 64
+"""No chain of leaders is as long: what says so is not followed so far."""
+
+_MAX_CELLS = 1 << 20
+"""Of a table with the counters of some threads, that many at a time."""
+
+
+@dataclass(frozen=True)
+class _Link:
+    """Fragments with leaders, one element each: i64 counters. `other` is taken from `way`; -1: none."""
+
+    counter: Array
+    way: Array
+    other: Array
+    misses: Array
+
+    def take(self, rows: Array) -> _Link:
+        return _Link(self.counter[rows], self.way[rows], self.other[rows], self.misses[rows])
+
+    @property
+    def terms(self) -> list[tuple[Array, int]]:
+        """What is added up for each: counters, and what each of them is taken times."""
+        return [(self.way, 1), (self.other, -1), (self.misses, -1)]
+
+
+class Leaders:
+    """Adds to the counters of fragments what their leaders counted, and removes the counters of misses."""
+
+    def __init__(self, fragments: Fragments) -> None:
+        width = _width(fragments)
+        has_misses = np.flatnonzero((fragments.counter_index >= 0) & (fragments.n_misses > 0))
+        first = fragments.counter_index[has_misses] + width[has_misses]
+        second = np.where(fragments.n_misses[has_misses] > 1, first + 1, -1)
+        self._misses = NumberSet(first, second)
+        # In an order in which each leader's counters are complete before they are used.
+        self._steps = list(_find_steps(fragments, width))
+        linked = [np.concatenate([step.counter, step.way, step.other, step.misses]) for step in self._steps]
+        used = sorted_unique(np.zeros(0, np.int64), *linked)
+        self._used = used[used >= 0]
+
+    def apply(self, counters: Tally) -> Tally:
+        """The counters of some threads, with what follows from others."""
+        is_used = np.zeros(len(counters), bool)
+        if len(self._used):
+            is_used = NumberSet(self._used).holds(counters.number)
+        rest = counters.take(~is_used & ~self._misses.holds(counters.number))
+        if not is_used.any():
+            return rest
+        used = counters.take(is_used)
+        parts = [(rest.thread, rest.number, rest.count), *self._complete(used)]
+        thread, number, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.lexsort((number, thread))
+        return Tally(counters.n_threads, thread[order], number[order], count[order])
+
+    def weigh(self, weights: Array) -> None:
+        """Change `weights`, i64 by index of a counter: from what one count of a complete counter means to what one has
+        of a counter as the runtime keeps it.
+        """
+        for step in reversed(self._steps):
+            weight = weights[step.counter]
+            for counter, times in step.terms:
+                there = counter >= 0
+                np.add.at(weights, counter[there], times * weight[there])
+
+    def list_causes(self, counter: Array, item: Array, times: Array) -> tuple[Array, Array, Array]:
+        """Rows of counters, what one count of each stands for, and how often: as `weigh` does to weights."""
+        for step in reversed(self._steps):
+            rows, link = _join(counter, step.counter)
+            parts = [(counter, item, times)]
+            for cause, sign in step.terms:
+                there = cause[link] >= 0
+                parts.append((cause[link][there], item[rows][there], sign * times[rows][there]))
+            counter, item, times = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return counter, item, times
+
+    def _complete(self, used: Tally) -> Iterator[tuple[Array, Array, Array]]:
+        """Threads, numbers and counts of the counters that have to do with leaders; those of misses left out."""
+        column = np.searchsorted(self._used, used.number)
+        n_columns = len(self._used) + 1
+        is_kept = ~self._misses.holds(self._used)
+        links = [
+            _Link(*(self._find(counter) for counter in (one.counter, one.way, one.other, one.misses)))
+            for one in self._steps
+        ]
+        bounds = np.searchsorted(used.thread, np.arange(used.n_threads + 1))
+        at_once = max(_MAX_CELLS // n_columns, 1)
+        for first in range(0, used.n_threads, at_once):
+            last = min(first + at_once, used.n_threads)
+            rows = slice(int(bounds[first]), int(bounds[last]))
+            table = np.zeros((last - first, n_columns), np.int64)
+            table[used.thread[rows] - first, column[rows]] = used.count[rows]
+            for link in links:
+                came = table[:, link.way] - table[:, link.other] - table[:, link.misses]
+                # While a thread runs its counters are not read at one time.
+                table[:, link.counter] = np.maximum(table[:, link.counter] + came, 0)
+            thread, number = np.nonzero(table[:, :-1] * is_kept)
+            yield thread + first, self._used[number], table[thread, number]
+
+    def _find(self, counter: Array) -> Array:
+        """Columns of counters: the last one, which is empty, for none."""
+        return np.where(counter < 0, len(self._used), np.searchsorted(self._used, counter))
+
+
+def _join(wanted: Array, numbers: Array) -> tuple[Array, Array]:
+    """The rows of `wanted` that are among `numbers`, all different, and where they are there."""
+    order = np.argsort(numbers)
+    at = np.minimum(np.searchsorted(numbers[order], wanted), len(numbers) - 1)
+    rows = np.flatnonzero(numbers[order[at]] == wanted)
+    return rows, order[at[rows]]
+
+
+def _width(fragments: Fragments) -> Array:
+    width: Array = np.where(fragments.exit_kind == ExitKind.CONDITIONAL, 2, 1)
+    return width
+
+
+def _find_steps(fragments: Fragments, width: Array) -> Iterator[_Link]:
+    """Links by how many leaders there are in front of the fragment. Leaders were announced before."""
+    leader = fragments.leader
+    follower = np.flatnonzero((leader >= 0) & (fragments.counter_index >= 0))
+    ahead = leader[follower]
+    is_second = fragments.led_by[follower] == EdgeKind.NOT_TAKEN
+    is_sound = (fragments.counter_index[ahead] >= 0) & (fragments.fragment_id[ahead] < fragments.fragment_id[follower])
+    is_sound &= (fragments.n_misses[ahead] == width[ahead]) & (~is_second | (width[ahead] == 2))
+    follower, ahead, is_second = follower[is_sound], ahead[is_sound], is_second[is_sound]
+    first = fragments.counter_index[ahead]
+    is_first_both, is_second_both = fragments.first_is_both[ahead], fragments.second_is_both[ahead]
+    other = np.where(is_second & is_second_both, first, np.where(~is_second & is_first_both, first + 1, -1))
+    link = _Link(
+        counter=fragments.counter_index[follower] + fragments.second_is_both[follower],
+        way=first + is_second,
+        other=other,
+        misses=first + width[ahead] + is_second,
+    )
+    depth = np.zeros(len(fragments), np.int64)
+    waiting = np.arange(len(follower))
+    for step in range(_MAX_DEPTH):
+        # Those whose leaders wait for one themselves come later.
+        depth[follower[waiting]] = step + 1
+        waiting = waiting[depth[ahead[waiting]] > step]
+        if not len(waiting):
+            break
+    depth_of_link = depth[follower]
+    for step in range(1, int(depth_of_link.max(initial=0)) + 1):
+        yield link.take(np.flatnonzero(depth_of_link == step))
