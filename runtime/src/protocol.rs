@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x25, 0xeb, 0xdc, 0xd5, 0xa7, 0xa8, 0x21, 0x61, 0x21, 0xeb, 0xf0, 0x06, 0x63, 0xcc, 0x38, 0x3f, 0xae, 0xdc, 0xc3,
-    0x91, 0x36, 0x02, 0xf7, 0xba, 0xfa, 0xfd, 0x24, 0x78, 0x45, 0xf8, 0xd3, 0x09,
+    0x65, 0x4e, 0x5e, 0x5b, 0x07, 0xac, 0xed, 0xd0, 0x98, 0x20, 0xe3, 0xc6, 0xcf, 0xc7, 0xa8, 0x2b, 0x03, 0x63, 0x37,
+    0x6a, 0x3c, 0x49, 0x0e, 0x5e, 0xd3, 0xfe, 0x0d, 0x02, 0x07, 0x7f, 0xd9, 0x43,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -27,6 +27,8 @@ pub const MAX_COUNTER_BYTES: u64 = 0x3800000;
 pub const MAX_PATH_BYTES: u64 = 0x1000;
 /// entries of StatusPage.breakpoints
 pub const MAX_BREAKPOINTS: u64 = 0x20;
+/// entries of StatusPage.changed_pages
+pub const MAX_CHANGED_PAGES: u64 = 0x20;
 /// entries in the filter table
 pub const MAX_FILTER_RANGES: u64 = 0x1000;
 /// -si_code, and si_value, of the SIGTRAP that fetches a thread out of the code cache when the controller detaches
@@ -516,8 +518,8 @@ pub struct StatusPage {
     /// while not 0 threads that come to the dispatcher stand still there (RequestKind.hold) (written by:
     /// controller:live)
     pub hold_ticket: u32,
-    /// one more each time that breakpoints, filters or records_order were changed; every thread minds it before it
-    /// executes anything more (written by: controller:live)
+    /// one more each time that breakpoints, filters, records_order or code were changed; every thread minds it before
+    /// it executes anything more (written by: controller:live)
     pub wishes: u32,
     /// how many breakpoints are valid (written by: controller:live)
     pub breakpoint_count: u32,
@@ -540,8 +542,13 @@ pub struct StatusPage {
     /// 1: another process may write to the code whatever is protected, so all of it counts as writable; said with a
     /// wish (written by: controller:live)
     pub is_written: u32,
+    /// addresses of pages of code that changed behind the process' back: the last ones told, page number N at index N
+    /// modulo 32 (written by: controller:live)
+    pub changed_pages: [u64; 32],
+    /// how many were ever told; said with a wish (written by: controller:live)
+    pub changed_count: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3496],
+    pub reserved: [u8; 3236],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -591,7 +598,9 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, excursions) == 576);
 const _: () = assert!(core::mem::offset_of!(StatusPage, uncounted_instructions) == 584);
 const _: () = assert!(core::mem::offset_of!(StatusPage, detach_reason) == 592);
 const _: () = assert!(core::mem::offset_of!(StatusPage, is_written) == 596);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 600);
+const _: () = assert!(core::mem::offset_of!(StatusPage, changed_pages) == 600);
+const _: () = assert!(core::mem::offset_of!(StatusPage, changed_count) == 856);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 860);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -3,11 +3,8 @@
  * needs: probes
  */
 #define _GNU_SOURCE
-#include <linux/perf_event.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <sys/syscall.h>
 #include "note.h"
+#include "probe.h"
 
 enum { TURNS = 40 };
 
@@ -49,43 +46,14 @@ __asm__(".globl pushes\n"
         "number: .quad 1000\n"
         ".text\n");
 
-static int kind;
-
-/* Where a place lies in the file: its mapping says so. */
-static uint64_t offset_in_file(const void *place)
-{
-    char line[512];
-    uint64_t offset = 0;
-    FILE *maps = fopen("/proc/self/maps", "r");
-    while (fgets(line, sizeof line, maps) != NULL) {
-        unsigned long start, end, from;
-        if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &from) == 3 && start <= (uintptr_t)place && (uintptr_t)place < end)
-            offset = (uintptr_t)place - start + from;
-    }
-    fclose(maps);
-    return offset;
-}
-
-static int set(const void *place)
-{
-    struct perf_event_attr attr;
-    memset(&attr, 0, sizeof attr);
-    attr.size = sizeof attr;
-    attr.type = (unsigned)kind;
-    attr.uprobe_path = (uintptr_t)"/proc/self/exe";
-    attr.probe_offset = offset_in_file(place);
-    return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
-}
-
 static void probe(const char *name, const void *place, long (*function)(long))
 {
-    uint64_t hits = 0;
     long sum = 0;
-    int event = set(place);
+    int event = set_probe(place, 0);
     for (int i = 0; i < TURNS; i++)
         sum += function(i);
     note(name, sum);
-    note("hits", read(event, &hits, sizeof hits) == sizeof hits ? (long)hits : -1);
+    note("hits", hits_of(event));
     close(event);
     for (int i = 0; i < TURNS; i++)
         sum += function(i);
@@ -94,10 +62,8 @@ static void probe(const char *name, const void *place, long (*function)(long))
 
 int main(void)
 {
-    FILE *type = fopen("/sys/bus/event_source/devices/uprobe/type", "r");
-    if (type == NULL || fscanf(type, "%d", &kind) != 1)
+    if (kind_of_probes() < 0)
         return 1;
-    fclose(type);
     probe("push", pushes, pushes);
     probe("add", adds, adds);
     probe("relative", relative, relative);

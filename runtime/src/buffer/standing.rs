@@ -41,6 +41,19 @@ impl Shared {
         self.iter_breakpoints().collect()
     }
 
+    /// How many pages of code were ever said to have changed behind the process' back.
+    pub fn changed_count(&self) -> u32 {
+        // SAFETY: the status page is mapped; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).changed_count) }.load(Ordering::Acquire)
+    }
+
+    /// The page that was the one with this number; another one, where more than the table holds were told since.
+    pub fn changed_page(&self, number: u32) -> u64 {
+        let index = (number % protocol::MAX_CHANGED_PAGES as u32) as usize;
+        // SAFETY: the status page is mapped, and the index is inside the array.
+        unsafe { (&raw const (*self.status()).changed_pages[index]).read_volatile() }
+    }
+
     fn iter_breakpoints(&self) -> impl Iterator<Item = u64> + use<> {
         let status = self.status();
         // SAFETY: the status page is mapped; the fields are aligned.

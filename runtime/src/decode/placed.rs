@@ -4,49 +4,70 @@
 //! the kernel may put other code in its place (it makes a call of a `nop`). Written under the engine's lock; reading takes none.
 
 use super::window::MAX_INSTRUCTION_BYTES;
+use crate::arch::x86_64::guarded;
 use crate::sys::mappings;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{fence, AtomicU64, AtomicUsize, Ordering};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 
 const INT3: u8 = 0xcc;
-const N_PLACES: usize = 64;
+const N_PLACES: usize = 4096;
 
 /// The thread may go on anywhere behind the instruction.
 pub const ANYWHERE: u64 = 1;
 
 struct Place {
-    pc: AtomicU64,
+    /// All bits of its address the other way round, or one of two that are not the program's.
+    key: AtomicU64,
     /// The instruction that belongs there, and its length in the last byte.
     words: [AtomicU64; 2],
     /// Where the thread comes to if the instruction is executed, `ANYWHERE` if it is a branch; 0: executing it twice is not as once.
     next: AtomicU64,
 }
 
-static PLACES: [Place; N_PLACES] =
-    [const { Place { pc: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; 2], next: AtomicU64::new(0) } };
-        N_PLACES];
+const NEVER_USED: u64 = 0;
+const NOT_USED_NOW: u64 = 1;
 
-fn find(pc: u64) -> Option<&'static Place> {
-    let used = PLACES.iter().take_while(|place| place.pc.load(Ordering::Acquire) != 0);
-    used.into_iter().find(|place| place.pc.load(Ordering::Relaxed) == pc)
+/// Each is at the first place from that of its address on that was free.
+static PLACES: [Place; N_PLACES] =
+    [const { Place { key: AtomicU64::new(0), words: [const { AtomicU64::new(0) }; 2], next: AtomicU64::new(0) } };
+        N_PLACES];
+static N_USED: AtomicUsize = AtomicUsize::new(0);
+
+/// The places where one of `key` may be.
+fn places_for(key: u64) -> impl Iterator<Item = &'static Place> {
+    let first = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize;
+    (0..N_PLACES).map(move |n| &PLACES[(first + n) % N_PLACES])
+}
+
+/// What `read` makes of the place of `pc`, if it has one.
+fn with_place<T>(pc: u64, read: impl Fn(&Place) -> T) -> Option<T> {
+    if N_USED.load(Ordering::Acquire) == 0 {
+        return None;
+    }
+    let used = places_for(!pc).take_while(|place| place.key.load(Ordering::Acquire) != NEVER_USED);
+    let place = used.into_iter().find(|place| place.key.load(Ordering::Relaxed) == !pc)?;
+    let what = read(place);
+    // Meanwhile it may have been given to another address.
+    fence(Ordering::Acquire);
+    (place.key.load(Ordering::Relaxed) == !pc).then_some(what)
 }
 
 /// Whether a breakpoint was found at `pc`.
 pub fn is_known(pc: u64) -> bool {
-    find(pc).is_some()
+    with_place(pc, |_| ()).is_some()
 }
 
 /// Where the instruction at `pc` leads to, if a breakpoint was found there and the instruction may be executed twice.
 pub fn next_of(pc: u64) -> Option<u64> {
-    find(pc).map(|place| place.next.load(Ordering::Relaxed)).filter(|next| *next != 0)
+    with_place(pc, |place| place.next.load(Ordering::Relaxed)).filter(|next| *next != 0)
 }
 
 /// The instruction that belongs to `pc`, with its length, where a breakpoint was found.
 pub fn instruction_at(pc: u64) -> Option<([u8; 16], usize)> {
-    let place = find(pc)?;
+    let words = with_place(pc, |place| place.words.each_ref().map(|word| word.load(Ordering::Relaxed)))?;
     let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&place.words[0].load(Ordering::Relaxed).to_le_bytes());
-    bytes[8..].copy_from_slice(&place.words[1].load(Ordering::Relaxed).to_le_bytes());
+    bytes[..8].copy_from_slice(&words[0].to_le_bytes());
+    bytes[8..].copy_from_slice(&words[1].to_le_bytes());
     let length = usize::from(core::mem::take(&mut bytes[15]));
     Some((bytes, length))
 }
@@ -65,7 +86,7 @@ pub fn learn(pc: u64, first: u8) -> bool {
     let mut decoder = Decoder::with_ip(64, &bytes[..n], pc, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     decoder.decode_out(&mut instruction);
-    let free = PLACES.iter().find(|place| place.pc.load(Ordering::Relaxed) == 0);
+    let free = places_for(!pc).find(|place| place.key.load(Ordering::Relaxed) <= NOT_USED_NOW);
     let (Some(place), false) = (free, instruction.code() == Code::INVALID) else {
         return false;
     };
@@ -75,8 +96,36 @@ pub fn learn(pc: u64, first: u8) -> bool {
     place.words[0].store(word(0), Ordering::Relaxed);
     place.words[1].store(word(8), Ordering::Relaxed);
     place.next.store(next_if_twice_is_once(&instruction), Ordering::Relaxed);
-    place.pc.store(pc, Ordering::Release);
+    place.key.store(!pc, Ordering::Release);
+    N_USED.fetch_add(1, Ordering::Release);
     true
+}
+
+/// Forgets the breakpoints from `start` up to `end` in whose place the program's own instruction is again. Whether there was one.
+pub fn forget_gone(start: u64, end: u64) -> bool {
+    if N_USED.load(Ordering::Acquire) == 0 {
+        return false;
+    }
+    let mut is_any = false;
+    for place in &PLACES {
+        let key = place.key.load(Ordering::Relaxed);
+        let pc = !key;
+        if key <= NOT_USED_NOW || !(start..end).contains(&pc) {
+            continue;
+        }
+        let mut there = [0; 16];
+        let Some((instruction, length)) = instruction_at(pc) else { continue };
+        let is_back =
+            guarded::read_code(&mut there[..length], pc) == length && there[..length] == instruction[..length];
+        if is_back {
+            place.key.store(NOT_USED_NOW, Ordering::Relaxed);
+            // Before any other address gets the place.
+            fence(Ordering::Release);
+            N_USED.fetch_sub(1, Ordering::Release);
+            is_any = true;
+        }
+    }
+    is_any
 }
 
 /// As `Place::next` has it. Executed twice from the same registers is as once what writes to general registers alone, and what
@@ -155,6 +204,26 @@ mod tests {
         for code in others {
             assert_eq!(next(code), 0, "{code:x?}");
         }
+    }
+
+    #[test]
+    fn what_has_its_instruction_again_is_forgotten() {
+        static CODE: [u8; 2] = [0x55, 0xc3];
+        let pc = CODE.as_ptr() as u64;
+        let place = places_for(!pc).next().unwrap();
+        for (length, bytes) in [(2, 0xc3_54), (2, 0xc3_55u64)] {
+            place.words[0].store(bytes, Ordering::Relaxed);
+            place.words[1].store(length << 56, Ordering::Relaxed);
+            place.next.store(pc + length, Ordering::Relaxed);
+            place.key.store(!pc, Ordering::Relaxed);
+            N_USED.fetch_add(1, Ordering::Relaxed);
+            assert!(is_known(pc) && next_of(pc) == Some(pc + 2) && instruction_at(pc).unwrap().1 == 2);
+            assert!(!forget_gone(pc + 1, u64::MAX) && !forget_gone(0, pc));
+            let is_back = bytes == 0xc3_55;
+            assert_eq!(forget_gone(pc, pc + 1), is_back);
+            assert_eq!(is_known(pc), !is_back);
+        }
+        N_USED.store(0, Ordering::Relaxed);
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             let stopped_at = context.rip;
             count_part(&mut engine, context, id, stopped_at);
         }
+        let met = core::mem::take(&mut context.breakpoint_next);
+        if met == context.rip {
+            // A breakpoint of one byte, and the instruction in whose place it is has no more: as if that had been executed.
+            ENGINE.lock().count_instead(context, context.rip - 1);
+        }
         if kind == 1 && written::settle_fault(context) {
             // Nothing to deliver.
         } else if kind == 1 {

@@ -1,5 +1,5 @@
 //! Hardware breakpoints that the program sets on code of its own, by perf_event_open(2): they are set on points in the runtime
-//! (arch/x86_64/probe_points.rs), where threads come by.
+//! (arch/x86_64/probe_points.rs), where threads come by. And probes of the kernel that it sets: what was translated there goes.
 //!
 //! Runs on the runtime's stack, in the dispatcher, no lock held. Those on data need nothing: what the program accesses is at its own
 //! address. Not known are those of a tracer, and those of processors, which are about all processes.
@@ -22,12 +22,26 @@ const MODIFY_ATTRIBUTES: u32 = 0x4008_240b;
 const SIZE_AT: usize = 4;
 const BREAKPOINT_TYPE_AT: usize = 52;
 const BREAKPOINT_ADDRESS_AT: usize = 56;
+/// Behind the first version.
+const PROBE_OFFSET_AT: usize = 64;
 /// The first version's size, which 0 stands for, and the largest that the kernel reads (kernel/events/core.c, perf_copy_attr).
 const FIRST_SIZE: u32 = 64;
 const MAX_SIZE: u32 = 4096;
 
 /// perf_event_open. `None`: nothing that concerns the runtime, and not made yet.
 pub fn open(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
+    if let Some(place) = place_of_probe(context, arguments[0]) {
+        // SAFETY: the program's own call.
+        let result = unsafe { program_call(number::PERF_EVENT_OPEN, arguments) };
+        if result >= 0 {
+            delivery::with_faults(context, |context| {
+                let mut engine = ENGINE.lock();
+                let writer = writer_of(context, engine.shared);
+                engine.meet_probe(&writer, place);
+            });
+        }
+        return Some(result);
+    }
     let tid = arguments[1] as u32 as i32;
     if tid < 0 || (tid != 0 && !thread_exists(tid as u32)) {
         return None;
@@ -51,6 +65,18 @@ pub fn change(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
     let call = [arguments[0], arguments[1], given.as_mut_ptr() as u64, 0, 0, 0];
     // SAFETY: as above.
     Some(unsafe { program_call(number::IOCTL, call) })
+}
+
+/// Where in a file a probe is to be, if the attributes at `address` may be those of one: its type is a number that the kernel gives
+/// out as it starts (/sys/bus/event_source/devices/uprobe).
+fn place_of_probe(context: &mut ThreadContext, address: u64) -> Option<u64> {
+    const PERF_TYPE_MAX: u32 = 6;
+    let mut first = [0; PROBE_OFFSET_AT + 8];
+    if delivery::with_faults(context, |_| guarded::read_program(&mut first, address)) != first.len() {
+        return None;
+    }
+    let place = u64::from_le_bytes(core::array::from_fn(|i| first[PROBE_OFFSET_AT + i]));
+    (u32::from_le_bytes([first[0], first[1], first[2], first[3]]) >= PERF_TYPE_MAX).then_some(place)
 }
 
 /// The attributes at `place` with a point's address, if they are a breakpoint's on code, which comes by there from now on.

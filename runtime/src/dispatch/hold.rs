@@ -4,7 +4,7 @@
 //! is; should the controller be killed, it goes on. What the controller wishes while threads stand still, each minds before it
 //! executes anything more.
 
-use super::{indirect, paths, process, syscalls};
+use super::{delivery, indirect, paths, process, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::standing::{STEP_DUE, STEP_MADE};
 use crate::arch::x86_64::{guarded, probe_points};
@@ -98,7 +98,8 @@ pub fn mind(context: &mut ThreadContext, shared: Shared) {
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, shared);
-    if engine.mind(&writer, wishes) {
+    // Code is read that may be there no more.
+    if delivery::with_faults(context, |_| engine.mind(&writer, wishes)) {
         syscalls::handle_what(&engine);
         indirect::forget_ways(&mut engine);
     }

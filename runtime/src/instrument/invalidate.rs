@@ -211,6 +211,11 @@ impl Engine {
         writer.write(&record, &[]);
     }
 
+    /// Whether memory holds what a fragment was translated from.
+    pub fn is_as_translated(&self, id: u32) -> bool {
+        is_as_translated(self.cache.fragment(id))
+    }
+
     /// Takes a pad out of the pair table: its counter stands for a target that is gone.
     fn kill_pad(&mut self, pad_id: u32) {
         let pad = *self.cache.pad(pad_id);

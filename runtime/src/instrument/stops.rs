@@ -5,23 +5,28 @@
 //! leads to it comes to the dispatcher.
 
 extern crate alloc;
+use super::pads::add_to_counter;
 use super::{BuildError, Engine};
+use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::{guarded, probe_points};
 use crate::buffer::RingWriter;
+use crate::cache::NONE;
+use crate::decode::trusted::PAGE_BITS;
 use crate::decode::{decode_block, placed, Block, Ending};
-use crate::protocol::exit_kind;
+use crate::protocol::{exit_kind, MAX_CHANGED_PAGES};
 use alloc::vec::Vec;
 
 /// What the controller wished, as far as the engine did it.
 pub struct Wishes {
     number: u32,
     n_filters: u32,
+    n_changed: u32,
     breakpoints: Vec<u64>,
 }
 
 impl Wishes {
     pub const fn new() -> Wishes {
-        Wishes { number: 0, n_filters: 0, breakpoints: Vec::new() }
+        Wishes { number: 0, n_filters: 0, n_changed: 0, breakpoints: Vec::new() }
     }
 
     /// How many wishes were done.
@@ -39,6 +44,7 @@ pub struct ProbeCode {
 }
 
 const MAX_INSTRUCTION_BYTES: usize = 15;
+const PAGE_BYTES: u64 = 1 << PAGE_BITS;
 
 impl Engine {
     /// Does what the controller wished up to wish `number`: code that it changes goes out of use. Whether the order is recorded from
@@ -55,6 +61,7 @@ impl Engine {
         if self.shared.is_written() {
             self.distrust(writer);
         }
+        self.mind_changed(writer);
         let has_other_mode = self.change_mode(writer);
         if has_other_mode || has_other_filters {
             // What was counted need not be any more, or the other way round.
@@ -67,6 +74,42 @@ impl Engine {
             self.retire_at(writer, *pc);
         }
         false
+    }
+
+    /// Looks at the pages again that were written behind the process' back: what is there now is translated anew.
+    fn mind_changed(&mut self, writer: &RingWriter) {
+        let count = self.shared.changed_count();
+        let before = core::mem::replace(&mut self.wishes.n_changed, count);
+        if count.wrapping_sub(before) > MAX_CHANGED_PAGES as u32 {
+            self.look_at_changed(writer, 0, u64::MAX);
+            return;
+        }
+        for number in 0..count.wrapping_sub(before) {
+            let page = self.shared.changed_page(before.wrapping_add(number)) & !(PAGE_BYTES - 1);
+            self.look_at_changed(writer, page, page.saturating_add(PAGE_BYTES));
+        }
+    }
+
+    /// Drops what was translated from `start` up to `end` of other code than is there now, and forgets the breakpoints of others that
+    /// were taken away.
+    fn look_at_changed(&mut self, writer: &RingWriter, start: u64, end: u64) {
+        let fragments = self.fragments_within(start, end);
+        if placed::forget_gone(start, end) || fragments.iter().any(|id| !self.is_as_translated(*id)) {
+            self.invalidate(writer, start, end);
+        }
+    }
+
+    /// The program set a probe on code whose address modulo the size of a page is that of `place`: code that was translated already and
+    /// has it now is translated anew.
+    pub fn meet_probe(&mut self, writer: &RingWriter, place: u64) {
+        for id in 0..self.cache.fragments.len() as u32 {
+            let fragment = *self.cache.fragment(id);
+            let behind = place.wrapping_sub(fragment.app_pc) % PAGE_BYTES;
+            if fragment.is_valid && behind < u64::from(fragment.app_size) && !self.is_as_translated(id) {
+                let pc = fragment.app_pc + behind;
+                self.invalidate(writer, pc, pc + 1);
+            }
+        }
     }
 
     /// Has what is translated from now on tell of the order, or no more, as the controller wishes. Whether that is other than before:
@@ -133,6 +176,14 @@ impl Engine {
             let size = usize::from(self.cache.fragment(fragment).app_size).min(bytes.len());
             let bytes = bytes[..size].to_vec();
             self.probe_codes.insert(pc, ProbeCode { fragment, n_wishes: self.wishes.number, bytes });
+        }
+    }
+
+    /// Counts the instruction of one byte at `pc`, in whose place another's breakpoint trapped.
+    pub fn count_instead(&self, context: &ThreadContext, pc: u64) {
+        let counter = self.find_probe_code(pc).map_or(NONE, |id| self.cache.fragment(id).counter);
+        if counter != NONE {
+            add_to_counter(context, counter, 1);
         }
     }
 

@@ -266,8 +266,10 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         return;
     } else {
-        context.breakpoint_next = 0;
         let is_done = is_step(signal, &info);
+        if is_done {
+            context.breakpoint_next = 0;
+        }
         if end_step(context, ucontext, is_done) && is_done {
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
             return;

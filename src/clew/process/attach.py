@@ -67,6 +67,8 @@ class Attachment:
     shared: SharedMemory
     plan: InjectionPlan
     stopped_seconds: float
+    written_pages: dict[int, int]
+    """As StoppedProcess has them."""
 
 
 def attach(
@@ -190,7 +192,7 @@ class _Entry:
         process.close()
         self._held.let_go()
         send_again(self._pid, process.held_signals)
-        return Attachment(self._pid, shared, plan, time.monotonic() - self._started)
+        return Attachment(self._pid, shared, plan, time.monotonic() - self._started, process.written_pages)
 
     def _map(
         self,

@@ -82,6 +82,7 @@ def refuge(process: StoppedProcess, mappings: Sequence[Mapping], state: ThreadSt
     try:
         ptrace.set_signal_mask(process.task, mask)
         _go_on_with(process, registers)
+        process.note_page(address)
         process.write(address, code)
         waiting = registers.copy()
         waiting.rip = address + len(SYSCALL_INSTRUCTION)

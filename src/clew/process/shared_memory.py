@@ -22,6 +22,7 @@ from clew.process.linux import F_ADD_SEALS, MFD_ALLOW_SEALING, MFD_CLOEXEC, fute
 from clew.protocol._constants import (
     FILTER_RANGE_BYTES,
     MAGIC,
+    MAX_CHANGED_PAGES,
     MAX_FILTER_RANGES,
     PATH_UNLIMITED,
     SCHEMA_HASH,
@@ -230,6 +231,7 @@ class SharedMemory:
         self._filters: list[FilterRow] = []
         self._breakpoints: list[int] = []
         self._n_wishes = 0
+        self._n_changed = 0
         self._records_order = settings.mode == Mode.FULL
         self._is_written = False
         self.set_status_ticket("records_order", int(self._records_order))
@@ -249,8 +251,15 @@ class SharedMemory:
         child._n_wishes = self._n_wishes - 1
         child._tell_order(self._records_order)
         child._tell_written(self._is_written)
+        child._inherit_changed(self)
         child.set_breakpoints(self._breakpoints)
         return child
+
+    def _inherit_changed(self, parent: SharedMemory) -> None:
+        start = self.layout.status_offset + field_offset("StatusPage", "changed_pages")
+        end = start + 8 * MAX_CHANGED_PAGES
+        self.map[start:end] = parent.map[start:end]
+        self._set_changed(parent._n_changed)
 
     def close(self, *, is_unused: bool = True) -> None:
         """Give the mapping here up; and the region back, to be zeroed and used again, if nobody uses it any more."""
@@ -306,6 +315,20 @@ class SharedMemory:
         self.set_status_ticket("breakpoint_count", len(addresses))
         self._breakpoints = list(addresses)
         self.wish()
+
+    def tell_changed(self, pages: Sequence[int]) -> None:
+        """Say which pages of code changed behind the process' back; threads mind it when they come next."""
+        offset = self.layout.status_offset + field_offset("StatusPage", "changed_pages")
+        last = pages[-MAX_CHANGED_PAGES:]
+        for number, page in enumerate(last, self._n_changed + len(pages) - len(last)):
+            at = offset + 8 * (number % MAX_CHANGED_PAGES)
+            self.map[at : at + 8] = page.to_bytes(8, "little")
+        self._set_changed(self._n_changed + len(pages))
+        self.wish()
+
+    def _set_changed(self, count: int) -> None:
+        self._n_changed = count & 0xFFFFFFFF
+        self.set_status_ticket("changed_count", self._n_changed)
 
     def wish(self) -> None:
         """Have threads look at what was changed, before they execute anything more."""

@@ -8,6 +8,7 @@ who sent them, with which value, to the thread or to the process.
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import signal
 import time
@@ -53,6 +54,8 @@ class StoppedProcess:
         self._memory_fd = os.open(f"/proc/{self.task}/mem", os.O_RDWR | os.O_CLOEXEC)
         self.held_signals: list[int] = []
         """Those that can't be blocked and came; they reach it when it is left by `detach`."""
+        self.written_pages: dict[int, int] = {}
+        """By their addresses hashes of the pages of its code that were written to for a while."""
         self._signal_mask = signal_mask
         self._is_blocked = False
         self._is_stuck = False
@@ -100,6 +103,12 @@ class StoppedProcess:
         """Make system calls at this `syscall` instruction from now on."""
         self._syscall_address = address
 
+    def note_page(self, address: RemoteAddress) -> None:
+        """Keep what a page of code holds that is about to be written to, and will hold again."""
+        page = RemoteAddress(address & -mmap.PAGESIZE)
+        if page not in self.written_pages:
+            self.written_pages[page] = hash(self.read(page, mmap.PAGESIZE))
+
     @contextlib.contextmanager
     def calling_at(self, address: RemoteAddress) -> Iterator[None]:
         """Make system calls at the `syscall` instruction at `address` meanwhile."""
@@ -129,6 +138,7 @@ class StoppedProcess:
         if address is None:
             address = RemoteAddress(self.registers.rip)
             replaced = self.read(address, len(SYSCALL_INSTRUCTION))
+            self.note_page(address)
             self.write(address, SYSCALL_INSTRUCTION)
         registers.rip = address
         ptrace.set_registers(self.task, registers)

@@ -13,7 +13,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("25ebdcd5a7a8216121ebf00663cc383faedcc3913602f7bafafd247845f8d309")
+SCHEMA_HASH: Final = bytes.fromhex("654e5e5b07acedd09820e3c6cfc7a82b0363376a3c490e5ed3fe0d02077fd943")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -35,6 +35,8 @@ MAX_PATH_BYTES: Final = 4096
 """longest path in an image record"""
 MAX_BREAKPOINTS: Final = 32
 """entries of StatusPage.breakpoints"""
+MAX_CHANGED_PAGES: Final = 32
+"""entries of StatusPage.changed_pages"""
 MAX_FILTER_RANGES: Final = 4096
 """entries in the filter table"""
 DETACH_CODE: Final = 4410455
@@ -514,7 +516,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "uncounted_instructions": (584, "<Q"),
             "detach_reason": (592, "<I"),
             "is_written": (596, "<I"),
-            "reserved": (600, "<3496s"),
+            "changed_pages": (600, "<32Q"),
+            "changed_count": (856, "<I"),
+            "reserved": (860, "<3236s"),
         },
     ),
     "ThreadSlot": (

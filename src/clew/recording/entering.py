@@ -77,6 +77,7 @@ class Entering:
         try:
             followed = self._roster.meet(shared, plan)
             followed.identify(read_identity(process.pid, parent_pid), pidfd)
+            followed.written_pages = process.written_pages
             self._filters.tell_all(shared, mappings)
         except BaseException:
             self._roster.forget(shared)

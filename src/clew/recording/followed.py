@@ -106,6 +106,8 @@ class FollowedProcess:
         """The runtime was taken out of it before its time; all that is still to come is its end."""
         self.memory_pid = Pid(0)
         """A process that has the memory: it, or one that outlives it there."""
+        self.written_pages: dict[int, int] = {}
+        """As StoppedProcess has them, since the runtime was put into it."""
         self.n_inherited_counters = 0
         """Counters that a fork's child found in use."""
         self.has_own_namespace = False

@@ -39,6 +39,7 @@ from clew.recording.unborn import Unborn
 
 if TYPE_CHECKING:
     from clew.process.attach import Attachment
+    from clew.recording.changed_code import ChangedCode
     from clew.recording.live_feed import LiveFeed
     from clew.recording.request import Request
 
@@ -48,6 +49,9 @@ UNHEARD_POLL_SECONDS: Final = 0.002
 EXECUTION_POLL_SECONDS: Final = 0.0002
 CHILD_POLL_SECONDS: Final = 0.005
 BRING_IN_SECONDS: Final = 2.0
+LOOK_AFTER_SECONDS: Final = 0.1
+"""At code that may have changed: of a process that ends before that nobody is told in time."""
+
 MAX_WARNINGS: Final = 20
 
 
@@ -78,6 +82,8 @@ class Processes:
         self._tracers = Tracers(
             self._find, self._is_coming, self.holdings.is_held, self._release, self._distrust, self._warn
         )
+        self._changed_code: ChangedCode | None = None
+        self._look_from = time.monotonic() + LOOK_AFTER_SECONDS
         self.warnings: list[str] = []
         self.n_unfollowed_programs = 0
         self.n_unfollowed_children = 0
@@ -133,12 +139,14 @@ class Processes:
         """Follow a process that has the runtime already. It may have ended meanwhile."""
         followed = self._roster.meet(attachment.shared, attachment.plan)
         followed.identify(identity, pidfd)
+        followed.written_pages = attachment.written_pages
         self._roster.start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
     def tend(self) -> None:
         """Do what came up while the rings were emptied, of threads that stand still or want to trace others."""
         self.holdings.tend(self._roster.live)
         self._tracers.tend()
+        self._look_at_code()
 
     def watch(self, fd: int) -> None:
         """Have `poll` return when there is something to read."""
@@ -286,6 +294,22 @@ class Processes:
                 raise AttachError(followed.pid, f"process {followed.pid}: is about to execute another program")
             self.poll(EXECUTION_POLL_SECONDS)
 
+    def _look_at_code(self) -> None:
+        """Have the runtimes know of code that another changed."""
+        if self._is_leaving or time.monotonic() < self._look_from:
+            return
+        if self._changed_code is None:
+            from clew.recording.changed_code import ChangedCode
+
+            self._changed_code = ChangedCode(self._have_mind)
+        self._changed_code.look([one for one in self.live if not one.has_ended])
+
+    def _have_mind(self, followed: FollowedProcess) -> None:
+        """Have all threads mind what was wished, soon. Raises TargetError."""
+        # Who stands still does so before it goes on.
+        if not (self.holdings.is_held(followed) or self._executions.is_under_way(followed.pid)):
+            self._bring_in(followed)
+
     def _release(self, followed: FollowedProcess, patience_seconds: float, reason: ReleaseReason) -> None:
         """Take the runtime out of one that is to run its own code. Raises TargetError."""
         self.detach(followed, patience_seconds, lambda: False, reason)
@@ -418,6 +442,7 @@ class Processes:
             followed.drain.tell_process(followed.pid, followed.name)
             followed.n_inherited_counters = int(followed.drain.status()["counters_used"])
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
+        followed.written_pages = parent.written_pages
         self.holdings.inherit(followed, parent)
         return 1
 
