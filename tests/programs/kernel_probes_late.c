@@ -10,7 +10,7 @@
 #include "note.h"
 #include "probe.h"
 
-enum { BEFORE = 5000, TURNS = 40, SECONDS = 30 };
+enum { BEFORE = 5000, OFTEN = 3000000, TURNS = 40, SECONDS = 30 };
 
 __attribute__((noipa)) static long work(long value)
 {
@@ -20,6 +20,12 @@ __attribute__((noipa)) static long work(long value)
 __attribute__((noipa)) static long step(long value)
 {
     return work(value) % 1000003;
+}
+
+/* Of the child's alone. */
+__attribute__((noipa)) static long other_step(long value)
+{
+    return value ^ value >> 3;
 }
 
 static long run(long value, int turns)
@@ -39,10 +45,10 @@ static void run_until_told(void)
 {
     long value = 1;
     while (!shared->is_over) {
-        value = step(value);
+        value += other_step(value);
         shared->turns++;
     }
-    _exit(value == run(1, (int)(shared->turns % 100)) || shared->turns > 100 ? 7 : 1);
+    _exit(7);
 }
 
 static int is_late(time_t since)
@@ -68,9 +74,9 @@ int main(void)
     if (child == 0)
         run_until_told();
     time_t since = time(NULL);
-    while (shared->turns < BEFORE && !is_late(since))
+    while (shared->turns < OFTEN && !is_late(since))
         usleep(1000);
-    probe = set_probe(step, child);
+    probe = set_probe(other_step, child);
     while (hits_of(probe) < TURNS && !is_late(since))
         usleep(1000);
     note("child was hit", hits_of(probe) >= TURNS);
