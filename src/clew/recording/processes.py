@@ -452,9 +452,12 @@ class Processes:
     def _bury_stillborn(self) -> None:
         """Tell of the children that were killed before they spoke."""
         for child in self._unborn.take_stillborn():
+            waited_in_vain = child.waited_in_vain()
             self._roster.bury(child.process, child.born_ns, Fork(child.parent.number, 0))
             status = self._exits.status[child.process.pid]
-            if status is not None and os.WIFEXITED(status):
+            if waited_in_vain:
+                self._lose_child("a child ran unfollowed: clew had no time for it")
+            elif status is not None and os.WIFEXITED(status):
                 # It could not do so before it spoke.
                 self._lose_child("a child ran unfollowed: it found no place for what is recorded")
 

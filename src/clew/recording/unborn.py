@@ -48,6 +48,10 @@ class Child:
             os.close(self.pidfd)
             self.pidfd = -1
 
+    def waited_in_vain(self) -> bool:
+        """Whether it went on natively because nobody answered it: it says so in its region."""
+        return self.process.shared.status_u32("unanswered") != 0
+
     def has_ended(self) -> bool:
         """Whether it is known to have ended."""
         if self.pidfd < 0:

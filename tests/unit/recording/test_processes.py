@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from clew.address import Pid
 from clew.process.injection_plan import InjectionPlan, plan_injection
 from clew.process.shared_memory import FilterRow, HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
+from clew.protocol.layout import field_offset
 from clew.recording import entering
 from clew.recording.filters import FilterSet, parse_filter
 from clew.recording.journal import JournalWriter
@@ -47,6 +49,30 @@ def test_nothing_is_left_of_a_process_that_is_gone_when_the_runtime_is_in_it(
             time.sleep(0.01)
         assert len(followed) == 0
         followed.leave()
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_child_that_nobody_answered_ran_unfollowed_though_it_was_killed(tmp_path: Path, is_answered: bool) -> None:
+    image: Any = None
+    settings = HeaderSettings(mode=Mode.COUNTS)
+    with JournalWriter(tmp_path / "journal") as journal, subprocess.Popen(["sleep", "60"]) as process:
+        followed = Processes(journal, image, settings, FilterSet((), ()))
+        parent_shared = SharedMemory(SharedFile.create(LAYOUT), settings)
+        parent = followed._roster.meet(parent_shared, plan_injection(1 << 20, LAYOUT, 1 << 20, []))
+        parent.pid, parent.executable = HERE, "/bin/parent"
+        region = followed._unborn.expect(parent)
+        followed._unborn.note_birth(parent, region, process.pid)
+        (child,) = followed._unborn
+        if not is_answered:
+            offset = LAYOUT.status_offset + field_offset("StatusPage", "unanswered")
+            child.shared.map[offset] = 1
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        followed._bury_stillborn()
+        assert followed.n_unfollowed_children == (not is_answered)
+        assert len(followed) == 0
+        followed.leave()
+        parent_shared.close()
 
 
 def test_a_child_that_did_not_speak_yet_has_filters_that_come_meanwhile(tmp_path: Path) -> None:
