@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x65, 0x4e, 0x5e, 0x5b, 0x07, 0xac, 0xed, 0xd0, 0x98, 0x20, 0xe3, 0xc6, 0xcf, 0xc7, 0xa8, 0x2b, 0x03, 0x63, 0x37,
-    0x6a, 0x3c, 0x49, 0x0e, 0x5e, 0xd3, 0xfe, 0x0d, 0x02, 0x07, 0x7f, 0xd9, 0x43,
+    0x1a, 0x42, 0x40, 0xad, 0x2e, 0xca, 0xc8, 0xe7, 0xbb, 0x7f, 0x93, 0xfc, 0x40, 0xeb, 0xed, 0x26, 0xf5, 0xa0, 0xc9,
+    0x54, 0x84, 0x5d, 0x9f, 0x4f, 0x5a, 0x35, 0x93, 0x88, 0x83, 0x76, 0xc9, 0xa3,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -547,8 +547,11 @@ pub struct StatusPage {
     pub changed_pages: [u64; 32],
     /// how many were ever told; said with a wish (written by: controller:live)
     pub changed_count: u32,
+    /// the number of a task that shares the memory and is no thread of the process, which is to go on natively; 0:
+    /// none; said with a wish (written by: controller:live)
+    pub released_task: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3236],
+    pub reserved: [u8; 3232],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -600,7 +603,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, detach_reason) == 592);
 const _: () = assert!(core::mem::offset_of!(StatusPage, is_written) == 596);
 const _: () = assert!(core::mem::offset_of!(StatusPage, changed_pages) == 600);
 const _: () = assert!(core::mem::offset_of!(StatusPage, changed_count) == 856);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 860);
+const _: () = assert!(core::mem::offset_of!(StatusPage, released_task) == 860);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 864);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -41,6 +41,12 @@ impl Shared {
         self.iter_breakpoints().collect()
     }
 
+    /// The task that the controller wishes to go on natively, beside the process; 0: none.
+    pub fn released_task(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).released_task) }.load(Ordering::Acquire)
+    }
+
     /// How many pages of code were ever said to have changed behind the process' back.
     pub fn changed_count(&self) -> u32 {
         // SAFETY: the status page is mapped; the field is an aligned u32.

@@ -34,6 +34,11 @@ pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
     (shared.hold_ticket() != 0 && !shared.is_controller_gone()).then_some(hold_reason::ASKED)
 }
 
+/// Whether the thread, which is a process of its own in this memory, is to go on natively: somebody traces it.
+pub fn is_to_leave(context: &ThreadContext, shared: Shared) -> bool {
+    context.is_process != 0 && shared.released_task() == context.tid
+}
+
 /// Stands still for the controller until that says how to go on, or is gone. No lock held, the context complete.
 pub fn stand(context: &mut ThreadContext, shared: Shared, reason: u32) {
     // Where the program would have been aborted natively, for that it stopped.

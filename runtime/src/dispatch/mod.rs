@@ -194,6 +194,10 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             hold::stand(context, shared, reason);
             continue;
         }
+        if hold::is_to_leave(context, shared) {
+            linking::note_first_exit(context, link);
+            delivery::release(context, release_reason::TRACED);
+        }
         hold::mind(context, shared);
         if excursion::is_away(context) {
             link = NONE;

@@ -16,7 +16,7 @@ from clew.process.fetcher import Fetcher
 from clew.process.held_process import HeldProcess
 from clew.process.injection_plan import InjectionPlan
 
-__all__ = ["bring_in"]
+__all__ = ["bring_in", "is_outside"]
 
 PATIENCE_SECONDS: Final = 2.0
 
@@ -59,3 +59,19 @@ def bring_in(
     finally:
         held.let_go()
     return held.wait_status
+
+
+def is_outside(pid: Pid, plan: InjectionPlan) -> bool:
+    """Whether no thread of process `pid`, in whose memory the runtime is, is under it. They are stopped for a moment.
+
+    Raises TargetError if they can't be stopped.
+    """
+    held = HeldProcess(pid)
+    try:
+        held.stop_all(PATIENCE_SECONDS)
+        registers = [ptrace.get_registers(tid) for tid in held.threads]
+        return not any(plan.is_private(one.gs_base) or plan.is_in_image(one.rip) for one in registers)
+    except OSError as error:
+        raise AttachError(pid, f"process {pid}: can't be stopped now: {error.strerror or error}") from error
+    finally:
+        held.let_go()

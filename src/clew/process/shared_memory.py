@@ -330,6 +330,11 @@ class SharedMemory:
         self._n_changed = count & 0xFFFFFFFF
         self.set_status_ticket("changed_count", self._n_changed)
 
+    def release_task(self, number: int) -> None:
+        """Say which task that shares the process' memory is to go on natively; 0: none."""
+        self.set_status_ticket("released_task", number)
+        self.wish()
+
     def wish(self) -> None:
         """Have threads look at what was changed, before they execute anything more."""
         self._n_wishes = self._n_wishes + 1 & 0xFFFFFFFF

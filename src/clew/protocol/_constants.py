@@ -13,7 +13,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("654e5e5b07acedd09820e3c6cfc7a82b0363376a3c490e5ed3fe0d02077fd943")
+SCHEMA_HASH: Final = bytes.fromhex("1a4240ad2ecac8e7bb7f93fc40ebed26f5a0c954845d9f4f5a3593888376c9a3")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -518,7 +518,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "is_written": (596, "<I"),
             "changed_pages": (600, "<32Q"),
             "changed_count": (856, "<I"),
-            "reserved": (860, "<3236s"),
+            "released_task": (860, "<I"),
+            "reserved": (864, "<3232s"),
         },
     ),
     "ThreadSlot": (

@@ -358,6 +358,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "is_written",
             "changed_pages",
             "changed_count",
+            "released_task",
             "reserved",
         ],
         "formats": [
@@ -410,7 +411,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             ("<u8", (32,)),
             "<u4",
-            ("<u1", (3236,)),
+            "<u4",
+            ("<u1", (3232,)),
         ],
         "offsets": [
             0,
@@ -463,6 +465,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             600,
             856,
             860,
+            864,
         ],
         "itemsize": 4096,
     }

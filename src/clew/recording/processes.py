@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from clew.address import Pid
+from clew.address import Pid, Tid
 from clew.dataclass import replace
 from clew.errors import AttachError
 from clew.process.identity import is_ending, maps_file, maps_region, read_parent, read_stat
@@ -49,6 +49,7 @@ UNHEARD_POLL_SECONDS: Final = 0.002
 EXECUTION_POLL_SECONDS: Final = 0.0002
 CHILD_POLL_SECONDS: Final = 0.005
 BRING_IN_SECONDS: Final = 2.0
+LET_GO_SECONDS: Final = 0.5
 LOOK_AFTER_SECONDS: Final = 0.1
 """At code that may have changed: of a process that ends before that nobody is told in time."""
 
@@ -80,7 +81,14 @@ class Processes:
         self._budget = Budget(settings.budget)
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn, self._lose_child)
         self._tracers = Tracers(
-            self._find, self._is_coming, self.holdings.is_held, self._release, self._distrust, self._warn
+            self._find,
+            self._is_coming,
+            self.holdings.is_held,
+            self._release,
+            self._distrust,
+            self._find_sharer,
+            self._let_task_go,
+            self._warn,
         )
         self._changed_code: ChangedCode | None = None
         self._look_from = time.monotonic() + LOOK_AFTER_SECONDS
@@ -321,6 +329,25 @@ class Processes:
 
     def _find(self, pid: Pid) -> FollowedProcess | None:
         return next((one for one in self.live if one.pid == pid and not one.has_ended), None)
+
+    def _find_sharer(self, pid: Pid) -> FollowedProcess | None:
+        """Whose memory task `pid` shares, and is none of its threads."""
+        return next((one for one in self.live if maps_region(pid, one.shared)), None)
+
+    def _let_task_go(self, sharer: FollowedProcess, pid: Pid) -> None:
+        """Have task `pid`, which shares the memory of a process, go on natively. Raises TargetError if it does not."""
+        from clew.process.bring_in import bring_in, is_outside
+
+        sharer.shared.release_task(sharer.number_of(Tid(pid)))
+        try:
+            bring_in(pid, sharer.plan, on_wait=self.drain_all)
+            deadline = time.monotonic() + LET_GO_SECONDS
+            while not is_outside(pid, sharer.plan):
+                if time.monotonic() > deadline:
+                    raise AttachError(pid, f"process {pid}: does not leave the runtime")
+                self.poll(EXECUTION_POLL_SECONDS)
+        finally:
+            sharer.shared.release_task(0)
 
     def _is_coming(self, pid: Pid) -> bool:
         """Whether process `pid` may be followed, as a child or as another program, but is not yet."""

@@ -1,5 +1,6 @@
 """Threads of the recording that are about to trace another process of it, which is left first, so that its tracer finds
-it in its own code; or to write to its memory, which has it look whether code changed.
+it in its own code; or to write to its memory, which has it look whether code changed. A task that shares a process'
+memory, and is none of its threads, is left alone.
 
 Runs in the controller, in its one thread. Who is meant is a number that the target gave; whether that may be traced or
 written to the kernel decides.
@@ -59,7 +60,8 @@ class _Wish:
 class Tracers:
     """Who wants to trace whom. `find` gives who is followed as a process, `is_coming` tells whether it is about to be,
     or to be another program, `is_held` whether it stands still. `leave` takes the runtime out of it, `distrust` has all
-    code of it count as writable; both raise TargetError. `warn` takes lines for people.
+    code of it count as writable, `let_go` has a task that shares its memory go on natively; all raise TargetError.
+    `find_sharer` gives who has such a task. `warn` takes lines for people.
     """
 
     def __init__(
@@ -69,6 +71,8 @@ class Tracers:
         is_held: Callable[[FollowedProcess], bool],
         leave: Callable[[FollowedProcess, float, ReleaseReason], None],
         distrust: Callable[[FollowedProcess], None],
+        find_sharer: Callable[[Pid], FollowedProcess | None],
+        let_go: Callable[[FollowedProcess, Pid], None],
         warn: Callable[[str], None],
     ) -> None:
         self._find = find
@@ -76,6 +80,8 @@ class Tracers:
         self._is_held = is_held
         self._leave = leave
         self._distrust = distrust
+        self._find_sharer = find_sharer
+        self._let_go = let_go
         self._warn = warn
         self._wishes: dict[tuple[int, int], _Wish] = {}
 
@@ -109,6 +115,8 @@ class Tracers:
         process = None if pid is None else self._find(pid)
         if pid is not None and self._is_coming(pid):
             wish.reply = 0 if wish.is_late else None
+        elif pid is not None and process is None and wish.kind == RequestKind.TRACE:
+            self._settle_task(wish, pid)
         elif pid is None or process is None or process is wish.tracer or has_other_tracer(pid):
             # It is not followed, or the kernel will refuse.
             wish.reply = 0
@@ -121,6 +129,13 @@ class Tracers:
             # Who waits here itself does not come out of the runtime before it is told.
             reason = ReleaseReason.WRITTEN if wish.what[2] == ReleaseReason.WRITTEN else ReleaseReason.TRACED
             self._try(wish, lambda: self._leave(process, LEAVE_SECONDS, reason))
+
+    def _settle_task(self, wish: _Wish, pid: Pid) -> None:
+        sharer = None if has_other_tracer(pid) or wish.what[2] == ReleaseReason.WRITTEN else self._find_sharer(pid)
+        if sharer is None:
+            wish.reply = 0
+        else:
+            self._try(wish, lambda: self._let_go(sharer, pid))
 
     def _try(self, wish: _Wish, do: Callable[[], None]) -> None:
         try:

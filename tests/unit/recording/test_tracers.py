@@ -30,6 +30,8 @@ class Recording:
         self.left: list[Any] = []
         self.reasons: list[ReleaseReason] = []
         self.distrusted: list[Any] = []
+        self.sharers: dict[Pid, Any] = {}
+        self.let_go: list[tuple[Any, Pid]] = []
         self.warnings: list[str] = []
         self.now = 0.0
         self.tracers = tracers.Tracers(
@@ -38,6 +40,8 @@ class Recording:
             lambda process: self.is_held,
             self._leave,
             self._distrust,
+            self.sharers.get,
+            self._let_go,
             self.warnings.append,
         )
 
@@ -45,6 +49,11 @@ class Recording:
         status = {"trusted_pages": 0}
         shared = SimpleNamespace(status=status, status_u32=status.__getitem__)
         return SimpleNamespace(pid=pid, number=number, has_own_namespace=False, has_ended=False, shared=shared)
+
+    def _let_go(self, sharer: Any, pid: Pid) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.let_go.append((sharer, pid))
 
     def _distrust(self, process: Any) -> None:
         if self.failure is not None:
@@ -101,6 +110,21 @@ def test_nobody_is_left_for_a_number_that_is_none(recording: Recording) -> None:
     recording.tracers.tend()
     assert recording.ask(number=1 << 40) == 0
     assert recording.left == []
+
+
+def test_a_task_with_the_memory_of_another_process_is_let_go_alone(recording: Recording) -> None:
+    recording.live.clear()
+    recording.sharers[recording.pid] = recording.tracer
+    recording.ask()
+    recording.failure = AttachError(recording.pid, "in a call")
+    recording.tracers.tend()
+    assert recording.ask() is None
+    recording.failure = None
+    recording.tracers.tend()
+    assert (recording.ask(), recording.let_go, recording.left) == (1, [(recording.tracer, recording.pid)], [])
+    recording.ask(reason=ReleaseReason.WRITTEN)
+    recording.tracers.tend()
+    assert recording.ask(reason=ReleaseReason.WRITTEN) == 0
 
 
 def test_nobody_is_left_for_itself(recording: Recording) -> None:
