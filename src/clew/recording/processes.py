@@ -320,6 +320,9 @@ class Processes:
 
     def _release(self, followed: FollowedProcess, patience_seconds: float, reason: ReleaseReason) -> None:
         """Take the runtime out of one that is to run its own code. Raises TargetError."""
+        if self.holdings.is_held(followed):
+            # Whoever holds it had time to let it go; natively its tracer would not wait either.
+            self.holdings.of(followed).release()
         self.detach(followed, patience_seconds, lambda: False, reason)
 
     def _distrust(self, followed: FollowedProcess) -> None:

@@ -15,7 +15,7 @@ import pytest
 from clew.address import Pid
 from clew.process.injection_plan import InjectionPlan, plan_injection
 from clew.process.shared_memory import FilterRow, HeaderSettings, SharedFile, SharedLayout, SharedMemory
-from clew.protocol._constants import Mode
+from clew.protocol._constants import Mode, ReleaseReason
 from clew.protocol.layout import field_offset
 from clew.recording import entering
 from clew.recording.filters import FilterSet, parse_filter
@@ -73,6 +73,24 @@ def test_a_child_that_nobody_answered_ran_unfollowed_though_it_was_killed(tmp_pa
         assert len(followed) == 0
         followed.leave()
         parent_shared.close()
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_who_stands_still_goes_on_before_it_is_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
+) -> None:
+    done: list[str] = []
+    image: Any = None
+    process: Any = object()
+    with JournalWriter(tmp_path / "journal") as journal:
+        followed = Processes(journal, image, HeaderSettings(mode=Mode.COUNTS), FilterSet((), ()))
+        monkeypatch.setattr(followed, "detach", lambda *_: done.append("detach"))
+        holding = SimpleNamespace(is_held=is_held, release=lambda: done.append("release"))
+        monkeypatch.setattr(followed.holdings, "_by_process", {process: holding} if is_held else {})
+        followed._release(process, 1.0, ReleaseReason.TRACED)
+        monkeypatch.undo()
+        followed.leave()
+    assert done == ["release"] * is_held + ["detach"]
 
 
 def test_a_child_that_did_not_speak_yet_has_filters_that_come_meanwhile(tmp_path: Path) -> None:
