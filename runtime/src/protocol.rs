@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x1a, 0x42, 0x40, 0xad, 0x2e, 0xca, 0xc8, 0xe7, 0xbb, 0x7f, 0x93, 0xfc, 0x40, 0xeb, 0xed, 0x26, 0xf5, 0xa0, 0xc9,
-    0x54, 0x84, 0x5d, 0x9f, 0x4f, 0x5a, 0x35, 0x93, 0x88, 0x83, 0x76, 0xc9, 0xa3,
+    0xbe, 0xe0, 0x3c, 0x3a, 0xae, 0x40, 0x81, 0x49, 0x07, 0x77, 0x3a, 0xcc, 0xe6, 0x7e, 0x7f, 0x68, 0x51, 0xe0, 0xeb,
+    0x45, 0xb5, 0xf3, 0x88, 0x08, 0xbe, 0x07, 0x1a, 0xe4, 0xcb, 0x08, 0xf5, 0xeb,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -899,20 +899,16 @@ pub struct FragmentRecord {
     /// and paths tell when (mode full); 128: excluded, and counted all the same, since paths lead there (mode full)
     /// (written by: runtime:thread)
     pub flags: u8,
-    /// enum EdgeKind: the way out of fragment `leader` that leads here (written by: runtime:thread)
-    pub led_by: u8,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 1],
     /// so many counters behind its own, one for each way out, taken first: how often it was taken and is not to be
     /// added to what it leads to (written by: runtime:thread)
     pub n_misses: u8,
     /// mode region: the number of its block, from 0; what is translated again keeps it. 0xffffffff: it is not tagged
     /// (written by: runtime:thread)
     pub region_block: u32,
-    /// the fragment, announced before, that leads here without counting: how often it took the way `led_by`, less that
-    /// way's misses, is to be added to this fragment's counter, to the one of both ways if it has two. 0xffffffff: none
-    /// (written by: runtime:thread)
-    pub leader: u32,
     /// zero (written by: runtime:thread)
-    pub reserved: [u8; 4],
+    pub reserved_more: [u8; 8],
 }
 const _: () = assert!(core::mem::size_of::<FragmentRecord>() == 64);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, kind) == 0);
@@ -928,11 +924,10 @@ const _: () = assert!(core::mem::offset_of!(FragmentRecord, size_bytes) == 44);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, n_instructions) == 46);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, exit_kind) == 48);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, flags) == 49);
-const _: () = assert!(core::mem::offset_of!(FragmentRecord, led_by) == 50);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved) == 50);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, n_misses) == 51);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, region_block) == 52);
-const _: () = assert!(core::mem::offset_of!(FragmentRecord, leader) == 56);
-const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved) == 60);
+const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved_more) == 56);
 
 /// More payload of the record before it.
 #[repr(C)]
@@ -999,7 +994,9 @@ const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, reserved) == 45);
 const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, symbol) == 46);
 const _: () = assert!(core::mem::offset_of!(DynamicEdgeRecord, reserved_more) == 48);
 
-/// Coverage only: an exit was taken for the first time.
+/// Coverage: an exit was taken for the first time. Else the source is a leader of the target from now on: it leads
+/// there by this way out past what counts the target. How often it took the way, less that way's misses
+/// (FragmentRecord.n_misses), is to be added to the target's counter, to the one of both ways if it has two.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct LinkRecord {

@@ -95,16 +95,16 @@ pub struct Fragment {
     pub newest_pad: u32,
     /// Its code runs with r10 and r11 lent.
     pub is_lending: bool,
-    /// The exit that leads to it past what counts it (instrument/leaders.rs), or `NONE`.
+    /// The first exit that led to it past what counts it (instrument/leaders.rs), or `NONE`.
     pub leader: u32,
-    /// How many fragments lead to it so, one to the other.
-    pub leader_depth: u8,
-    /// Where that exit enters it, if that takes code of its own that was made.
-    pub led_entry: u64,
+    /// Higher than that of each fragment that leads to it so; 0 if none does.
+    pub rank: u8,
+    /// Where those enter it with all registers in place and where with r10 and r11 lent; 0: not made yet.
+    pub led_entries: [u64; 2],
     /// Where it is entered with r10 and r11 lent, and counted for that; 0: elsewhere is `lending_entry`.
     pub counted_entry: u64,
-    /// The fragment from which nearly all executions came when it was found to be hot, or `NONE`.
-    pub main_source: u32,
+    /// The one or two fragments from which nearly all executions came when it was found to be hot, or `NONE`.
+    pub main_sources: [u32; 2],
     /// An indirect branch came to it, or to what it stands for.
     pub is_indirect_target: bool,
     /// A direct call did.

@@ -57,7 +57,7 @@ impl Cache {
         {
             return true;
         }
-        let is_led = self.fragment(fragment_id).leader == exit_id;
+        let is_led = exit.follower == fragment_id;
         if exit.follower != NONE && !is_led {
             // What is counted for its follower leads nowhere else.
             return true;
@@ -129,12 +129,13 @@ impl Cache {
         }
     }
 
-    /// Where its leader enters a fragment, past what counts it. `None`: as above.
+    /// Where its leaders enter a fragment, past what counts it. `None`: as above.
     fn led_entry(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
         let fragment = *self.fragment(fragment_id);
         let code = fragment.cache_start + fragment.code_offset();
-        if fragment.led_entry != 0 {
-            return Some(fragment.led_entry);
+        let index = usize::from(entry != Entry::Plain);
+        if fragment.led_entries[index] != 0 {
+            return Some(fragment.led_entries[index]);
         }
         let address = match entry {
             Entry::Plain if fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
@@ -147,7 +148,7 @@ impl Cache {
             })?,
             _ => code,
         };
-        self.fragment_mut(fragment_id).led_entry = address;
+        self.fragment_mut(fragment_id).led_entries[index] = address;
         Some(address)
     }
 

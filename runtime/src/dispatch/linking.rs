@@ -33,6 +33,11 @@ pub fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadC
     if exit.target != engine.cache.fragment(id).app_pc || !engine.cache.fragment(exit.fragment).is_valid {
         return;
     }
+    if exit.follower != NONE && exit.follower != id {
+        // It can lead to no other fragment.
+        engine.retire_to_be_made_again(writer, exit.fragment);
+        return;
+    }
     if exit.linked_to == id {
         if !matches!(exit.kind, ExitType::FloatState | ExitType::Native) {
             // Interrupted for a signal.
@@ -53,6 +58,7 @@ pub fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadC
     if !engine.is_counting() {
         engine.write_link(writer, exit_id, id);
     }
+    engine.lead_if_possible(writer, exit_id, id);
     if !engine.cache.link(exit_id, id) {
         engine.shared.report_error(error_code::NO_SLAB, [context.rip, 2, 0, 0]);
     }

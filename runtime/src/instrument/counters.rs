@@ -27,6 +27,8 @@ pub struct Counters {
     pub flags: u8,
     /// So many counters behind the others count what of each way is not to be added to its follower (instrument/leaders.rs).
     pub n_misses: u8,
+    /// Which ways may be leaders: the taken or only one, and the one not taken.
+    pub may_lead: [bool; 2],
     /// Its executions follow from its leader's: the block itself counts none.
     pub is_led: bool,
 }
@@ -43,9 +45,9 @@ impl Counters {
 
     /// The counter of misses of a way: the one not taken or the other one; `NONE`: it can't be a leader.
     pub fn misses(&self, is_not_taken: bool) -> u32 {
-        match self.n_misses {
-            0 => NONE,
-            n => self.first + u32::from(n) + u32::from(is_not_taken),
+        match self.may_lead[usize::from(is_not_taken)] {
+            false => NONE,
+            true => self.first + u32::from(self.n_misses) + u32::from(is_not_taken),
         }
     }
 
@@ -75,7 +77,8 @@ impl Engine {
             Ending::Limit | Ending::Native | Ending::Syscall => (Some(fall_through), None),
             _ => (None, None),
         };
-        let none = Counters { first: NONE, main: NONE, second: NONE, flags, n_misses: 0, is_led: false };
+        let none =
+            Counters { first: NONE, main: NONE, second: NONE, flags, n_misses: 0, may_lead: [false; 2], is_led: false };
         if !is_included {
             flags |= FLAG_EXCLUDED | if is_counted { FLAG_COUNTED } else { 0 };
             if first_target.is_some_and(|pc| self.shared.is_included(pc)) {
@@ -98,7 +101,7 @@ impl Engine {
         }
         let main = if is_counted || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
         let second = if n == 2 && (is_counted || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
-        Counters { first, main, second, flags, n_misses: 0, is_led: false }
+        Counters { first, main, second, flags, n_misses: 0, may_lead: [false; 2], is_led: false }
     }
 
     /// Where both ways of a conditional branch are counted together, if `inc` is possible in the block, and whether that

@@ -4,7 +4,7 @@ use super::alignment::{BRANCH_BYTES, WORD_BYTES};
 use super::branch_ways::BranchPlan;
 use super::counting::{are_flags_dead_at_start, emit_count, is_taken_straight, may_stand_before, CountPlace};
 use super::exits::ExitList;
-use super::leaders::way_of;
+use super::leaders::is_way;
 use super::region_code::emit_question;
 use super::staleness::emit_check;
 use super::verification::emit_verified_entry;
@@ -71,7 +71,9 @@ impl Engine {
         let before = if self.builds_alone { None } else { self.find_hot(writer, block.pc, code_hash) };
         let is_hot = before.is_some();
         let habit = before.map(|before| before.habit);
+        let whole = ending;
         let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
+        let is_cut = ending != whole;
         let block = &*block;
         let kind = kind_of(ending, self.has_rtm);
         let is_lending = is_hot && self.lends(block, ending);
@@ -79,7 +81,7 @@ impl Engine {
         let leads_back = is_taken_straight.is_some_and(|is_taken| self.leads_back(block, ending, is_taken, is_hot));
         let mut counters = self.plan_counters(block, ending, kind);
         if is_hot {
-            self.plan_misses(block, ending, &mut counters);
+            self.plan_misses(block, ending, is_cut, &mut counters);
         }
         let leader = before.map_or(NONE, |before| self.find_leader(block, ending, &before, &counters));
         let is_led = leader != NONE;
@@ -247,7 +249,7 @@ impl Engine {
         }
         for exit in exits.as_mut_slice() {
             exit.fragment = id;
-            if way_of(exit.kind).is_some() {
+            if is_way(exit.kind) {
                 exit.misses = counters.misses(exit.kind == ExitType::NotTaken);
             }
         }
@@ -309,10 +311,10 @@ impl Engine {
             newest_pad: NONE,
             is_lending,
             leader,
-            leader_depth: self.leader_depth(leader),
-            led_entry: 0,
+            rank: self.rank_behind(leader, before.as_ref()),
+            led_entries: [0; 2],
             counted_entry,
-            main_source: NONE,
+            main_sources: [NONE; 2],
             is_indirect_target,
             is_called,
             code_hash,
@@ -323,15 +325,15 @@ impl Engine {
             return Err(BuildError::OutOfMemory);
         }
         self.region_blocks.note(region_block, id);
-        if is_led {
-            self.cache.exit_mut(leader).follower = id;
-        }
         let cold_size = emitter.cold_position() as u64;
         self.cache.slabs.commit(room, size, cold_size, Unit::Fragment(id));
         if verified_entry != 0 {
             self.cache.link(fragment.first_exit, id);
         }
         self.publish(writer, block, id, kind, ending, &counters);
+        if is_led {
+            self.lead(writer, leader, id);
+        }
         Ok(id)
     }
 

@@ -197,7 +197,6 @@ impl Engine {
                 self.cache.unlink_exit(exit_id);
             }
         }
-        self.retire_leader(writer, &fragment);
         let record = InvalidateRecord {
             kind: record_kind::INVALIDATE,
             continuations: 0,

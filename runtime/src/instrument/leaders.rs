@@ -1,13 +1,13 @@
 //! Fragments that need no counter, since what leads to them counts already.
 //!
-//! Of hot code mostly one way leads to a block: the one out of the block before it. The fragment of that, the *leader*, counts
-//! how often the way is taken, so the fragment behind, its *follower*, is entered by that exit past what counts it. All others
+//! Of hot code mostly one way or two lead to a block: out of the blocks before it. The fragments of these, its *leaders*, count
+//! how often the way is taken, so the fragment behind, their *follower*, is entered by those exits past what counts it. All others
 //! who come to it enter it where it is counted. So each execution of a trace through hot code is counted once where it begins and
-//! where it goes aside.
+//! where it goes aside. What follows from what is a matter of ranks: a leader has a lower one, so there are no circles.
 //!
-//! The leader's exit does not always lead there: when it is taken by way of its stub, as before it is linked and whenever a signal
+//! A leader's exit does not always lead there: when it is taken by way of its stub, as before it is linked and whenever a signal
 //! waits, the dispatcher counts a *miss* (dispatch/exits.rs). An exit never leads to two followers, and once it has had one it leads
-//! nowhere else.
+//! nowhere else: where that goes out of use, so does the leader, when it next comes there (dispatch/linking.rs).
 
 use super::counters::Counters;
 use super::counting::has_trap;
@@ -19,22 +19,16 @@ use crate::cache::fragment::{ExitType, NONE};
 use crate::cache::Fragment;
 use crate::decode::float_state::stored_pointer;
 use crate::decode::{Block, Ending};
-use crate::protocol::edge_kind;
 
-/// So many fragments follow one from the other, at most: so far it has to be gone back to say how often one ran.
-const MAX_DEPTH: u8 = 32;
-/// A source is the main one if all others lead to a fragment once in so many times.
+/// Where other ways may come together with that of the first leader a fragment ranks so much behind that: they may come from further.
+const STEP: u8 = 8;
+/// So far it has to be gone back, at most, to say how often a fragment ran.
+const MAX_RANK: u8 = 64;
+/// Sources are main ones if all others lead to a fragment once in so many times.
 const SELDOM: u64 = 8;
-/// Of so many exits that lead to a fragment it is looked which one does most, out of so many branches.
+/// Of so many exits that lead to a fragment it is looked which ones do most, out of so many branches.
 const MAX_EXITS: usize = 64;
 const MAX_SOURCES: usize = 8;
-
-/// What a fragment's record says of its leader.
-pub struct Lead {
-    pub fragment: u32,
-    /// protocol::edge_kind
-    pub way: u8,
-}
 
 impl Engine {
     /// Whether executions may follow from others: not where blocks are tagged, which have cells of their own.
@@ -53,22 +47,21 @@ impl Engine {
             && exit.linked_to == NONE
             && exit.target == block.pc
             && self.cache.fragment(exit.fragment).is_valid
-            && self.cache.fragment(exit.fragment).leader_depth < MAX_DEPTH;
+            && self.cache.fragment(exit.fragment).rank <= MAX_RANK - STEP
+            && self.cache.landings.find(block.pc).is_none();
         let is_counted = counters.main != NONE
             && counters.is_included()
             && (counters.second != NONE || !matches!(ending, Ending::Conditional(_)));
         let is_alone = !before.is_called && !before.is_indirect_target && !block.is_writable;
-        let may_follow = leads && is_counted && is_alone && !has_trap(block, block.instructions.len());
-        if may_follow && self.is_led_from(block.pc, exit.fragment) {
+        if leads && is_counted && is_alone && !has_trap(block, block.instructions.len()) {
             id
         } else {
             NONE
         }
     }
 
-    /// Counters of misses for a hot block's ways out, if one leads to hot code that is about to be translated again and was come to
-    /// from here.
-    pub fn plan_misses(&mut self, block: &Block, ending: Ending, counters: &mut Counters) {
+    /// Counters of misses for a hot block's ways out, if one may be a leader. `is_cut`: it ends in front of code that it had in it.
+    pub fn plan_misses(&mut self, block: &Block, ending: Ending, is_cut: bool, counters: &mut Counters) {
         if !self.has_leaders() || !counters.is_included() || counters.main == NONE || block.is_writable {
             return;
         }
@@ -81,30 +74,46 @@ impl Engine {
             Ending::Limit if stored_pointer(branch).is_none() => ([block.end(); 2], 1),
             _ => return,
         };
-        let branch = branch.ip();
-        let leads =
-            |pc: &u64| *pc != block.pc && self.cache.by_pc.find(*pc).is_none() && self.main_branch(*pc) == Some(branch);
-        if targets[..n].iter().any(leads) && self.take_counters(n as u32) != NONE {
+        let may_lead = targets.map(|pc| pc != block.pc && self.may_be_led_to(pc, branch.ip(), is_cut));
+        if may_lead[..n].contains(&true) && self.take_counters(n as u32) != NONE {
             counters.n_misses = n as u8;
+            counters.may_lead = may_lead;
         }
     }
 
-    /// Whether nearly all executions of the code at `pc` came out of what `fragment` stands for, and none by a return.
-    fn is_led_from(&self, pc: u64, fragment: u32) -> bool {
-        let branch = self.cache.fragment(fragment).branch_pc();
-        self.main_branch(pc) == Some(branch) && self.cache.landings.find(pc).is_none()
+    /// Whether a hot block's way to `pc` may be a leader: to what has one already, or to what is about to be translated again as it is
+    /// hot, if much of its executions came from the branch at `branch` or it was a part of the block (`is_cut`).
+    fn may_be_led_to(&self, pc: u64, branch: u64, is_cut: bool) -> bool {
+        if let Some(id) = self.cache.by_pc.find(pc) {
+            return self.cache.fragment(id).leader != NONE;
+        }
+        let Some(last) = self.cache.versions.find(pc).map(|id| self.cache.fragment(id)) else {
+            return false;
+        };
+        let is_source = |source: &u32| *source != NONE && self.cache.fragment(*source).branch_pc() == branch;
+        last.is_hot && (is_cut || last.main_sources.iter().any(is_source))
     }
 
-    /// The branch from which nearly all executions of the code at `pc` came, if that was found to be hot.
-    fn main_branch(&self, pc: u64) -> Option<u64> {
-        let last = self.cache.fragment(self.cache.versions.find(pc)?);
-        (last.is_hot && last.main_source != NONE).then(|| self.cache.fragment(last.main_source).branch_pc())
+    /// Has an exit lead to a fragment past what counts it from now on, and tells it.
+    pub fn lead(&mut self, writer: &RingWriter, exit_id: u32, id: u32) {
+        self.cache.exit_mut(exit_id).follower = id;
+        self.write_link(writer, exit_id, id);
     }
 
-    /// The fragment from which nearly all executions of `fragment` came in the calling thread, or `NONE`.
-    pub fn find_main_source(&self, context: &ThreadContext, fragment: &Fragment) -> u32 {
+    /// As `lead`, of an exit that is about to be linked to fragment `id`, if it can be a leader of that, too.
+    pub fn lead_if_possible(&mut self, writer: &RingWriter, exit_id: u32, id: u32) {
+        let exit = self.cache.exit(exit_id);
+        let (source, fragment) = (self.cache.fragment(exit.fragment), self.cache.fragment(id));
+        let is_free = exit.misses != NONE && exit.follower == NONE && exit.linked_to == NONE;
+        if is_free && fragment.leader != NONE && source.rank < fragment.rank {
+            self.lead(writer, exit_id, id);
+        }
+    }
+
+    /// The one or two fragments from which nearly all executions of `fragment` came in the calling thread, or `NONE`.
+    pub fn find_main_sources(&self, context: &ThreadContext, fragment: &Fragment) -> [u32; 2] {
         if !self.has_leaders() || !fragment.is_included {
-            return NONE;
+            return [NONE; 2];
         }
         let executed = self.executions_of_fragment(context, fragment);
         let mut sources = [(NONE, 0, 0); MAX_SOURCES];
@@ -126,12 +135,12 @@ impl Engine {
             }
             exit_id = exit.next_incoming;
         }
-        let (source, _, most) = sources[..n].iter().copied().max_by_key(|source| source.2).unwrap_or((NONE, 0, 0));
-        let others = executed.saturating_sub(most);
-        if others * SELDOM <= executed {
-            source
-        } else {
-            NONE
+        sources[..n].sort_unstable_by_key(|source| core::cmp::Reverse(source.2));
+        let is_most = |times: u64| executed.saturating_sub(times) * SELDOM <= executed;
+        match (sources[0], sources[1]) {
+            (first, _) if is_most(first.2) => [first.0, NONE],
+            (first, second) if is_most(first.2 + second.2) => [first.0, second.0],
+            _ => [NONE; 2],
         }
     }
 
@@ -139,7 +148,7 @@ impl Engine {
     fn times_taken(&self, context: &ThreadContext, exit_id: u32) -> u64 {
         let exit = self.cache.exit(exit_id);
         let fragment = self.cache.fragment(exit.fragment);
-        if way_of(exit.kind).is_none() || !fragment.is_included {
+        if !is_way(exit.kind) || !fragment.is_included {
             return 0;
         }
         let executed = self.executions_of_fragment(context, fragment);
@@ -150,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// How often the thread came to a fragment by its leader.
+    /// How often the thread came to a fragment by its first leader.
     pub fn led_executions(&self, context: &ThreadContext, fragment: &Fragment) -> u64 {
         if fragment.leader == NONE {
             return 0;
@@ -159,37 +168,20 @@ impl Engine {
         self.times_taken(context, fragment.leader).wrapping_sub(misses)
     }
 
-    pub fn leader_depth(&self, leader: u32) -> u8 {
-        match leader {
-            NONE => 0,
-            _ => self.cache.fragment(self.cache.exit(leader).fragment).leader_depth + 1,
+    /// The rank of what has this exit for its first leader, given what it was before.
+    pub fn rank_behind(&self, leader: u32, before: Option<&Fragment>) -> u8 {
+        if leader == NONE {
+            return 0;
         }
-    }
-
-    /// What the record of a fragment says of its leader.
-    pub fn lead_of(&self, fragment: &Fragment) -> Lead {
-        if fragment.leader == NONE {
-            return Lead { fragment: NONE, way: 0 };
-        }
-        let exit = self.cache.exit(fragment.leader);
-        Lead { fragment: exit.fragment, way: way_of(exit.kind).unwrap_or(0) }
-    }
-
-    /// Takes the leader of a fragment that goes out of use out of use as well: its exit can lead to no other fragment.
-    pub fn retire_leader(&mut self, writer: &RingWriter, fragment: &Fragment) {
-        if fragment.leader != NONE {
-            self.retire_to_be_made_again(writer, self.cache.exit(fragment.leader).fragment);
-        }
+        let exit = self.cache.exit(leader);
+        let source = self.cache.fragment(exit.fragment);
+        let goes_back = exit.target <= source.branch_pc();
+        let is_joined = goes_back || before.is_some_and(|before| before.main_sources[1] != NONE);
+        source.rank + if is_joined { STEP } else { 1 }
     }
 }
 
-/// The kind of edge that an exit stands for which may be a leader.
-pub fn way_of(kind: ExitType) -> Option<u8> {
-    match kind {
-        ExitType::Jump => Some(edge_kind::JUMP),
-        ExitType::Taken => Some(edge_kind::TAKEN),
-        ExitType::NotTaken => Some(edge_kind::NOT_TAKEN),
-        ExitType::FallThrough => Some(edge_kind::FALL_THROUGH),
-        _ => None,
-    }
+/// Whether an exit may be a leader.
+pub fn is_way(kind: ExitType) -> bool {
+    matches!(kind, ExitType::Jump | ExitType::Taken | ExitType::NotTaken | ExitType::FallThrough)
 }

@@ -58,7 +58,6 @@ impl Engine {
             payload[n + offset / 8] |= 1 << (offset % 8);
         }
         let payload = &payload[..n + n.div_ceil(8)];
-        let lead = self.lead_of(self.cache.fragment(id));
         let record = FragmentRecord {
             kind: record_kind::FRAGMENT,
             continuations: payload.len().div_ceil(60) as u16,
@@ -73,11 +72,10 @@ impl Engine {
             n_instructions: block.instructions.len() as u16,
             exit_kind: kind,
             flags: counters.flags | if is_later { FLAG_LATER_CODE } else { 0 },
-            led_by: lead.way,
+            reserved: [0; 1],
             n_misses: counters.n_misses,
             region_block: self.cache.fragment(id).region_block,
-            leader: lead.fragment,
-            reserved: [0; 4],
+            reserved_more: [0; 8],
         };
         writer.write(&record, payload);
     }

@@ -210,12 +210,12 @@ impl Engine {
                 }
             }
             let habit = self.habit_of(context, &fragment);
-            let main_source = self.find_main_source(context, &fragment);
+            let main_sources = self.find_main_sources(context, &fragment);
             let id = waiting[next - 1];
             let hot = self.cache.fragment_mut(id);
             hot.is_hot = true;
             hot.habit = habit;
-            hot.main_source = main_source;
+            hot.main_sources = main_sources;
             self.shared.add(crate::status_field!(relaid), 1);
             self.retire_to_be_made_again(writer, id);
             if fragment.exit_kind == exit_kind::CONDITIONAL {

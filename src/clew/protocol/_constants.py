@@ -13,7 +13,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("1a4240ad2ecac8e7bb7f93fc40ebed26f5a0c954845d9f4f5a3593888376c9a3")
+SCHEMA_HASH: Final = bytes.fromhex("bee03c3aae40814907773acce67e7f6851e0eb45b5f38808be071ae4cb08f5eb")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -630,11 +630,10 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "n_instructions": (46, "<H"),
             "exit_kind": (48, "<B"),
             "flags": (49, "<B"),
-            "led_by": (50, "<B"),
+            "reserved": (50, "<1s"),
             "n_misses": (51, "<B"),
             "region_block": (52, "<I"),
-            "leader": (56, "<I"),
-            "reserved": (60, "<4s"),
+            "reserved_more": (56, "<8s"),
         },
     ),
     "ContinuationRecord": (

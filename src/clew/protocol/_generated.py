@@ -688,11 +688,10 @@ FRAGMENT_RECORD: Final[np.dtype[np.void]] = np.dtype(
             "n_instructions",
             "exit_kind",
             "flags",
-            "led_by",
+            "reserved",
             "n_misses",
             "region_block",
-            "leader",
-            "reserved",
+            "reserved_more",
         ],
         "formats": [
             "<u2",
@@ -708,13 +707,12 @@ FRAGMENT_RECORD: Final[np.dtype[np.void]] = np.dtype(
             "<u2",
             "<u1",
             "<u1",
-            "<u1",
+            ("<u1", (1,)),
             "<u1",
             "<u4",
-            "<u4",
-            ("<u1", (4,)),
+            ("<u1", (8,)),
         ],
-        "offsets": [0, 2, 4, 8, 16, 24, 32, 36, 40, 44, 46, 48, 49, 50, 51, 52, 56, 60],
+        "offsets": [0, 2, 4, 8, 16, 24, 32, 36, 40, 44, 46, 48, 49, 50, 51, 52, 56],
         "itemsize": 64,
     }
 )
@@ -789,7 +787,10 @@ LINK_RECORD: Final[np.dtype[np.void]] = np.dtype(
         "itemsize": 64,
     }
 )
-"""Coverage only: an exit was taken for the first time."""
+"""Coverage: an exit was taken for the first time. Else the source is a leader of the target from now on: it leads there
+by this way out past what counts the target. How often it took the way, less that way's misses
+(FragmentRecord.n_misses), is to be added to the target's counter, to the one of both ways if it has two.
+"""
 
 IMAGE_RECORD: Final[np.dtype[np.void]] = np.dtype(
     {

@@ -16,6 +16,7 @@ from clew.protocol._generated import (
     FRAGMENT_RECORD,
     IMAGE_RECORD,
     INVALIDATE_RECORD,
+    LINK_RECORD,
     UNMAP_RECORD,
     ExitKind,
     Mode,
@@ -47,6 +48,7 @@ class Announced:
         self._length[heads] = np.concatenate((heads[1:], [len(records)])) - heads
         self._fragment_at = np.flatnonzero(kind == RecordKind.FRAGMENT)
         self._edge_at = np.flatnonzero(kind == RecordKind.DYNAMIC_EDGE)
+        self._link_at = np.flatnonzero(kind == RecordKind.LINK)
         self._invalidate_at = np.flatnonzero(kind == RecordKind.INVALIDATE)
         fragments = records[self._fragment_at].reshape(-1).view(FRAGMENT_RECORD)
         edges = records[self._edge_at].reshape(-1).view(DYNAMIC_EDGE_RECORD)
@@ -59,7 +61,9 @@ class Announced:
         self._call = np.flatnonzero(calls)
         self._calls_by_return_point = Rows(self._end_pc[calls])
         self._by_number = Rows(fragments["fragment_id"])
-        self._followers = Rows(self._by_number.find_first(_read_leaders(fragments)))
+        links = records[self._link_at].reshape(-1).view(LINK_RECORD)
+        self._links_by_leader = Rows(self._by_number.find_first(links["source_fragment_id"]))
+        self._follower = self._by_number.find_first(links["target_fragment_id"])
         self._source = self._by_number.find_first(edges["source_fragment_id"])
         # What returns write into paths, by where the return ends: it is told once, whichever fragments have it later.
         told = np.flatnonzero(
@@ -87,7 +91,7 @@ class Announced:
 
     def find_before(self, tsc: int) -> npt.NDArray[np.uint8]:
         """All that a child forked at a time stamp found, for the children that it had itself."""
-        code = (self._edge_at, self._fragment_at, self._invalidate_at)
+        code = (self._edge_at, self._fragment_at, self._invalidate_at, self._link_at)
         return self._gather([self._find_mapped(tsc), *(at[self._tsc[at] < tsc] for at in code)])
 
     def _gather(self, positions: list[Array]) -> npt.NDArray[np.uint8]:
@@ -123,7 +127,8 @@ class Announced:
         """Fragments, and those that were executed without counting for it since these led to them."""
         found = newest = fragment
         while len(newest):
-            newest = np.setdiff1d(self._followers.find(newest)[0], found)
+            followers = self._follower[self._links_by_leader.find(newest)[0]]
+            newest = np.setdiff1d(followers[followers >= 0], found)
             found = sorted_unique(found, newest)
         return found
 
@@ -152,15 +157,9 @@ class Announced:
         edge = sorted_unique(edge, symbol[self._tsc[self._edge_at[symbol]] < before_tsc])
         fragment = sorted_unique(fragment, self._call[resumed], self._source[symbol])
         invalidate = self._invalidates_by_fragment.find(fragment)[0]
-        at = self._edge_at[edge], self._fragment_at[fragment], self._invalidate_at[invalidate]
+        link = self._links_by_leader.find(fragment)[0]
+        at = self._edge_at[edge], self._fragment_at[fragment], self._invalidate_at[invalidate], self._link_at[link]
         return [one[self._tsc[one] < before_tsc] for one in at]
-
-
-def _read_leaders(fragments: Array) -> Array:
-    """The numbers of their leaders, i64; -1 for none."""
-    leaders: Array = fragments["leader"].astype(np.int64)
-    leaders[leaders == NO_INDEX] = -1
-    return leaders
 
 
 def _read_counters(rows: Array) -> Array:

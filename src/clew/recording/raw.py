@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.dataclass import dataclass, field
-from clew.protocol._generated import FRAGMENT_RECORD, MAX_COUNTER_BYTES, Mode, RecordKind
+from clew.protocol._generated import FRAGMENT_RECORD, LINK_RECORD, MAX_COUNTER_BYTES, Mode, RecordKind
 from clew.recording.event_chunks import EventChunks
 from clew.recording.tag_chunks import TagChunks
 
@@ -112,10 +112,12 @@ def count_counters(threads: Sequence[RawThread], records: npt.NDArray[np.uint8])
     And those of fragments with leaders, whose executions follow from others': they may never have counted themselves.
     """
     last = max((thread.counters.last for thread in threads), default=-1)
-    fragments = (
-        records[records[:, :2].copy().view("<u2")[:, 0] == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)
-    )
-    led = fragments["counter_index"][fragments["leader"] != 0xFFFFFFFF]
+    kind = records[:, :2].copy().view("<u2")[:, 0]
+    links = records[kind == RecordKind.LINK].reshape(-1).view(LINK_RECORD)
+    if last < 0 or not len(links):
+        return last + _COUNTERS_EACH
+    fragments = records[kind == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)
+    led = fragments["counter_index"][np.isin(fragments["fragment_id"], links["target_fragment_id"])]
     led = led[led < MAX_COUNTER_BYTES // 8]
     return max(last, int(led.max()) if len(led) else -1) + _COUNTERS_EACH
 

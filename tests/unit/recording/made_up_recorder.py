@@ -50,8 +50,11 @@ class Fragment:
     # By way out, counters of what is not to be added to the fragment that it leads to, and the number of that.
     misses: dict[EdgeKind, int] = field(default_factory=dict)
     followers: dict[EdgeKind, int] = field(default_factory=dict)
+    # Ways that led somewhere already.
+    has_led: set[EdgeKind] = field(default_factory=set)
     # The fragment, and the way out of it, that lead here without counting.
     leader: tuple[Fragment, EdgeKind] | None = None
+    rank: int = 0
 
 
 @dataclass
@@ -148,14 +151,34 @@ class Recorder:
             first = self._take_counters(len(ways))
             fragment.misses = {way: first + index for index, way in enumerate(ways)}
         if counter != NO_INDEX and leader is not None:
-            fragment.leader = leader
-            leader[0].followers[leader[1]] = fragment.number
+            fragment.leader, fragment.rank = leader, leader[0].rank + 2
         if kind in (ExitKind.CALL, ExitKind.INDIRECT_CALL):
             self.announced[at] = fragment.number
         self.fragments[pc] = fragment
         self.by_number.append(fragment)
         self._write_fragment(thread, fragment, kind)
+        if fragment.leader is not None:
+            self._lead(thread, *fragment.leader, fragment)
         return fragment
+
+    def _lead(self, thread: Thread, leader: Fragment, way: EdgeKind, follower: Fragment) -> None:
+        leader.followers[way] = follower.number
+        self._write_link(thread, leader, way, follower)
+
+    def _write_link(self, thread: Thread, source: Fragment, kind: EdgeKind, target: Fragment) -> None:
+        thread.records.append(
+            record(
+                protocol.LINK_RECORD,
+                kind=RecordKind.LINK,
+                tid=thread.tid,
+                source_pc=source.app_pc,
+                target_pc=target.app_pc,
+                tsc=self._now(),
+                source_fragment_id=source.number,
+                target_fragment_id=target.number,
+                edge_kind=kind,
+            )
+        )
 
     def _write_fragment(self, thread: Thread, fragment: Fragment, kind: ExitKind) -> None:
         size = fragment.end_pc - fragment.app_pc
@@ -180,8 +203,6 @@ class Recorder:
                 n_instructions=len(fragment.instructions),
                 exit_kind=kind,
                 n_misses=len(fragment.misses),
-                leader=fragment.leader[0].number if fragment.leader else NO_INDEX,
-                led_by=fragment.leader[1] if fragment.leader else 0,
                 flags=2 if last.kind == "plain" else _both_flag(fragment, kind),
             )
         )
@@ -238,9 +259,13 @@ class Recorder:
             thread.counters[fragment.misses[kind]] += 1
         if target not in self.program.code:
             return
-        may_lead = leads and not is_known and kind not in fragment.followers and fragment.is_valid
+        may_lead = leads and not is_known and kind not in fragment.has_led and fragment.is_valid
         reached = self.translate(thread, target, (fragment, kind) if may_lead else None)
-        if reached.leader == (fragment, kind) and is_known and self.tsc % 30:
+        is_free = leads and kind not in fragment.has_led
+        if is_known and is_free and reached.leader is not None and fragment.rank < reached.rank:
+            self._lead(thread, fragment, kind, reached)
+        fragment.has_led.add(kind)
+        if fragment.followers.get(kind) == reached.number and is_known and self.tsc % 30:
             # It goes straight there, and not by the dispatcher.
             thread.counters[fragment.misses[kind]] -= 1
             thread.led_to = reached
@@ -249,19 +274,7 @@ class Recorder:
         key = (fragment.number, kind, reached.number)
         if self.mode == Mode.COVERAGE and key not in self.links:
             self.links.add(key)
-            thread.records.append(
-                record(
-                    protocol.LINK_RECORD,
-                    kind=RecordKind.LINK,
-                    tid=thread.tid,
-                    source_pc=fragment.app_pc,
-                    target_pc=target,
-                    tsc=self._now(),
-                    source_fragment_id=fragment.number,
-                    target_fragment_id=reached.number,
-                    edge_kind=kind,
-                )
-            )
+            self._write_link(thread, fragment, kind, reached)
 
     def count(self, thread: Thread, fragment: Fragment, which: int = 0) -> None:
         """Count an execution, unless that was done where the fragment was entered."""
@@ -302,9 +315,6 @@ class Recorder:
         if not fragment.is_valid:
             return
         fragment.is_valid = False
-        if fragment.leader is not None:
-            # Its leader can lead nowhere else.
-            self._drop(thread, fragment.leader[0])
         del self.fragments[fragment.app_pc]
         # Pads to it are taken out; what the dispatcher counts by itself stays.
         for key in [key for key in self.edges if key[3] == fragment.app_pc]:

@@ -58,7 +58,7 @@ _ADDRESSES = {
     RecordKind.INVALIDATE: (INVALIDATE_RECORD, ()),
 }
 _FRAGMENT_IDS = {
-    RecordKind.FRAGMENT: ("fragment_id", "leader"),
+    RecordKind.FRAGMENT: ("fragment_id",),
     RecordKind.DYNAMIC_EDGE: ("source_fragment_id", "target_fragment_id"),
     RecordKind.LINK: ("source_fragment_id", "target_fragment_id"),
     RecordKind.INVALIDATE: ("fragment_id",),

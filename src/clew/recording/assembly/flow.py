@@ -65,7 +65,7 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
     edges, paths = collect_ways(parsed, states)
     damaged_counters = 0
     counted = []
-    leaders, separation = Leaders(fragments), _Separation(fragments)
+    leaders, separation = Leaders(fragments, parsed.links), _Separation(fragments)
     batches = list(iter_batches([len(thread.counters.index) for thread in threads]))
     for batch in batches:
         counters = Tally.join([(thread.counters.index, thread.counters.value) for thread in threads[batch]])

@@ -2,7 +2,7 @@
 
 Runs in the controller, after the target ended. Pure. A fragment that has a *leader* is entered by one way out of that
 past what counts it: how often the leader took the way, less its *misses* there, is what the fragment's counter lacks.
-Leaders can have leaders; what begins such a chain counts for itself.
+Leaders can have leaders, and a fragment several; what begins such a chain counts for itself.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from clew.dataclass import dataclass
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assembly.blocks_keys import sorted_unique
 from clew.recording.assembly.records import Fragments
-from clew.recording.assembly.rows import NumberSet
+from clew.recording.assembly.rows import NumberSet, Rows
 from clew.recording.assembly.tallies import Tally
 
 __all__ = ["Leaders"]
 
 Array = npt.NDArray[Any]
 
-_MAX_DEPTH = 64
-"""No chain of leaders is as long: what says so is not followed so far."""
+_MAX_DEPTH = 128
+"""No chain of leaders is longer: what goes on, or round in a circle, is not followed."""
+
+_ENDS = ("source_fragment_id", "target_fragment_id")
 
 _MAX_CELLS = 1 << 20
 """Of a table with the counters of some threads, that many at a time."""
@@ -33,7 +35,7 @@ _MAX_CELLS = 1 << 20
 
 @dataclass(frozen=True)
 class _Link:
-    """Fragments with leaders, one element each: i64 counters. `other` is taken from `way`; -1: none."""
+    """Ways of leaders, one element each: i64 counters, the follower's first. `other` is taken from `way`; -1: none."""
 
     counter: Array
     way: Array
@@ -52,14 +54,14 @@ class _Link:
 class Leaders:
     """Adds to the counters of fragments what their leaders counted, and removes the counters of misses."""
 
-    def __init__(self, fragments: Fragments) -> None:
+    def __init__(self, fragments: Fragments, links: Array) -> None:
         width = _width(fragments)
         has_misses = np.flatnonzero((fragments.counter_index >= 0) & (fragments.n_misses > 0))
         first = fragments.counter_index[has_misses] + width[has_misses]
         second = np.where(fragments.n_misses[has_misses] > 1, first + 1, -1)
         self._misses = NumberSet(first, second)
         # In an order in which each leader's counters are complete before they are used.
-        self._steps = list(_find_steps(fragments, width))
+        self._steps = list(_find_steps(fragments, width, links))
         linked = [np.concatenate([step.counter, step.way, step.other, step.misses]) for step in self._steps]
         used = sorted_unique(np.zeros(0, np.int64), *linked)
         self._used = used[used >= 0]
@@ -91,7 +93,7 @@ class Leaders:
     def list_causes(self, counter: Array, item: Array, times: Array) -> tuple[Array, Array, Array]:
         """Rows of counters, what one count of each stands for, and how often: as `weigh` does to weights."""
         for step in reversed(self._steps):
-            rows, link = _join(counter, step.counter)
+            link, rows = Rows(step.counter).find(counter)
             parts = [(counter, item, times)]
             for cause, sign in step.terms:
                 there = cause[link] >= 0
@@ -117,8 +119,9 @@ class Leaders:
             table[used.thread[rows] - first, column[rows]] = used.count[rows]
             for link in links:
                 came = table[:, link.way] - table[:, link.other] - table[:, link.misses]
+                np.add.at(table.T, link.counter, came.T)
                 # While a thread runs its counters are not read at one time.
-                table[:, link.counter] = np.maximum(table[:, link.counter] + came, 0)
+                table[:, link.counter] = np.maximum(table[:, link.counter], 0)
             thread, number = np.nonzero(table[:, :-1] * is_kept)
             yield thread + first, self._used[number], table[thread, number]
 
@@ -127,26 +130,19 @@ class Leaders:
         return np.where(counter < 0, len(self._used), np.searchsorted(self._used, counter))
 
 
-def _join(wanted: Array, numbers: Array) -> tuple[Array, Array]:
-    """The rows of `wanted` that are among `numbers`, all different, and where they are there."""
-    order = np.argsort(numbers)
-    at = np.minimum(np.searchsorted(numbers[order], wanted), len(numbers) - 1)
-    rows = np.flatnonzero(numbers[order[at]] == wanted)
-    return rows, order[at[rows]]
-
-
 def _width(fragments: Fragments) -> Array:
     width: Array = np.where(fragments.exit_kind == ExitKind.CONDITIONAL, 2, 1)
     return width
 
 
-def _find_steps(fragments: Fragments, width: Array) -> Iterator[_Link]:
-    """Links by how many leaders there are in front of the fragment. Leaders were announced before."""
-    leader = fragments.leader
-    follower = np.flatnonzero((leader >= 0) & (fragments.counter_index >= 0))
-    ahead = leader[follower]
-    is_second = fragments.led_by[follower] == EdgeKind.NOT_TAKEN
-    is_sound = (fragments.counter_index[ahead] >= 0) & (fragments.fragment_id[ahead] < fragments.fragment_id[follower])
+def _find_steps(fragments: Fragments, width: Array, links: Array) -> Iterator[_Link]:
+    """What leaders say, in steps: those of a step depend on earlier ones alone."""
+    by_number = Rows(fragments.fragment_id)
+    ahead, follower = (by_number.find_first(links[name].astype(np.int64)) for name in _ENDS)
+    is_second = links["edge_kind"] == EdgeKind.NOT_TAKEN
+    is_known = (ahead >= 0) & (follower >= 0)
+    ahead, follower, is_second = ahead[is_known], follower[is_known], is_second[is_known]
+    is_sound = (fragments.counter_index[ahead] >= 0) & (fragments.counter_index[follower] >= 0)
     is_sound &= (fragments.n_misses[ahead] == width[ahead]) & (~is_second | (width[ahead] == 2))
     follower, ahead, is_second = follower[is_sound], ahead[is_sound], is_second[is_sound]
     first = fragments.counter_index[ahead]
@@ -158,14 +154,13 @@ def _find_steps(fragments: Fragments, width: Array) -> Iterator[_Link]:
         other=other,
         misses=first + width[ahead] + is_second,
     )
+    # How many leaders stand one behind the other in front of each fragment.
     depth = np.zeros(len(fragments), np.int64)
-    waiting = np.arange(len(follower))
-    for step in range(_MAX_DEPTH):
-        # Those whose leaders wait for one themselves come later.
-        depth[follower[waiting]] = step + 1
-        waiting = waiting[depth[ahead[waiting]] > step]
-        if not len(waiting):
+    for _ in range(_MAX_DEPTH + 1):
+        before = depth.copy()
+        np.maximum.at(depth, follower, depth[ahead] + 1)
+        if np.array_equal(before, depth):
             break
     depth_of_link = depth[follower]
-    for step in range(1, int(depth_of_link.max(initial=0)) + 1):
+    for step in range(1, min(int(depth_of_link.max(initial=0)), _MAX_DEPTH) + 1):
         yield link.take(np.flatnonzero(depth_of_link == step))

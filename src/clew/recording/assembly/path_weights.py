@@ -17,7 +17,7 @@ from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.leaders import Leaders
-from clew.recording.assembly.records import Fragments
+from clew.recording.assembly.records import Fragments, ParsedRecords
 from clew.recording.raw import Counters
 
 __all__ = ["CounterWeights", "weigh_counters"]
@@ -54,9 +54,9 @@ class CounterWeights:
         return instructions, blocks
 
 
-def weigh_counters(fragments: Fragments, flow: ProcessFlow, blocks: Blocks, n_counters: int) -> CounterWeights:
+def weigh_counters(parsed: ParsedRecords, flow: ProcessFlow, blocks: Blocks, n_counters: int) -> CounterWeights:
     """Weights of the counters below `n_counters`."""
-    paths = flow.paths
+    fragments, paths = parsed.fragments, flow.paths
     counted = np.flatnonzero((paths.counter >= 0) & (paths.counter < n_counters))
     fragment, stop_pc, counter = paths.fragment[counted], paths.stop_pc[counted], paths.counter[counted]
     instructions, n_blocks = np.zeros(n_counters, np.int64), np.zeros(n_counters, np.int64)
@@ -64,7 +64,7 @@ def weigh_counters(fragments: Fragments, flow: ProcessFlow, blocks: Blocks, n_co
     np.add.at(instructions, counter, executed)
     row, block = _list_blocks(blocks, fragments, fragment, stop_pc)
     np.add.at(n_blocks, counter[row], 1)
-    leaders = Leaders(fragments)
+    leaders = Leaders(fragments, parsed.links)
     for weights in (instructions, n_blocks):
         _set_right(weights, fragments)
         leaders.weigh(weights)

@@ -58,8 +58,8 @@ class Fragments:
 
     `app_pc`, `end_pc`, `target_pc` and `tsc` are u64; `counter_index` is i64, -1 where there is none;
     `region_block`, i64, is NO_INDEX where there is none; `code_at` is where the code of a fragment starts in `code`,
-    all in bytes. `leader`, i64, is the fragment (an index) that leads here by its way out `led_by`, or -1; `n_misses`
-    is how many counters of misses a fragment has behind its own. `is_left_out`: not to be recorded; `is_excluded`: not
+    all in bytes. `n_misses` is how many counters of misses a fragment has behind its own.
+    `is_left_out`: not to be recorded; `is_excluded`: not
     counted either. Bit `bit_at[i] + k` of `starts` says whether an instruction starts at byte k of fragment i.
     """
 
@@ -82,8 +82,6 @@ class Fragments:
     first_is_both: Array
     second_is_both: Array
     is_later_code: Array
-    leader: Array
-    led_by: Array
     n_misses: Array
     code: Array
     code_at: Array
@@ -256,8 +254,6 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         first_is_both=((flags & _FLAG_FIRST_IS_BOTH) != 0) & (width == 2),
         second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (width == 2),
         is_later_code=(flags & _FLAG_LATER_CODE) != 0,
-        leader=_find_leaders(rows["leader"][chosen], rows["fragment_id"][chosen]),
-        led_by=rows["led_by"][chosen],
         n_misses=n_misses,
         # What comes with the code is most of the payload.
         code=gather(stream.payload, code_at[order], sizes),
@@ -272,15 +268,6 @@ def count_misses(rows: Array) -> Array:
     """How many counters of misses fragments have, i64: as many as ways out, or none."""
     n_ways = np.where(rows["exit_kind"] == ExitKind.CONDITIONAL, 2, 1)
     return np.where(rows["n_misses"] == n_ways, n_ways, 0)
-
-
-def _find_leaders(leader: Array, fragment_id: Array) -> Array:
-    """Where the fragments with these numbers are, i64; -1 for none and for those that are not there."""
-    leaders = np.full(len(leader), -1)
-    has_leader = np.flatnonzero(leader != NO_INDEX)
-    if len(has_leader):
-        leaders[has_leader] = Rows(fragment_id.astype(np.int64)).find_first(leader[has_leader].astype(np.int64))
-    return leaders
 
 
 def _parse_mappings(stream: _RecordStream) -> tuple[list[ImageMapping], int]:

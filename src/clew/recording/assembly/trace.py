@@ -172,7 +172,7 @@ def _write_order(
         from clew.recording.assembly.paths import build_path_tables
 
         clock = Clock(process)
-        weights = weigh_counters(parsed.fragments, flow, blocks, bundle.n_counters)
+        weights = weigh_counters(parsed, flow, blocks, bundle.n_counters)
         paths = finish_paths(process, writer.directory, weights, clock, first.process)
         starts_ns = clock.to_ns(np.array([path.thread.start_tsc for path in paths], np.uint64))
         for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
