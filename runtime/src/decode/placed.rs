@@ -3,6 +3,7 @@
 //! What is translated is the program's own code, as the file has it that is mapped there. Where a breakpoint was found is kept, because
 //! the kernel may put other code in its place (it makes a call of a `nop`). Written under the engine's lock; reading takes none.
 
+use super::in_place::is_in_place;
 use super::window::MAX_INSTRUCTION_BYTES;
 use crate::arch::x86_64::guarded;
 use crate::sys::mappings;
@@ -14,13 +15,16 @@ const N_PLACES: usize = 4096;
 
 /// The thread may go on anywhere behind the instruction.
 pub const ANYWHERE: u64 = 1;
+/// No bit of the program's addresses: executing the instruction twice is not as once.
+const ONCE: u64 = 1 << 63;
 
 struct Place {
     /// All bits of its address the other way round, or one of two that are not the program's.
     key: AtomicU64,
     /// The instruction that belongs there, and its length in the last byte.
     words: [AtomicU64; 2],
-    /// Where the thread comes to if the instruction is executed, `ANYWHERE` if it is a branch; 0: executing it twice is not as once.
+    /// Where the thread comes to if the instruction is executed, `ANYWHERE` if it is a branch, with `ONCE`; 0: it is not to be executed
+    /// there.
     next: AtomicU64,
 }
 
@@ -57,9 +61,14 @@ pub fn is_known(pc: u64) -> bool {
     with_place(pc, |_| ()).is_some()
 }
 
-/// Where the instruction at `pc` leads to, if a breakpoint was found there and the instruction may be executed twice.
+/// Where the instruction at `pc` leads to, if a breakpoint was found there, by which it may be executed.
 pub fn next_of(pc: u64) -> Option<u64> {
-    with_place(pc, |place| place.next.load(Ordering::Relaxed)).filter(|next| *next != 0)
+    with_place(pc, |place| place.next.load(Ordering::Relaxed)).filter(|next| *next != 0).map(|next| next & !ONCE)
+}
+
+/// Whether the instruction at `pc`, where a breakpoint was found, is to be executed once: there, or as a copy.
+pub fn is_for_once(pc: u64) -> bool {
+    with_place(pc, |place| place.next.load(Ordering::Relaxed)).is_some_and(|next| next & ONCE != 0)
 }
 
 /// The instruction that belongs to `pc`, with its length, where a breakpoint was found.
@@ -95,7 +104,7 @@ pub fn learn(pc: u64, first: u8) -> bool {
     let word = |at: usize| u64::from_le_bytes(core::array::from_fn(|i| bytes[at + i]));
     place.words[0].store(word(0), Ordering::Relaxed);
     place.words[1].store(word(8), Ordering::Relaxed);
-    place.next.store(next_if_twice_is_once(&instruction), Ordering::Relaxed);
+    place.next.store(next_if_executed(&instruction), Ordering::Relaxed);
     place.key.store(!pc, Ordering::Release);
     N_USED.fetch_add(1, Ordering::Release);
     true
@@ -130,7 +139,7 @@ pub fn forget_gone(start: u64, end: u64) -> bool {
 
 /// As `Place::next` has it. Executed twice from the same registers is as once what writes to general registers alone, and what
 /// pushes: the thread's own stack is written.
-fn next_if_twice_is_once(instruction: &Instruction) -> u64 {
+fn next_if_executed(instruction: &Instruction) -> u64 {
     let is_general = |index: u32| match instruction.op_kind(index) {
         OpKind::Register => instruction.op_register(index).is_gpr() || instruction.op_register(index) == Register::None,
         _ => true,
@@ -141,8 +150,16 @@ fn next_if_twice_is_once(instruction: &Instruction) -> u64 {
     let is_nop = matches!(instruction.code(), Code::Nopd | Code::Nop_rm16 | Code::Nop_rm32 | Code::Nop_rm64);
     let is_plain = is_nop || (!writes_memory && (0..instruction.op_count()).all(is_general));
     let shows_flags = matches!(instruction.code(), Code::Pushfq | Code::Pushfw | Code::Popfq | Code::Popfw);
-    if !is_plain || shows_flags || instruction.is_privileged() {
+    // Repeated strings trap behind each turn, and behind what loads the stack selector no trap comes.
+    let writes_selector = instruction.op_count() != 0 && instruction.op0_register().is_segment_register();
+    let is_repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
+    let is_special = is_repeated || writes_selector || is_in_place(instruction);
+    if shows_flags || instruction.is_privileged() {
         return 0;
+    }
+    if !is_plain {
+        let is_straight = instruction.flow_control() == FlowControl::Next && !is_special;
+        return if is_straight { instruction.next_ip() | ONCE } else { 0 };
     }
     match instruction.flow_control() {
         FlowControl::Next => instruction.next_ip(),
@@ -171,7 +188,7 @@ mod tests {
 
     fn next(code: &[u8]) -> u64 {
         let mut decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
-        next_if_twice_is_once(&decoder.decode())
+        next_if_executed(&decoder.decode())
     }
 
     #[test]
@@ -191,16 +208,19 @@ mod tests {
         for code in [&[0xeb, 0][..], &[0x74, 0], &[0xe8, 0, 0, 0, 0], &[0xc3]] {
             assert_eq!(next(code), ANYWHERE, "{code:x?}");
         }
-        let others: [&[u8]; 8] = [
+        let once: [&[u8]; 6] = [
             &[0x48, 0x89, 7],
             &[0x48, 1, 7],
             &[0x87, 7],
             &[0xa4],
-            &[0x9c],
-            &[0x0f, 5],
             &[0x0f, 0x58, 0xc1],
-            &[0xff, 0xd0],
+            &[0xf0, 0x48, 0x0f, 0xb1, 0x0e],
         ];
+        for code in once {
+            assert_eq!(next(code), ONCE | (0x1000 + code.len() as u64), "{code:x?}");
+        }
+        let others: [&[u8]; 7] =
+            [&[0xf3, 0xa4], &[0x9c], &[0x0f, 5], &[0xff, 0xd0], &[0x8e, 0xe8], &[0x8e, 0xd0], &[0x65, 0xa4]];
         for code in others {
             assert_eq!(next(code), 0, "{code:x?}");
         }

@@ -11,8 +11,8 @@ use crate::arch::x86_64::{guarded, probe_points};
 use crate::buffer::{RingWriter, Shared};
 use crate::decode::placed;
 use crate::instrument::{BuildError, Engine, ENGINE};
-use crate::protocol::{event_kind, hold_reason, hold_reply};
-use crate::sys::kernel::RESUME_FLAG;
+use crate::protocol::{event_kind, hold_reason, hold_reply, mode};
+use crate::sys::kernel::{RESUME_FLAG, TRAP_FLAG};
 use crate::thread::registry::{write_event, writer_of};
 
 /// Why the thread is to stand still in front of the context's rip; `None`: it is not. A process of its own in this memory
@@ -60,8 +60,13 @@ pub fn goes_alone(context: &ThreadContext, engine: &Engine) -> bool {
 }
 
 /// Whether a breakpoint that another put in front of the thread is still to be met.
-pub fn is_breakpoint_due(context: &ThreadContext) -> bool {
+pub fn is_breakpoint_due(context: &ThreadContext, shared: Shared) -> bool {
     if placed::next_of(context.rip).is_none() || context.rflags & RESUME_FLAG != 0 {
+        return false;
+    }
+    // What is executed there has no tag, and no trap of the program's own.
+    let is_copy_needed = context.rflags & TRAP_FLAG != 0 || shared.header().mode == mode::REGION;
+    if is_copy_needed && placed::is_for_once(context.rip) {
         return false;
     }
     let mut there = [0];

@@ -164,6 +164,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
     room::note_arrival(context);
+    delivery::count_met(context);
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     paths::tend(context, link);
@@ -220,7 +221,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         }
         let mut n_changes = 0;
         match delivery::with_faults(context, |context| find_to_resume(context, link, &mut n_changes)) {
-            Ok(address) if !hold::is_breakpoint_due(context) => return address,
+            Ok(address) if !hold::is_breakpoint_due(context, shared) => return address,
             // Its tracer is to see the program's own code.
             Ok(_) if tracer() != 0 => delivery::release_all(context, release_reason::TRACED),
             Ok(_) => delivery::meet_breakpoint(context, n_changes),

@@ -5,9 +5,7 @@
 //! leads to it comes to the dispatcher.
 
 extern crate alloc;
-use super::pads::add_to_counter;
 use super::{BuildError, Engine};
-use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::{guarded, probe_points};
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
@@ -179,12 +177,9 @@ impl Engine {
         }
     }
 
-    /// Counts the instruction of one byte at `pc`, in whose place another's breakpoint trapped.
-    pub fn count_instead(&self, context: &ThreadContext, pc: u64) {
-        let counter = self.find_probe_code(pc).map_or(NONE, |id| self.cache.fragment(id).counter);
-        if counter != NONE {
-            add_to_counter(context, counter, 1);
-        }
+    /// What counts the instruction at `pc`, where another's breakpoint is; `NONE`: nothing does.
+    pub fn probe_counter(&self, pc: u64) -> u32 {
+        self.find_probe_code(pc).map_or(NONE, |id| self.cache.fragment(id).counter)
     }
 
     /// Gives up all that was translated: every way out of it leads into the dispatcher, and what runs on is translated anew. Threads

@@ -7,8 +7,8 @@ use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
 use super::{blocked, deliver, merging, returning, stepping};
 use crate::arch::x86_64::context::{context_at, ThreadContext, GIVES, RESTART_ARMED, RESTART_DUE};
+use crate::arch::x86_64::context::{MEETS_ONCE, MET_ONCE, STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPPING_LOCKED};
 use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL, SHADOW_BYTES, SHADOW_OFFSET};
-use crate::arch::x86_64::context::{STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPPING_LOCKED};
 use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_SS};
 use crate::arch::x86_64::{gate, guarded, parking, probe_points, INDEX};
 use crate::cache::links::UNDELIVERED;
@@ -258,6 +258,11 @@ fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uconte
         let before = (context.registers, context.rip, context.rflags);
         context.breakpoint_next = 0;
         end_step(context, ucontext, true);
+        if context.breakpoint_once == MEETS_ONCE {
+            context.breakpoint_once = MET_ONCE;
+            redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+            return;
+        }
         (context.registers, context.rip, context.rflags) = before;
         if context.step_kind & STEPPING_ALREADY == 0 {
             context.rflags &= !TRAP_FLAG;

@@ -70,6 +70,10 @@ pub const RESTART_DUE: u32 = 2;
 pub const WAITED_FOR: u32 = 1;
 pub const NOT_WAITED_FOR: u32 = 2;
 
+/// `breakpoint_once`.
+pub const MEETS_ONCE: u32 = 1;
+pub const MET_ONCE: u32 = 2;
+
 /// Bits of `is_stepping`: a native instruction is under way.
 pub const STEPPING: u32 = 1;
 /// The trap flag was the program's already.
@@ -205,6 +209,9 @@ pub struct ThreadContext {
     /// (decode/placed.rs), and how many steps it made.
     pub breakpoint_next: u64,
     pub n_breakpoint_steps: u32,
+    /// `MEETS_ONCE` where that is to execute the instruction as well, `MET_ONCE` once it has; and what counts that.
+    pub breakpoint_once: u32,
+    pub breakpoint_counter: u32,
     /// The program goes on with the trap flag set, and the instruction it comes to is not done yet (signal/stepping.rs).
     pub is_step_fresh: u32,
     /// The thread's mask without that instruction.
