@@ -21,7 +21,7 @@ from clew.address import Pid
 from clew.process.attach import Attachment
 from clew.process.attach import attach as attach_runtime
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
 from tests.e2e import runs
 
@@ -190,8 +190,10 @@ def end_attaching(process: subprocess.Popen[bytes], number: int = signal.SIGINT)
     return process.returncode, said.decode()
 
 
-def attach_here(pid: int) -> Attachment:
+def attach_here(pid: int, is_given_up: Callable[[], bool] = lambda: False) -> Attachment:
     """Attach by this process itself, which drains nothing: what finds no room is dropped."""
-    return attach_runtime(
-        Pid(pid), load_runtime_image(), lambda fd, layout, _: SharedMemory(SharedFile(layout, fd), _SETTINGS)
-    )
+
+    def make_shared(fd: int, layout: SharedLayout, _: object) -> SharedMemory:
+        return SharedMemory(SharedFile(layout, fd), _SETTINGS)
+
+    return attach_runtime(Pid(pid), load_runtime_image(), make_shared, is_given_up=is_given_up)

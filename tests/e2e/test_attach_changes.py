@@ -16,6 +16,7 @@ import pytest
 import clew
 from clew.address import Pid
 from clew.errors import AttachError, ClewError, ControlError
+from clew.process import attach as attach_module
 from clew.process.attach import attach as attach_runtime
 from clew.process.detach import detach
 from clew.process.runtime_image import load_runtime_image
@@ -71,6 +72,31 @@ def test_a_process_that_is_left_in_32bit_code(programs_to_attach: Path, tmp_path
         assert not target.has_runtime()
         assert target.end(number=signal.SIGTERM) == (0, "ready\nthere\n42\n")
     runs.read(trace, lost=frozenset({"uncounted_instructions"}))
+
+
+def test_a_thread_in_32bit_code_is_waited_for(programs_to_attach: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start(programs_to_attach / "visiting", "on") as target:
+        os.kill(target.pid, signal.SIGUSR1)
+        target.read_until(b"there\n")
+        monkeypatch.setattr(attach_module, "OTHER_CODE_SECONDS", 0.0)
+        with pytest.raises(AttachError, match="stays in 32-bit code"):
+            attach_here(target.pid)
+        assert not target.has_runtime()
+        monkeypatch.setattr(attach_module, "OTHER_CODE_SECONDS", LIMIT_SECONDS)
+        is_called = False
+
+        def call_back() -> bool:
+            """Asked while it is stopped, too."""
+            nonlocal is_called
+            if not is_called and target.status("TracerPid") == "0":
+                is_called = True
+                os.kill(target.pid, signal.SIGTERM)
+            return False
+
+        attach_here(target.pid, call_back)
+        assert is_called
+        assert target.has_runtime()
+        assert target.end() == (0, "ready\nthere\n42\n")
 
 
 def has_control(pid: int) -> bool:

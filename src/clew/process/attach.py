@@ -46,6 +46,10 @@ __all__ = [
 
 STOP_SECONDS: Final = 2.0
 START_SECONDS: Final = 20.0
+OTHER_CODE_SECONDS: Final = 2.0
+OTHER_CODE_PAUSE_SECONDS: Final = 0.01
+"""Between two attempts. It is stopped for a hundredth of that."""
+
 ALL_SIGNALS: Final = (1 << 64) - 1
 ALL_BUT_TRAP: Final = ALL_SIGNALS & ~(1 << signal.SIGTRAP - 1)
 """Masks. A trap that is blocked would cost the program its action for SIGTRAP."""
@@ -76,9 +80,27 @@ def attach(
 ) -> Attachment:
     """Make every thread of `pid` go on under the runtime. Once `is_given_up` says so the process is let go unharmed.
 
-    Raises AttachError or InjectionError, with the process as it was, and TargetGoneError.
+    A thread in 32-bit code is waited for: the process runs on meanwhile, and is stopped again. Raises AttachError or
+    InjectionError, with the process as it was, and TargetGoneError.
     """
     check_attachable(pid)
+    deadline = time.monotonic() + OTHER_CODE_SECONDS
+    while True:
+        try:
+            return _attach_once(pid, image, make_shared, is_given_up)
+        except _OtherCodeError:
+            if time.monotonic() > deadline or is_given_up():
+                raise
+        time.sleep(OTHER_CODE_PAUSE_SECONDS)
+
+
+class _OtherCodeError(AttachError):
+    """A thread is in 32-bit code, where the runtime can't be entered from."""
+
+
+def _attach_once(
+    pid: Pid, image: RuntimeImage, make_shared: SharedMemoryMaker, is_given_up: Callable[[], bool]
+) -> Attachment:
     started = time.monotonic()
     held = HeldProcess(pid)
     try:
@@ -173,7 +195,10 @@ class _Entry:
             undo.callback(process.close)
             for tid in self._held.threads:
                 if ptrace.get_registers(tid).cs != USER_CS:
-                    raise AttachError(self._pid, f"process {self._pid}: runs 32-bit code; clew follows 64-bit programs")
+                    raise _OtherCodeError(
+                        self._pid,
+                        f"process {self._pid}: thread {tid} stays in 32-bit code, where clew can't attach; try again",
+                    )
             states = [read_state(process, tid) for tid in self._held.threads]
             worker = next(state for state in states if state.tid == self._worker)
             if self._has_own_namespace:
