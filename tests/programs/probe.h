@@ -35,8 +35,9 @@ static int kind_of_probes(void)
     return kind;
 }
 
-/* Sets one for a thread, 0: this one; a descriptor that tells how often it was hit. */
-static int set_probe(const void *place, pid_t tid)
+/* Sets one for a thread, 0: this one, on an instruction or on the return of the function there; a descriptor that tells how often it
+ * was hit. */
+static inline int set_probe_of(const void *place, pid_t tid, int is_of_return)
 {
     struct perf_event_attr attr;
     memset(&attr, 0, sizeof attr);
@@ -44,7 +45,13 @@ static int set_probe(const void *place, pid_t tid)
     attr.type = (unsigned)kind_of_probes();
     attr.uprobe_path = (uintptr_t)"/proc/self/exe";
     attr.probe_offset = offset_in_file(place);
+    attr.config = (unsigned)is_of_return;
     return (int)syscall(SYS_perf_event_open, &attr, tid, -1, -1, 0);
+}
+
+static inline int set_probe(const void *place, pid_t tid)
+{
+    return set_probe_of(place, tid, 0);
 }
 
 static long hits_of(int probe)

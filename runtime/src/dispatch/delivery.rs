@@ -5,7 +5,7 @@
 //! again once, at the very end, so that no signal sees one that is neither.
 
 use super::exits::count_part;
-use super::{excursion, written};
+use super::{excursion, probe_returns, written};
 use crate::arch::x86_64::context::{
     ThreadContext, GIVES, HOLDS, MEETS_ONCE, MET_ONCE, PENDING_SIGNAL, STEPPING_LOCKED,
 };
@@ -144,13 +144,14 @@ pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&mut Thread
 pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     let mask = set_signal_mask(u64::MAX);
     let engine = ENGINE.lock();
-    if context.is_signal_waiting() || engine.ranges.n_changes != n_changes {
+    if context.is_signal_waiting() && !probe_returns::is_inside(context) || engine.ranges.n_changes != n_changes {
         drop(engine);
         set_signal_mask(mask);
         return;
     }
     // Kept until the fault is there (signal/handler.rs): no other thread puts code there before.
     core::mem::forget(engine);
+    probe_returns::note_native(context);
     deliver::step_native(context, mask, STEPPING_LOCKED)
 }
 

@@ -4,7 +4,7 @@
 
 use super::exits::{partial_edge, uncount_block};
 use super::paths::may_link_to;
-use super::{delivery, find_or_build, returns};
+use super::{delivery, find_or_build, probe_returns, returns};
 use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{ExitType, SpillState};
@@ -43,6 +43,9 @@ pub fn take_indirect(context: &mut ThreadContext) {
         delivery::with_faults(context, |context| unsafe {
             trust::write_program(context, slot, &target.to_le_bytes());
         });
+    }
+    if source != NONE && probe_returns::begin(context, source, target) {
+        return;
     }
     if source != NONE && !is_canonical(target) {
         fault_at_branch(context, source);

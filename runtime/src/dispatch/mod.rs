@@ -26,6 +26,7 @@ pub mod locks;
 pub mod mappings;
 pub mod memory;
 pub mod paths;
+mod probe_returns;
 pub mod proc_files;
 pub mod proc_query;
 pub mod proc_reads;
@@ -144,6 +145,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         _ if context.native_exit != 0 => link = in_place::settle(context),
         _ => {}
     }
+    probe_returns::settle(context);
     let is_traced = excursion::settle(context);
     if context.excursion_exit != 0 && context.fault_pending == 0 && !excursion::is_away(context) {
         excursion::come_back(context);
@@ -175,7 +177,7 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         if syscalls::is_trapped(context) {
             delivery::raise_trap(context);
         }
-        if context.fault_pending != 0 || context.is_signal_waiting() {
+        if context.fault_pending != 0 || context.is_signal_waiting() && !probe_returns::is_inside(context) {
             linking::note_first_exit(context, link);
             link = NONE;
             sequences::settle(context);

@@ -209,6 +209,10 @@ pub struct ThreadContext {
     /// (decode/placed.rs), and how many steps it made.
     pub breakpoint_next: u64,
     pub n_breakpoint_steps: u32,
+    /// The fragment whose return led into the kernel's code for probes, plus one (dispatch/probe_returns.rs); and whether the thread
+    /// executes that code.
+    pub probed_return: u32,
+    pub is_in_probe: u32,
     /// `MEETS_ONCE` where that is to execute the instruction as well, `MET_ONCE` once it has; and what counts that.
     pub breakpoint_once: u32,
     pub breakpoint_counter: u32,

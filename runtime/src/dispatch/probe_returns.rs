@@ -1,0 +1,79 @@
+//! Returns that the kernel has a probe on (uretprobes): where the function was entered it put the address of code of its own in place of
+//! the return address. That code is executed natively, and for the records the return led to where the thread comes out of it.
+//!
+//! Runs in the target on the runtime's stack, in the dispatcher.
+
+use super::{delivery, indirect};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::instrument::ENGINE;
+use crate::protocol::exit_kind;
+use crate::sys::mappings::{look_through, open_list};
+use crate::sys::proc_text;
+use core::ops::ControlFlow;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Where that code is, once it was seen. It stays there as long as the process has its memory.
+static START: AtomicU64 = AtomicU64::new(0);
+static END: AtomicU64 = AtomicU64::new(0);
+
+/// Whether `address` is in the kernel's code for probes, as far as is known.
+fn is_known(address: u64) -> bool {
+    (START.load(Ordering::Relaxed)..END.load(Ordering::Acquire)).contains(&address)
+}
+
+fn is_in_code_of_kernel(address: u64) -> bool {
+    if is_known(address) {
+        return true;
+    }
+    let found = open_list().and_then(|file| {
+        look_through(file, |mapping, rest| match (mapping.start..mapping.end).contains(&address) {
+            true => ControlFlow::Break(proc_text::is_of_probes(rest).then_some(mapping)),
+            false => ControlFlow::Continue(()),
+        })
+    });
+    let Some(mapping) = found.flatten() else {
+        return false;
+    };
+    // In this order: what others see is never larger than one that there is.
+    END.store(0, Ordering::Relaxed);
+    START.store(mapping.start, Ordering::Release);
+    END.store(mapping.end, Ordering::Release);
+    true
+}
+
+/// The branch at the end of fragment `source` led to `target`. Whether that is a return which is to be counted when the thread comes out.
+pub fn begin(context: &mut ThreadContext, source: u32, target: u64) -> bool {
+    {
+        let engine = ENGINE.lock();
+        let is_return = engine.cache.fragment(source).exit_kind == exit_kind::RETURN;
+        if !is_return || engine.ranges.find(target).is_some() {
+            return false;
+        }
+    }
+    if !is_in_code_of_kernel(target) {
+        return false;
+    }
+    context.probed_return = source + 1;
+    true
+}
+
+/// Whether the thread is in the kernel's code after such a return: it is out of it soon, and signals wait so long.
+pub fn is_inside(context: &ThreadContext) -> bool {
+    context.probed_return != 0 && is_known(context.rip)
+}
+
+/// The thread is about to execute natively what is at its rip.
+pub fn note_native(context: &mut ThreadContext) {
+    context.is_in_probe = u32::from(is_inside(context));
+}
+
+/// After that: counts the return if the thread came out.
+pub fn settle(context: &mut ThreadContext) {
+    let was_inside = core::mem::take(&mut context.is_in_probe) != 0;
+    if !was_inside || context.fault_pending != 0 || is_known(context.rip) {
+        return;
+    }
+    let source = core::mem::take(&mut context.probed_return) - 1;
+    let target = context.rip;
+    delivery::with_faults(context, |context| indirect::follow_indirect(context, source, target));
+}
