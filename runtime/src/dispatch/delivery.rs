@@ -18,6 +18,8 @@ use crate::instrument::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, end_kind, event_kind, path_event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
+use crate::signal::faults::{FORCED, TRAPPED};
+use crate::signal::frame;
 use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
 use crate::sys::calls::{set_signal_mask, EINTR};
 use crate::sys::kernel::{
@@ -27,11 +29,6 @@ use crate::sys::kernel::{
 use crate::thread::registry::{describe_end, write_event, writer_of};
 use crate::thread::{path, region, THREADS};
 use core::sync::atomic::Ordering;
-
-/// `fault_pending`: the kernel itself would force a SIGSEGV, with no instruction to blame.
-const FORCED: u32 = 3;
-/// `fault_pending`: a system call of the program's is answered with the signal in `fault_info`.
-const TRAPPED: u32 = 4;
 
 /// Delivers a fault first, then an asynchronous signal; the context goes on in the handler.
 pub fn deliver_pending(context: &mut ThreadContext) {
@@ -149,7 +146,7 @@ pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
         set_signal_mask(mask);
         return;
     }
-    // Kept until the fault is there (signal/handler.rs): no other thread puts code there before.
+    // Kept until the fault is there (signal/faults.rs): no other thread puts code there before.
     core::mem::forget(engine);
     probe_returns::note_native(context);
     deliver::step_native(context, mask, STEPPING_LOCKED)
@@ -269,11 +266,13 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     let is_past = is_fault && core::mem::take(&mut context.is_fault_past) != 0;
     let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
     {
-        let engine = ENGINE.lock();
-        engine.shared.add(crate::status_field!(entries_signal), 1);
-        let writer = writer_of(context, engine.shared);
+        // SAFETY: `shared` is set before any thread runs and never changes.
+        let shared = unsafe { ENGINE.peek() }.shared;
+        shared.add(crate::status_field!(entries_signal), 1);
+        let writer = writer_of(context, shared);
         write_event(&writer, event, interrupted_pc, [info.signo as u64, info.code as u64, info.address]);
-        if engine.records_regions() {
+        if context.has_tags {
+            let _engine = ENGINE.lock();
             region::note_signal(context, &writer, is_fault, info.signo as u32, interrupted_pc);
         }
     }
@@ -283,6 +282,9 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     // What an instruction causes and the program blocks ends it (kernel/signal.c, force_sig_info_to_task).
     let is_fatal = is_fault && mask & 1 << (info.signo - 1) != 0;
     let delivery = if is_fatal { Delivery::Default } else { deliver::deliver(context, info, mask, details) };
+    if !matches!(delivery, Delivery::Handler(_)) {
+        frame::load_state(context);
+    }
     match delivery {
         Delivery::Handler(new_mask) => {
             let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };

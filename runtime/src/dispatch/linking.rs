@@ -11,14 +11,15 @@ use crate::thread::registry::writer_of;
 
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
 pub fn note_first_exit(context: &mut ThreadContext, link: u32) {
-    if link != NONE {
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    if link != NONE && !unsafe { ENGINE.peek() }.is_counting() {
         delivery::with_faults(context, |context| note_exit(context, link));
     }
 }
 
 fn note_exit(context: &mut ThreadContext, link: u32) {
     let mut engine = ENGINE.lock();
-    if engine.is_counting() || engine.cache.exit(link).linked_to != NONE || engine.stops_at(context.rip) {
+    if engine.cache.exit(link).linked_to != NONE || engine.stops_at(context.rip) {
         return;
     }
     let writer = writer_of(context, engine.shared);

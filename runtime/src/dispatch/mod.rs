@@ -50,7 +50,7 @@ pub mod vsyscall;
 pub mod written;
 
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
-use crate::arch::x86_64::gate::{
+use crate::arch::x86_64::dispatcher::{
     REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN,
     REASON_SYSCALL_DONE,
 };
@@ -73,6 +73,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
     context.doubtful_pc = 0;
     context.set_returning(0);
+    context.returned_to = 0;
     if reason != REASON_RESUME {
         context.stack_selector = selectors::stack_selector();
     }
@@ -325,7 +326,8 @@ fn find_or_build(
 
 /// The address after the system call that the thread made.
 fn leave_syscall(context: &mut ThreadContext) -> u64 {
-    let engine = ENGINE.lock();
+    // SAFETY: only arenas are read, and `shared`, which is set before any thread runs and never changes.
+    let engine = unsafe { ENGINE.peek() };
     engine.shared.add(crate::status_field!(entries_syscall), 1);
     engine.cache.exit(context.exit_id).target
 }

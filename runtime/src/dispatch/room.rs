@@ -160,7 +160,8 @@ fn waiting_call(tid: u32) -> Waiting {
         Err(_) => return Waiting::No,
     };
     // Those that the dispatcher makes when it knows already where the thread goes on; it waits in none of them.
-    let is_passing = |call: u64| matches!(call, number::RT_SIGPROCMASK | number::RT_TGSIGQUEUEINFO);
+    let is_passing =
+        |call: u64| matches!(call, number::RT_SIGPROCMASK | number::RT_TGSIGQUEUEINFO | number::RT_SIGRETURN);
     match proc_text::blocked_call(&text[..n]) {
         Some((call, pc)) if image_range().contains(&pc) && !is_passing(call) => Waiting::Yes,
         _ => Waiting::No,

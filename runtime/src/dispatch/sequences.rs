@@ -188,7 +188,9 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
         count_abort(context);
     }
     let left = core::mem::take(&mut context.sequence_left);
-    if !is_registered(context) {
+    // SAFETY: only an arena is read.
+    let is_any = !unsafe { ENGINE.peek() }.cache.sequences.enclosures.is_empty();
+    if !is_registered(context) || !(is_any || is_leaving) {
         return;
     }
     let is_fault = context.fault_pending == 1;

@@ -1,17 +1,19 @@
 //! System calls about signals: actions, masks, stacks, and the return from a handler.
 
 use super::syscalls::{read_program, result_of, write_program};
-use super::{delivery, excursion};
+use super::{delivery, detach, excursion, hold, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::selectors;
-use crate::decode::places::is_beyond;
+use crate::decode::placed;
+use crate::decode::places::{is_beyond, is_in_vsyscall_page};
 use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, path_event_kind};
+use crate::signal::deliver;
+use crate::signal::returning::{self, Return};
 use crate::signal::table::table_of;
-use crate::signal::{deliver, returning};
 use crate::sys::calls::{set_signal_mask, Error, EINVAL};
-use crate::sys::kernel::{SigAction, SigFrame, SigStack, UNBLOCKABLE};
+use crate::sys::kernel::{SigAction, SigStack, RESUME_FLAG, TRAP_FLAG, UNBLOCKABLE};
 use crate::sys::number;
 use crate::thread::path;
 use crate::thread::registry::writer_of;
@@ -111,10 +113,11 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
         delivery::raise_forced(context);
         return 0;
     };
-    let target = frame.ucontext.mcontext.rip;
+    let target = frame.rip;
     let mut counted = None;
     let exit_id = context.exit_id;
-    let source = ENGINE.lock().cache.exit(exit_id).fragment;
+    // SAFETY: only arenas are read.
+    let source = unsafe { ENGINE.peek() }.cache.exit(exit_id).fragment;
     let is_leaving = is_foreign(&frame);
     if is_leaving {
         excursion::begin(context, exit_id);
@@ -123,7 +126,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
     } else {
         counted = Some(count_signal_return(context, exit_id, target));
     }
-    let result = returning::return_from_handler(context, frame);
+    let result = returning::return_from_handler(context, find_straight);
     // A filter refused it.
     match counted {
         Some(edge) => {
@@ -140,9 +143,35 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
     result
 }
 
+/// Where the program's code at the context's rip is in the cache, if the thread has nothing else to do before it goes on there.
+fn find_straight(context: &mut ThreadContext) -> Option<u64> {
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
+    let tells = context.has_path || context.has_tags || context.path_due || context.sequence_aborted != 0;
+    let is_usual = context.code_selector == 0 && context.stack_selector == 0 && context.excursion_exit == 0;
+    let is_asked = context.standing.step != 0 || context.standing.wishes_minded != shared.wishes();
+    if tells || !is_usual || is_asked || context.rflags & (TRAP_FLAG | RESUME_FLAG) != 0 {
+        return None;
+    }
+    if is_in_vsyscall_page(context.rip)
+        || detach::is_asked(context)
+        || hold::reason(context, shared).is_some()
+        || hold::is_to_leave(context, shared)
+    {
+        return None;
+    }
+    room::note_arrival(context);
+    let engine = ENGINE.lock();
+    if engine.records_path() || hold::goes_alone(context, &engine) || placed::is_known(context.rip) {
+        return None;
+    }
+    let id = engine.cache.by_pc.find(context.rip)?;
+    Some(engine.cache.fragment(id).plain_entry)
+}
+
 /// Whether what a frame says of selectors is not of 64-bit code.
-fn is_foreign(frame: &SigFrame) -> bool {
-    let (code, stack) = returning::selectors_of(frame);
+fn is_foreign(frame: &Return) -> bool {
+    let (code, stack) = frame.selectors;
     code != 0 || stack != 0 && !selectors::is_stack(stack)
 }
 

@@ -1,9 +1,9 @@
 //! The runtime's first steps in a process: from the controller's start block to the first thread's first instruction.
 
 use super::{attach, dispatch, hidden, proc_reads, process};
-use crate::arch::x86_64::context::set_private_range;
+use crate::arch::x86_64::private_range::set_private_range;
 use crate::arch::x86_64::question::Question;
-use crate::arch::x86_64::{forwarding, gate, parking, selectors};
+use crate::arch::x86_64::{dispatcher, forwarding, parking, selectors};
 use crate::buffer::{Patience, Shared};
 use crate::decode::block::is_amd;
 use crate::instrument::ENGINE;
@@ -37,7 +37,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     set_private_range(block.private_base, block.private_base + block.private_bytes);
     hidden::initialize(block.image_base, block.heap_base + block.heap_bytes);
     set_image_range(block.image_base, block.image_base + block.image_bytes);
-    gate::set_dispatch(dispatch);
+    dispatcher::set_dispatch(dispatch);
     crate::decode::block::initialize();
     crate::arch::x86_64::xsave::initialize();
     crate::arch::x86_64::guarded::initialize();

@@ -4,7 +4,7 @@ use super::signal_calls::{return_from_handler, set_action, set_mask, set_stack};
 use super::{advice, ends, execute, fork, hardware, holes, locks, memory, proc_files, proc_query, proc_reads};
 use super::{process, process_control, seccomp, segments, sequences, tracing, user_dispatch, written};
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::{gate, probe_points, selectors};
+use crate::arch::x86_64::{dispatcher, probe_points, selectors};
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::path_event_kind;
 use crate::sys::calls::{program_call, Error, EFAULT, EPERM};
@@ -66,7 +66,7 @@ const HANDLED: &[u64] = &[
 /// Tells the gate which calls come here: all that path and tags have the time of, where these are recorded.
 pub fn handle_what(engine: &Engine) {
     let handles_all = engine.records_path() || engine.records_regions();
-    for call in 0..size_of::<gate::CallTable>() as u64 {
+    for call in 0..size_of::<dispatcher::CallTable>() as u64 {
         tell_gate(call, handles_all || HANDLED.contains(&call));
     }
     handle_watched(engine);
@@ -81,7 +81,7 @@ pub fn handle_watched(engine: &Engine) {
 }
 
 fn tell_gate(call: u64, is_handled: bool) {
-    let table = (&raw mut gate::HANDLED_SYSCALLS).cast::<u8>();
+    let table = (&raw mut dispatcher::HANDLED_SYSCALLS).cast::<u8>();
     // SAFETY: inside the table. Other threads read single bytes of it, and those of calls that must come here stay as they are.
     unsafe { table.add(call as usize).write_volatile(u8::from(is_handled)) };
 }
@@ -207,6 +207,9 @@ fn with_descriptor(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) 
 
 /// Modes full and region: says in the path, or with a tag, that the call is about to be made.
 fn note_in_path(context: &mut ThreadContext, call: u64) {
+    if !context.has_path && !context.has_tags {
+        return;
+    }
     let engine = ENGINE.lock();
     if context.has_path {
         path::write_event(context, &writer_of(context, engine.shared), path_event_kind::NOTE, context.rip, call);

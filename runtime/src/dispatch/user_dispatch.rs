@@ -4,8 +4,9 @@
 //! (kernel/entry/syscall_user_dispatch.c), and while a thread asks for it, all its calls come to the dispatcher.
 
 use super::delivery;
-use crate::arch::x86_64::context::{ThreadContext, UserDispatch};
-use crate::arch::x86_64::{gate, guarded};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::dispatcher::{self, UserDispatch};
+use crate::arch::x86_64::guarded;
 use crate::sys::calls::{program_call, EFAULT};
 use crate::sys::kernel::{SigInfo, SIGSEGV, SIGSYS, SYS_USER_DISPATCH, USER_END};
 use crate::sys::number;
@@ -42,7 +43,7 @@ pub fn change(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     end(context);
     if is_on {
         context.user_dispatch = UserDispatch { is_on: 1, padding: 0, offset, length, selector };
-        context.handled_calls = &raw const gate::ALL_SYSCALLS as u64;
+        context.handled_calls = &raw const dispatcher::ALL_SYSCALLS as u64;
     }
     0
 }
@@ -50,7 +51,7 @@ pub fn change(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
 /// The thread's calls are made from now on.
 pub fn end(context: &mut ThreadContext) {
     context.user_dispatch.is_on = 0;
-    context.handled_calls = &raw const gate::HANDLED_SYSCALLS as u64;
+    context.handled_calls = &raw const dispatcher::HANDLED_SYSCALLS as u64;
 }
 
 /// Whether the call that the thread is about to make, behind which it goes on at `context.rip`, is not made: SIGSYS waits

@@ -153,7 +153,7 @@ impl Engine {
             let stale = exits.add_stub_only(ExitType::Stale, block.pc);
             let hot = self.counts_trust().then(|| (gs_heat(id), exits.add_stub_only(ExitType::Relayout, block.pc)));
             let failed = emit_check(&mut emitter, block, stale, hot);
-            // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/handler.rs).
+            // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/faults.rs).
             map.mark(failed, 0, SpillState::None);
         }
         let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_counted());

@@ -4,6 +4,7 @@ use super::frame::{self, FrameContent};
 use super::table::{table_of, ALL_BUT_FAULTS};
 use crate::arch::x86_64::context::{ThreadContext, STEPPING, STEPPING_ALREADY};
 use crate::arch::x86_64::selectors::{self, USER_CS, USER_SS};
+use crate::arch::x86_64::xsave;
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
     SigFrame, SigInfo, SigStack, UContext, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK, SA_RESETHAND,
@@ -98,13 +99,14 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     let below = sp.wrapping_sub(128);
     let is_entering = action.flags & SA_ONSTACK != 0 && stack.size != 0 && !is_on_stack(&stack, below);
     let top = if is_entering { stack.sp.wrapping_add(stack.size) } else { below };
-    let place = frame::place_below(top);
+    let features = xsave::features();
+    let place = frame::place_below(top, features);
     // Neither does the kernel write beyond the end of an alternate stack.
     if (is_entering || is_on_stack(&stack, sp)) && !is_inside(&stack, place.frame) {
         return Delivery::NoRoom;
     }
-    let content = FrameContent { rip: context.rip, return_address: action.restorer, info: *info, mask, stack, details };
-    if !frame::write_to_program(place, context, &content) {
+    let content = FrameContent { rip: context.rip, return_address: action.restorer, info, mask, stack, details };
+    if !frame::write_to_program(place, context, &content, features) {
         return Delivery::NoRoom;
     }
     context.has_temporary_mask = 0;
@@ -133,24 +135,27 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
 /// The stack selector with which 64-bit code goes on that had another one: its own, as contexts hold it, or the usual one
 /// (arch/x86/kernel/signal.c, force_valid_ss).
 pub(super) fn usable_stack(selector: u16) -> u16 {
-    if selectors::is_stack(selector) {
+    if selector != 0 && selectors::is_stack(selector) {
         selector
     } else {
         0
     }
 }
 
-/// xmm and MXCSR as a handler finds them; the rest of the state the kernel would clear, too.
+/// xmm and MXCSR as a handler finds them; the rest of the state the kernel would clear, too, or did.
 fn reset_vector_state(context: &mut ThreadContext) {
     context.mxcsr = 0x1f80;
     context.xmm = [[0; 2]; 16];
+    if core::mem::take(&mut context.has_state_apart) != 0 {
+        return;
+    }
     let place = frame::own_place(context);
     // SAFETY: the thread's own frame area is large enough for a zeroed XSAVE area; XRSTOR of one whose header is zero
     // makes all components initial. The x87 control word needs no memory image then.
     unsafe {
         core::ptr::write_bytes(place.fpstate as *mut u8, 0, 576);
         (place.fpstate as *mut u8).add(24).cast::<u32>().write(0x1f80);
-        if crate::arch::x86_64::xsave::has_xsave() {
+        if xsave::has_xsave() {
             // All but protection keys (component 9), which a handler keeps.
             asm!("xrstor64 [{0}]", in(reg) place.fpstate, in("eax") !(1u32 << 9), in("edx") u32::MAX,
                 out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
@@ -174,6 +179,7 @@ unsafe fn sigreturn(frame: u64) -> ! {
 pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
     // From the mark below on, a signal's frame goes where the stack pointer is, which is still the runtime's.
     set_signal_mask(u64::MAX);
+    frame::load_state(context);
     context.is_released = 1;
     selectors::give_gs(context);
     resume_natively(context, mask, crate::thread::block::signal_stack(context))
@@ -181,12 +187,13 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
 
 /// The thread executes one instruction natively at the context's rip, all else the program's own; the trap behind it brings the
 /// thread back. A fault that comes has all that the processor and the kernel say of it. `kind`: more of `STEPPING`. All signals
-/// are blocked; the thread's mask is `mask` when it comes back (signal/handler.rs). Does not come back.
+/// are blocked; the thread's mask is `mask` when it comes back (signal/faults.rs). Does not come back.
 pub fn step_native(context: &mut ThreadContext, mask: u64, kind: u32) -> ! {
     let is_already = if context.rflags & TRAP_FLAG == 0 { 0 } else { STEPPING_ALREADY };
     context.is_stepping = STEPPING | is_already | kind;
     context.step_mask = mask;
     context.rflags |= TRAP_FLAG;
+    frame::load_state(context);
     selectors::give_gs(context);
     resume_natively(context, ALL_BUT_FAULTS, crate::thread::block::signal_stack(context))
 }
@@ -195,6 +202,7 @@ pub fn step_native(context: &mut ThreadContext, mask: u64, kind: u32) -> ! {
 pub fn release_process(context: &mut ThreadContext, mask: u64) -> ! {
     // SAFETY: plain data; after a fork nobody else runs here, and the lock's holder may be a thread that was not copied.
     unsafe { table_of(context).peek() }.restore_native(context.child_flags & CLONE_CLEAR_SIGHAND == 0);
+    frame::load_state(context);
     go_native(context, mask, shown_stack(context))
 }
 
@@ -207,11 +215,9 @@ pub fn go_native(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
 
 /// A real rt_sigreturn to the context's state.
 fn resume_natively(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
-    let place = frame::own_place(context);
     let content =
-        FrameContent { rip: context.rip, return_address: 0, info: SigInfo::ZERO, mask, stack, details: [0; 3] };
-    // SAFETY: the frame area is the thread's own (or a copy of it, or its parent waits).
-    unsafe { frame::write(place, context, &content) };
+        FrameContent { rip: context.rip, return_address: 0, info: &SigInfo::ZERO, mask, stack, details: [0; 3] };
+    let place = frame::write_to_own(context, &content);
     // SAFETY: the frame is complete; nothing on the present stack is needed any more.
     unsafe { sigreturn(place.frame) }
 }

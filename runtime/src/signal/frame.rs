@@ -6,8 +6,8 @@ use crate::arch::x86_64::selectors::{USER_CS, USER_SS};
 use crate::arch::x86_64::xsave;
 use crate::instrument::ENGINE;
 use crate::sys::kernel::{
-    SigContext, SigFrame, SigInfo, SigStack, UContext, FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FX_SW_BYTES_OFFSET,
-    UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
+    SigContext, SigFrame, SigInfo, SigStack, FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FX_SW_BYTES_OFFSET, UC_FP_XSTATE,
+    UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
 };
 use crate::thread::trust::write_program;
 
@@ -16,16 +16,17 @@ const MXCSR_OFFSET: usize = 24;
 const XMM_OFFSET: usize = 160;
 const XSTATE_BV_OFFSET: usize = 512;
 
-/// Where a frame's parts go below a stack pointer.
+/// Where a frame's parts go.
 #[derive(Clone, Copy)]
 pub struct FramePlace {
     pub frame: u64,
     pub fpstate: u64,
 }
 
-/// Lays out a frame below `stack` as the kernel does (arch/x86/kernel/signal.c, get_sigframe).
-pub fn place_below(stack: u64) -> FramePlace {
-    place_with_state(stack, fpstate_bytes())
+/// Lays out a frame with the extended state of `features` below `stack` as the kernel does (arch/x86/kernel/signal.c,
+/// get_sigframe).
+pub fn place_below(stack: u64, features: u64) -> FramePlace {
+    place_with_state(stack, fpstate_bytes(features))
 }
 
 /// As `place_below`, for a copy of a frame whose extended state takes `bytes`.
@@ -35,8 +36,8 @@ pub fn place_with_state(stack: u64, bytes: usize) -> FramePlace {
     FramePlace { frame, fpstate }
 }
 
-fn fpstate_bytes() -> usize {
-    xsave::area_bytes(xsave::features()) + if xsave::has_xsave() { 4 } else { 0 }
+fn fpstate_bytes(features: u64) -> usize {
+    xsave::area_bytes(features) + if xsave::has_xsave() { 4 } else { 0 }
 }
 
 /// How many bytes the extended state of a frame takes that the kernel built.
@@ -53,105 +54,77 @@ pub unsafe fn kernel_fpstate_bytes(area: *const u8) -> usize {
 }
 
 /// What goes into a frame besides the context's registers.
-pub struct FrameContent {
+pub struct FrameContent<'a> {
     pub rip: u64,
     pub return_address: u64,
-    pub info: SigInfo,
+    pub info: &'a SigInfo,
     pub mask: u64,
     pub stack: SigStack,
     /// err, trapno, cr2
     pub details: [u64; 3],
 }
 
-/// Writes a frame at `place`: the context's registers and the vector state, of which xmm and MXCSR are in the context and
-/// the rest in the processor.
-///
-/// # Safety
-/// The memory from the frame up to the stack pointer it was placed below must be writable.
-pub unsafe fn write(place: FramePlace, context: &ThreadContext, content: &FrameContent) {
-    // SAFETY: forwarded.
-    unsafe { write_for(place, place, context, content) }
+/// Writes a frame to the thread's own frame area: the context's registers and the vector state, of which xmm and MXCSR are in the
+/// context and the rest in the processor, or where `keep_state` put it.
+pub fn write_to_own(context: &ThreadContext, content: &FrameContent) -> FramePlace {
+    let place = own_place(context);
+    write(place, context, content, xsave::features());
+    place
 }
 
-/// Writes a frame to the program's stack, at `place`; `false` where that can't be written. Guarded copies may fault.
-pub fn write_to_program(place: FramePlace, context: &ThreadContext, content: &FrameContent) -> bool {
+/// Writes a frame to the program's stack, at `place`, which was laid out for `features`; `false` where that can't be written.
+/// Guarded copies may fault.
+pub fn write_to_program(place: FramePlace, context: &ThreadContext, content: &FrameContent, features: u64) -> bool {
     let own = own_place(context);
-    // SAFETY: the frame area is the thread's own; what is written below lies in it, and the kernel would write the same
-    // bytes to the program's stack.
+    write(place, context, content, features);
+    // SAFETY: the frame area is the thread's own, and the kernel would write the same bytes to the program's stack.
     unsafe {
-        write_for(own, place, context, content);
         let frame = core::slice::from_raw_parts(own.frame as *const u8, size_of::<SigFrame>());
-        let state = core::slice::from_raw_parts(own.fpstate as *const u8, fpstate_bytes());
+        let state = core::slice::from_raw_parts(own.fpstate as *const u8, fpstate_bytes(features));
         write_program(context, place.frame, frame) && write_program(context, place.fpstate, state)
     }
 }
 
-/// Writes at `place` a frame that is to lie at `shown`.
-///
-/// # Safety
-/// As `write`, for `place`.
-unsafe fn write_for(place: FramePlace, shown: FramePlace, context: &ThreadContext, content: &FrameContent) {
-    let mut machine = SigContext {
-        r8: 0,
-        r9: 0,
-        r10: 0,
-        r11: 0,
-        r12: 0,
-        r13: 0,
-        r14: 0,
-        r15: 0,
-        rdi: 0,
-        rsi: 0,
-        rbp: 0,
-        rbx: 0,
-        rdx: 0,
-        rax: 0,
-        rcx: 0,
-        rsp: 0,
-        rip: content.rip,
-        rflags: context.rflags,
-        cs: if context.code_selector == 0 { USER_CS } else { context.code_selector },
-        gs: 0,
-        fs: 0,
-        ss: if context.stack_selector == 0 { USER_SS } else { context.stack_selector },
-        err: content.details[0],
-        trapno: content.details[1],
-        oldmask: content.mask,
-        cr2: content.details[2],
-        fpstate: shown.fpstate,
-        reserved: [0; 8],
-    };
-    machine.set_registers(&context.registers);
-    let xstate_flag = if xsave::has_xsave() { UC_FP_XSTATE } else { 0 };
+/// Writes to the thread's own frame area a frame that is to lie at `shown`.
+fn write(shown: FramePlace, context: &ThreadContext, content: &FrameContent, features: u64) {
+    let own = own_place(context);
+    // SAFETY: the frame area is the thread's own, and any bytes are a frame.
+    let frame = unsafe { &mut *(own.frame as *mut SigFrame) };
+    frame.return_address = content.return_address;
+    frame.info = *content.info;
+    let ucontext = &mut frame.ucontext;
     // arch/x86/kernel/signal_64.c, frame_uc_flags.
+    let xstate_flag = if xsave::has_xsave() { UC_FP_XSTATE } else { 0 };
     let strict_flag = if context.code_selector == 0 { UC_STRICT_RESTORE_SS } else { 0 };
-    let frame = SigFrame {
-        return_address: content.return_address,
-        ucontext: UContext {
-            flags: xstate_flag | UC_SIGCONTEXT_SS | strict_flag,
-            link: 0,
-            stack: content.stack,
-            mcontext: machine,
-            sigmask: content.mask,
-        },
-        info: content.info,
-    };
-    // SAFETY: the caller promises the memory; `place` is aligned as the structures need.
-    unsafe {
-        (place.frame as *mut SigFrame).write_unaligned(frame);
-        write_fpstate(place.fpstate as *mut u8, context);
-    }
+    ucontext.flags = xstate_flag | UC_SIGCONTEXT_SS | strict_flag;
+    ucontext.link = 0;
+    ucontext.stack = content.stack;
+    ucontext.sigmask = content.mask;
+    let machine = &mut ucontext.mcontext;
+    machine.set_registers(&context.registers);
+    machine.rip = content.rip;
+    machine.rflags = context.rflags;
+    machine.cs = if context.code_selector == 0 { USER_CS } else { context.code_selector };
+    (machine.gs, machine.fs) = (0, 0);
+    machine.ss = if context.stack_selector == 0 { USER_SS } else { context.stack_selector };
+    [machine.err, machine.trapno, machine.cr2] = content.details;
+    machine.oldmask = content.mask;
+    machine.fpstate = shown.fpstate;
+    machine.reserved = [0; 8];
+    // SAFETY: it is aligned, and there is room for all features.
+    unsafe { write_fpstate(own.fpstate as *mut u8, context, features) };
 }
 
 /// # Safety
-/// `area` must be 64-aligned and `fpstate_bytes()` long.
-unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext) {
-    let features = xsave::features();
+/// `area` must be 64-aligned and as long as `features` need, and the thread's own where its state is apart.
+unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext, features: u64) {
     let size = xsave::area_bytes(features);
     // SAFETY: all writes are inside the area; XSAVE needs its header zeroed.
     unsafe {
-        core::ptr::write_bytes(area, 0, size);
-        xsave::save(area, features);
+        if context.has_state_apart == 0 {
+            core::ptr::write_bytes(area, 0, size);
+            xsave::save(area, features);
+        }
         area.add(MXCSR_OFFSET).cast::<u32>().write(context.mxcsr);
         area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().write(context.xmm);
         let last_x87 = area.add(xsave::LAST_X87_OFFSET).cast::<u64>();
@@ -175,7 +148,48 @@ unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext) {
     }
 }
 
-/// A frame in the thread's private block, for the runtime's own rt_sigreturn.
-pub fn own_place(context: &ThreadContext) -> FramePlace {
-    place_below(context.self_address + FRAME_OFFSET + FRAME_BYTES - 64)
+/// Keeps the program's extended state, which is in the kernel's frame `machine`, in the thread's own frame area, and its xmm and
+/// MXCSR in the context. `false`, with nothing done, if it is laid out in another way there, or if the processor's own is more
+/// than what a handler begins with.
+pub fn keep_state(context: &mut ThreadContext, machine: &SigContext) -> bool {
+    let features = xsave::features();
+    let size = xsave::area_bytes(features);
+    let source = machine.fpstate as *const u8;
+    if !xsave::has_xsave() || source.is_null() {
+        return false;
+    }
+    // SAFETY: the kernel's frame has an area with these words, and is as long as they say; the thread's own has room for it.
+    unsafe {
+        let software = source.add(FX_SW_BYTES_OFFSET);
+        let shape = (software.cast::<[u32; 2]>().read(), software.add(8).cast::<u64>().read_unaligned());
+        if shape != ([FP_XSTATE_MAGIC1, size as u32 + 4], features) || xsave::has_other_keys(source, features) {
+            return false;
+        }
+        let area = own_place(context).fpstate as *mut u8;
+        core::ptr::copy_nonoverlapping(source, area, size + 4);
+        context.mxcsr = area.add(MXCSR_OFFSET).cast::<u32>().read();
+        context.xmm = area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().read();
+    }
+    // SAFETY: a field of a live context, which a signal that comes meanwhile reads (signal/nested.rs).
+    unsafe { (&raw mut context.has_state_apart).write_volatile(1) };
+    true
 }
+
+/// The processor has the program's extended state again, but for xmm and MXCSR, which the gates load.
+pub fn load_state(context: &mut ThreadContext) {
+    if core::mem::take(&mut context.has_state_apart) != 0 {
+        // SAFETY: `keep_state` put a whole area there that the kernel had made.
+        unsafe { xsave::load(own_place(context).fpstate as *const u8, xsave::features()) };
+    }
+}
+
+/// Where in the thread's private block frames are made: those of the runtime's own rt_sigreturn, and those of the program.
+pub fn own_place(context: &ThreadContext) -> FramePlace {
+    let start = context.self_address + FRAME_OFFSET;
+    FramePlace { frame: start + OWN_FRAME_OFFSET, fpstate: start }
+}
+
+/// Behind the extended state, of which there is less by far.
+const OWN_FRAME_OFFSET: u64 = FRAME_BYTES - 0x400;
+const _: () = assert!(size_of::<SigFrame>() <= 0x400 && FRAME_OFFSET.is_multiple_of(64));
+const _: () = assert!((OWN_FRAME_OFFSET as usize).is_multiple_of(align_of::<SigFrame>()));

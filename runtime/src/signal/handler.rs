@@ -3,26 +3,25 @@
 //! Runs on the thread's runtime signal stack, at any instruction of the cache, the gates or the runtime. It takes no lock,
 //! allocates nothing and calls nothing that does.
 
+use super::faults::handle_fault;
 use super::interrupt::{self, Interruption};
 use super::table::ALL_BUT_FAULTS;
-use super::{blocked, deliver, merging, returning, stepping};
-use crate::arch::x86_64::context::{context_at, ThreadContext, GIVES, RESTART_ARMED, RESTART_DUE};
-use crate::arch::x86_64::context::{MEETS_ONCE, MET_ONCE, STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPPING_LOCKED};
-use crate::arch::x86_64::context::{PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL, SHADOW_BYTES, SHADOW_OFFSET};
-use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_SS};
-use crate::arch::x86_64::{gate, guarded, parking, probe_points, INDEX};
+use super::{blocked, deliver, leaving, merging, nested, returning, stepping};
+use crate::arch::x86_64::context::{ThreadContext, GIVES, PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL};
+use crate::arch::x86_64::context::{RESTART_ARMED, RESTART_DUE};
+use crate::arch::x86_64::private_range::context_at;
+use crate::arch::x86_64::selectors::{own_selector, USER_SS};
+use crate::arch::x86_64::{gate, parking};
 use crate::cache::links::UNDELIVERED;
-use crate::cache::{Cache, Fragment, NONE};
-use crate::decode::placed::ANYWHERE;
+use crate::cache::NONE;
 use crate::instrument::pads::correct_early_counts;
 use crate::instrument::ENGINE;
-use crate::protocol::{error_code, DETACH_CODE};
-use crate::sys::calls::{clew_program_call_returned, syscall, TRAPPED};
+use crate::protocol::DETACH_CODE;
+use crate::sys::calls::{clew_program_call_returned, TRAPPED};
 use crate::sys::kernel::{
-    SigAction, SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, RESUME_FLAG, SIGBUS, SIGSEGV, SIGSYS, SIGTRAP,
-    SI_USER, SYS_SECCOMP, TRAP_FLAG, TRAP_TRACE, UNBLOCKABLE,
+    SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGSEGV, SIGSYS, SIGTRAP, SI_USER, SYS_SECCOMP, TRAP_TRACE,
+    UNBLOCKABLE,
 };
-use crate::sys::number;
 use crate::thread::create::clew_clone_returned;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +62,8 @@ pub fn image_range() -> core::ops::Range<u64> {
     IMAGE_START.load(Ordering::Relaxed)..IMAGE_END.load(Ordering::Relaxed)
 }
 
-fn is_in_image(address: u64) -> bool {
+/// Whether an address is in it.
+pub(super) fn is_in_image(address: u64) -> bool {
     image_range().contains(&address)
 }
 
@@ -74,7 +74,7 @@ pub fn program_calls() -> [u64; 4] {
         gate::clew_syscall_return as *const () as u64,
         clew_program_call_returned as *const () as u64,
         clew_clone_returned as *const () as u64,
-        returning::clew_program_sigreturn_returned as *const () as u64,
+        gate::clew_return_refused as *const () as u64,
     ]
 }
 
@@ -90,14 +90,6 @@ fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontex
     let is_trap = signal == SIGTRAP && info.code == TRAP_TRACE && info.address == machine.rip;
     is_trap && machine.trapno == DEBUG_EXCEPTION && context.is_stepping == 0
 }
-
-/// Whether the one instruction was executed that was to be executed natively.
-fn is_step(signal: u32, info: &SigInfo) -> bool {
-    signal == SIGTRAP && matches!(info.code, TRAP_TRACE | SI_USER)
-}
-
-/// More than the kernel's code has that a probe calls.
-const MAX_STEPS: u32 = 200;
 
 /// Whether the program's instruction that was to be executed natively was a probe of the kernel's, which executed what is behind it
 /// and tells of it as a signal that the thread sent itself (arch/x86/kernel/uprobes.c, arch_uprobe_skip_sstep).
@@ -122,6 +114,11 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
     // SAFETY: the signal stack lies in the block of the thread that runs this, and only that thread uses its context; the
     // interrupted code may be in the middle of using it, which is why only what is said below is changed.
     let context = unsafe { &mut *pointer };
+    if nested::is_within_handler(context, ucontext) {
+        nested::put_off(context, signal, info, ucontext);
+        return;
+    }
+    nested::begin(context);
     if context.is_released != 0 {
         deliver::deliver_native(context, signal, info, ucontext);
         return;
@@ -185,173 +182,8 @@ fn note_trapped_call(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut
     true
 }
 
-fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
-    // SAFETY: only arenas and slab headers are read.
-    let engine = unsafe { ENGINE.peek() };
-    let pc = ucontext.mcontext.rip;
-    if let Some(landing) = guarded::landing_of(pc) {
-        ucontext.mcontext.rip = landing;
-        return;
-    }
-    if forget_open_calls(context, info, ucontext) {
-        return;
-    }
-    let mut info = *info;
-    if engine.cache.slabs.contains(pc) && interrupt::take_aborted(&engine.cache, context, &ucontext.mcontext) {
-        context.exit_id = NONE;
-        context.is_fault_past = 1;
-        // Where the address of the instruction is the fault's address.
-        if engine.cache.slabs.contains(info.address) {
-            info.address = interrupt::app_pc_at(&engine.cache, info.address).unwrap_or(info.address);
-        }
-    } else if engine.cache.slabs.contains(pc) {
-        context.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
-        let Some((id, offset)) = interrupt::fragment_at(&engine.cache, pc) else {
-            fail(context, signal, pc, info.address);
-            return;
-        };
-        let fragment = *engine.cache.fragment(id);
-        if let Some(failed) = failed_comparison(signal, &engine.cache, &fragment, offset) {
-            ucontext.mcontext.rip = failed;
-            return;
-        }
-        if interrupt::skip_slot_write(&engine.cache, &fragment, offset, &mut ucontext.mcontext) {
-            return;
-        }
-        let app_pc = interrupt::take_back(&engine.cache, context, &ucontext.mcontext, &fragment, offset);
-        // The address of the instruction is the fault's address for these (sigaction(2)).
-        if info.address == pc {
-            info.address = app_pc;
-        }
-        context.exit_id = id;
-        // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
-        // start, where mostly only the trap flag stops it, it was not counted yet but if it has a leader.
-        if offset > fragment.code_offset() || fragment.leader != NONE {
-            correct_early_counts(&engine.cache, context, &fragment, app_pc, -1);
-        }
-    } else if is_in_image(pc) {
-        if let Some(place) = probe_points::place_of(info.address) {
-            // The program asked for a signal where it set a breakpoint: it is in front of that instruction.
-            info.address = place;
-            handle_asynchronous(context, signal, &info, ucontext);
-            return;
-        }
-        // Either somebody sent the signal with a code that only the kernel should use, and it is delivered like any
-        // other that is sent; or the runtime is at fault, and then it faults again right here.
-        if context.doubtful_pc == pc {
-            fail(context, signal, pc, info.address);
-        } else {
-            context.doubtful_pc = pc;
-            handle_asynchronous(context, signal, &info, ucontext);
-        }
-        return;
-    } else if context.is_stepping != 0 && context.breakpoint_next != 0 && is_step(signal, &info) {
-        if context.breakpoint_next != ANYWHERE
-            && pc != context.breakpoint_next
-            && context.n_breakpoint_steps < MAX_STEPS
-        {
-            // In the kernel's own code, which it calls there.
-            context.n_breakpoint_steps += 1;
-            return;
-        }
-        // It was met. What is there is executed, and counted, as the program's other code: from the same registers.
-        let before = (context.registers, context.rip, context.rflags);
-        context.breakpoint_next = 0;
-        end_step(context, ucontext, true);
-        if context.breakpoint_once == MEETS_ONCE {
-            context.breakpoint_once = MET_ONCE;
-            redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
-            return;
-        }
-        (context.registers, context.rip, context.rflags) = before;
-        if context.step_kind & STEPPING_ALREADY == 0 {
-            context.rflags &= !TRAP_FLAG;
-        }
-        context.rflags |= RESUME_FLAG;
-        redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
-        return;
-    } else {
-        let is_done = is_step(signal, &info);
-        if is_done {
-            context.breakpoint_next = 0;
-        }
-        if end_step(context, ucontext, is_done) && is_done {
-            redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
-            return;
-        }
-    }
-    if !context.is_signal_waiting() {
-        context.pending_mask = ucontext.sigmask;
-    }
-    context.fault_info = info;
-    context.fault_info.signo = signal as i32;
-    context.note_fault([ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2]);
-    context.fault_pending = 1;
-    ucontext.sigmask |= ALL_BUT_FAULTS;
-    redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
-}
-
-/// The program was let run natively (signal/deliver.rs, step_native), and is taken back. Whether that was for one instruction.
-fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool) -> bool {
-    let machine = &mut ucontext.mcontext;
-    context.registers = machine.registers();
-    context.rflags = machine.rflags;
-    context.rip = machine.rip;
-    context.code_selector = own_selector(machine.cs, USER_CS);
-    context.stack_selector = own_selector(machine.ss, USER_SS);
-    (machine.cs, machine.ss) = (USER_CS, USER_SS);
-    let stepping = core::mem::take(&mut context.is_stepping);
-    context.step_kind = stepping;
-    if stepping & STEPPING_LOCKED != 0 {
-        // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/delivery.rs, fault_natively).
-        unsafe { ENGINE.give_up() };
-    }
-    if context.native_exit == 0 {
-        context.exit_id = NONE;
-    }
-    if stepping == 0 {
-        return false;
-    }
-    selectors::take_gs(context);
-    if stepping & STEPPING_ALREADY == 0 && !(is_done && stepping & STEPPING_LOADS_FLAGS != 0) {
-        context.rflags &= !TRAP_FLAG;
-    }
-    ucontext.sigmask = context.step_mask | if context.is_signal_waiting() { ALL_BUT_FAULTS } else { 0 };
-    true
-}
-
-/// The shadow stack is full: what is open is forgotten, and the push is done again.
-fn forget_open_calls(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) -> bool {
-    const PAGE: u64 = 0x1000;
-    let above = context.self_address + SHADOW_OFFSET + SHADOW_BYTES;
-    if !(above..above + PAGE).contains(&info.address) {
-        return false;
-    }
-    // The index is one of two registers, which the SIB byte of the store names (arch/x86_64/shadow.rs).
-    const SIB: u64 = 4;
-    // SAFETY: the store that faulted is in the cache, which is always readable.
-    let sib = unsafe { ((ucontext.mcontext.rip + SIB) as *const u8).read() };
-    if sib >> 3 & 7 == INDEX.0 & 7 {
-        ucontext.mcontext.r10 = 0;
-    } else {
-        ucontext.mcontext.r11 = 0;
-    }
-    context.shadow_forgotten += SHADOW_BYTES / 8;
-    true
-}
-
-/// Where a fragment goes on whose code differs, if it is comparing at `offset`: code that can't be read any more is not
-/// what was translated. Reachable from the signal handler: reads arenas only.
-fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u64) -> Option<u64> {
-    if signal != SIGSEGV && signal != SIGBUS {
-        return None;
-    }
-    let first = cache.map.as_slice().get(fragment.map_start as usize)?;
-    let failed = u64::from(first.cache_offset);
-    (offset < failed).then_some(fragment.cache_start + failed)
-}
-
-fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
+/// Makes a signal wait that was sent, and the thread come to the dispatcher.
+pub(super) fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
     if context.is_signal_waiting() || context.fault_pending != 0 || holds_mask(context, ucontext) {
         blocked::hold(context, signal, info);
         return;
@@ -365,6 +197,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
     }
     context.pending_info = *info;
     context.pending_info.signo = signal as i32;
+    returning::lead_to_landing(context, ucontext);
     context.pending_mask = match context.returning() {
         0 if context.is_stepping != 0 => context.step_mask,
         0 => ucontext.sigmask,
@@ -373,6 +206,7 @@ fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo,
     context.pending_word().fetch_or(PENDING_SIGNAL, Ordering::Relaxed);
     ucontext.sigmask |= ALL_BUT_FAULTS;
     hasten(context, ucontext);
+    leaving::leave_for_dispatcher(context, signal, ucontext);
 }
 
 /// Whether the program is in a system call, or about to be: the kernel may have interrupted it for the signal.
@@ -392,6 +226,7 @@ fn holds_mask(context: &ThreadContext, ucontext: &UContext) -> bool {
 /// The controller detaches, and fetches the thread out of the cache: as for a signal, but nothing is delivered.
 fn hasten_to_leave(context: &mut ThreadContext, ucontext: &mut UContext) {
     let mask = ucontext.sigmask;
+    returning::lead_to_landing(context, ucontext);
     let before = context.pending_word().fetch_or(PENDING_LEAVE | PENDING_FETCHED, Ordering::Relaxed);
     hasten(context, ucontext);
     if before & PENDING_FETCHED != 0 {
@@ -448,19 +283,8 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
 }
 
 /// The kernel returns to `address` on the runtime's stack instead, with the vector state as it was.
-fn redirect(context: &ThreadContext, ucontext: &mut UContext, address: u64) {
+pub(super) fn redirect(context: &ThreadContext, ucontext: &mut UContext, address: u64) {
     ucontext.mcontext.rip = address;
     ucontext.mcontext.rsp = context.stack_top;
     ucontext.mcontext.rflags = 0x202;
-}
-
-/// A fault of the runtime itself: it says so and ends the process as the signal does.
-fn fail(context: &ThreadContext, signal: u32, pc: u64, address: u64) {
-    // SAFETY: `shared` is set before any thread runs and never changes.
-    let shared = unsafe { ENGINE.peek() }.shared;
-    shared.report_error(error_code::BAD_FAULT, [u64::from(signal), pc, address, context.rip]);
-    let default = SigAction::default();
-    let call = [u64::from(signal), &default as *const SigAction as u64, 0, 8, 0, 0];
-    // SAFETY: reads `default`; the instruction faults again and the kernel acts by default.
-    unsafe { syscall(number::RT_SIGACTION, call) };
 }

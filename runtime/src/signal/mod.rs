@@ -6,10 +6,13 @@
 
 pub mod blocked;
 pub mod deliver;
+pub mod faults;
 pub mod frame;
 pub mod handler;
 pub mod interrupt;
+pub mod leaving;
 pub mod merging;
+pub mod nested;
 pub mod returning;
 pub mod stepping;
 pub mod table;

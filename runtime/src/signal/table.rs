@@ -85,9 +85,8 @@ fn runtime_action(program: &SigAction) -> SigAction {
         handler: clew_signal_entry as *const () as u64,
         flags: SA_SIGINFO | SA_ONSTACK | SA_RESTORER | (program.flags & (SA_RESTART | 3)),
         restorer: clew_signal_return as *const () as u64,
-        // Not even a sent SIGSEGV: where two signals come at once the second would interrupt the runtime's handler at its
-        // first instruction and find neither the program's mask nor its code.
-        mask: u64::MAX,
+        // What copies to and from the program's memory cause stays open, as the dispatcher needs it (signal/leaving.rs).
+        mask: ALL_BUT_MEMORY_FAULTS,
     }
 }
 
@@ -124,7 +123,7 @@ impl SignalTable {
     /// Takes a signal so that its handler runs on whatever stack is in use.
     pub fn take_without_stack(&self, signal: u32) {
         let action = runtime_action(&self.actions[signal as usize]);
-        let _ = kernel_action(signal, Some(&SigAction { flags: action.flags & !SA_ONSTACK, ..action }));
+        let _ = kernel_action(signal, Some(&SigAction { flags: action.flags & !SA_ONSTACK, mask: u64::MAX, ..action }));
     }
 
     /// Whether the kernel knows the runtime's action instead of the program's.

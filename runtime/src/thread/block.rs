@@ -4,8 +4,8 @@ use crate::arch::x86_64::context::{
     ThreadContext, BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET,
     SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
-use crate::arch::x86_64::gate;
 use crate::arch::x86_64::region::{REGION_BYTES, REGION_CELLS_OFFSET};
+use crate::arch::x86_64::{dispatcher, gate};
 use crate::buffer::Shared;
 use crate::cache::NONE;
 use crate::protocol::{error_code, mode, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
@@ -46,7 +46,7 @@ pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut Thre
     context.gate_indirect = gate::clew_gate_indirect as *const () as u64;
     context.gate_syscall = gate::clew_gate_syscall as *const () as u64;
     context.one = 1;
-    context.handled_calls = &raw const gate::HANDLED_SYSCALLS as u64;
+    context.handled_calls = &raw const dispatcher::HANDLED_SYSCALLS as u64;
     context.mxcsr = 0x1f80;
     context.pending_info = SigInfo::ZERO;
     context.app_signal_stack = SigStack::DISABLED;

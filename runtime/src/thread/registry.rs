@@ -2,7 +2,8 @@
 
 extern crate alloc;
 use super::block;
-use crate::arch::x86_64::context::{private_base, ThreadContext};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::private_range::private_base;
 use crate::buffer::{Patience, RingWriter, Shared};
 use crate::protocol::{record_kind, slot_state, EventRecord, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{futex_wait, rdtsc, syscall, thread_exists};

@@ -14,11 +14,12 @@
 //! | `FRAME_OFFSET` | a signal frame that the runtime builds for itself |
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
+use super::dispatcher::UserDispatch;
 use super::displacements::{gs_branch_table, gs_counter, gs_heat};
 use super::standing::Standing;
 use crate::protocol;
 use crate::sys::kernel::{SigInfo, SigStack, MEMORY_FAULTS, SEGV_BIT, TRAP_FLAG, UNDEFERRED_SIGNALS};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
 /// Site indices given out, at most; the branch table is that much longer than 65,536 entries.
@@ -38,7 +39,7 @@ pub const FRAME_BYTES: u64 = 0x1_0000;
 /// Everything below the shadow stack that a thread uses.
 pub const PRIVATE_BYTES: u64 = 0x4a_0000;
 /// The shadow stack (mode `full`): addresses that returns are expected to lead to. A zero lies below, which is no such address,
-/// and nothing above: who pushes more finds out by a fault (signal/handler.rs).
+/// and nothing above: who pushes more finds out by a fault (signal/faults.rs).
 pub const SHADOW_OFFSET: u64 = 0x50_1000;
 pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;
 /// Behind the counters window (mode `full`): what counters and shadow stack were at the last checkpoint.
@@ -92,19 +93,6 @@ pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
 
 /// Set in `site` by returns: the rest is the fragment's number.
 pub const SITE_RETURN: u32 = 0x8000_0000;
-
-/// What the program asked of user dispatch (prctl(2), PR_SET_SYSCALL_USER_DISPATCH).
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct UserDispatch {
-    pub is_on: u32,
-    pub padding: u32,
-    /// Calls from `length` bytes at `offset` are always made.
-    pub offset: u64,
-    pub length: u64,
-    /// Address of the byte that says whether others are; 0: they are not.
-    pub selector: u64,
-}
 
 /// What a thread's translated code, gates and dispatcher share. Only the thread itself writes it, from translated code,
 /// gates, dispatcher and its own signal handler.
@@ -193,9 +181,15 @@ pub struct ThreadContext {
     pub holds_mask: u32,
     /// The frame in the thread's block by which it is about to return out of a handler; 0: it is not.
     pub return_frame: u64,
+    /// Where in the cache it returned to straight, unless it has been in the dispatcher since.
+    pub returned_to: u64,
     /// When a handler returned last, and how often in a row a timer's signal came soon after that (signal/merging.rs).
     pub returned_tsc: u64,
     pub n_soon: u32,
+    /// Not 0: the program's extended state is in the thread's frame area, and the processor's is as it starts (signal/leaving.rs).
+    pub has_state_apart: u32,
+    /// Not 0: the handler blocks everything, because a signal came while it ran (signal/nested.rs).
+    pub is_handler_deaf: u32,
     /// The program's mask blocks a signal that reading its memory can cause, which the kernel answers by killing.
     pub blocks_faults: u32,
     /// The program's mask blocks SIGSEGV, the kernel's does not.
@@ -322,28 +316,6 @@ pub struct Left {
     pub has_kept: bool,
     /// What is kept is not all zeros.
     pub is_kept_used: bool,
-}
-
-static PRIVATE_BASE: AtomicU64 = AtomicU64::new(0);
-static PRIVATE_END: AtomicU64 = AtomicU64::new(0);
-
-/// Says where all threads' private blocks are. Once, at the start.
-pub fn set_private_range(base: u64, end: u64) {
-    PRIVATE_BASE.store(base, Ordering::Relaxed);
-    PRIVATE_END.store(end, Ordering::Relaxed);
-}
-
-pub fn private_base() -> u64 {
-    PRIVATE_BASE.load(Ordering::Relaxed)
-}
-
-/// The context of the thread whose private block holds `address`: the signal handler knows its thread by its stack.
-pub fn context_at(address: u64) -> Option<*mut ThreadContext> {
-    let base = PRIVATE_BASE.load(Ordering::Relaxed);
-    if base == 0 || !(base..PRIVATE_END.load(Ordering::Relaxed)).contains(&address) {
-        return None;
-    }
-    Some((address - (address - base) % protocol::THREAD_STRIDE_BYTES) as *mut ThreadContext)
 }
 
 const _: () = assert!(size_of::<ThreadContext>() <= 4096);

@@ -8,23 +8,13 @@
 //! says what it does there.
 
 use super::context::ThreadContext;
+use super::dispatcher::{clew_dispatch_entry, N_CALLS, REASON_ATTACH, REASON_EXIT, REASON_INDIRECT};
+use super::dispatcher::{REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE};
 use super::hull::CODE_HULL;
 use super::xmm::{load_xmm, save_xmm};
 use crate::sys::calls::EFAULT;
 use core::arch::global_asm;
 use core::mem::offset_of;
-
-pub const REASON_EXIT: u32 = 0;
-pub const REASON_INDIRECT: u32 = 1;
-pub const REASON_SYSCALL: u32 = 2;
-/// A plain system call is done, and a signal waits.
-pub const REASON_SYSCALL_DONE: u32 = 3;
-/// A plain system call was not made yet, or is to be restarted, and a signal waits.
-pub const REASON_SYSCALL_AGAIN: u32 = 4;
-/// The context is complete; start, signal or a return of a handler: go on at `rip`.
-pub const REASON_RESUME: u32 = 5;
-/// A thread that ran before the runtime came: as above, once the kernel knows it as one of the runtime's.
-pub const REASON_ATTACH: u32 = 6;
 
 global_asm!(
     ".pushsection .text.clew_gates,\"ax\",@progbits",
@@ -64,6 +54,7 @@ global_asm!(
     save_xmm!(),
     "stmxcsr gs:[{mxcsr}]",
     "ldmxcsr [rip + clew_default_mxcsr]",
+    ".globl clew_call_dispatch",
     "clew_call_dispatch:",
     "mov rdi, gs:[{self_address}]",
     "mov esi, gs:[{reason}]",
@@ -286,6 +277,34 @@ global_asm!(
     "mov rcx, gs:[{call_return}]",
     "mov gs:[{jump}], rcx",
     "jmp clew_syscall_check",
+    // ------------------------------------------------------------------------------------------ returns from handlers
+    // i64 clew_gate_return(rdi: the stack pointer that rt_sigreturn expects): to where the frame says, unless the thread is to
+    // leave the gates: `WAITS` then. From the check on a signal makes the frame lead to clew_gate_landing (signal/returning.rs).
+    // Comes back as well if a filter refuses the call: the kernel leaves rdx then.
+    ".globl clew_gate_return",
+    "clew_gate_return:",
+    "mov rdx, rsp",
+    ".globl clew_return_checked",
+    "clew_return_checked:",
+    "cmp dword ptr gs:[{pending}], 0",
+    "jne 9f",
+    ".globl clew_return_made",
+    "clew_return_made:",
+    "mov rsp, rdi",
+    "mov eax, 15",
+    "syscall",
+    ".globl clew_return_refused",
+    "clew_return_refused:",
+    "mov rsp, rdx",
+    "ret",
+    "9:",
+    "mov rax, {WAITS}",
+    "ret",
+    // i64 clew_gate_return_anyway(rdi: the same): the frame leads to clew_gate_landing.
+    ".globl clew_gate_return_anyway",
+    "clew_gate_return_anyway:",
+    "mov rdx, rsp",
+    "jmp clew_return_made",
     ".globl clew_gates_end",
     "clew_gates_end:",
     ".popsection",
@@ -293,6 +312,7 @@ global_asm!(
     hull = sym CODE_HULL,
     EFAULT = const EFAULT,
     N_CALLS = const N_CALLS,
+    WAITS = const WAITS,
     REASON_EXIT = const REASON_EXIT,
     REASON_INDIRECT = const REASON_INDIRECT,
     REASON_SYSCALL = const REASON_SYSCALL,
@@ -344,20 +364,12 @@ global_asm!(
     branch_table = const super::context::BRANCH_TABLE_OFFSET,
 );
 
-/// Numbers from here on are one: the last byte of a table of calls.
-pub const N_CALLS: usize = 512;
-
-/// One byte for each system call, 1 where it comes to the dispatcher.
-pub type CallTable = [u8; N_CALLS + 1];
-
-/// Which calls the dispatcher has a part in. Written before the first gate runs.
-pub static mut HANDLED_SYSCALLS: CallTable = [0; N_CALLS + 1];
-
-/// All of them.
-pub static ALL_SYSCALLS: CallTable = [1; N_CALLS + 1];
+/// What `clew_gate_return` returns if it makes no call: no call returns that.
+pub const WAITS: i64 = i64::MIN;
 
 extern "C" {
     pub fn clew_gate_exit();
+    pub fn clew_call_dispatch();
     pub fn clew_gate_resume();
     pub fn clew_gate_resume_end();
     pub fn clew_gate_redispatch();
@@ -376,23 +388,10 @@ extern "C" {
     pub fn clew_gate_syscall_end();
     pub fn clew_syscall_again_pending();
     pub fn clew_gate_syscall_allowed();
+    pub fn clew_gate_return(stack_pointer: u64) -> i64;
+    pub fn clew_gate_return_anyway(stack_pointer: u64) -> i64;
+    pub fn clew_return_checked();
+    pub fn clew_return_made();
+    pub fn clew_return_refused();
     pub fn clew_gates_end();
-}
-
-/// The dispatcher, as the top floor set it: the gates are below it and know it by this pointer only.
-static DISPATCH: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
-
-pub type Dispatch = extern "C" fn(&mut ThreadContext, u32) -> u64;
-
-/// Says which function the gates call. Once, before any thread runs translated code.
-pub fn set_dispatch(dispatch: Dispatch) {
-    DISPATCH.store(dispatch as usize, core::sync::atomic::Ordering::Relaxed);
-}
-
-/// Called by the gates on the runtime's stack; returns the cache address to resume at.
-extern "C" fn clew_dispatch_entry(context: &mut ThreadContext, reason: u32) -> u64 {
-    let address = DISPATCH.load(core::sync::atomic::Ordering::Relaxed);
-    // SAFETY: `set_dispatch` stored a function of this type before the first gate was entered.
-    let dispatch: Dispatch = unsafe { core::mem::transmute(address) };
-    dispatch(context, reason)
 }

@@ -1,6 +1,7 @@
 //! x86-64.
 
 pub mod context;
+pub mod dispatcher;
 pub mod displacements;
 pub mod emit;
 pub mod forwarding;
@@ -12,6 +13,7 @@ mod instructions;
 mod jumps;
 #[cfg(not(test))]
 pub mod parking;
+pub mod private_range;
 pub mod probe_points;
 pub mod question;
 pub mod region;

@@ -10,6 +10,9 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The components that the kernel gives a thread when it uses them first (XFEATURE_MASK_USER_DYNAMIC).
 const TILE_DATA: u64 = 1 << 18;
+/// Protection keys (PKRU).
+const KEYS: u64 = 1 << KEYS_COMPONENT;
+const KEYS_COMPONENT: u32 = 9;
 /// The first component behind the legacy area and the header; numbers of components are below 63.
 const FIRST_EXTENDED: u32 = 2;
 const EXTENDED_COMPONENTS: u32 = 63;
@@ -17,6 +20,7 @@ const LEGACY_AND_HEADER_BYTES: u32 = 576;
 
 /// What the processor said at the start: asking again is slow under a hypervisor. 0: no XSAVE.
 static FEATURES: AtomicU64 = AtomicU64::new(0);
+static KEYS_OFFSET: AtomicU32 = AtomicU32::new(0);
 static BYTES_WITHOUT_TILES: AtomicU32 = AtomicU32::new(512);
 static BYTES_WITH_TILES: AtomicU32 = AtomicU32::new(512);
 
@@ -28,6 +32,7 @@ pub fn initialize() {
     }
     let features = read_register(0);
     FEATURES.store(features, Ordering::Relaxed);
+    KEYS_OFFSET.store(__cpuid_count(0xd, KEYS_COMPONENT).ebx, Ordering::Relaxed);
     BYTES_WITH_TILES.store(bytes_of(features), Ordering::Relaxed);
     BYTES_WITHOUT_TILES.store(bytes_of(features & !TILE_DATA), Ordering::Relaxed);
 }
@@ -81,6 +86,38 @@ pub unsafe fn save(area: *mut u8, features: u64) {
     } else {
         // SAFETY: FXSAVE writes 512 bytes.
         unsafe { asm!("fxsave64 [{0}]", in(reg) area, options(nostack)) };
+    }
+}
+
+/// Loads the state of `features`, but for MXCSR.
+///
+/// # Safety
+/// `area` must be 64-aligned and hold what the kernel or `save` put there. Only with XSAVE.
+pub unsafe fn load(area: *const u8, features: u64) {
+    let (low, high) = (features as u32, (features >> 32) as u32);
+    let own_mxcsr = 0x1f80u32;
+    // SAFETY: the caller promises the area. The runtime's code relies on MXCSR, which comes with the vector registers.
+    unsafe {
+        asm!("xrstor64 [{0}]", "ldmxcsr [{1}]", in(reg) area, in(reg) &raw const own_mxcsr, in("eax") low, in("edx") high,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+            out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _, options(nostack));
+    }
+}
+
+/// Whether the protection keys in an area of `features` are not those that the calling thread has now.
+///
+/// # Safety
+/// `area` must hold what the kernel put there for `features`. Only with XSAVE.
+pub unsafe fn has_other_keys(area: *const u8, features: u64) -> bool {
+    if features & KEYS == 0 {
+        return false;
+    }
+    let now: u32;
+    // SAFETY: what XCR0 has of keys is there only where the kernel enabled them, and the area has their place.
+    unsafe {
+        asm!("rdpkru", in("ecx") 0, out("eax") now, out("edx") _, options(nomem, nostack));
+        area.add(KEYS_OFFSET.load(Ordering::Relaxed) as usize).cast::<u32>().read_unaligned() != now
     }
 }
 

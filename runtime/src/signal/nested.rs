@@ -1,0 +1,47 @@
+//! Signals that interrupt the runtime's handler.
+//!
+//! While it runs only those come that copies of the program's memory cause, and its own code causes none: they were sent. Where two
+//! come at once the second finds the handler at its first instruction, neither the program's mask nor its code. It is put off until
+//! the handler is done.
+//!
+//! Called by the handler, and keeps to its rules.
+
+use super::{blocked, deliver};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::sys::calls::set_signal_mask;
+use crate::sys::kernel::{SigInfo, UContext};
+use crate::thread::block::signal_stack;
+
+/// Whether the handler itself was interrupted: nothing else runs on its stack.
+pub fn is_within_handler(context: &ThreadContext, ucontext: &UContext) -> bool {
+    let stack = signal_stack(context);
+    ucontext.mcontext.rsp.wrapping_sub(stack.sp) < stack.size
+}
+
+/// The handler begins.
+pub fn begin(context: &mut ThreadContext) {
+    // SAFETY: a field of a live context, which a signal that comes meanwhile writes.
+    unsafe { (&raw mut context.is_handler_deaf).write_volatile(0) };
+}
+
+/// Whether everything is blocked for the rest of the handler.
+pub fn is_deaf(context: &ThreadContext) -> bool {
+    // SAFETY: as above.
+    unsafe { (&raw const context.is_handler_deaf).read_volatile() != 0 }
+}
+
+/// Puts a signal off that came within the handler. If that is about to leave for the dispatcher it is held back there; else it
+/// waits in the kernel, for which everything is blocked until the handler returns. Should the runtime be at fault after all, it
+/// faults again right there, and the kernel ends the process.
+pub fn put_off(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
+    // SAFETY: a field of a live context, which the interrupted handler writes.
+    if unsafe { (&raw const context.has_state_apart).read_volatile() } != 0 {
+        blocked::hold(context, signal, info);
+        return;
+    }
+    // SAFETY: as in `begin`.
+    unsafe { (&raw mut context.is_handler_deaf).write_volatile(1) };
+    set_signal_mask(u64::MAX);
+    ucontext.sigmask = u64::MAX;
+    deliver::send_again(&SigInfo { signo: signal as i32, ..*info });
+}
