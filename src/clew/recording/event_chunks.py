@@ -22,9 +22,8 @@ Array = npt.NDArray[Any]
 
 MANY_BYTES: Final = 4 << 20
 """Processes with less in the journal are read whole."""
-_PIECE_RECORDS: Final = 1 << 12
-"""So many records of a thread are looked at together."""
-_KIND_OFFSET: Final = EVENT_RECORD.fields["event_kind"][1]  # type: ignore[index]
+_PIECE_RECORDS: Final = 1 << 14
+"""So many records of a thread are looked at together: all that a frame has, as a rule."""
 
 
 def are_many(streams: Iterable[Sequence[Frame]]) -> bool:
@@ -85,7 +84,8 @@ def _by_time(rows: Array) -> Array:
 def _is_chunked(records: Array) -> Array:
     """Which of some records, shape (n, RECORD_BYTES), are signals or faults."""
     assert records.shape[1] == RECORD_BYTES
-    kind = records[:, :2].copy().view("<u2")[:, 0]
-    event_kind = records[:, _KIND_OFFSET : _KIND_OFFSET + 2].copy().view("<u2")[:, 0]
-    found: Array = (kind == RecordKind.EVENT) & ((event_kind == EventKind.SIGNAL) | (event_kind == EventKind.FAULT))
+    rows = np.ascontiguousarray(records).reshape(-1).view(EVENT_RECORD)
+    event_kind = rows["event_kind"]
+    found: Array = (event_kind == EventKind.SIGNAL) | (event_kind == EventKind.FAULT)
+    found &= rows["kind"] == RecordKind.EVENT
     return found
