@@ -72,7 +72,7 @@ def test_a_way_that_counts_both_leads_as_often_as_the_other_one_was_not_taken() 
 
 def test_a_fragment_may_have_several_leaders() -> None:
     fragments = made_up([False] * 4)
-    # All that the first did comes to the fourth, some of it by way of the second; once it did not, and once another one did.
+    # All of the first comes to the fourth, some by way of the second: that failed once, and once another one came.
     leads = [(0, TAKEN, 3), (0, NOT_TAKEN, 1), (1, TAKEN, 3)]
     values = {0: 100, 1: 30, 6: 1, 12: 1}
     assert complete(fragments, leads, values) == {0: 100, 1: 30, 4: 30, 12: 100}
