@@ -279,6 +279,11 @@ fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
             context.fault_pending = TAKEN_BACK;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
+        Interruption::TakenBackAtStart => {
+            context.exit_id = NONE;
+            context.fault_pending = TAKEN_BACK;
+            redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Interruption {
     Redirect(u64),
     /// The context holds the application's state now: the signal can be delivered at once.
     TakenBack,
+    /// As well: nothing of a fragment was executed.
+    TakenBackAtStart,
 }
 
 fn address_of(label: unsafe extern "C" fn()) -> u64 {
@@ -62,6 +64,14 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
         return Interruption::RunOn;
     };
     match found.unit {
+        // What a return from a handler let in comes in front of the instruction that it leads to. All registers are in place where it
+        // leads straight into the cache.
+        Unit::Fragment(id) if machine.rip == context.returned_to => {
+            context.registers = machine.registers();
+            context.rflags = machine.rflags;
+            context.rip = cache.fragment(id).app_pc;
+            return Interruption::TakenBackAtStart;
+        }
         Unit::Fragment(id) => {
             let fragment = *cache.fragment(id);
             let offset = machine.rip - found.start;
