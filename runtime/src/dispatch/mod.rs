@@ -223,7 +223,11 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             }
         }
         let mut n_changes = 0;
-        match delivery::with_faults(context, |context| find_to_resume(context, link, &mut n_changes)) {
+        let known = find_known(context, link, &mut n_changes);
+        let found = known.unwrap_or_else(|| {
+            delivery::with_faults(context, |context| find_to_resume(&mut ENGINE.lock(), context, link, &mut n_changes))
+        });
+        match found {
             Ok(address) if !hold::is_breakpoint_due(context, shared) => return address,
             // Its tracer is to see the program's own code.
             Ok(_) if tracer() != 0 => delivery::release_all(context, release_reason::TRACED),
@@ -248,32 +252,36 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
 }
 
 /// Where the fragment at the context's rip starts; and how often the ranges had changed that it was looked for in.
-fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -> Result<u64, BuildError> {
-    let mut engine = ENGINE.lock();
+fn find_to_resume(
+    engine: &mut Engine,
+    context: &mut ThreadContext,
+    link: u32,
+    n_changes: &mut u64,
+) -> Result<u64, BuildError> {
     *n_changes = engine.ranges.n_changes;
     if context.has_path != engine.records_path() {
         return Err(BuildError::OtherMode);
     }
     let writer = writer_of(context, engine.shared);
     if engine.cache.by_pc.find(context.rip).is_none() {
-        sequences::learn_announced(&mut engine, &writer, context);
+        sequences::learn_announced(engine, &writer, context);
     }
-    if hold::goes_alone(context, &engine) {
-        let id = hold::go_alone(&mut engine, &writer, context)?;
-        return Ok(enter_alone(&mut engine, &writer, context, link, id));
+    if hold::goes_alone(context, engine) {
+        let id = hold::go_alone(engine, &writer, context)?;
+        return Ok(enter_alone(engine, &writer, context, link, id));
     }
     let arrival = match link {
         NONE => Arrival::Other,
         _ if engine.cache.exit(link).kind == ExitType::Call => Arrival::Call,
         _ => Arrival::Exit(link),
     };
-    let id = find_or_build(&mut engine, &writer, context, context.rip, arrival)?;
+    let id = find_or_build(engine, &writer, context, context.rip, arrival)?;
     if context.has_path {
-        paths::tell_changes(&engine, &writer, context);
+        paths::tell_changes(engine, &writer, context);
     }
     if link != NONE {
-        linking::link_exit(&mut engine, &writer, context, link, id);
-        indirect::follow_landing(&mut engine, context, link);
+        linking::link_exit(engine, &writer, context, link, id);
+        indirect::follow_landing(engine, context, link);
     }
     if link != NONE && engine.cache.exit(link).skips_question && engine.cache.fragment(id).behind_question != 0 {
         // The same block goes on.
@@ -282,6 +290,18 @@ fn find_to_resume(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
     let fragment = engine.cache.fragment(id);
     let is_plain = context.sequence_plain != 0;
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
+}
+
+/// The same where that takes no look at the program's memory, which takes system calls while the program blocks faults.
+fn find_known(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -> Option<Result<u64, BuildError>> {
+    if context.blocks_faults == 0 {
+        return None;
+    }
+    let mut engine = ENGINE.lock();
+    let id = engine.cache.by_pc.find(context.rip)?;
+    let is_linked = link == NONE || engine.cache.exit(link).linked_to == id;
+    let is_known = is_linked && !hold::goes_alone(context, &engine);
+    is_known.then(|| find_to_resume(&mut engine, context, link, n_changes))
 }
 
 /// Where fragment `id` is entered, that is for the calling thread alone; exit `link` is not linked to it.

@@ -28,7 +28,7 @@ pub fn is_readable(address: u64, size: u64) -> bool {
         let result = unsafe { syscall(number::RT_SIGPROCMASK, [99, at, 0, 8, 0, 0]) };
         result != -i64::from(EFAULT)
     };
-    size >= 8 && probe(address) && probe(address + size - 8)
+    size >= 8 && probe(address) && (size == 8 || probe(address + size - 8))
 }
 
 /// Whether the program may write `size` bytes at `address`.
@@ -49,7 +49,7 @@ pub fn is_writable(address: u64, size: u64) -> bool {
         }
         result == 0
     };
-    probe(address) && probe(address + size - 8)
+    probe(address) && (size == 8 || probe(address + size - 8))
 }
 
 /// clone: arguments are flags, stack, parent tid, child tid, tls.
