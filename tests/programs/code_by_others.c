@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-/* Its result is the byte behind its first one. What is written ends with a jump: a thread that is fetched in front of a return
- * goes on in code that may be other code by then (a limit that ARCHITECTURE.md names). */
+/* Its result is the byte behind its first one. What is written ends with a jump: who is stopped in front of a return there goes on in
+ * code that may be other code by then, which ARCHITECTURE.md names among its limits. */
 int answer(void);
 __asm__(".balign 64\n"
         ".globl answer\n"
