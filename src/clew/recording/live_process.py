@@ -28,7 +28,7 @@ from clew.recording.inherit import Announced
 from clew.recording.journal import Frame, FrameKind
 from clew.recording.journal_reader import join_counters, read_counters
 from clew.recording.live_counters import LiveCounters
-from clew.recording.raw import Counters, RawImage, RawThread, count_counters
+from clew.recording.raw import Counters, RawImage, RawThread, count_counters, find_last_counter
 
 __all__ = ["LiveCode", "LiveProcess"]
 
@@ -251,11 +251,7 @@ class LiveProcess:
         return self._announced[2]
 
     def _parse(self, threads: list[RawThread]) -> ParsedCode:
-        last, version, parent = (
-            max((one.counters.last for one in threads), default=-1),
-            self._records_version,
-            self._parent,
-        )
+        last, version, parent = find_last_counter(threads), self._records_version, self._parent
         inherited_version = 0
         if parent is not None:
             # What is inherited is what the process itself ran: another counter may mean another fragment.

@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from clew.address import Pid, Tid
+from clew.address import Pid
 from clew.dataclass import replace
-from clew.errors import AttachError
-from clew.process.identity import is_ending, maps_file, maps_region, read_parent, read_stat
+from clew.process.identity import maps_file, maps_region, read_parent
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
@@ -23,6 +22,7 @@ from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.process.stopped_process import StoppedProcess
 from clew.process.waiting import release_abandoned
 from clew.protocol._constants import Mode, ReleaseReason, RequestKind
+from clew.recording.awaited_children import AwaitedChildren
 from clew.recording.budget import Budget
 from clew.recording.entering import Entering
 from clew.recording.executions import Executions
@@ -30,6 +30,7 @@ from clew.recording.filters import Filter, FilterSet
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import FollowedProcess, Fork, Identity
 from clew.recording.holdings import Holdings
+from clew.recording.interventions import Interventions
 from clew.recording.journal import JournalWriter
 from clew.recording.roster import Roster
 from clew.recording.snapshot import Snapshots
@@ -46,10 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["Processes"]
 
 UNHEARD_POLL_SECONDS: Final = 0.002
-EXECUTION_POLL_SECONDS: Final = 0.0002
-CHILD_POLL_SECONDS: Final = 0.005
-BRING_IN_SECONDS: Final = 2.0
-LET_GO_SECONDS: Final = 0.5
 LOOK_AFTER_SECONDS: Final = 0.1
 """At code that may have changed: of a process that ends before that nobody is told in time."""
 
@@ -69,25 +66,24 @@ class Processes:
     ) -> None:
         self._filters = LiveFilters(filters)
         self._is_leaving = False
-        self._awaited_children: dict[tuple[int, int], FollowedProcess] = {}
-        """Whose next program or end is waited for, by the number of the parent and its thread's slot."""
-        self._being_left: FollowedProcess | None = None
         self._roster = Roster(journal, settings.mode, self._answer, self._note_birth, feed)
         self._exits = self._roster.exits
         self._executions = Executions(self._lose_program)
         self._entering = Entering(image, settings, self._filters, self._roster, self._executions, self._lose_program)
-        self.holdings = Holdings(self._bring_in)
+        self._interventions = Interventions(self._roster, self._executions, self.poll)
+        self.holdings = Holdings(self._interventions.bring_in)
         """Which of their threads stand still."""
         self._budget = Budget(settings.budget)
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn, self._lose_child)
+        self._awaited_children = AwaitedChildren(self._roster, self._unborn)
         self._tracers = Tracers(
             self._find,
             self._is_coming,
             self.holdings.is_held,
             self._release,
-            self._distrust,
+            self._interventions.distrust,
             self._find_sharer,
-            self._let_task_go,
+            self._interventions.let_task_go,
             self._warn,
         )
         self._changed_code: ChangedCode | None = None
@@ -171,10 +167,8 @@ class Processes:
     def poll(self, delay_seconds: float) -> int:
         """Wait up to `delay_seconds`, or until one ends; then take what is there. How many bytes of records came."""
         delay_seconds = min(delay_seconds, self._executions.delay_seconds, self._tracers.delay_seconds)
-        if self._awaited_children:
-            numbers = {followed.number for followed in self._roster.live}
-            self._awaited_children = {key: child for key, child in self._awaited_children.items() if key[0] in numbers}
-            delay_seconds = min(delay_seconds, CHILD_POLL_SECONDS)
+        self._awaited_children.forget_ended()
+        delay_seconds = min(delay_seconds, self._awaited_children.delay_seconds)
         if not self._roster.is_heard(len(self._unborn)):
             delay_seconds = min(delay_seconds, UNHEARD_POLL_SECONDS)
         ended = self._roster.wait(delay_seconds)
@@ -189,10 +183,10 @@ class Processes:
         self._bury_stillborn()
         self._entering.follow(is_leaving=self._is_leaving)
         for followed in ended:
-            if followed in live and followed is not self._being_left:
+            if followed in live and followed is not self._interventions.being_left:
                 self._roster.note_end(followed)
         for followed in [*live, *self._unborn]:
-            if followed.failure is None or followed is self._being_left:
+            if followed.failure is None or followed is self._interventions.being_left:
                 continue
             if followed in self._unborn:
                 self._warn(f"a child can't be followed: {followed.failure}")
@@ -221,39 +215,7 @@ class Processes:
         Raises TargetError, and it goes on as before, if that can't be done within `patience_seconds`, or `is_given_up`
         says so.
         """
-        # Of most recordings nobody is left, and no thread stands still.
-        from clew.process.detach import detach
-
-        self._await_execution(followed, patience_seconds, is_given_up)
-        if followed not in self._roster.live:
-            return 0.0
-        if followed.has_ended:
-            sharer = f"process {followed.memory_pid}: shares its memory with process {followed.pid}, which has ended"
-            raise AttachError(followed.memory_pid, sharer)
-        self._being_left = followed
-        followed.shared.set_status_ticket("detach_reason", reason)
-        try:
-            departure = detach(
-                followed.pid,
-                followed.shared,
-                followed.plan,
-                patience_seconds=patience_seconds,
-                on_wait=self.drain_all,
-                is_given_up=is_given_up,
-                find_running=lambda: [] if followed.drain is None else followed.drain.find_running(),
-            )
-        finally:
-            self._being_left = None
-        if departure.wait_status is not None:
-            self._exits.note_told(followed.pid, departure.wait_status)
-        if departure.has_ended:
-            self._roster.note_end(followed)
-        elif reason != ReleaseReason.DETACH:
-            followed.is_released = True
-        else:
-            self._exits.note_left(followed.pid)
-            self._roster.finish(followed)
-        return departure.seconds
+        return self._interventions.detach(followed, patience_seconds, is_given_up, reason)
 
     @property
     def mode(self) -> Mode:
@@ -291,17 +253,6 @@ class Processes:
         self._entering.settings = replace(self._entering.settings, budget=budget)
         self._budget.set(budget, self._roster.live)
 
-    def _await_execution(
-        self, followed: FollowedProcess, patience_seconds: float, is_given_up: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Wait until no thread of it is about to execute a program. Raises AttachError."""
-        deadline = time.monotonic() + patience_seconds
-        while self._executions.is_under_way(followed.pid):
-            # The thread is held for that already.
-            if time.monotonic() > deadline or is_given_up():
-                raise AttachError(followed.pid, f"process {followed.pid}: is about to execute another program")
-            self.poll(EXECUTION_POLL_SECONDS)
-
     def _look_at_code(self) -> None:
         """Have the runtimes know of code that another changed."""
         if self._is_leaving or time.monotonic() < self._look_from:
@@ -316,7 +267,7 @@ class Processes:
         """Have all threads mind what was wished, soon. Raises TargetError."""
         # Who stands still does so before it goes on.
         if not (self.holdings.is_held(followed) or self._executions.is_under_way(followed.pid)):
-            self._bring_in(followed)
+            self._interventions.bring_in(followed)
 
     def _release(self, followed: FollowedProcess, patience_seconds: float, reason: ReleaseReason) -> None:
         """Take the runtime out of one that is to run its own code. Raises TargetError."""
@@ -325,11 +276,6 @@ class Processes:
             self.holdings.of(followed).release()
         self.detach(followed, patience_seconds, lambda: False, reason)
 
-    def _distrust(self, followed: FollowedProcess) -> None:
-        """Have all code of one count as writable before its threads execute anything more. Raises TargetError."""
-        followed.shared.distrust()
-        self._bring_in(followed)
-
     def _find(self, pid: Pid) -> FollowedProcess | None:
         return next((one for one in self.live if one.pid == pid and not one.has_ended), None)
 
@@ -337,43 +283,11 @@ class Processes:
         """Whose memory task `pid` shares, and is none of its threads."""
         return next((one for one in self.live if maps_region(pid, one.shared)), None)
 
-    def _let_task_go(self, sharer: FollowedProcess, pid: Pid) -> None:
-        """Have task `pid`, which shares the memory of a process, go on natively. Raises TargetError if it does not."""
-        from clew.process.bring_in import bring_in, is_outside
-
-        sharer.shared.release_task(sharer.number_of(Tid(pid)))
-        try:
-            bring_in(pid, sharer.plan, on_wait=self.drain_all)
-            deadline = time.monotonic() + LET_GO_SECONDS
-            while not is_outside(pid, sharer.plan):
-                if time.monotonic() > deadline:
-                    raise AttachError(pid, f"process {pid}: does not leave the runtime")
-                self.poll(EXECUTION_POLL_SECONDS)
-        finally:
-            sharer.shared.release_task(0)
-
     def _is_coming(self, pid: Pid) -> bool:
         """Whether process `pid` may be followed, as a child or as another program, but is not yet."""
         if self._executions.is_under_way(pid):
             return True
         return self._find(pid) is None and any(maps_file(pid, one.shared.file) for one in self._unborn)
-
-    def _bring_in(self, followed: FollowedProcess) -> None:
-        """Have all threads come to the dispatcher. Raises TargetError."""
-        from clew.process.bring_in import bring_in
-
-        self._await_execution(followed, BRING_IN_SECONDS)
-        if followed not in self._roster.live:
-            return
-        self._being_left = followed
-        try:
-            status = bring_in(followed.memory_pid, followed.plan, on_wait=self.drain_all)
-        finally:
-            self._being_left = None
-        if status is not None:
-            self._exits.note_told(followed.pid, status)
-        if not read_stat(followed.pid) and followed in self._roster.live:
-            self._roster.note_end(followed)
 
     def bury_orphans(self) -> None:
         """Wait for what ended as a child of this process and is not followed: descendants whose parents are gone."""
@@ -424,7 +338,7 @@ class Processes:
             case RequestKind.ADOPT:
                 return self._adopt(followed, Pid(request.arguments[0]), request.arguments[1])
             case RequestKind.CHILD:
-                return self._await_child(followed, request)
+                return self._awaited_children.answer(followed, request)
             case RequestKind.EXECVE:
                 return 0 if self._is_leaving else self._executions.begin(followed, request)
             case RequestKind.EXECVE_FAILED:
@@ -439,30 +353,6 @@ class Processes:
             case RequestKind.HOLD:
                 return self.holdings.of(followed).answer(request)
         return 0
-
-    def _await_child(self, parent: FollowedProcess, request: Request) -> int | None:
-        """0 once who began in a region of its parent's file has executed a program or ended; None until then."""
-        key = (parent.number, request.slot)
-        region, number = request.arguments[:2]
-        child = self._awaited_children.get(key) or self._find_in_region(parent, region)
-        if child is not None:
-            if child in self._unborn:
-                is_there = parent.has_own_namespace or not is_ending(Pid(number))
-            else:
-                is_there = child in self._roster.live and maps_region(child.memory_pid, child.shared)
-            if is_there:
-                # By the time of the next question the region may be another's.
-                self._awaited_children[key] = child
-                return None
-        self._awaited_children.pop(key, None)
-        return 0
-
-    def _find_in_region(self, parent: FollowedProcess, region: int) -> FollowedProcess | None:
-        candidates: list[FollowedProcess] = [*self._roster.live, *self._unborn]
-        for child in candidates:
-            if child.shared.region == region and child.shared.file is parent.shared.file and child is not parent:
-                return child
-        return None
 
     def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
         parent = self._unborn.adopt(followed, claimed)

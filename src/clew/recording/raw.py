@@ -18,7 +18,7 @@ from clew.protocol._generated import FRAGMENT_RECORD, LINK_RECORD, MAX_COUNTER_B
 from clew.recording.event_chunks import EventChunks
 from clew.recording.tag_chunks import TagChunks
 
-__all__ = ["Counters", "RawImage", "RawProcess", "RawThread", "SessionInfo", "count_counters"]
+__all__ = ["Counters", "RawImage", "RawProcess", "RawThread", "SessionInfo", "count_counters", "find_last_counter"]
 
 Array = npt.NDArray[Any]
 
@@ -102,6 +102,11 @@ class RawThread:
     """Mode region: its tags, as far as they had left the target."""
 
 
+def find_last_counter(threads: Sequence[RawThread]) -> int:
+    """The highest number of a counter that counted; -1: none did."""
+    return max((thread.counters.last for thread in threads), default=-1)
+
+
 _COUNTERS_EACH = 4
 """No fragment has more."""
 
@@ -111,7 +116,7 @@ def count_counters(threads: Sequence[RawThread], records: npt.NDArray[np.uint8])
 
     And those of fragments with leaders, whose executions follow from others': they may never have counted themselves.
     """
-    last = max((thread.counters.last for thread in threads), default=-1)
+    last = find_last_counter(threads)
     kind = records[:, :2].copy().view("<u2")[:, 0]
     links = records[kind == RecordKind.LINK].reshape(-1).view(LINK_RECORD)
     if last < 0 or not len(links):

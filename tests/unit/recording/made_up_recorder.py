@@ -203,7 +203,7 @@ class Recorder:
                 n_instructions=len(fragment.instructions),
                 exit_kind=kind,
                 n_misses=len(fragment.misses),
-                flags=2 if last.kind == "plain" else _both_flag(fragment, kind),
+                flags=2 if last.kind == "plain" else _BOTH_FLAGS[_both_counter(fragment)],
             )
         )
 
@@ -246,7 +246,7 @@ class Recorder:
         """Go out of a fragment by a direct exit, or by its return to a call's landing."""
         if self.mode == Mode.COUNTS and kind in (EdgeKind.TAKEN, EdgeKind.NOT_TAKEN):
             own = int(kind == EdgeKind.NOT_TAKEN)
-            both = {16: 0, 32: 1}.get(_both_flag(fragment, ExitKind.CONDITIONAL))
+            both = _both_counter(fragment)
             if own != both:
                 thread.counters[fragment.counter + own] += 1
             if both is not None:
@@ -283,12 +283,10 @@ class Recorder:
 
     def enter(self, thread: Thread, fragment: Fragment) -> None:
         """The thread comes to a fragment. If it has a leader it is counted here, unless it comes from there."""
-        if fragment.leader is not None and thread.led_to is not fragment:
-            thread.counters[
-                fragment.counter + int(_both_flag(fragment, _exit_kind(fragment.instructions[-1])) == 32)
-            ] += 1
         if thread.led_to is not fragment:
             self.go_elsewhere(thread)
+            if fragment.leader is not None:
+                thread.counters[fragment.counter + (_both_counter(fragment) or 0)] += 1
         thread.led_to = None
 
     def go_elsewhere(self, thread: Thread) -> None:
@@ -343,8 +341,11 @@ def _exit_kind(last: Instruction) -> ExitKind:
     return kinds[last.kind] if last.kind in kinds else ExitKind[last.kind.upper()]
 
 
-def _both_flag(fragment: Fragment, kind: ExitKind) -> int:
-    """Of a conditional branch, which counter stands for both ways: 16 the first, 32 the second, 0 none."""
-    if kind != ExitKind.CONDITIONAL:
-        return 0
-    return (0, 16, 32)[fragment.number % 3] if fragment.leader is None else (16, 32)[fragment.number % 2]
+_BOTH_FLAGS = {None: 0, 0: 16, 1: 32}
+
+
+def _both_counter(fragment: Fragment) -> int | None:
+    """Of a conditional branch, which counter stands for both ways: of its two, if one does."""
+    if _exit_kind(fragment.instructions[-1]) != ExitKind.CONDITIONAL:
+        return None
+    return (None, 0, 1)[fragment.number % 3] if fragment.leader is None else fragment.number % 2

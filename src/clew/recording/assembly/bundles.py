@@ -26,11 +26,10 @@ from clew.protocol._generated import (
     LINK_RECORD,
     RECORD_BYTES,
     UNMAP_RECORD,
-    ExitKind,
     Mode,
     RecordKind,
 )
-from clew.recording.assembly.records import NO_INDEX, count_misses
+from clew.recording.assembly.records import NO_INDEX, count_misses, count_ways
 from clew.recording.raw import Counters, RawProcess, RawThread, count_counters
 
 __all__ = ["Bundle", "iter_bundles"]
@@ -211,7 +210,7 @@ def _renumber(records: Array, place: int, first_fragment: int, first_counter: in
         if kind in (RecordKind.FRAGMENT, RecordKind.DYNAMIC_EDGE):
             last = rows["counter_index"].astype(np.int64)
             if kind == RecordKind.FRAGMENT:
-                last += (rows["exit_kind"] == ExitKind.CONDITIONAL) + count_misses(rows)
+                last += count_ways(rows["exit_kind"]) - 1 + count_misses(rows)
             rows["counter_index"] = np.where(last < n_counters, rows["counter_index"] + first_counter, NO_INDEX)
         records[at] = rows.view(np.uint8).reshape(-1, records.shape[1])
     return n_fragments

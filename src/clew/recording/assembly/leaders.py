@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.dataclass import dataclass
-from clew.protocol._generated import EdgeKind, ExitKind
+from clew.protocol._generated import EdgeKind
 from clew.recording.assembly.blocks_keys import sorted_unique
-from clew.recording.assembly.records import Fragments
+from clew.recording.assembly.records import Fragments, count_ways
 from clew.recording.assembly.rows import NumberSet, Rows
 from clew.recording.assembly.tallies import Tally
 
@@ -55,19 +55,21 @@ class Leaders:
     """Adds to the counters of fragments what their leaders counted, and removes the counters of misses."""
 
     def __init__(self, fragments: Fragments, links: Array) -> None:
-        width = _width(fragments)
+        n_ways = count_ways(fragments.exit_kind)
         has_misses = np.flatnonzero((fragments.counter_index >= 0) & (fragments.n_misses > 0))
-        first = fragments.counter_index[has_misses] + width[has_misses]
+        first = fragments.counter_index[has_misses] + n_ways[has_misses]
         second = np.where(fragments.n_misses[has_misses] > 1, first + 1, -1)
-        self._misses = NumberSet(first, second)
+        self._has_misses, self._misses = bool(len(first)), NumberSet(first, second)
         # In an order in which each leader's counters are complete before they are used.
-        self._steps = list(_find_steps(fragments, width, links))
+        self._steps = list(_find_steps(fragments, n_ways, links))
         linked = [np.concatenate([step.counter, step.way, step.other, step.misses]) for step in self._steps]
         used = sorted_unique(np.zeros(0, np.int64), *linked)
         self._used = used[used >= 0]
 
     def apply(self, counters: Tally) -> Tally:
         """The counters of some threads, with what follows from others."""
+        if not self._has_misses:
+            return counters
         is_used = np.zeros(len(counters), bool)
         if len(self._used):
             is_used = NumberSet(self._used).holds(counters.number)
@@ -130,12 +132,7 @@ class Leaders:
         return np.where(counter < 0, len(self._used), np.searchsorted(self._used, counter))
 
 
-def _width(fragments: Fragments) -> Array:
-    width: Array = np.where(fragments.exit_kind == ExitKind.CONDITIONAL, 2, 1)
-    return width
-
-
-def _find_steps(fragments: Fragments, width: Array, links: Array) -> Iterator[_Link]:
+def _find_steps(fragments: Fragments, n_ways: Array, links: Array) -> Iterator[_Link]:
     """What leaders say, in steps: those of a step depend on earlier ones alone."""
     by_number = Rows(fragments.fragment_id)
     ahead, follower = (by_number.find_first(links[name].astype(np.int64)) for name in _ENDS)
@@ -143,7 +140,7 @@ def _find_steps(fragments: Fragments, width: Array, links: Array) -> Iterator[_L
     is_known = (ahead >= 0) & (follower >= 0)
     ahead, follower, is_second = ahead[is_known], follower[is_known], is_second[is_known]
     is_sound = (fragments.counter_index[ahead] >= 0) & (fragments.counter_index[follower] >= 0)
-    is_sound &= (fragments.n_misses[ahead] == width[ahead]) & (~is_second | (width[ahead] == 2))
+    is_sound &= (fragments.n_misses[ahead] == n_ways[ahead]) & (~is_second | (n_ways[ahead] == 2))
     follower, ahead, is_second = follower[is_sound], ahead[is_sound], is_second[is_sound]
     first = fragments.counter_index[ahead]
     is_first_both, is_second_both = fragments.first_is_both[ahead], fragments.second_is_both[ahead]
@@ -152,7 +149,7 @@ def _find_steps(fragments: Fragments, width: Array, links: Array) -> Iterator[_L
         counter=fragments.counter_index[follower] + fragments.second_is_both[follower],
         way=first + is_second,
         other=other,
-        misses=first + width[ahead] + is_second,
+        misses=first + n_ways[ahead] + is_second,
     )
     # How many leaders stand one behind the other in front of each fragment.
     depth = np.zeros(len(fragments), np.int64)

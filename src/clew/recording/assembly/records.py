@@ -35,7 +35,16 @@ from clew.recording.assembly.blocks_keys import VSYSCALL_END, VSYSCALL_START, ga
 from clew.recording.assembly.instruction_starts import InstructionStarts
 from clew.recording.assembly.rows import Rows
 
-__all__ = ["NO_INDEX", "NO_SYMBOL", "Fragments", "ImageMapping", "ParsedRecords", "count_misses", "parse_records"]
+__all__ = [
+    "NO_INDEX",
+    "NO_SYMBOL",
+    "Fragments",
+    "ImageMapping",
+    "ParsedRecords",
+    "count_misses",
+    "count_ways",
+    "parse_records",
+]
 
 NO_INDEX = 0xFFFFFFFF
 """A counter or fragment that is not there."""
@@ -58,9 +67,9 @@ class Fragments:
 
     `app_pc`, `end_pc`, `target_pc` and `tsc` are u64; `counter_index` is i64, -1 where there is none;
     `region_block`, i64, is NO_INDEX where there is none; `code_at` is where the code of a fragment starts in `code`,
-    all in bytes. `n_misses` is how many counters of misses a fragment has behind its own.
-    `is_left_out`: not to be recorded; `is_excluded`: not
-    counted either. Bit `bit_at[i] + k` of `starts` says whether an instruction starts at byte k of fragment i.
+    all in bytes. `is_left_out`: not to be recorded; `is_excluded`: not counted either. `n_misses` is how many counters
+    of misses a fragment has behind its own. Bit `bit_at[i] + k` of `starts` says whether an instruction starts at byte
+    k of fragment i.
     """
 
     fragment_id: Array
@@ -227,10 +236,10 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
     chosen = kept[order]
 
     exit_kind = rows["exit_kind"][chosen]
-    width = np.where(exit_kind == ExitKind.CONDITIONAL, 2, 1)
+    n_ways = count_ways(exit_kind)
     counter_index = rows["counter_index"][chosen].astype(np.int64)
     n_misses = count_misses(rows[chosen])
-    counter_index[counter_index + width + n_misses > n_counters] = -1
+    counter_index[counter_index + n_ways + n_misses > n_counters] = -1
     flags = rows["flags"][chosen]
     app_pc = rows["app_pc"][chosen].astype(np.uint64)
     sizes = size[order]
@@ -251,8 +260,8 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         is_limited=(flags & _FLAG_LIMITED) != 0,
         counts_first=(flags & _FLAG_COUNTS_FIRST) != 0,
         counts_second=(flags & _FLAG_COUNTS_SECOND) != 0,
-        first_is_both=((flags & _FLAG_FIRST_IS_BOTH) != 0) & (width == 2),
-        second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (width == 2),
+        first_is_both=((flags & _FLAG_FIRST_IS_BOTH) != 0) & (n_ways == 2),
+        second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (n_ways == 2),
         is_later_code=(flags & _FLAG_LATER_CODE) != 0,
         n_misses=n_misses,
         # What comes with the code is most of the payload.
@@ -264,9 +273,14 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
     return fragments, len(rows) - len(chosen)
 
 
+def count_ways(exit_kind: Array) -> Array:
+    """How many ways out fragments have that are counted by numbers of their own, i64."""
+    return np.where(exit_kind == ExitKind.CONDITIONAL, 2, 1)
+
+
 def count_misses(rows: Array) -> Array:
     """How many counters of misses fragments have, i64: as many as ways out, or none."""
-    n_ways = np.where(rows["exit_kind"] == ExitKind.CONDITIONAL, 2, 1)
+    n_ways = count_ways(rows["exit_kind"])
     return np.where(rows["n_misses"] == n_ways, n_ways, 0)
 
 
