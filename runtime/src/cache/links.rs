@@ -137,17 +137,7 @@ impl Cache {
         if fragment.led_entries[index] != 0 {
             return Some(fragment.led_entries[index]);
         }
-        let address = match entry {
-            Entry::Plain if fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
-                emitter.lend();
-                emitter.jump_anywhere(code);
-            })?,
-            Entry::Lending if !fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
-                emitter.take_back_lent();
-                emitter.jump_anywhere(code);
-            })?,
-            _ => code,
-        };
+        let address = self.enter_as(fragment_id, entry, code)?;
         self.fragment_mut(fragment_id).led_entries[index] = address;
         Some(address)
     }
@@ -155,18 +145,25 @@ impl Cache {
     /// As `entry`, but that a fragment which asks whether it is tagged does not do so. Not by a call.
     pub fn entry_behind_question(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
         let fragment = *self.fragment(fragment_id);
-        let further = fragment.behind_question;
+        match fragment.behind_question {
+            0 => self.entry(fragment_id, entry),
+            further => self.enter_as(fragment_id, entry, further),
+        }
+    }
+
+    /// Where `code` of a fragment, which runs as that does, is entered as `entry` says; not by a call. `None`: as above.
+    fn enter_as(&mut self, fragment_id: u32, entry: Entry, code: u64) -> Option<u64> {
+        let fragment = *self.fragment(fragment_id);
         match entry {
-            _ if further == 0 => self.entry(fragment_id, entry),
             Entry::Plain if fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
                 emitter.lend();
-                emitter.jump_anywhere(further);
+                emitter.jump_anywhere(code);
             }),
             Entry::Lending if !fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
                 emitter.take_back_lent();
-                emitter.jump_anywhere(further);
+                emitter.jump_anywhere(code);
             }),
-            _ => Some(further),
+            _ => Some(code),
         }
     }
 

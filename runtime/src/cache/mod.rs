@@ -148,16 +148,16 @@ impl Cache {
         index
     }
 
-    /// The counter that a fragment left in front of `app_pc` had incremented by then, although it did not run to its end. Where a
-    /// leader counted instead, the counter of what is less, and `true`.
-    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<(u32, bool)> {
+    /// The counter that a fragment left in front of `app_pc` had incremented by then, although it did not run to its end, and what an
+    /// execution adds to it: 1, but where a leader counted -1 to what is less.
+    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<(u32, i64)> {
         let is_counted = fragment.counter != NONE
             && fragment.count_before != COUNTED_AT_EXITS
             && app_pc != fragment.end()
             && self.instruction_index(fragment, app_pc) >= u32::from(fragment.count_before);
         is_counted.then(|| match fragment.leader {
-            NONE => (fragment.counter, false),
-            leader => (self.exit(leader).misses, true),
+            NONE => (fragment.counter, 1),
+            leader => (self.exit(leader).misses, -1),
         })
     }
 

@@ -5,16 +5,13 @@
 //! again once, at the very end, so that no signal sees one that is neither.
 
 use super::exits::count_part;
-use super::{excursion, probe_returns, written};
-use crate::arch::x86_64::context::{
-    ThreadContext, GIVES, HOLDS, MEETS_ONCE, MET_ONCE, PENDING_SIGNAL, STEPPING_LOCKED,
-};
+use super::{breakpoints, excursion, probe_returns, written};
+use crate::arch::x86_64::context::{ThreadContext, GIVES, HOLDS, PENDING_SIGNAL, STEPPING_LOCKED};
 use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
-use crate::decode::placed;
 use crate::decode::places::name_of;
-use crate::instrument::pads::{add_to_counter, DynamicEdge};
+use crate::instrument::pads::DynamicEdge;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, end_kind, event_kind, path_event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
@@ -43,12 +40,7 @@ pub fn deliver_pending(context: &mut ThreadContext) {
             let stopped_at = context.rip;
             count_part(&mut engine, context, id, stopped_at);
         }
-        let met = core::mem::take(&mut context.breakpoint_next);
-        if met != 0 && met == context.rip {
-            // A breakpoint of one byte, and the instruction in whose place it is has no more: as if that had been executed.
-            context.breakpoint_once = MET_ONCE;
-            count_met(context);
-        }
+        breakpoints::settle_fault(context);
         if kind == 1 && written::settle_fault(context) {
             // Nothing to deliver.
         } else if kind == 1 {
@@ -150,27 +142,6 @@ pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     core::mem::forget(engine);
     probe_returns::note_native(context);
     deliver::step_native(context, mask, STEPPING_LOCKED)
-}
-
-/// Lets the thread meet the breakpoint at the context's rip, that another put there, as natively; it comes back in front of it,
-/// or behind it where the instruction is to be executed once. Comes back at once as `fault_natively` does.
-pub fn meet_breakpoint(context: &mut ThreadContext, n_changes: u64) {
-    context.breakpoint_next = placed::next_of(context.rip).unwrap_or(0);
-    context.breakpoint_once = if placed::is_for_once(context.rip) { MEETS_ONCE } else { 0 };
-    context.breakpoint_counter = ENGINE.lock().probe_counter(context.rip);
-    context.n_breakpoint_steps = 0;
-    fault_natively(context, n_changes);
-    context.breakpoint_next = 0;
-}
-
-/// Counts the instruction that was executed where its breakpoint is, if one was.
-pub fn count_met(context: &mut ThreadContext) {
-    if context.breakpoint_once == MET_ONCE {
-        context.breakpoint_once = 0;
-        if context.breakpoint_counter != NONE {
-            add_to_counter(context, context.breakpoint_counter, 1);
-        }
-    }
 }
 
 /// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's rip causes.

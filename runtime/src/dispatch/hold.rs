@@ -6,13 +6,13 @@
 
 use super::{delivery, indirect, paths, process, syscalls};
 use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::probe_points;
 use crate::arch::x86_64::standing::{STEP_DUE, STEP_MADE};
-use crate::arch::x86_64::{guarded, probe_points};
 use crate::buffer::{RingWriter, Shared};
 use crate::decode::placed;
 use crate::instrument::{BuildError, Engine, ENGINE};
-use crate::protocol::{event_kind, hold_reason, hold_reply, mode};
-use crate::sys::kernel::{RESUME_FLAG, TRAP_FLAG};
+use crate::protocol::{event_kind, hold_reason, hold_reply};
+use crate::sys::kernel::RESUME_FLAG;
 use crate::thread::registry::{write_event, writer_of};
 
 /// Why the thread is to stand still in front of the context's rip; `None`: it is not. A process of its own in this memory
@@ -57,21 +57,6 @@ pub fn stand(context: &mut ThreadContext, shared: Shared, reason: u32) {
 /// step, because nobody else may pass there, or because its path is to go on in front of the next block.
 pub fn goes_alone(context: &ThreadContext, engine: &Engine) -> bool {
     context.standing.step == STEP_DUE || context.path_due || engine.stops_at(context.rip)
-}
-
-/// Whether a breakpoint that another put in front of the thread is still to be met.
-pub fn is_breakpoint_due(context: &ThreadContext, shared: Shared) -> bool {
-    if placed::next_of(context.rip).is_none() || context.rflags & RESUME_FLAG != 0 {
-        return false;
-    }
-    // What is executed there has no tag, and no trap of the program's own.
-    let is_copy_needed = context.rflags & TRAP_FLAG != 0 || shared.header().mode == mode::REGION;
-    if is_copy_needed && placed::is_for_once(context.rip) {
-        return false;
-    }
-    let mut there = [0];
-    let is_there = guarded::read_code(&mut there, context.rip) == there.len();
-    is_there && placed::instruction_at(context.rip).is_some_and(|(instruction, _)| instruction[0] != there[0])
 }
 
 /// Executes that instruction: where its code is. It is made anew each time, as seldom as that is; but for a breakpoint of the

@@ -5,6 +5,7 @@
 pub mod advice;
 pub mod aliases;
 pub mod attach;
+pub mod breakpoints;
 pub mod delivery;
 pub mod detach;
 pub mod dumpable;
@@ -167,7 +168,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     let mut link = link;
     room::note_arrival(context);
-    delivery::count_met(context);
+    breakpoints::count_met(context);
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     paths::tend(context, link);
@@ -228,10 +229,10 @@ fn resume(context: &mut ThreadContext, link: u32) -> u64 {
             delivery::with_faults(context, |context| find_to_resume(&mut ENGINE.lock(), context, link, &mut n_changes))
         });
         match found {
-            Ok(address) if !hold::is_breakpoint_due(context, shared) => return address,
+            Ok(address) if !breakpoints::is_due(context, shared) => return address,
             // Its tracer is to see the program's own code.
             Ok(_) if tracer() != 0 => delivery::release_all(context, release_reason::TRACED),
-            Ok(_) => delivery::meet_breakpoint(context, n_changes),
+            Ok(_) => breakpoints::meet(context, n_changes),
             // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
             Err(BuildError::NoCode(NoCode::Missing(address))) if memory::learn_range(context, address) => {}
             // The trap behind the branch that led there comes first.

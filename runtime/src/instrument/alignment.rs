@@ -46,17 +46,17 @@ impl Engine {
         let (Ending::Conditional(_) | Ending::Jump(_)) = ending else {
             return 0;
         };
-        let Some(follower) = straight_way(block.end(), ending, branch.is_taken_straight) else {
+        let Some(successor) = straight_way(block.end(), ending, branch.is_taken_straight) else {
             return 0;
         };
         let n_counts = places.iter().flatten().count() as u64;
         let copied = block.size_bytes() - block.instructions.last().map_or(0, |branch| branch.len() as u64);
         let bytes = copied + n_counts * INCREMENT_BYTES + BRANCH_BYTES;
-        if follower == block.pc {
+        if successor == block.pc {
             let is_known = places.iter().flatten().all(|place| place.way == CountWay::Flags);
             return padding_of(address, bytes, is_known);
         }
-        match self.bytes_back_to(block.pc, follower, n_counts) {
+        match self.bytes_back_to(block.pc, successor, n_counts) {
             Some(rest) if bytes + rest <= LINE_BYTES => padding_of(address, bytes + rest, false),
             _ => 0,
         }
@@ -64,8 +64,8 @@ impl Engine {
 
     /// About how many bytes the blocks take by which a loop's first one at `pc` comes back to itself. `None`: not by few, or they lie
     /// elsewhere already.
-    fn bytes_back_to(&self, pc: u64, follower: u64, n_counts: u64) -> Option<u64> {
-        let (mut next, mut bytes) = (follower, 0);
+    fn bytes_back_to(&self, pc: u64, successor: u64, n_counts: u64) -> Option<u64> {
+        let (mut next, mut bytes) = (successor, 0);
         for _ in 1..MAX_BLOCKS {
             let id = self.cache.by_pc.find(next).or(self.cache.versions.find(next))?;
             let fragment = self.cache.fragment(id);

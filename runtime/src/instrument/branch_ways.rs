@@ -161,10 +161,8 @@ mod tests {
 
     const PLAN: BranchPlan =
         BranchPlan { is_taken_straight: Some(true), leads_back: false, is_taken_counted: None, path: None };
-    const COUNTED: Counters =
-        Counters { first: 1, main: 1, second: 2, flags: 0, n_misses: 0, may_lead: [false; 2], is_led: false };
-    const NOT_COUNTED: Counters =
-        Counters { first: NONE, main: NONE, second: NONE, flags: 0, n_misses: 0, may_lead: [false; 2], is_led: false };
+    const COUNTED: Counters = Counters { first: 1, main: 1, second: 2, ..Counters::NONE };
+    const NOT_COUNTED: Counters = Counters::NONE;
 
     #[test]
     fn the_branch_leads_aside_or_back() {

@@ -34,11 +34,16 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Nothing is counted.
+    pub const NONE: Counters =
+        Counters { first: NONE, main: NONE, second: NONE, flags: 0, n_misses: 0, may_lead: [false; 2], is_led: false };
+
     /// Whether executions of the fragment are counted.
     pub fn is_counted(&self) -> bool {
-        self.flags & FLAG_EXCLUDED == 0 || self.flags & FLAG_COUNTED != 0
+        self.is_included() || self.flags & FLAG_COUNTED != 0
     }
 
+    /// Whether they are recorded as well: paths have more counted.
     pub fn is_included(&self) -> bool {
         self.flags & FLAG_EXCLUDED == 0
     }
@@ -77,8 +82,6 @@ impl Engine {
             Ending::Limit | Ending::Native | Ending::Syscall => (Some(fall_through), None),
             _ => (None, None),
         };
-        let none =
-            Counters { first: NONE, main: NONE, second: NONE, flags, n_misses: 0, may_lead: [false; 2], is_led: false };
         if !is_included {
             flags |= FLAG_EXCLUDED | if is_counted { FLAG_COUNTED } else { 0 };
             if first_target.is_some_and(|pc| self.shared.is_included(pc)) {
@@ -91,17 +94,17 @@ impl Engine {
         let is_indirect = matches!(kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL);
         let is_wanted = is_counted || flags & (FLAG_FIRST_EDGE | FLAG_SECOND_EDGE) != 0;
         if !self.is_counting() || is_indirect || !is_wanted {
-            return Counters { flags, ..none };
+            return Counters { flags, ..Counters::NONE };
         }
         let n = if kind == exit_kind::CONDITIONAL { 2 } else { 1 };
         let first = self.take_counters(n);
         if first == NONE {
             self.shared.add(crate::status_field!(uncounted_fragments), 1);
-            return Counters { flags, ..none };
+            return Counters { flags, ..Counters::NONE };
         }
         let main = if is_counted || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
         let second = if n == 2 && (is_counted || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
-        Counters { first, main, second, flags, n_misses: 0, may_lead: [false; 2], is_led: false }
+        Counters { first, main, second, flags, ..Counters::NONE }
     }
 
     /// Where both ways of a conditional branch are counted together, if `inc` is possible in the block, and whether that

@@ -275,8 +275,8 @@ impl Engine {
 /// Adds to what a fragment left in front of `app_pc` had counted by then, although it did not run to its end: -1 takes it back, 1
 /// undoes that. Callable from the signal handler.
 pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &Fragment, app_pc: u64, amount: i64) {
-    if let Some((counter, is_of_misses)) = cache.counted_too_early(fragment, app_pc) {
-        add_to_counter(context, counter, if is_of_misses { -amount } else { amount });
+    if let Some((counter, each)) = cache.counted_too_early(fragment, app_pc) {
+        add_to_counter(context, counter, amount * each);
     }
     if cache.decided_too_early(fragment, app_pc) {
         let [others, all] = [PATH_OTHER_DECISIONS_CELL, PATH_DECISIONS_CELL].map(|cell| context.counter(cell as u32));

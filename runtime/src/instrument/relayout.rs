@@ -27,7 +27,7 @@ const MAX_CYCLES_EACH: u64 = 10_000;
 /// Fewer executions than this are too few to be timed.
 const MIN_TIMED: u32 = 1024;
 /// So many fragments that follow each other are found to be hot with the one in front of them, at most.
-const MAX_FOLLOWERS: usize = 16;
+const MAX_SUCCESSORS: usize = 16;
 /// So many fragments of a program count how often they run; of those that come later only heads of loops and functions do.
 const ALL_COUNT: usize = 1 << 14;
 
@@ -144,7 +144,7 @@ impl Engine {
             self.look_again(context, hot);
             return;
         }
-        self.retire_with_followers(writer, context, hot);
+        self.retire_with_successors(writer, context, hot);
         // In a large program looking for the warm ones each time would cost more than it gains.
         let n = self.cache.fragments.len() as u32;
         self.looks_saved = self.looks_saved.saturating_add(LOOKS_EACH_TIME);
@@ -156,7 +156,7 @@ impl Engine {
         for id in n.saturating_sub(HEAT_CELLS)..n {
             // Cells lie together, so most fragments need not be looked at.
             if heat(self, context, id) >= limit && self.cache.fragment(id).counts_heat {
-                self.retire_with_followers(writer, context, id);
+                self.retire_with_successors(writer, context, id);
             }
         }
     }
@@ -188,9 +188,9 @@ impl Engine {
     }
 
     /// Takes a fragment out of use, and those behind it that are on the way to be hot or can't tell by themselves.
-    fn retire_with_followers(&mut self, writer: &RingWriter, context: &ThreadContext, id: u32) {
+    fn retire_with_successors(&mut self, writer: &RingWriter, context: &ThreadContext, id: u32) {
         let warm = self.warm_executions();
-        let mut waiting = [id; MAX_FOLLOWERS];
+        let mut waiting = [id; MAX_SUCCESSORS];
         let (mut n, mut next) = (1, 0);
         while next < n {
             let fragment = *self.cache.fragment(waiting[next]);
@@ -199,13 +199,13 @@ impl Engine {
                 continue;
             }
             for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
-                let follower = self.cache.exit(exit_id).linked_to;
-                if follower == NONE || n == MAX_FOLLOWERS || waiting[..n].contains(&follower) {
+                let successor = self.cache.exit(exit_id).linked_to;
+                if successor == NONE || n == MAX_SUCCESSORS || waiting[..n].contains(&successor) {
                     continue;
                 }
-                let is_silent = !self.cache.fragment(follower).counts_heat;
-                if is_silent || heat(self, context, follower) >= warm {
-                    waiting[n] = follower;
+                let is_silent = !self.cache.fragment(successor).counts_heat;
+                if is_silent || heat(self, context, successor) >= warm {
+                    waiting[n] = successor;
                     n += 1;
                 }
             }
