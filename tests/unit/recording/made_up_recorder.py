@@ -72,6 +72,8 @@ class Thread:
     end_kind: int = EndKind.UNKNOWN
     is_over: bool = False
     has_faulted: bool = False
+    # The name of the instruction that it ran last, if it was stopped inside a fragment and did not go on yet.
+    stopped_after: int = 0
     # The fragment that its leader has just led to.
     led_to: Fragment | None = None
     # What the truth has of how it came to `pc`, where nothing but what follows tells of it.

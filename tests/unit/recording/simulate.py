@@ -54,11 +54,12 @@ class Runtime:
         with_signals: bool = True,
         max_threads: int = 3,
         with_rewriting: bool = False,
+        with_stops: bool = False,
         with_leaders: bool = True,
         mode: Mode = Mode.COUNTS,
     ) -> None:
         self.program, self.rng, self.mode = program, rng, mode
-        self.with_signals, self.max_threads = with_signals, max_threads
+        self.with_signals, self.with_stops, self.max_threads = with_signals, with_stops, max_threads
         self.truth = Truth()
         self.recorder = Recorder(program, mode, rng.choice([3, 5, 200]), with_leaders)
         self.threads = self.recorder.threads
@@ -82,7 +83,8 @@ class Runtime:
         """The program rewrites a function."""
         number = self.rng.randrange(len(self.program.rows) - 1)
         start, end = self.program.span(number)
-        if any(start <= other.pc < end for other in self.threads):
+        # Who was stopped inside a fragment goes on in other code.
+        if any(start <= other.pc < end and not other.stopped_after for other in self.threads):
             return
         self.program.rewrite(number)
         self.recorder.drop_code(thread, start, end)
@@ -95,9 +97,20 @@ class Runtime:
         """The truth: from `source`, a name, to where the thread is now."""
         self.truth.steps[thread.tid][source, self.program.name(thread.pc), kind.name.lower()] += 1
 
+    def _resume(self, thread: Thread) -> None:
+        """A thread that was stopped inside a fragment goes on with what is there by now."""
+        if thread.stopped_after:
+            name = self.program.name(thread.pc)
+            self.truth.steps[thread.tid][thread.stopped_after, name, "next"] += 1
+            self.truth.faulted.add(name)
+            thread.stopped_after = 0
+
     def _settle(self, thread: Thread) -> None:
         """A thread that was stopped: nobody counts a return, or the end of a system call, that nothing follows."""
         self.recorder.go_elsewhere(thread)
+        if thread.stopped_after:
+            thread.has_faulted = True
+            self._resume(thread)
         if thread.end_kind == EndKind.UNKNOWN and not thread.has_faulted:
             self.truth.pending[thread.tid] = thread.pc
         if thread.arrival is not None:
@@ -113,6 +126,7 @@ class Runtime:
             thread.is_over = True  # Killed before it runs on.
             self.recorder.go_elsewhere(thread)
             return 1
+        self._resume(thread)
         arrival, thread.arrival = thread.arrival, None
         if self.with_signals and len(thread.frames) < 2 and rng.random() < 0.02:
             self.recorder.go_elsewhere(thread)
@@ -120,8 +134,15 @@ class Runtime:
             return 1
         fragment = self.recorder.translate(thread, thread.pc)
         self.recorder.enter(thread, fragment)
+        before = 0
         for instruction in fragment.instructions:
             name = program.name(instruction.pc)
+            if self.with_stops and before and rng.random() < 0.05:
+                self.recorder.take_back(thread, fragment)
+                self.recorder.count_edge(thread, EdgeKind.PARTIAL, fragment.number, fragment.app_pc, instruction.pc)
+                self.truth.steps[thread.tid][before, name, "next"] -= 1
+                thread.pc, thread.stopped_after = instruction.pc, before
+                return 1
             if instruction.may_fault and self.with_signals and len(thread.frames) < 2 and rng.random() < 0.1:
                 is_first = instruction.pc == fragment.app_pc
                 self.recorder.take_back(thread, fragment)
@@ -140,6 +161,7 @@ class Runtime:
             self.truth.executed[thread.tid][name] += 1
             if instruction is not fragment.instructions[-1]:
                 self.truth.steps[thread.tid][name, program.name(instruction.end), "next"] += 1
+            before = name
         self._leave(thread, fragment)
         return len(fragment.instructions)
 

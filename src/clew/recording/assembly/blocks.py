@@ -50,6 +50,7 @@ class Blocks:
 
     By edge of the flow: `edge_source` is the block left (NO_BLOCK: none), `edge_target` the block entered (INSIDE_BLOCK
     for a straight line inside one). Where `is_shared`, code of several versions starts there, and it is the likeliest.
+    So it may at the end of the paths (of the flow, indices) `parted`, which stop inside their fragment.
     """
 
     app_pc: Array
@@ -68,6 +69,7 @@ class Blocks:
     edge_source: Array
     edge_target: Array
     is_shared: Array
+    parted: Array
 
     def __len__(self) -> int:
         return len(self.app_pc)
@@ -163,6 +165,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
         edge_source=edge_source,
         edge_target=edge_target,
         is_shared=entries.is_ambiguous,
+        parted=entries.parted,
     )
 
 

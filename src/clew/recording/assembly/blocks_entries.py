@@ -36,7 +36,8 @@ class Entries:
     versions starts there, and it is the likeliest of them. `waiting` are the edges (indices) of kind signal and fault,
     and `waiting_key` the instructions that they came before. `onward_key` has, by fragment, what the straight line out
     of its end leads to. `calls` are the fragments (indices) that did not run and end with a call that came back here: a
-    fork's child returns from what its parent called.
+    fork's child returns from what its parent called. `parted` are the paths (indices) that stop inside their fragment,
+    where what came next may be code of another version: it was written before the thread went on.
     """
 
     keys: Array
@@ -47,6 +48,7 @@ class Entries:
     waiting_key: Array
     onward_key: Array
     calls: Array
+    parted: Array
 
 
 class _Starts:
@@ -116,12 +118,13 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     makes_entry = edges.kind != EdgeKind.FALL_THROUGH
     crosses = (edges.source_state == CodeState.RECORDED) != (edges.target_state == CodeState.RECORDED)
     makes_entry |= has_source & crosses
-    is_partial = paths.stop_pc != fragments.end_pc[paths.fragment]
-    left = paths.fragment[is_partial]
+    stopping = np.flatnonzero(paths.stop_pc != fragments.end_pc[paths.fragment])
+    stop_key = space.key(version[paths.fragment[stopping]], paths.stop_pc[stopping])
+    parted_paths = np.zeros(0, np.int64)
     keys = [
         target_key[makes_entry & ~is_ambiguous],
         starts.all_at(flow.places[: flow.n_starts][flow.inflow_missing[: flow.n_starts] > 0]),
-        space.key(version[left], paths.stop_pc[is_partial]),
+        stop_key,
         waiting_key,
     ]
     falls = np.flatnonzero((edges.kind == EdgeKind.FALL_THROUGH) & has_source)
@@ -135,7 +138,20 @@ def find_entries(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
         onward = starts.all_at(sorted_unique(edges.target_pc[is_ambiguous & (edges.kind == EdgeKind.FALL_THROUGH)]))
         parted = space.pc(onward[_count_excess(flow, key, onward_key, onward) != 0])
         keys.append(onward[np.isin(space.pc(onward), parted)])
-    return Entries(sorted_unique(*keys), used, target_key, is_ambiguous, waiting, waiting_key, onward_key, calls)
+        resumed = starts.all_at(sorted_unique(paths.stop_pc[stopping]))
+        keys.append(resumed[_count_excess(flow, key, onward_key, resumed) > 0])
+        parted_paths = stopping[_may_go_elsewhere(space, stop_key, sorted_unique(keys[-1], waiting_key))]
+    return Entries(
+        sorted_unique(*keys), used, target_key, is_ambiguous, waiting, waiting_key, onward_key, calls, parted_paths
+    )
+
+
+def _may_go_elsewhere(space: KeySpace, stop_key: Array, resumed: Array) -> Array:
+    """Which of the instructions `stop_key`, in front of which a path stops, have another version among `resumed`."""
+    pc, resumed_pc = space.pc(stop_key), np.sort(space.pc(resumed))
+    n_resumed = np.searchsorted(resumed_pc, pc, "right") - np.searchsorted(resumed_pc, pc)
+    elsewhere: Array = n_resumed > np.isin(stop_key, resumed)
+    return elsewhere
 
 
 def _find_calls_of_parent(fragments: Fragments, flow: ProcessFlow) -> Array:

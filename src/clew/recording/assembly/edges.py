@@ -4,12 +4,12 @@ Runs in the controller, after the target ended. Pure: images, symbols and files 
 
 Most edges stand in the flow as they are. Two sorts are worked out by thread: *returns*, from what is missing of the
 inflow at the end of a call; and edges to an address where code of several versions starts, which are shared out by what
-is missing of the inflow at each version.
+is missing of the inflow at each version. So is the straight line out of a path that stopped where other code was then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from clew.recording.assembly.accounting import FlowBatch, ThreadFlow
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.blocks_keys import is_vsyscall, sorted_unique, spans
 from clew.recording.assembly.flow import ProcessFlow
+from clew.recording.assembly.missing import Missing
 from clew.recording.assembly.rows import Rows, is_in
 from clew.recording.assembly.tallies import Batches, KeptTally, Tally
 
@@ -93,36 +94,6 @@ def find_ran(edges: Edges) -> Array:
     return sorted_unique(np.zeros(0, np.int64), *(batch.blocks.number for batch in edges.threads.batches))
 
 
-class _Missing:
-    """How many executions of each block no edge was found for yet, in one thread."""
-
-    def __init__(self, missing: Array, blocks: Blocks) -> None:
-        self._missing, self._blocks = missing, blocks
-        # By address, the blocks there that may miss some, in reverse. What misses none is not asked again: every edge
-        # to a place that had many versions would ask all of them.
-        self._lacking: dict[int, list[int]] = {}
-
-    def take(self, block: int, count: int) -> int:
-        """Find edges for at most `count` executions of `block`; for how many."""
-        part = max(min(count, int(self._missing[block])), 0)
-        self._missing[block] -= part
-        return part
-
-    def iter_shares(self, pc: int, count: int) -> Iterator[tuple[int, int]]:
-        """Blocks at `pc` and a part of `count` for each, by what it is missing; the last one gets what is left over."""
-        if pc not in self._lacking:
-            self._lacking[pc] = self._blocks.at(pc)[::-1].tolist()
-        lacking = self._lacking[pc]
-        while count and lacking:
-            block = lacking[-1]
-            part = self.take(block, count) if len(lacking) > 1 else count
-            count -= part
-            if part:
-                yield block, part
-            if count:
-                lacking.pop()
-
-
 class _EdgeBuilder:
     """`path_*` arrays say what running a path once adds; `plain_*` are the edges that the flow has as they are."""
 
@@ -139,6 +110,13 @@ class _EdgeBuilder:
 
         following = np.minimum(piece + 1, len(code.fragment) - 1)
         crosses = (piece + 1 < code.first[code.fragment[piece] + 1]) & blocks.piece_starts[following]
+        # By path: the block in which one stopped that went on in another version, as far as can be told.
+        self.parted_source = np.full(len(paths), NO_BLOCK)
+        self.parted_source[blocks.parted] = 0
+        is_parted = crosses & (self.parted_source[path] == 0) & (code.start_pc[following] == paths.stop_pc[path])
+        self.parted_source[blocks.parted] = NO_BLOCK
+        self.parted_source[path[is_parted]] = blocks.piece_block[piece[is_parted]]
+        crosses &= ~is_parted
         self.crossings_by_path = Rows(path[crosses])
         crossing_source = blocks.piece_block[piece[crosses]]
         crossing_target = blocks.piece_block[following[crosses]]
@@ -265,14 +243,17 @@ class _EdgeBuilder:
         is_shared = self.is_shared_row[edges.number]
         has_several = self.block_of_place[returns.number] == _SEVERAL_VERSIONS
         is_other = (self.return_edge[returns.number] < 0) & (self.call_of_place[returns.number] >= 0)
-        shares = set(sorted_unique(edges.thread[is_shared], returns.thread[has_several]).tolist())
+        is_parted = self.parted_source[paths.number] >= 0
+        sharing = edges.thread[is_shared], returns.thread[has_several], paths.thread[is_parted]
+        shares = set(sorted_unique(*sharing).tolist())
         added = []
         for index in sorted(shares.union(returns.thread[is_other].tolist())):
             thread, own, derived, missing = batch.of(index), counts.of(index), dict[int, int](), None
             if index in shares:
-                missing = _Missing(self._count_missing(own), blocks)
+                missing = Missing(self._count_missing(own), blocks)
                 shared = self.is_shared_row[thread.edge]
                 self._share_edges(derived, thread.edge[shared], thread.edge_count[shared], missing)
+                self._share_parted(derived, thread, missing)
             self._add_returns(derived, thread, own, missing)
             added += [(index, edge, count) for edge, count in derived.items()]
         if added:
@@ -291,7 +272,7 @@ class _EdgeBuilder:
         np.subtract.at(missing, self.target[counts.edge], counts.edge_count)
         return missing
 
-    def _share_edges(self, derived: dict[int, int], rows: Array, counts: Array, missing: _Missing) -> None:
+    def _share_edges(self, derived: dict[int, int], rows: Array, counts: Array, missing: Missing) -> None:
         """Share out the edges to where code of several versions starts: first to the likeliest, as far as it misses."""
         flow, blocks = self.flow, self.blocks
         left = []
@@ -306,9 +287,14 @@ class _EdgeBuilder:
         for key, count in left:
             self._share_out(derived, key, count, missing)
 
-    def _share_out(
-        self, derived: dict[int, int], key: tuple[int, int, int, int], count: int, missing: _Missing
-    ) -> None:
+    def _share_parted(self, derived: dict[int, int], thread: ThreadFlow, missing: Missing) -> None:
+        """Share out what came after paths that stopped inside their fragment."""
+        rows = np.flatnonzero(self.parted_source[thread.path] >= 0)
+        for path, count in zip(thread.path[rows].tolist(), thread.path_count[rows].tolist(), strict=True):
+            source, pc = int(self.parted_source[path]), int(self.flow.paths.stop_pc[path])
+            self._share_out(derived, (source, pc, EdgeKind.FALL_THROUGH, NO_BLOCK), count, missing)
+
+    def _share_out(self, derived: dict[int, int], key: tuple[int, int, int, int], count: int, missing: Missing) -> None:
         """Add `count` of an edge to the versions at its target, by what each is missing; `key` has its address."""
         source, pc, kind, callee = key
         for target, part in missing.iter_shares(pc, count):
@@ -330,7 +316,7 @@ class _EdgeBuilder:
         return at if int(self.packed[at]) == packed else -1
 
     def _add_returns(
-        self, derived: dict[int, int], thread: ThreadFlow, counts: ThreadCounts, missing: _Missing | None
+        self, derived: dict[int, int], thread: ThreadFlow, counts: ThreadCounts, missing: Missing | None
     ) -> None:
         # What is missing elsewhere than after a call is lost; verifying the trace will show it.
         others = (self.return_edge[thread.return_place] < 0) & (self.call_of_place[thread.return_place] >= 0)
@@ -377,6 +363,10 @@ class _EdgeBuilder:
             self._add(seen, (source, int(blocks.edge_target[row]), kind, NO_BLOCK), 1)
             if flow.edges.target[row] < 0:
                 told_before[int(flow.edges.target_pc[row])] = source, kind
+        for path in np.flatnonzero(self.parted_source >= 0).tolist():
+            there = blocks.at(int(flow.paths.stop_pc[path])).tolist()
+            for target in [block for block in there if not is_reached[block]] or there[-1:]:
+                self._add(seen, (int(self.parted_source[path]), target, EdgeKind.FALL_THROUGH, NO_BLOCK), 1)
         for pc, (source, kind) in told_before.items():
             for target in blocks.at(pc).tolist():
                 if not is_reached[target]:

@@ -231,6 +231,23 @@ def test_code_that_changes(seed: int, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1 << 40), with_signals=st.booleans())
+def test_threads_that_are_stopped(seed: int, with_signals: bool, tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("random")
+    runtime, trace = run(seed, directory, with_stops=True, with_signals=with_signals)
+    check_counts(runtime.program, runtime.truth, trace)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 1 << 40))
+def test_stopped_in_code_that_changes(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    directory = tmp_path_factory.mktemp("random")
+    runtime, trace = run(seed, directory, with_stops=True, with_rewriting=True, with_signals=False)
+    check_instructions(runtime.program, runtime.truth, trace)
+    run(seed, tmp_path_factory.mktemp("seen"), with_stops=True, with_rewriting=True, mode=Mode.COVERAGE)
+
+
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1 << 40))
 def test_coverage(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     runtime, trace = run(seed, tmp_path_factory.mktemp("random"), mode=Mode.COVERAGE)
