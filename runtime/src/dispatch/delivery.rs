@@ -17,6 +17,7 @@ use crate::protocol::{edge_kind, end_kind, event_kind, path_event_kind, release_
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::faults::{FORCED, TRAPPED};
 use crate::signal::frame;
+use crate::signal::merging;
 use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
 use crate::sys::calls::{set_signal_mask, EINTR};
 use crate::sys::kernel::{
@@ -167,6 +168,7 @@ pub fn raise_page_fault(context: &mut ThreadContext, address: u64) {
 
 /// Makes the trap wait to be delivered that the trap flag causes behind an instruction.
 pub fn raise_step(context: &mut ThreadContext) {
+    merging::note_step_done(context);
     context.exit_id = NONE;
     raise_fault(context, [0, DEBUG_EXCEPTION, 0]);
     context.fault_info = SigInfo { signo: SIGTRAP as i32, code: TRAP_TRACE, address: context.rip, ..SigInfo::ZERO };

@@ -17,7 +17,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::error_code;
 use crate::sys::calls::syscall;
 use crate::sys::kernel::{
-    SigAction, SigInfo, UContext, RESUME_FLAG, SIGBUS, SIGSEGV, SIGTRAP, SI_KERNEL, SI_USER, TRAP_FLAG, TRAP_TRACE,
+    SigAction, SigInfo, UContext, RESUME_FLAG, SIGBUS, SIGSEGV, SIGTRAP, SI_KERNEL, SI_USER, TRAP_FLAG,
 };
 use crate::sys::number;
 
@@ -26,9 +26,10 @@ pub const FORCED: u32 = 3;
 /// `fault_pending`: a system call of the program's is answered with the signal in `fault_info`.
 pub const TRAPPED: u32 = 4;
 
-/// Whether the one instruction was executed that was to be executed natively.
-fn is_step(signal: u32, info: &SigInfo) -> bool {
-    signal == SIGTRAP && matches!(info.code, TRAP_TRACE | SI_USER)
+/// Whether the one instruction was executed that was to be executed natively: behind a probe of the kernel's the thread sent
+/// itself the signal.
+fn is_step(signal: u32, info: &SigInfo, ucontext: &UContext) -> bool {
+    signal == SIGTRAP && (info.code == SI_USER || info.is_of_step(ucontext.mcontext.trapno))
 }
 
 /// More than the kernel's code has that a probe calls.
@@ -104,7 +105,7 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
             handle_asynchronous(context, signal, &info, ucontext);
         }
         return;
-    } else if context.is_stepping != 0 && context.breakpoint_next != 0 && is_step(signal, &info) {
+    } else if context.is_stepping != 0 && context.breakpoint_next != 0 && is_step(signal, &info, ucontext) {
         if context.breakpoint_next != ANYWHERE
             && pc != context.breakpoint_next
             && context.n_breakpoint_steps < MAX_STEPS
@@ -130,7 +131,7 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
         redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         return;
     } else {
-        let is_done = is_step(signal, &info);
+        let is_done = is_step(signal, &info, ucontext);
         if is_done {
             context.breakpoint_next = 0;
         }

@@ -19,7 +19,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::DETACH_CODE;
 use crate::sys::calls::{clew_program_call_returned, TRAPPED};
 use crate::sys::kernel::{
-    SigInfo, UContext, DEBUG_EXCEPTION, FAULT_SIGNALS, SIGSEGV, SIGSYS, SIGTRAP, SI_USER, SYS_SECCOMP, TRAP_TRACE,
+    SigInfo, UContext, FAULT_SIGNALS, SIGSEGV, SIGSYS, SIGTRAP, SI_USER, SYS_SECCOMP, TRAP_FLAG, TRAP_TRACE,
     UNBLOCKABLE,
 };
 use crate::thread::create::clew_clone_returned;
@@ -87,8 +87,9 @@ fn is_caused_by_instruction(signal: u32, info: &SigInfo) -> bool {
 /// Whether the processor trapped because the program set the trap flag; the instruction just done may have cleared it.
 fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontext: &UContext) -> bool {
     let machine = &ucontext.mcontext;
-    let is_trap = signal == SIGTRAP && info.code == TRAP_TRACE && info.address == machine.rip;
-    is_trap && machine.trapno == DEBUG_EXCEPTION && context.is_stepping == 0
+    let is_told = info.code == TRAP_TRACE || machine.rflags & TRAP_FLAG != 0;
+    let is_trap = signal == SIGTRAP && info.is_of_step(machine.trapno) && info.address == machine.rip;
+    is_trap && is_told && context.is_stepping == 0
 }
 
 /// Whether the program's instruction that was to be executed natively was a probe of the kernel's, which executed what is behind it
@@ -147,6 +148,7 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         if cache.slabs.contains(pc) && !stepping::is_instruction_done(cache, context, pc) {
             return;
         }
+        merging::note_step_done(context);
     }
     if signal == SIGTRAP && info.code == SI_USER && is_step_of_kernel(context, ucontext) {
         handle_fault(context, signal, info, ucontext);

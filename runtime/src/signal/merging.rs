@@ -9,7 +9,7 @@
 
 use crate::arch::x86_64::context::ThreadContext;
 use crate::sys::calls::{check, rdtsc, syscall};
-use crate::sys::kernel::{SigInfo, SIGALRM, SIGPROF, SIGVTALRM, SI_KERNEL, SI_TIMER};
+use crate::sys::kernel::{SigInfo, SIGALRM, SIGPROF, SIGVTALRM, SI_KERNEL, SI_TIMER, TRAP_FLAG};
 use crate::sys::number;
 
 /// A handler returned no longer ago: the program hardly got on since.
@@ -18,6 +18,8 @@ const SOON_CYCLES: u64 = 60_000;
 const MANY: u32 = 16;
 /// For how long the program runs then.
 const TURN_NS: u64 = 50_000;
+/// As well where it steps through itself: each step takes a trap for every instruction of the gates.
+const STEPPING_TURN_NS: u64 = 2_000_000;
 
 /// A timer's interval, and when it expires next, as timer_gettime(2) and getitimer(2) have it: seconds and their parts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,10 +78,10 @@ impl Timer {
         check(unsafe { syscall(self.set, arguments) }).ok().map(|_| before)
     }
 
-    /// Has it expire in `TURN_NS`, if it goes on expiring faster than that.
-    fn put_off(&self) -> bool {
+    /// Has it expire in `turn_ns`, if it goes on expiring faster than that.
+    fn put_off(&self, turn_ns: u64) -> bool {
         let interval = self.times().interval;
-        let turn = TURN_NS / self.unit_ns;
+        let turn = turn_ns / self.unit_ns;
         if interval[0] != 0 || !(1..=turn).contains(&interval[1]) {
             return false;
         }
@@ -98,6 +100,12 @@ impl Timer {
 /// A handler returns: the program gets on from now.
 pub fn note_return(context: &mut ThreadContext) {
     context.returned_tsc = rdtsc();
+    context.returned_to_step = u32::from(context.rflags & TRAP_FLAG != 0);
+}
+
+/// The program has done a step.
+pub fn note_step_done(context: &mut ThreadContext) {
+    context.step_owed = 0;
 }
 
 /// Whether a signal counts as merged with the next one of its timer, because the program did not get on for so long.
@@ -105,12 +113,17 @@ pub fn is_merged(context: &mut ThreadContext, signal: u32, info: &SigInfo) -> bo
     let Some(timer) = Timer::of(signal, info) else {
         return false;
     };
+    let is_step_owed = context.returned_to_step != 0 && context.step_owed != 0;
     // What the kernel takes for a timer that has expired again may be longer than all of that.
     let is_soon = context.returning() != 0 || rdtsc().wrapping_sub(context.returned_tsc) < SOON_CYCLES;
-    if !is_soon {
+    if !is_soon && !is_step_owed {
         context.n_soon = context.n_soon.saturating_sub(1);
+        context.step_owed = 1;
         return false;
     }
     context.n_soon = (context.n_soon + 1).min(2 * MANY);
-    context.n_soon > MANY && timer.put_off()
+    let turn_ns = if context.returned_to_step != 0 { STEPPING_TURN_NS } else { TURN_NS };
+    let is_put_off = context.n_soon > MANY && timer.put_off(turn_ns);
+    context.step_owed = 1;
+    is_put_off
 }

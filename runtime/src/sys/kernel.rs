@@ -85,6 +85,8 @@ pub const SEGV_MAPERR: i32 = 1;
 pub const SEGV_ACCERR: i32 = 2;
 /// si_code of a single step's trap.
 pub const TRAP_TRACE: i32 = 2;
+/// si_code of a breakpoint's, and of a debug exception that says nothing of its cause.
+pub const TRAP_BRKPT: i32 = 1;
 /// si_code of what a process sent.
 pub const SI_USER: i32 = 0;
 /// The processor's number for traps of its own, in a frame's `trapno`.
@@ -138,6 +140,14 @@ pub struct SigInfo {
 
 impl SigInfo {
     pub const ZERO: SigInfo = SigInfo { signo: 0, errno: 0, code: 0, padding: 0, address: 0, rest: [0; 13] };
+
+    /// Whether it is of the trap behind a single step, if the frame has `trapno`.
+    ///
+    /// Under a hypervisor the processor now and then leaves nothing in DR6. The kernel takes that for int1, and says so
+    /// (arch/x86/kernel/traps.c, exc_debug_user). Where int1 was executed indeed, an instruction is done as well.
+    pub fn is_of_step(&self, trapno: u64) -> bool {
+        self.signo as u32 == SIGTRAP && trapno == DEBUG_EXCEPTION && matches!(self.code, TRAP_TRACE | TRAP_BRKPT)
+    }
 }
 
 /// `struct sigcontext`.
@@ -223,3 +233,18 @@ const _: () = assert!(core::mem::size_of::<SigInfo>() == 128);
 const _: () = assert!(core::mem::size_of::<SigContext>() == 256);
 const _: () = assert!(core::mem::size_of::<UContext>() == 304);
 const _: () = assert!(core::mem::size_of::<SigFrame>() == 440);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_exceptions_that_do_not_say_why_are_steps() {
+        const BREAKPOINT_EXCEPTION: u64 = 3;
+        let trap = |code| SigInfo { signo: SIGTRAP as i32, code, ..SigInfo::ZERO };
+        assert!(trap(TRAP_TRACE).is_of_step(DEBUG_EXCEPTION));
+        assert!(trap(TRAP_BRKPT).is_of_step(DEBUG_EXCEPTION));
+        assert!(!trap(TRAP_BRKPT).is_of_step(BREAKPOINT_EXCEPTION));
+        assert!(!trap(SI_USER).is_of_step(DEBUG_EXCEPTION));
+    }
+}

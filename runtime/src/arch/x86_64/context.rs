@@ -186,6 +186,9 @@ pub struct ThreadContext {
     /// When a handler returned last, and how often in a row a timer's signal came soon after that (signal/merging.rs).
     pub returned_tsc: u64,
     pub n_soon: u32,
+    /// Whether the program steps through itself since a handler returned, and whether no step was done since a timer's signal.
+    pub returned_to_step: u32,
+    pub step_owed: u32,
     /// Not 0: the program's extended state is in the thread's frame area, and the processor's is as it starts (signal/leaving.rs).
     pub has_state_apart: u32,
     /// Not 0: the handler blocks everything, because a signal came while it ran (signal/nested.rs).
