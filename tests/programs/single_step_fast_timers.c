@@ -32,8 +32,8 @@ static void step(long turns)
 
 int main(void)
 {
-    struct itimerval often = {{0, 20}, {0, 20}}, off = {{0, 0}, {0, 0}};
-    struct itimerspec faster = {{0, 10000}, {0, 10000}};
+    struct itimerval often = {{0, 300}, {0, 300}}, off = {{0, 0}, {0, 0}};
+    struct itimerspec faster = {{0, 200000}, {0, 200000}};
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
     timer_t timer;
     signal(SIGTRAP, on_trap);

@@ -12,14 +12,18 @@ use crate::sys::calls::{check, rdtsc, syscall};
 use crate::sys::kernel::{SigInfo, SIGALRM, SIGPROF, SIGVTALRM, SI_KERNEL, SI_TIMER, TRAP_FLAG};
 use crate::sys::number;
 
-/// A handler returned no longer ago: the program hardly got on since.
+/// A handler returned no longer ago: the program hardly got on since. Nor did it where that is less than half of the time since
+/// the signal before: under a hypervisor the timer itself may take that much.
 const SOON_CYCLES: u64 = 60_000;
 /// How often in a row that must be so: what comes now and then is delivered at once.
 const MANY: u32 = 16;
-/// For how long the program runs then.
+/// For how long the program runs then, where the interval is not longer. Twice as long for each two signals more that come too
+/// soon.
 const TURN_NS: u64 = 50_000;
-/// As well where it steps through itself: each step takes a trap for every instruction of the gates.
+/// As well where it steps through itself: each step takes a trap for every instruction of the gates, and under a hypervisor a
+/// trap may take a tenth of a millisecond.
 const STEPPING_TURN_NS: u64 = 2_000_000;
+const MAX_DOUBLINGS: u32 = 6;
 
 /// A timer's interval, and when it expires next, as timer_gettime(2) and getitimer(2) have it: seconds and their parts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,13 +82,14 @@ impl Timer {
         check(unsafe { syscall(self.set, arguments) }).ok().map(|_| before)
     }
 
-    /// Has it expire in `turn_ns`, if it goes on expiring faster than that.
-    fn put_off(&self, turn_ns: u64) -> bool {
+    /// Has it expire in `turn_ns`, doubled so often, if it goes on expiring faster than `turn_ns`.
+    fn put_off(&self, turn_ns: u64, doublings: u32) -> bool {
         let interval = self.times().interval;
         let turn = turn_ns / self.unit_ns;
         if interval[0] != 0 || !(1..=turn).contains(&interval[1]) {
             return false;
         }
+        let turn = turn << doublings;
         let Some(before) = self.set(Times { interval, value: [0, turn] }) else {
             return false;
         };
@@ -115,15 +120,20 @@ pub fn is_merged(context: &mut ThreadContext, signal: u32, info: &SigInfo) -> bo
     };
     let is_step_owed = context.returned_to_step != 0 && context.step_owed != 0;
     // What the kernel takes for a timer that has expired again may be longer than all of that.
-    let is_soon = context.returning() != 0 || rdtsc().wrapping_sub(context.returned_tsc) < SOON_CYCLES;
+    let now = rdtsc();
+    let since_before = now.wrapping_sub(core::mem::replace(&mut context.timer_tsc, now));
+    let is_soon =
+        context.returning() != 0 || now.wrapping_sub(context.returned_tsc) < SOON_CYCLES.max(since_before / 2);
     if !is_soon && !is_step_owed {
         context.n_soon = context.n_soon.saturating_sub(1);
         context.step_owed = 1;
         return false;
     }
     context.n_soon = (context.n_soon + 1).min(2 * MANY);
-    let turn_ns = if context.returned_to_step != 0 { STEPPING_TURN_NS } else { TURN_NS };
-    let is_put_off = context.n_soon > MANY && timer.put_off(turn_ns);
     context.step_owed = 1;
-    is_put_off
+    if context.n_soon <= MANY {
+        return false;
+    }
+    let doublings = ((context.n_soon - MANY) / 2).min(MAX_DOUBLINGS);
+    timer.put_off(if context.returned_to_step != 0 { STEPPING_TURN_NS } else { TURN_NS }, doublings)
 }
