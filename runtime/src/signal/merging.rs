@@ -12,16 +12,14 @@ use crate::sys::calls::{check, rdtsc, syscall};
 use crate::sys::kernel::{SigInfo, SIGALRM, SIGPROF, SIGVTALRM, SI_KERNEL, SI_TIMER, TRAP_FLAG};
 use crate::sys::number;
 
-/// A handler returned no longer ago: the program hardly got on since. Nor did it where that is less than half of the time since
-/// the signal before: under a hypervisor the timer itself may take that much.
+/// A handler returned no longer ago: the program hardly got on since.
 const SOON_CYCLES: u64 = 60_000;
 /// How often in a row that must be so: what comes now and then is delivered at once.
 const MANY: u32 = 16;
-/// For how long the program runs then, where the interval is not longer. Twice as long for each two signals more that come too
-/// soon.
+/// For how long the program runs then.
 const TURN_NS: u64 = 50_000;
-/// As well where it steps through itself: each step takes a trap for every instruction of the gates, and under a hypervisor a
-/// trap may take a tenth of a millisecond.
+/// As well where it steps through itself: each step takes a trap for every instruction of the gates. Twice as long for each two
+/// signals more that came before a step was done: under a hypervisor a trap may take a tenth of a millisecond.
 const STEPPING_TURN_NS: u64 = 2_000_000;
 const MAX_DOUBLINGS: u32 = 6;
 
@@ -82,14 +80,13 @@ impl Timer {
         check(unsafe { syscall(self.set, arguments) }).ok().map(|_| before)
     }
 
-    /// Has it expire in `turn_ns`, doubled so often, if it goes on expiring faster than `turn_ns`.
-    fn put_off(&self, turn_ns: u64, doublings: u32) -> bool {
+    /// Has it expire in `turn_ns`, if it goes on expiring faster than that.
+    fn put_off(&self, turn_ns: u64) -> bool {
         let interval = self.times().interval;
         let turn = turn_ns / self.unit_ns;
         if interval[0] != 0 || !(1..=turn).contains(&interval[1]) {
             return false;
         }
-        let turn = turn << doublings;
         let Some(before) = self.set(Times { interval, value: [0, turn] }) else {
             return false;
         };
@@ -120,10 +117,7 @@ pub fn is_merged(context: &mut ThreadContext, signal: u32, info: &SigInfo) -> bo
     };
     let is_step_owed = context.returned_to_step != 0 && context.step_owed != 0;
     // What the kernel takes for a timer that has expired again may be longer than all of that.
-    let now = rdtsc();
-    let since_before = now.wrapping_sub(core::mem::replace(&mut context.timer_tsc, now));
-    let is_soon =
-        context.returning() != 0 || now.wrapping_sub(context.returned_tsc) < SOON_CYCLES.max(since_before / 2);
+    let is_soon = context.returning() != 0 || rdtsc().wrapping_sub(context.returned_tsc) < SOON_CYCLES;
     if !is_soon && !is_step_owed {
         context.n_soon = context.n_soon.saturating_sub(1);
         context.step_owed = 1;
@@ -135,5 +129,5 @@ pub fn is_merged(context: &mut ThreadContext, signal: u32, info: &SigInfo) -> bo
         return false;
     }
     let doublings = ((context.n_soon - MANY) / 2).min(MAX_DOUBLINGS);
-    timer.put_off(if context.returned_to_step != 0 { STEPPING_TURN_NS } else { TURN_NS }, doublings)
+    timer.put_off(if context.returned_to_step != 0 { STEPPING_TURN_NS << doublings } else { TURN_NS })
 }

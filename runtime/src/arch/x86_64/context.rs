@@ -183,9 +183,8 @@ pub struct ThreadContext {
     pub return_frame: u64,
     /// Where in the cache it returned to straight, unless it has been in the dispatcher since.
     pub returned_to: u64,
-    /// When a handler returned last, when a timer's signal came, and how often in a row one came too soon (signal/merging.rs).
+    /// When a handler returned last, and how often in a row a timer's signal came soon after that (signal/merging.rs).
     pub returned_tsc: u64,
-    pub timer_tsc: u64,
     pub n_soon: u32,
     /// Whether the program steps through itself since a handler returned, and whether no step was done since a timer's signal.
     pub returned_to_step: u32,
