@@ -70,7 +70,7 @@ SCENARIOS = {
     "loop and jrcxz": "loop_instructions",
     "flags across indirect branches": "flags_live",
     "stack overflow": "signal_stack signal_altstack_jump fatal_stack",
-    "a program that steps through itself": "single_step_itself single_step_around",
+    "a program that steps through itself": "single_step_itself single_step_around single_step_fast_timers",
     "fork": "fork_wait pipeline daemon_pipe orphan",
     "fork with threads": "fork_threads",
     "vfork, also inside vfork": "vfork_nested spawn spawn_attributes",

@@ -3,7 +3,6 @@
  */
 #define _GNU_SOURCE
 #include <signal.h>
-#include <string.h>
 #include <sys/time.h>
 #include <time.h>
 #include "note.h"

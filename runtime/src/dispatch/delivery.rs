@@ -16,9 +16,8 @@ use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, end_kind, event_kind, path_event_kind, release_reason};
 use crate::signal::deliver::{self, Delivery};
 use crate::signal::faults::{FORCED, TRAPPED};
-use crate::signal::frame;
-use crate::signal::merging;
 use crate::signal::table::{table_of, ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
+use crate::signal::{frame, merging};
 use crate::sys::calls::{set_signal_mask, EINTR};
 use crate::sys::kernel::{
     SigInfo, DEBUG_EXCEPTION, SA_RESTART, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SIG_DFL, SIG_IGN, SI_KERNEL,

@@ -84,10 +84,11 @@ fn is_caused_by_instruction(signal: u32, info: &SigInfo) -> bool {
     FAULT_SIGNALS.contains(&signal) && info.code > 0
 }
 
-/// Whether the processor trapped because the program set the trap flag; the instruction just done may have cleared it.
+/// Whether the processor trapped because the program set the trap flag; the instruction just done may have cleared it. In the
+/// runtime that is so where the processor does not say why it trapped, too: there is no int1.
 fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontext: &UContext) -> bool {
     let machine = &ucontext.mcontext;
-    let is_told = info.code == TRAP_TRACE || machine.rflags & TRAP_FLAG != 0;
+    let is_told = info.code == TRAP_TRACE || machine.rflags & TRAP_FLAG != 0 || is_in_image(machine.rip);
     let is_trap = signal == SIGTRAP && info.is_of_step(machine.trapno) && info.address == machine.rip;
     is_trap && is_told && context.is_stepping == 0
 }

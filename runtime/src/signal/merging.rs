@@ -115,19 +115,18 @@ pub fn is_merged(context: &mut ThreadContext, signal: u32, info: &SigInfo) -> bo
     let Some(timer) = Timer::of(signal, info) else {
         return false;
     };
-    let is_step_owed = context.returned_to_step != 0 && context.step_owed != 0;
+    let is_step_owed = core::mem::replace(&mut context.step_owed, 1) != 0 && context.returned_to_step != 0;
     // What the kernel takes for a timer that has expired again may be longer than all of that.
     let is_soon = context.returning() != 0 || rdtsc().wrapping_sub(context.returned_tsc) < SOON_CYCLES;
     if !is_soon && !is_step_owed {
         context.n_soon = context.n_soon.saturating_sub(1);
-        context.step_owed = 1;
         return false;
     }
     context.n_soon = (context.n_soon + 1).min(2 * MANY);
-    context.step_owed = 1;
-    if context.n_soon <= MANY {
-        return false;
-    }
-    let doublings = ((context.n_soon - MANY) / 2).min(MAX_DOUBLINGS);
-    timer.put_off(if context.returned_to_step != 0 { STEPPING_TURN_NS << doublings } else { TURN_NS })
+    let n_more = context.n_soon.saturating_sub(MANY);
+    let turn_ns = match context.returned_to_step {
+        0 => TURN_NS,
+        _ => STEPPING_TURN_NS << (n_more / 2).min(MAX_DOUBLINGS),
+    };
+    n_more > 0 && timer.put_off(turn_ns)
 }

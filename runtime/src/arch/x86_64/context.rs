@@ -186,7 +186,7 @@ pub struct ThreadContext {
     /// When a handler returned last, and how often in a row a timer's signal came soon after that (signal/merging.rs).
     pub returned_tsc: u64,
     pub n_soon: u32,
-    /// Whether the program steps through itself since a handler returned, and whether no step was done since a timer's signal.
+    /// Not 0: the program steps through itself after the handler that returned last; a timer's signal came since its last step.
     pub returned_to_step: u32,
     pub step_owed: u32,
     /// Not 0: the program's extended state is in the thread's frame area, and the processor's is as it starts (signal/leaving.rs).
