@@ -103,7 +103,7 @@ class EndedThreads:
         columns = [self.rows[name].tolist() for name in ENDED_THREAD.names or ()]
         is_sound = (self.index < MAX_COUNTER_BYTES // 8) & (self.value > 0)
         sound_before = np.concatenate([[0], np.cumsum(is_sound)])
-        index, value = self.index[is_sound], self.value[is_sound]
+        counters = Counters(self.index[is_sound], self.value[is_sound]).pack()
         counters_at = sound_before[np.concatenate([[0], np.cumsum(self.rows["n_counters"], dtype=np.int64)])].tolist()
         paths_before = np.concatenate([[0], np.cumsum(self.is_path)])
         paths_at = paths_before[np.concatenate([[0], np.cumsum(self.rows["n_records"], dtype=np.int64)])].tolist()
@@ -122,7 +122,7 @@ class EndedThreads:
                 end_tsc,
                 end_kind,
                 lost_records,
-                Counters(index[own], value[own]),
+                Counters(counters.index[own], counters.value[own]),
                 stream,
                 1,
                 bytes(tail),

@@ -307,7 +307,7 @@ def join_counters(parts: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.ui
     order = np.argsort(index, kind="stable")
     last = np.concatenate((index[order][1:] != index[order][:-1], [True]))[: len(index)]
     chosen = order[last & (value[order] > 0)]
-    return Counters(index[chosen], value[chosen])
+    return Counters(index[chosen], value[chosen]).pack()
 
 
 def _read_thread(stream: int, found: _Found, mode: Mode) -> RawThread:

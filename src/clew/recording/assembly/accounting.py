@@ -17,7 +17,7 @@ from clew.recording.assembly.blocks_keys import sorted_unique
 from clew.recording.assembly.records import Fragments
 from clew.recording.assembly.rows import Rows
 from clew.recording.assembly.states import CodeState
-from clew.recording.assembly.tallies import Batches, KeptTally, Tally
+from clew.recording.assembly.tallies import Batches, KeptTally, Tally, narrow
 from clew.recording.assembly.ways import FragmentEdges, FragmentPaths
 
 __all__ = ["Accounting", "FlowBatch", "ThreadFlow", "ThreadFlows"]
@@ -79,8 +79,9 @@ class Accounting:
         self.places, (self.edge_place, waiting_place, stopping_place) = _extend_places(
             starts, edges.target_pc, edges.source_pc[waiting_edge], paths.stop_pc[stopping_path]
         )
-        self._path_place = np.searchsorted(starts, fragments.app_pc[paths.fragment])
-        self._waiting_place, self._stopping_place = np.full(len(edges), -1), np.full(len(paths), -1)
+        self._path_place = narrow(np.searchsorted(starts, fragments.app_pc[paths.fragment]))
+        self._waiting_place = np.full(len(edges), -1, self.edge_place.dtype)
+        self._stopping_place = np.full(len(paths), -1, self.edge_place.dtype)
         self._waiting_place[waiting_edge] = waiting_place
         self._stopping_place[stopping_path] = stopping_place
 
@@ -89,7 +90,7 @@ class Accounting:
         edge_after = np.full(len(fragments) + 1, -1)
         edge_after[edges.source[is_syscall]] = np.flatnonzero(is_syscall)
         resumes = np.flatnonzero((edges.kind == EdgeKind.SIGRETURN) & (edges.source >= 0))
-        self._resumed_syscall = np.full(len(edges), -1)
+        self._resumed_syscall = np.full(len(edges), -1, edges.source.dtype)
         self._resumed_syscall[resumes] = edge_after[edges.source[resumes]]
         self._is_syscall = is_syscall
         self._edges_by_counter, self._paths_by_counter = Rows(edges.counter), Rows(paths.counter)
@@ -175,5 +176,6 @@ def _extend_places(starts: Array, *addresses: Array) -> tuple[Array, list[Array]
     added, at[missing] = np.unique(wanted[missing], return_inverse=True)
     at[missing] += len(starts)
     ends = np.cumsum([len(part) for part in addresses]).tolist()
+    at = narrow(at)
     places = [at[end - len(part) : end] for part, end in zip(addresses, ends, strict=True)]
     return np.concatenate([starts, added]), places

@@ -184,7 +184,7 @@ def _join(processes: list[RawProcess]) -> Bundle:
         own_counters = count_counters(process.threads, own)
         n_fragments += _renumber(own, owner << _ADDRESS_BITS, n_fragments, n_counters, own_counters)
         for thread in process.threads:
-            counters = Counters(thread.counters.index + n_counters, thread.counters.value)
+            counters = Counters(thread.counters.index.astype(np.int64) + n_counters, thread.counters.value)
             threads.append(replace(thread, counters=counters))
         n_records += len(own)
         n_counters += own_counters

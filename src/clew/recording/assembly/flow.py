@@ -27,7 +27,7 @@ from clew.recording.assembly.leaders import Leaders
 from clew.recording.assembly.records import Fragments, ParsedRecords
 from clew.recording.assembly.rows import NumberSet, Rows
 from clew.recording.assembly.states import CodeState, CodeStates
-from clew.recording.assembly.tallies import Tally, iter_batches, narrow
+from clew.recording.assembly.tallies import KeptTally, Tally, iter_batches, narrow
 from clew.recording.assembly.ways import DIRECT_EDGES, FragmentEdges, FragmentPaths, collect_ways
 from clew.recording.raw import RawThread
 
@@ -62,28 +62,22 @@ class ProcessFlow:
 def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[RawThread]) -> ProcessFlow:
     """Flow of a process recorded in mode `counts`, from the counters of its threads."""
     fragments = parsed.fragments
-    edges, paths = collect_ways(parsed, states)
-    damaged_counters = 0
-    counted = []
-    leaders, separation = Leaders(fragments, parsed.links), _Separation(fragments)
-    batches = list(iter_batches([len(thread.counters.index) for thread in threads]))
-    for batch in batches:
-        counters = Tally.join([(thread.counters.index, thread.counters.value) for thread in threads[batch]])
-        sound = (counters.count >= 0) & (counters.count < COUNTER_LIMIT)
-        damaged_counters += int(np.count_nonzero(~sound))
-        counted.append(separation.apply(leaders.apply(counters.take(sound))))
+    counted, damaged_counters = _complete_counters(parsed, threads)
     used = sorted_unique(np.zeros(0, np.int64), *(one.number for one in counted))
+    edges, paths = collect_ways(parsed, states, NumberSet(used))
     # What counted, but was never announced: those records were lost.
     damaged_counters += int(np.count_nonzero(~NumberSet(edges.counter, paths.counter).holds(used)))
-    has_counted = NumberSet(used)
-    edges = edges.take(np.flatnonzero(has_counted.holds(edges.counter)))
-    paths = paths.take(np.flatnonzero(has_counted.holds(paths.counter)))
 
     accounting = Accounting(fragments, edges, paths, CodeState.COUNTED)
-    flows = [
-        accounting.follow(one, [thread.n_members for thread in threads[batch]])
-        for batch, one in zip(batches, counted, strict=True)
-    ]
+    n_members = [thread.n_members for thread in threads]
+    flows: list[FlowBatch] = []
+    # What a thread did takes the place of its counters.
+    counted.reverse()
+    first = 0
+    while counted:
+        one = counted.pop().open()
+        flows.append(accounting.follow(one, n_members[first : first + one.n_threads]))
+        first += one.n_threads
     flow = _add_up_threads(accounting, flows, damaged_counters)
     # A system call that never came back is no edge.
     taken = np.flatnonzero(flow.edge_total > 0)
@@ -95,6 +89,19 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
         edge_total=flow.edge_total[taken],
         edge_place=flow.edge_place[taken],
     )
+
+
+def _complete_counters(parsed: ParsedRecords, threads: Sequence[RawThread]) -> tuple[list[KeptTally], int]:
+    """The counters of threads, some of them at a time, of each way alone; and how many were overwritten."""
+    leaders, separation = Leaders(parsed.fragments, parsed.links), _Separation(parsed.fragments)
+    n_damaged = 0
+    complete: list[KeptTally] = []
+    for batch in iter_batches([len(thread.counters.index) for thread in threads]):
+        counters = Tally.join([(thread.counters.index, thread.counters.value) for thread in threads[batch]])
+        sound = (counters.count >= 0) & (counters.count < COUNTER_LIMIT)
+        n_damaged += int(np.count_nonzero(~sound))
+        complete.append(separation.apply(leaders.apply(counters.take(sound))).keep())
+    return complete, n_damaged
 
 
 def keep_recorded(flow: ProcessFlow, fragments: Fragments) -> ProcessFlow:

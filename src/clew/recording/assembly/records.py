@@ -31,9 +31,10 @@ from clew.protocol._generated import (
     ExitKind,
     RecordKind,
 )
-from clew.recording.assembly.blocks_keys import VSYSCALL_END, VSYSCALL_START, gather
+from clew.recording.assembly.blocks_keys import VSYSCALL_END, VSYSCALL_START, spans
 from clew.recording.assembly.instruction_starts import InstructionStarts
 from clew.recording.assembly.rows import Rows
+from clew.recording.assembly.tallies import narrow
 
 __all__ = [
     "NO_INDEX",
@@ -58,6 +59,9 @@ _ADDRESS_LIMIT = 1 << 57
 _FLAG_EXCLUDED, _FLAG_LIMITED, _FLAG_COUNTS_FIRST, _FLAG_COUNTS_SECOND = 1, 2, 4, 8
 _FLAG_FIRST_IS_BOTH, _FLAG_SECOND_IS_BOTH, _FLAG_LATER_CODE, _FLAG_COUNTED = 16, 32, 64, 128
 
+_ROWS_AT_ONCE = 1 << 13
+"""Continuations of which a copy is in memory at a time."""
+
 Array = npt.NDArray[Any]
 
 
@@ -65,9 +69,9 @@ Array = npt.NDArray[Any]
 class Fragments:
     """Fragments, one element each, in the order of (app_pc, code_version, fragment_id).
 
-    `app_pc`, `end_pc`, `target_pc` and `tsc` are u64; `counter_index` is i64, -1 where there is none;
-    `region_block`, i64, is NO_INDEX where there is none; `code_at` is where the code of a fragment starts in `code`,
-    all in bytes. `is_left_out`: not to be recorded; `is_excluded`: not counted either. `n_misses` is how many counters
+    `app_pc`, `end_pc`, `target_pc` and `tsc` are u64, other numbers of 32 bits where they fit. `counter_index` is -1
+    where there is none, `region_block`, u32, NO_INDEX; `code_at` is where the code of a fragment starts in `code`, all
+    in bytes. `is_left_out`: not to be recorded; `is_excluded`: not counted either. `n_misses` is how many counters
     of misses a fragment has behind its own. Bit `bit_at[i] + k` of `starts` says whether an instruction starts at byte
     k of fragment i.
     """
@@ -77,12 +81,10 @@ class Fragments:
     end_pc: Array
     target_pc: Array
     tsc: Array
-    tid: Array
     code_version: Array
     counter_index: Array
     region_block: Array
     exit_kind: Array
-    n_instructions: Array
     is_excluded: Array
     is_left_out: Array
     is_limited: Array
@@ -154,20 +156,19 @@ def parse_records(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedReco
     """
     records = np.ascontiguousarray(records, dtype=np.uint8).reshape(-1, RECORD_BYTES)
     stream = _RecordStream(records)
-    fragment_rows, fragment_at = stream.select(RecordKind.FRAGMENT, FRAGMENT_RECORD)
-    fragments, damaged = _parse_fragments(stream, fragment_rows, fragment_at, n_counters)
+    fragments, damaged = _parse_fragments(stream, n_counters)
     damaged += stream.damaged_continuations
 
-    edges, _ = stream.select(RecordKind.DYNAMIC_EDGE, DYNAMIC_EDGE_RECORD)
+    edges = stream.select(RecordKind.DYNAMIC_EDGE, DYNAMIC_EDGE_RECORD)
     sound = (edges["edge_kind"] <= max(EdgeKind)) & is_address(edges["target_pc"]) & is_address(edges["source_pc"])
-    links, _ = stream.select(RecordKind.LINK, LINK_RECORD)
+    links = stream.select(RecordKind.LINK, LINK_RECORD)
     sound_links = (links["edge_kind"] <= max(EdgeKind)) & is_address(links["target_pc"])
     damaged += int(np.count_nonzero(~sound) + np.count_nonzero(~sound_links))
 
     mappings, damaged_mappings = _parse_mappings(stream)
-    unmaps, _ = stream.select(RecordKind.UNMAP, UNMAP_RECORD)
-    events, _ = stream.select(RecordKind.EVENT, EVENT_RECORD)
-    invalidates, _ = stream.select(RecordKind.INVALIDATE, INVALIDATE_RECORD)
+    unmaps = stream.select(RecordKind.UNMAP, UNMAP_RECORD)
+    events = stream.select(RecordKind.EVENT, EVENT_RECORD)
+    invalidates = stream.select(RecordKind.INVALIDATE, INVALIDATE_RECORD)
     unknown = int(np.count_nonzero(stream.kind > max(RecordKind)))
     return ParsedRecords(
         fragments=fragments,
@@ -187,74 +188,113 @@ def is_address(pc: Array) -> Array:
     return there
 
 
+class _Column:
+    """The records of one kind, as rows of a table of which one column at a time is read.
+
+    Nothing but that is copied: records are most of the memory at this time.
+    """
+
+    def __init__(self, records: Array, at: Array, dtype: np.dtype[np.void]) -> None:
+        self._rows, self._at = records.reshape(-1).view(dtype), at
+
+    def __getitem__(self, name: str) -> Array:
+        column: Array = self._rows[name][self._at]
+        return column
+
+    def take(self, rows: Array) -> _Column:
+        """Those of some rows."""
+        taken = _Column.__new__(_Column)
+        taken._rows, taken._at = self._rows, self._at[rows]
+        return taken
+
+
 class _RecordStream:
-    """Records with their continuations checked and their payload gathered."""
+    """Records with their continuations checked. What continues a record and is sound stands right behind it."""
 
     def __init__(self, records: npt.NDArray[np.uint8]) -> None:
         self.records = records
-        head = (
-            records[:, :4].copy().view("<u2")
-        )  # the kind; then how many continue it or, in a continuation, which it is
+        # The kind; then how many continue it or, in a continuation, which it is.
+        head = records[:, :4].copy().view("<u2")
         self.kind = head[:, 0]
         self.announced = head[:, 1]
         is_continuation = self.kind == RecordKind.CONTINUATION
-        position = np.arange(len(records), dtype=np.int64)
-        owner = np.maximum.accumulate(np.where(is_continuation, -1, position)) if len(records) else position
+        position = np.arange(len(records), dtype=np.int32)
+        owner = np.maximum.accumulate(np.where(is_continuation, np.int32(-1), position)) if len(records) else position
         follows = is_continuation & (owner >= 0) & (self.announced == position - owner - 1)
         follows[follows] = self.announced[follows] < self.announced[owner[follows]]
         self.damaged_continuations = int(np.count_nonzero(is_continuation) - np.count_nonzero(follows))
-        self.payload = records[follows, 4:].reshape(-1)
-        self.payload_at = (np.cumsum(follows) - follows) * CONTINUATION_PAYLOAD_BYTES
-        self.received = np.bincount(owner[follows], minlength=len(records))
+        # As many as have been announced, each in its place: all of them are there.
+        self.received = narrow(np.bincount(owner[follows], minlength=len(records)))
 
-    def select(self, kind: RecordKind, dtype: np.dtype[np.void]) -> tuple[Array, Array]:
-        """The records of one kind as a structured array, and their positions."""
-        at = np.flatnonzero(self.kind == kind)
-        return self.records[at].reshape(-1).view(dtype), at
+    def find(self, kind: RecordKind) -> Array:
+        """The positions of the records of one kind."""
+        return np.flatnonzero(self.kind == kind)
+
+    def select(self, kind: RecordKind, dtype: np.dtype[np.void]) -> Array:
+        """The records of one kind as a structured array."""
+        return self.records[self.find(kind)].reshape(-1).view(dtype)
+
+    def gather_payload(self, at: Array, begin: Array, length: Array) -> Array:
+        """Of what continues each of the records at `at` so many bytes, from byte `begin` of it on; joined, u8.
+
+        They have received as much.
+        """
+        gathered = np.empty(int(length.sum()), np.uint8)
+        n_rows = -(-(begin + length) // CONTINUATION_PAYLOAD_BYTES)
+        ends, row_ends = np.cumsum(length), np.cumsum(n_rows)
+        first = done = n_done = 0
+        while first < len(at):
+            last = max(int(np.searchsorted(row_ends, n_done + _ROWS_AT_ONCE, "right")), first + 1)
+            inside = slice(first, last)
+            payload = self.records[spans(at[inside] + 1, n_rows[inside]), 4:].reshape(-1)
+            start = (row_ends[inside] - n_rows[inside] - n_done) * CONTINUATION_PAYLOAD_BYTES + begin[inside]
+            end = int(ends[last - 1])
+            gathered[done:end] = payload[spans(start, length[inside])]
+            first, done, n_done = last, end, int(row_ends[last - 1])
+        return gathered
 
 
-def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: int) -> tuple[Fragments, int]:
+def _parse_fragments(stream: _RecordStream, n_counters: int) -> tuple[Fragments, int]:
+    at = stream.find(RecordKind.FRAGMENT)
+    rows = _Column(stream.records, at, FRAGMENT_RECORD)
     size = rows["size_bytes"].astype(np.int64)
     bitmap_bytes = (size + 7) // 8
     needed = -(-(size + bitmap_bytes) // CONTINUATION_PAYLOAD_BYTES)
+    n_instructions, fragment_id = rows["n_instructions"], rows["fragment_id"]
     sound = (size > 0) & (size <= MAX_FRAGMENT_BYTES) & (rows["exit_kind"] <= max(ExitKind))
-    sound &= (rows["n_instructions"] > 0) & (rows["n_instructions"] <= MAX_FRAGMENT_INSTRUCTIONS)
+    sound &= (n_instructions > 0) & (n_instructions <= MAX_FRAGMENT_INSTRUCTIONS)
     sound &= (stream.announced[at] == needed) & (stream.received[at] == needed)
     sound &= (rows["app_pc"] < _ADDRESS_LIMIT) & is_address(rows["target_pc"])
-    sound &= rows["fragment_id"] != NO_INDEX
-    numbers = rows["fragment_id"].astype(np.int64)
-    sound &= Rows(numbers).find_first(numbers) == np.arange(len(rows))
+    sound &= fragment_id != NO_INDEX
+    numbers = fragment_id.astype(np.int64)
+    sound &= Rows(numbers).find_first(numbers) == np.arange(len(at))
 
     kept = np.flatnonzero(sound)
-    size, bitmap_bytes, code_at = size[kept], bitmap_bytes[kept], stream.payload_at[at[kept]]
-    starts = InstructionStarts(gather(stream.payload, code_at + size, bitmap_bytes))
+    size, bitmap_bytes, at, rows = size[kept], bitmap_bytes[kept], at[kept], rows.take(kept)
+    starts = InstructionStarts(stream.gather_payload(at, size, bitmap_bytes))
     bit_at = (np.cumsum(bitmap_bytes) - bitmap_bytes) * 8
     counted = starts.count_before(bit_at + size) - starts.count_before(bit_at)
-    consistent = (counted == rows["n_instructions"][kept]) & starts.is_set(bit_at)
-    order = np.lexsort((rows["fragment_id"][kept], rows["code_version"][kept], rows["app_pc"][kept]))
+    consistent = (counted == n_instructions[kept]) & starts.is_set(bit_at)
+    order = np.lexsort((fragment_id[kept], rows["code_version"], rows["app_pc"]))
     order = order[consistent[order]]
-    chosen = kept[order]
 
-    exit_kind = rows["exit_kind"][chosen]
-    n_ways = count_ways(exit_kind)
-    counter_index = rows["counter_index"][chosen].astype(np.int64)
-    n_misses = count_misses(rows[chosen])
+    chosen, sizes = rows.take(order), size[order]
+    exit_kind = chosen["exit_kind"]
+    n_ways, n_misses = count_ways(exit_kind), count_misses(chosen)
+    counter_index = chosen["counter_index"].astype(np.int64)
     counter_index[counter_index + n_ways + n_misses > n_counters] = -1
-    flags = rows["flags"][chosen]
-    app_pc = rows["app_pc"][chosen].astype(np.uint64)
-    sizes = size[order]
+    flags = chosen["flags"]
+    app_pc = chosen["app_pc"]
     fragments = Fragments(
-        fragment_id=rows["fragment_id"][chosen].astype(np.int64),
+        fragment_id=narrow(chosen["fragment_id"]),
         app_pc=app_pc,
         end_pc=app_pc + sizes.astype(np.uint64),
-        target_pc=rows["target_pc"][chosen].astype(np.uint64),
-        tsc=rows["tsc"][chosen].astype(np.uint64),
-        tid=rows["tid"][chosen].astype(np.int64),
-        code_version=rows["code_version"][chosen].astype(np.int64),
-        counter_index=counter_index,
-        region_block=rows["region_block"][chosen].astype(np.int64),
+        target_pc=chosen["target_pc"],
+        tsc=chosen["tsc"],
+        code_version=narrow(chosen["code_version"]),
+        counter_index=narrow(counter_index),
+        region_block=chosen["region_block"],
         exit_kind=exit_kind,
-        n_instructions=rows["n_instructions"][chosen].astype(np.int64),
         is_excluded=(flags & (_FLAG_EXCLUDED | _FLAG_COUNTED)) == _FLAG_EXCLUDED,
         is_left_out=(flags & _FLAG_EXCLUDED) != 0,
         is_limited=(flags & _FLAG_LIMITED) != 0,
@@ -263,14 +303,14 @@ def _parse_fragments(stream: _RecordStream, rows: Array, at: Array, n_counters: 
         first_is_both=((flags & _FLAG_FIRST_IS_BOTH) != 0) & (n_ways == 2),
         second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (n_ways == 2),
         is_later_code=(flags & _FLAG_LATER_CODE) != 0,
-        n_misses=n_misses,
+        n_misses=n_misses.astype(np.int8),
         # What comes with the code is most of the payload.
-        code=gather(stream.payload, code_at[order], sizes),
-        code_at=np.cumsum(sizes) - sizes,
+        code=stream.gather_payload(at[order], np.zeros_like(sizes), sizes),
+        code_at=narrow(np.cumsum(sizes) - sizes),
         starts=starts,
-        bit_at=bit_at[order],
+        bit_at=narrow(bit_at[order]),
     )
-    return fragments, len(rows) - len(chosen)
+    return fragments, len(fragment_id) - len(order)
 
 
 def count_ways(exit_kind: Array) -> Array:
@@ -285,18 +325,18 @@ def count_misses(rows: Array) -> Array:
 
 
 def _parse_mappings(stream: _RecordStream) -> tuple[list[ImageMapping], int]:
-    rows, at = stream.select(RecordKind.IMAGE, IMAGE_RECORD)
+    at, rows = stream.find(RecordKind.IMAGE), stream.select(RecordKind.IMAGE, IMAGE_RECORD)
     mappings: list[ImageMapping] = []
     damaged = 0
     for row, position in zip(rows, at.tolist(), strict=True):
         path_bytes, start, size = int(row["path_bytes"]), int(row["start"]), int(row["size_bytes"])
         needed = -(-path_bytes // CONTINUATION_PAYLOAD_BYTES)
-        received = int(stream.received[position])
-        if path_bytes > MAX_PATH_BYTES or received != needed or not size or start + size > _ADDRESS_LIMIT:
+        is_whole = int(stream.announced[position]) == int(stream.received[position]) == needed
+        if path_bytes > MAX_PATH_BYTES or not is_whole or not size or start + size > _ADDRESS_LIMIT:
             damaged += 1
             continue
-        begin = int(stream.payload_at[position])
-        path = stream.payload[begin : begin + path_bytes].tobytes().split(b"\0")[0]
+        payload = stream.records[position + 1 : position + 1 + needed, 4:].reshape(-1)
+        path = payload[:path_bytes].tobytes().split(b"\0")[0]
         mappings.append(
             ImageMapping(
                 start=start,

@@ -21,6 +21,8 @@ Array = npt.NDArray[Any]
 _MAX_SPREAD = 8
 """So many times as long as what is looked up or looked for may a table of all numbers be."""
 
+_MANY_ROWS = 1 << 31
+
 _LOW_WORD = np.uint64(0xFFFFFFFF)
 
 
@@ -31,18 +33,19 @@ class Rows:
         rows = np.flatnonzero(numbers >= 0)
         chosen = numbers if len(rows) == len(numbers) else numbers[rows]
         self._first: Array | None = None
+        dtype = np.int32 if len(numbers) < _MANY_ROWS else np.int64
         if _is_dense(chosen, len(chosen)):
-            self._first = np.zeros(int(chosen.max()) + 2, np.int64)
-            np.cumsum(np.bincount(chosen.astype(np.int64)), out=self._first[1:])
+            self._first = np.zeros(int(chosen.max()) + 2, dtype)
+            np.cumsum(np.bincount(chosen.astype(np.int64, copy=False)), dtype=dtype, out=self._first[1:])
             if np.any(chosen[1:] < chosen[:-1]):
                 # Number and row in one word: sorting these is faster than sorting rows by their numbers.
                 words = (chosen.astype(np.uint64) << np.uint64(32)) | rows.astype(np.uint64)
                 words.sort()
                 rows = (words & _LOW_WORD).astype(np.int64)
-            self._order = rows
+            self._order = rows.astype(dtype)
         else:
             order = np.argsort(chosen, kind="stable")
-            self._order, self._sorted = rows[order], chosen[order]
+            self._order, self._sorted = rows[order].astype(dtype), chosen[order]
 
     def _locate(self, wanted: Array) -> tuple[Array, Array]:
         """For each of `wanted` where its rows begin in the order, and how many they are."""

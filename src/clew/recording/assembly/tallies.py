@@ -52,6 +52,7 @@ class Tally:
     def add_up(cls, n_threads: int, *parts: tuple[Array, Array, Array]) -> Tally:
         """Of threads, numbers and counts in any order; what one thread has several times is added up."""
         thread, number, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        number = number.astype(np.int64, copy=False)
         if n_threads == 1:
             different, total = add_up(number, count)
             return cls(1, np.zeros(len(different), np.int64), different, total)

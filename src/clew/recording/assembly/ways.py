@@ -13,8 +13,9 @@ import numpy.typing as npt
 from clew.dataclass import dataclass
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assembly.records import NO_INDEX, ParsedRecords
-from clew.recording.assembly.rows import Rows
+from clew.recording.assembly.rows import NumberSet, Rows
 from clew.recording.assembly.states import CodeStates
+from clew.recording.assembly.tallies import narrow
 
 __all__ = ["DIRECT_EDGES", "FragmentEdges", "FragmentPaths", "collect_ways"]
 
@@ -74,37 +75,49 @@ class FragmentPaths:
         return FragmentPaths(**{name: value[chosen] for name, value in vars(self).items()})
 
 
-def collect_ways(parsed: ParsedRecords, states: CodeStates) -> tuple[FragmentEdges, FragmentPaths]:
-    """Every way out and every way through, with its counter; those never taken included."""
+def collect_ways(
+    parsed: ParsedRecords, states: CodeStates, counted: NumberSet | None = None
+) -> tuple[FragmentEdges, FragmentPaths]:
+    """Every way out and every way through, with its counter: those whose counters are among `counted`, if it is given;
+    else those never taken as well."""
     fragments = parsed.fragments
-    everything = np.arange(len(fragments))
     has_counter = fragments.counter_index >= 0
     recorded = ~fragments.is_excluded
     edges: list[tuple[Array, ...]] = []
     paths: list[tuple[Array, Array, Array]] = []
 
-    def add_edges(rows: Array, target_pc: Array, kind: EdgeKind, counter: Array) -> None:
-        kinds, unsaid = np.full(len(rows), kind, np.uint8), np.full(len(rows), -1)
-        edges.append((rows, fragments.app_pc[rows], target_pc, kinds, counter, unsaid, fragments.tsc[rows]))
+    def find(is_way: Array, *, is_second: bool = False) -> tuple[Array, Array]:
+        """The fragments (indices) that have a way, and the counters of these."""
+        rows = np.flatnonzero(is_way)
+        counter = fragments.counter_index[rows]
+        if is_second:
+            counter = np.where(has_counter[rows], counter + 1, counter)
+        if counted is None:
+            return narrow(rows), counter
+        has_counted = counted.holds(counter)
+        return narrow(rows[has_counted]), counter[has_counted]
+
+    def add_edges(rows: Array, counter: Array, target_pc: Array, kind: EdgeKind) -> None:
+        kinds, unsaid = np.full(len(rows), kind, np.uint8), np.full(len(rows), -1, np.int32)
+        columns = fragments.app_pc[rows], target_pc[rows], kinds, counter, unsaid, fragments.tsc[rows]
+        edges.append((rows, *columns))
 
     for exit_kind, edge_kind in DIRECT_EDGES.items():
-        rows = everything[(fragments.exit_kind == exit_kind) & (recorded | fragments.counts_first)]
         targets = fragments.end_pc if exit_kind in (ExitKind.FALL_THROUGH, ExitKind.SYSCALL) else fragments.target_pc
-        add_edges(rows, targets[rows], edge_kind, fragments.counter_index[rows])
+        is_way = (fragments.exit_kind == exit_kind) & (recorded | fragments.counts_first)
+        add_edges(*find(is_way), targets, edge_kind)
     branches = fragments.exit_kind == ExitKind.CONDITIONAL
-    taken = everything[branches & (recorded | fragments.counts_first)]
-    add_edges(taken, fragments.target_pc[taken], EdgeKind.TAKEN, fragments.counter_index[taken])
-    not_taken = everything[branches & (recorded | fragments.counts_second)]
-    second = np.where(has_counter[not_taken], fragments.counter_index[not_taken] + 1, -1)
-    add_edges(not_taken, fragments.end_pc[not_taken], EdgeKind.NOT_TAKEN, second)
+    add_edges(*find(branches & (recorded | fragments.counts_first)), fragments.target_pc, EdgeKind.TAKEN)
+    not_taken = find(branches & (recorded | fragments.counts_second), is_second=True)
+    add_edges(*not_taken, fragments.end_pc, EdgeKind.NOT_TAKEN)
 
     is_indirect = (fragments.exit_kind == ExitKind.INDIRECT_JUMP) | (fragments.exit_kind == ExitKind.INDIRECT_CALL)
-    direct = everything[recorded & ~is_indirect]
-    paths.append((direct, fragments.end_pc[direct], fragments.counter_index[direct]))
-    both = everything[recorded & branches]
-    paths.append((both, fragments.end_pc[both], np.where(has_counter[both], fragments.counter_index[both] + 1, -1)))
+    for fragment, counter in (find(recorded & ~is_indirect), find(recorded & branches, is_second=True)):
+        paths.append((fragment, fragments.end_pc[fragment], counter))
 
     rows = parsed.dynamic_edges
+    if counted is not None:
+        rows = rows[(rows["counter_index"] != NO_INDEX) & counted.holds(rows["counter_index"].astype(np.int64))]
     by_number = Rows(fragments.fragment_id)
     source = by_number.find_first(rows["source_fragment_id"])
     counter = rows["counter_index"].astype(np.int64)
@@ -133,10 +146,16 @@ def collect_ways(parsed: ParsedRecords, states: CodeStates) -> tuple[FragmentEdg
     columns = (source, source_pc, target_pc, kind, counter, target, rows["tsc"].astype(np.uint64))
     edges.append(tuple(column[usable] for column in columns))
     source, source_pc, target_pc, kind, counter, target, tsc = (
-        np.concatenate(column) for column in zip(*edges, strict=True)
+        _join(column) for column in zip(*edges, strict=True)
     )
     found = states.find_of_ways(source, source_pc, target_pc, tsc)
     return (
         FragmentEdges(source, source_pc, target_pc, kind, counter, target, tsc, *found),
-        FragmentPaths(*(np.concatenate(column) for column in zip(*paths, strict=True))),
+        FragmentPaths(*(_join(column) for column in zip(*paths, strict=True))),
     )
+
+
+def _join(parts: tuple[Array, ...]) -> Array:
+    """One column; numbers of fragments and of counters of 32 bits, if they fit."""
+    joined = np.concatenate(parts)
+    return narrow(joined) if joined.dtype == np.int64 else joined
