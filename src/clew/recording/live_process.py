@@ -189,8 +189,8 @@ class LiveProcess:
         """Its blocks and edges, and what each thread did, by now. Raises ValueError, KeyError for what can't be."""
         threads = self.threads
         code = self._parse(threads)
-        _, blocks, edges = work_out(code, lambda: threads, self.mode)
-        return LiveCode(code, blocks, edges, threads)
+        _, cut, edges = work_out(code, lambda: threads, self.mode)
+        return LiveCode(code, cut.blocks, edges, threads)
 
     @property
     def _fork_tsc(self) -> int:

@@ -126,11 +126,14 @@ def count_counters(threads: Sequence[RawThread], records: npt.NDArray[np.uint8])
     """
     last = find_last_counter(threads)
     kind = records[:, :2].copy().view("<u2")[:, 0]
-    links = records[kind == RecordKind.LINK].reshape(-1).view(LINK_RECORD)
-    if last < 0 or not len(links):
+    is_link = kind == RecordKind.LINK
+    if last < 0 or not is_link.any():
         return last + _COUNTERS_EACH
-    fragments = records[kind == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)
-    led = fragments["counter_index"][np.isin(fragments["fragment_id"], links["target_fragment_id"])]
+    # Column by column: the records are most of the memory.
+    rows = np.ascontiguousarray(records).reshape(-1)
+    followers = rows.view(LINK_RECORD)["target_fragment_id"][is_link]
+    fragments, at = rows.view(FRAGMENT_RECORD), np.flatnonzero(kind == RecordKind.FRAGMENT)
+    led = fragments["counter_index"][at[np.isin(fragments["fragment_id"][at], followers)]]
     led = led[led < MAX_COUNTER_BYTES // 8]
     return max(last, int(led.max()) if len(led) else -1) + _COUNTERS_EACH
 

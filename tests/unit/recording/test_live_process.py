@@ -42,8 +42,8 @@ def describe(blocks: Blocks, edges: Edges) -> tuple[list[Any], dict[Any, int], d
 
 def describe_whole(raw: RawProcess) -> tuple[list[Any], dict[Any, int], dict[Any, int]]:
     code = parse_code(raw.records, count_counters(raw.threads, raw.records))
-    _, blocks, edges = work_out(code, lambda: raw.threads, raw.mode)
-    return describe(blocks, edges)
+    _, cut, edges = work_out(code, lambda: raw.threads, raw.mode)
+    return describe(cut.blocks, edges)
 
 
 @settings(max_examples=40, deadline=None)

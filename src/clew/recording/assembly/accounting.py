@@ -56,7 +56,7 @@ class FlowBatch:
 class ThreadFlows(Batches[FlowBatch, ThreadFlow]):
     """What each thread did."""
 
-    def __init__(self, batches: Sequence[FlowBatch]) -> None:
+    def __init__(self, batches: list[FlowBatch]) -> None:
         super().__init__(batches, (batch.paths.n_threads for batch in batches), FlowBatch.of)
 
 

@@ -28,8 +28,9 @@ from clew.recording.assembly.blocks_entries import Entries, find_entries
 from clew.recording.assembly.blocks_keys import KeySpace, is_vsyscall, sorted_unique
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.records import Fragments
+from clew.recording.assembly.tallies import narrow
 
-__all__ = ["INSIDE_BLOCK", "NO_BLOCK", "Blocks", "build_blocks"]
+__all__ = ["INSIDE_BLOCK", "NO_BLOCK", "Blocks", "CutBlocks", "build_blocks"]
 
 Array = npt.NDArray[Any]
 
@@ -41,16 +42,9 @@ INSIDE_BLOCK = -2
 class Blocks:
     """Basic blocks, one element each, sorted by (address, version).
 
-    `parts[part_first[i] : part_first[i + 1]]` are pieces (of `code`) that make up block i, in order. `first_tsc` is the
-    time stamp at which the first fragment with the block was made. A block of size 0 is an address that was gone to and
-    where no instruction was ever read; one in the vsyscall page, whose code the kernel runs, ends in a return.
-
-    By piece: `piece_block` is the block it is part of (NO_BLOCK for one that never ran), `piece_starts` and
-    `piece_ends` tell whether it holds the block's first and last instruction.
-
-    By edge of the flow: `edge_source` is the block left (NO_BLOCK: none), `edge_target` the block entered (INSIDE_BLOCK
-    for a straight line inside one). Where `is_shared`, code of several versions starts there, and it is the likeliest.
-    So it may at the end of the paths (of the flow, indices) `parted`, which stop inside their fragment.
+    `first_tsc` is the time stamp at which the first fragment with the block was made. A block of size 0 is an address
+    that was gone to and where no instruction was ever read; one in the vsyscall page, whose code the kernel runs, ends
+    in a return.
     """
 
     app_pc: Array
@@ -60,6 +54,31 @@ class Blocks:
     exit_kind: Array
     first_tsc: Array
     is_recorded: Array
+
+    def __len__(self) -> int:
+        return len(self.app_pc)
+
+    def at(self, pc: int) -> Array:
+        """Blocks (indices) that start at address `pc`, one for each version of the code."""
+        address = np.uint64(pc)
+        return np.arange(np.searchsorted(self.app_pc, address), np.searchsorted(self.app_pc, address, "right"))
+
+
+@dataclass(frozen=True)
+class CutBlocks:
+    """Basic blocks, with what they were made of and what the flow's edges are among them.
+
+    `parts[part_first[i] : part_first[i + 1]]` are pieces (of `code`) that make up block i, in order.
+
+    By piece: `piece_block` is the block it is part of (NO_BLOCK for one that never ran), `piece_starts` and
+    `piece_ends` tell whether it holds the block's first and last instruction.
+
+    By edge of the flow: `edge_source` is the block left (NO_BLOCK: none), `edge_target` the block entered (INSIDE_BLOCK
+    for a straight line inside one). Where `is_shared`, code of several versions starts there, and it is the likeliest.
+    So it may at the end of the paths (of the flow, indices) `parted`, which stop inside their fragment.
+    """
+
+    blocks: Blocks
     part_first: Array
     parts: Array
     code: CutCode
@@ -71,16 +90,8 @@ class Blocks:
     is_shared: Array
     parted: Array
 
-    def __len__(self) -> int:
-        return len(self.app_pc)
 
-    def at(self, pc: int) -> Array:
-        """Blocks (indices) that start at address `pc`, one for each version of the code."""
-        address = np.uint64(pc)
-        return np.arange(np.searchsorted(self.app_pc, address), np.searchsorted(self.app_pc, address, "right"))
-
-
-def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends: Array) -> Blocks:
+def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends: Array) -> CutBlocks:
     """Basic blocks of what ran, and where the flow's edges start and end among them.
 
     `ends` are the time stamps at which the fragments went out of use.
@@ -99,23 +110,25 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     key = np.concatenate([code.cuts[heads], unread])
     pc = space.pc(key)
     order = np.lexsort((key, pc))
-    block_of_head = np.full(len(code.cuts), NO_BLOCK)
-    place = np.empty(len(order), np.int64)
+    order = narrow(order)
+    block_of_head = np.full(len(code.cuts), NO_BLOCK, order.dtype)
+    place = np.empty(len(order), order.dtype)
     place[order] = np.arange(len(order))
     block_of_head[heads] = place[: len(heads)]
     block_of_segment = np.where(code.copy >= 0, block_of_head[code.head], NO_BLOCK)
+    del block_of_head, place
 
     n_blocks = len(order)
     members = segments[np.lexsort((space.pc(code.cuts[segments]), block_of_segment[segments]))]
-    part_first = np.concatenate([[0], np.cumsum(np.bincount(block_of_segment[members], minlength=n_blocks))])
+    part_first = narrow(np.concatenate([[0], np.cumsum(np.bincount(block_of_segment[members], minlength=n_blocks))]))
     parts = code.copy[members]
     has_code = part_first[1:] > part_first[:-1]
     last_part = parts[part_first[1:][has_code] - 1]
     end_pc = pc[order]
     end_pc[has_code] = code.end_pc[last_part]
-    n_instructions = np.zeros(n_blocks, np.int64)
+    n_instructions = np.zeros(n_blocks, np.int32)
     counted = fragments.count_instructions(code.fragment[parts], code.start_pc[parts], code.end_pc[parts])
-    np.add.at(n_instructions, block_of_segment[members], counted.astype(np.int64))
+    np.add.at(n_instructions, block_of_segment[members], counted.astype(np.int32))
     exit_kind = np.full(n_blocks, ExitKind.NONE, np.uint8)
     leaves = code.end_pc[last_part] == fragments.end_pc[code.fragment[last_part]]
     exit_kind[has_code] = np.where(leaves, fragments.exit_kind[code.fragment[last_part]], ExitKind.FALL_THROUGH)
@@ -132,7 +145,7 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
 
     piece_block = np.where(code.is_alive, block_of_segment[code.segment], NO_BLOCK)
     blocks_key = key[order]
-    by_key = np.argsort(blocks_key, kind="stable")
+    by_key = narrow(np.argsort(blocks_key, kind="stable"))
     sorted_key = blocks_key[by_key]
 
     def find(wanted: Array) -> Array:
@@ -140,22 +153,25 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
         found: Array = np.where(sorted_key[at] == wanted, by_key[at], INSIDE_BLOCK)
         return found
 
-    edge_target = find(entries.target_key) if n_blocks else np.zeros(0, np.int64)
-    edge_source = np.full(len(flow.edges), NO_BLOCK)
+    edge_target = narrow(find(entries.target_key) if n_blocks else np.zeros(0, np.int64))
+    edge_source = np.full(len(flow.edges), NO_BLOCK, edge_target.dtype)
     leaving = np.flatnonzero((flow.edges.source >= 0) & (flow.edges.kind != EdgeKind.START))
     source = flow.edges.source[leaving]
     whole = code.first[source + 1] > code.first[source]
     edge_source[leaving[whole]] = piece_block[code.first[source[whole] + 1] - 1]
     if len(entries.waiting):
         edge_source[entries.waiting] = find(entries.waiting_key)
-    return Blocks(
+    blocks = Blocks(
         app_pc=pc[order],
         end_pc=end_pc,
-        code_version=space.version(blocks_key),
+        code_version=narrow(space.version(blocks_key)),
         n_instructions=n_instructions,
         exit_kind=exit_kind,
         first_tsc=first_tsc,
         is_recorded=is_recorded,
+    )
+    return CutBlocks(
+        blocks=blocks,
         part_first=part_first,
         parts=parts,
         code=code,

@@ -14,6 +14,7 @@ from clew.dataclass import dataclass
 from clew.protocol._generated import ExitKind
 from clew.recording.assembly.blocks_keys import KeySpace, sorted_unique, spans
 from clew.recording.assembly.records import Fragments
+from clew.recording.assembly.tallies import narrow
 
 __all__ = ["NONE", "CutCode", "cut_fragments"]
 
@@ -92,24 +93,26 @@ class _Cutter:
         end_key = key + (fragments.end_pc[used] - fragments.app_pc[used])
         falls = fragments.exit_kind[used] == ExitKind.FALL_THROUGH
         cuts = sorted_unique(entries, key, end_key[falls], onward_key[used[falls]])
-        inside = np.searchsorted(cuts, key, "right")
+        inside = narrow(np.searchsorted(cuts, key, "right"))
         n_inside = np.searchsorted(cuts, end_key) - inside
+        del key, end_key
         self.overflowing = used[np.cumsum(n_inside) > _MAX_CUTS]
         if len(self.overflowing):
             n_inside[np.cumsum(n_inside) > _MAX_CUTS] = 0
-        fragment, cut = np.repeat(used, n_inside), spans(inside, n_inside)
+        fragment, cut = np.repeat(narrow(used), n_inside), narrow(spans(inside, n_inside))
         on_instruction = fragments.starts_instruction(fragment, space.pc(cuts[cut]))
         fragment, cut = fragment[on_instruction], cut[on_instruction]
 
-        n_pieces = np.zeros(len(fragments), np.int64)
+        self.first = np.zeros(len(fragments) + 1, inside.dtype)
+        n_pieces = self.first[1:]
         n_pieces[used] = 1
-        n_pieces += np.bincount(fragment, minlength=len(fragments)) if len(fragment) else 0
-        self.first = np.concatenate([[0], np.cumsum(n_pieces)])
+        np.add.at(n_pieces, fragment, 1)
+        np.cumsum(n_pieces, out=n_pieces)
         n = int(self.first[-1])
         self.is_first = np.zeros(n, bool)
         self.is_first[self.first[used]] = True
-        self.fragment = np.repeat(np.arange(len(fragments)), n_pieces)
-        self.segment = np.zeros(n, np.int64)
+        self.fragment = np.repeat(np.arange(len(fragments), dtype=inside.dtype), np.diff(self.first))
+        self.segment = np.zeros(n, inside.dtype)
         self.segment[self.is_first] = inside - 1
         self.segment[~self.is_first] = cut
         self.start_pc = space.pc(cuts[self.segment])
@@ -127,15 +130,15 @@ class _Cutter:
         for piece in np.flatnonzero(self.is_alive & ~self.segment_has_run[self.segment]).tolist():
             self.end_pc[piece] = fragments.find_next_instruction(int(self.fragment[piece]), int(self.start_pc[piece]))
         alive = np.flatnonzero(self.is_alive)
-        self.copy = np.full(len(cuts), NONE)
+        self.copy = np.full(len(cuts), NONE, inside.dtype)
         # Of several copies the first is kept.
         self.copy[self.segment[alive[::-1]]] = alive[::-1]
 
         # What the straight line leads on to, by piece: a segment.
-        self.next_segment = np.full(n, NONE)
+        self.next_segment = np.full(n, NONE, inside.dtype)
         going_on = has_run & ~self.is_last
         self.next_segment[going_on] = self.segment[np.flatnonzero(going_on) + 1]
-        ends = np.full(len(fragments), NONE)
+        ends = np.full(len(fragments), NONE, inside.dtype)
         ends[used[falls]] = np.searchsorted(cuts, onward_key[used[falls]])
         limited = np.flatnonzero(has_run & self.is_last)
         self.next_segment[limited] = ends[self.fragment[limited]]
@@ -179,7 +182,7 @@ class _Cutter:
     def join(self, damaged: Array) -> CutCode:
         """Pieces and segments, with each segment's block."""
         onward = np.flatnonzero(self.next_segment >= 0)
-        before = np.full(len(self.cuts), NONE)
+        before = np.full(len(self.cuts), NONE, self.segment.dtype)
         before[self.next_segment[onward]] = self.segment[onward]
         # The straight line from two segments makes an entry, as any two ways do.
         meets = before[self.next_segment[onward]] != self.segment[onward]
@@ -189,13 +192,13 @@ class _Cutter:
         is_joint &= version[before] == version
         is_joint[self.next_segment[onward[meets]]] = False
         # So do copies of one segment from which the straight line leads to different ones: what follows was written.
-        after = np.full(len(self.cuts), NONE)
+        after = np.full(len(self.cuts), NONE, self.segment.dtype)
         after[self.segment[onward]] = self.next_segment[onward]
         parts = np.isin(
             self.segment[onward], self.segment[onward[after[self.segment[onward]] != self.next_segment[onward]]]
         )
         is_joint[self.next_segment[onward[parts]]] = False
-        head = np.where(is_joint, before, np.arange(len(self.cuts)))
+        head = np.where(is_joint, before, np.arange(len(self.cuts), dtype=before.dtype))
         continues = np.zeros(len(self.cuts), bool)
         continues[before[is_joint]] = True
         while not np.array_equal(further := head[head], head):

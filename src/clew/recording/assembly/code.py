@@ -6,7 +6,7 @@ the trace will be. Pure. Images, symbols and tables are not known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from clew.dataclass import dataclass, replace
 from clew.protocol._generated import Mode
-from clew.recording.assembly.blocks import Blocks, build_blocks
+from clew.recording.assembly.accounting import FlowBatch, ThreadFlows
+from clew.recording.assembly.blocks import CutBlocks, build_blocks
 from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.assembly.edges import Edges, build_edges, find_ran
 from clew.recording.assembly.flow import ProcessFlow, compute_flow, compute_seen_flow, keep_recorded
@@ -48,11 +49,12 @@ def parse_code(records: npt.NDArray[np.uint8], n_counters: int) -> ParsedCode:
 
 def work_out(
     code: ParsedCode, take_threads: Callable[[], Sequence[RawThread]], mode: Mode
-) -> tuple[ProcessFlow, Blocks, Edges]:
+) -> tuple[ProcessFlow, CutBlocks, Edges]:
     """The flow that the counters of threads tell, the blocks, and the edges between them with their counts.
 
     `take_threads` gives the threads; if they are nowhere else, their memory is free again once the flow is known. What
-    is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges.
+    is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges. What
+    threads did is left in the flow where the order was recorded.
     """
     if mode == Mode.COVERAGE:
         flow = compute_seen_flow(code.parsed, code.states)
@@ -63,13 +65,27 @@ def work_out(
     else:
         flow = compute_flow(code.parsed, code.states, take_threads())
     fragments = code.parsed.fragments
-    blocks = build_blocks(fragments, flow, code.space, code.ends)
-    edges = build_edges(flow, blocks)
+    cut = build_blocks(fragments, flow, code.space, code.ends)
+    batches = flow.threads.batches
     if (fragments.is_left_out & ~fragments.is_excluded).any():
         # Paths name blocks that are not counted, too.
-        recorded = build_edges(keep_recorded(flow, fragments), blocks)
-        edges = replace(recorded, passed=find_ran(edges))
-    return flow, blocks, edges
+        passed = find_ran(build_edges(flow, cut, batches))
+        recorded = keep_recorded(flow, fragments)
+        edges = replace(build_edges(recorded, cut, recorded.threads.batches), passed=passed)
+    elif mode in (Mode.COUNTS, Mode.COVERAGE):
+        # Nothing is asked of what threads did once it is known of blocks and edges.
+        flow = replace(flow, threads=ThreadFlows([]))
+        edges = build_edges(flow, cut, _take_all(batches))
+    else:
+        edges = build_edges(flow, cut, batches)
+    return flow, cut, edges
+
+
+def _take_all(batches: list[FlowBatch]) -> Iterator[FlowBatch]:
+    """All of `batches`, one after the other, which are there no more then."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
 
 
 def _find_highest_pc(parsed: ParsedRecords) -> int:

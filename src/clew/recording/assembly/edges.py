@@ -9,7 +9,7 @@ is missing of the inflow at each version. So is the straight line out of a path 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,12 @@ import numpy.typing as npt
 from clew.dataclass import dataclass, field, replace
 from clew.protocol._generated import EdgeKind, ExitKind
 from clew.recording.assembly.accounting import FlowBatch, ThreadFlow
-from clew.recording.assembly.blocks import NO_BLOCK, Blocks
+from clew.recording.assembly.blocks import NO_BLOCK, CutBlocks
 from clew.recording.assembly.blocks_keys import is_vsyscall, sorted_unique, spans
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.missing import Missing
 from clew.recording.assembly.rows import Rows, is_in
-from clew.recording.assembly.tallies import Batches, KeptTally, Tally
+from clew.recording.assembly.tallies import Batches, KeptTally, Tally, narrow
 
 __all__ = ["CountsBatch", "Edges", "ThreadCounts", "ThreadsCounts", "build_edges", "find_ran"]
 
@@ -59,7 +59,7 @@ class CountsBatch:
 class ThreadsCounts(Batches[CountsBatch, ThreadCounts]):
     """The counts of each thread."""
 
-    def __init__(self, batches: Sequence[CountsBatch]) -> None:
+    def __init__(self, batches: list[CountsBatch]) -> None:
         super().__init__(batches, (batch.blocks.n_threads for batch in batches), CountsBatch.of)
 
 
@@ -84,9 +84,9 @@ class Edges:
         return len(self.source)
 
 
-def build_edges(flow: ProcessFlow, blocks: Blocks) -> Edges:
-    """Edges between `blocks`, with counts by thread where the flow has threads."""
-    return _EdgeBuilder(flow, blocks).build()
+def build_edges(flow: ProcessFlow, cut: CutBlocks, batches: Iterable[FlowBatch]) -> Edges:
+    """Edges between the blocks of `cut`: with counts of threads that did what `batches` say; without, what was seen."""
+    return _EdgeBuilder(flow, cut).build(batches)
 
 
 def find_ran(edges: Edges) -> Array:
@@ -97,50 +97,13 @@ def find_ran(edges: Edges) -> Array:
 class _EdgeBuilder:
     """`path_*` arrays say what running a path once adds; `plain_*` are the edges that the flow has as they are."""
 
-    def __init__(self, flow: ProcessFlow, blocks: Blocks) -> None:
-        self.flow, self.blocks = flow, blocks
-        edges, paths, code = flow.edges, flow.paths, blocks.code
-        n_pieces = code.first[paths.fragment + 1] - code.first[paths.fragment]
-        piece = spans(code.first[paths.fragment], n_pieces)
-        path = np.repeat(np.arange(len(paths)), n_pieces)
-        has_run = code.start_pc[piece] < paths.stop_pc[path]
-        piece, path = piece[has_run], path[has_run]
-        ends = blocks.piece_ends[piece]
-        self.blocks_by_path, self.block_of_path = Rows(path[ends]), blocks.piece_block[piece[ends]]
-
-        following = np.minimum(piece + 1, len(code.fragment) - 1)
-        crosses = (piece + 1 < code.first[code.fragment[piece] + 1]) & blocks.piece_starts[following]
-        # By path: the block in which one stopped that went on in another version, as far as can be told.
-        self.parted_source = np.full(len(paths), NO_BLOCK)
-        self.parted_source[blocks.parted] = 0
-        is_parted = crosses & (self.parted_source[path] == 0) & (code.start_pc[following] == paths.stop_pc[path])
-        self.parted_source[blocks.parted] = NO_BLOCK
-        self.parted_source[path[is_parted]] = blocks.piece_block[piece[is_parted]]
-        crosses &= ~is_parted
-        self.crossings_by_path = Rows(path[crosses])
-        crossing_source = blocks.piece_block[piece[crosses]]
-        crossing_target = blocks.piece_block[following[crosses]]
-
-        has_source = (blocks.edge_source >= 0) | (edges.kind == EdgeKind.START)
-        usable = (blocks.edge_target >= 0) & has_source
-        self.plain = np.flatnonzero(usable & ~blocks.is_shared)
-        self.shared_out = np.flatnonzero(usable & blocks.is_shared)
-        source = np.concatenate([blocks.edge_source[self.plain], crossing_source])
-        target = np.concatenate([blocks.edge_target[self.plain], crossing_target])
-        kind = np.concatenate(
-            [edges.kind[self.plain], np.full(len(crossing_source), EdgeKind.FALL_THROUGH, edges.kind.dtype)]
-        )
-        packed = self._pack(source, target, kind)
-        self.packed, chosen, edge = np.unique(packed, return_index=True, return_inverse=True)
-        self.source, self.target, self.kind = source[chosen], target[chosen], kind[chosen]
-        self.edge_of_plain, self.edge_of_crossing = edge[: len(self.plain)], edge[len(self.plain) :]
-        self.plain_of_row = np.full(len(edges), -1)
-        self.plain_of_row[self.plain] = self.edge_of_plain
+    def __init__(self, flow: ProcessFlow, cut: CutBlocks) -> None:
+        self.flow, self.cut, self.blocks = flow, cut, cut.blocks
+        blocks = self.blocks
+        self._join_edges(*self._follow_paths())
         # Edges worked out by thread: (source, target, kind, callee) -> its number, counted from after all others.
         self.derived: dict[tuple[int, int, int, int], int] = {}
         self.shared_return_points: list[int] = []
-        self.is_shared_row = np.zeros(len(edges), bool)
-        self.is_shared_row[self.shared_out] = True
         self._find_callees()
         self._find_return_points()
         self._add_simple_returns()
@@ -148,8 +111,50 @@ class _EdgeBuilder:
         self.before_vsyscall = (self.source >= 0) & is_vsyscall(blocks.app_pc[self.source])
         self.before_vsyscall &= (self.kind == EdgeKind.SIGNAL) | (self.kind == EdgeKind.FAULT)
 
-    def build(self) -> Edges:
-        batches = [self._count(batch) for batch in self.flow.threads.batches]
+    def _follow_paths(self) -> tuple[Array, Array]:
+        """Find the blocks that each path runs; and the straight line between them: blocks left and entered."""
+        paths, cut, code = self.flow.paths, self.cut, self.cut.code
+        n_pieces = code.first[paths.fragment + 1] - code.first[paths.fragment]
+        piece = narrow(spans(code.first[paths.fragment], n_pieces))
+        path = np.repeat(np.arange(len(paths), dtype=piece.dtype), n_pieces)
+        has_run = code.start_pc[piece] < paths.stop_pc[path]
+        piece, path = piece[has_run], path[has_run]
+        ends = cut.piece_ends[piece]
+        self.blocks_by_path, self.block_of_path = Rows(path[ends]), cut.piece_block[piece[ends]]
+
+        following = np.minimum(piece + 1, len(code.fragment) - 1)
+        crosses = (piece + 1 < code.first[code.fragment[piece] + 1]) & cut.piece_starts[following]
+        # By path: the block in which one stopped that went on in another version, as far as can be told.
+        self.parted_source = np.full(len(paths), NO_BLOCK, cut.piece_block.dtype)
+        if len(cut.parted):
+            may_part = is_in(path, cut.parted)
+            is_parted = crosses & may_part & (code.start_pc[following] == paths.stop_pc[path])
+            self.parted_source[path[is_parted]] = cut.piece_block[piece[is_parted]]
+            crosses &= ~is_parted
+        self.crossings_by_path = Rows(path[crosses])
+        return cut.piece_block[piece[crosses]], cut.piece_block[following[crosses]]
+
+    def _join_edges(self, crossing_source: Array, crossing_target: Array) -> None:
+        """Find the plain edges: those of the flow, and the straight line between blocks of one path."""
+        edges, cut = self.flow.edges, self.cut
+        has_source = (cut.edge_source >= 0) | (edges.kind == EdgeKind.START)
+        usable = (cut.edge_target >= 0) & has_source
+        plain = np.flatnonzero(usable & ~cut.is_shared)
+        self.is_shared_row = usable & cut.is_shared
+        self.shared_out = np.flatnonzero(self.is_shared_row)
+        source = np.concatenate([cut.edge_source[plain], crossing_source])
+        target = np.concatenate([cut.edge_target[plain], crossing_target])
+        straight = np.full(len(crossing_source), EdgeKind.FALL_THROUGH, edges.kind.dtype)
+        kind = np.concatenate([edges.kind[plain], straight])
+        self.packed, chosen, edge = np.unique(self._pack(source, target, kind), return_index=True, return_inverse=True)
+        self.source, self.target, self.kind = source[chosen], target[chosen], kind[chosen]
+        edge = narrow(edge)
+        self.edge_of_crossing = edge[len(plain) :]
+        self.plain_of_row = np.full(len(edges), -1, edge.dtype)
+        self.plain_of_row[plain] = edge[: len(plain)]
+
+    def build(self, flows: Iterable[FlowBatch]) -> Edges:
+        batches = [self._count(batch) for batch in flows]
         if not batches:
             self._see_all()
         derived = np.array(list(self.derived), np.int64).reshape(-1, 4)
@@ -164,7 +169,7 @@ class _EdgeBuilder:
 
     def _pack(self, source: Array, target: Array, kind: Array) -> Array:
         """One number for each edge; equal ones for equal edges."""
-        packed: Array = ((source + 1) * (len(self.blocks) + 1) + target) * len(EdgeKind) + kind
+        packed: Array = ((source.astype(np.int64) + 1) * (len(self.blocks) + 1) + target) * len(EdgeKind) + kind
         return packed
 
     def _find_callees(self) -> None:
@@ -174,7 +179,7 @@ class _EdgeBuilder:
         self.call_first = np.searchsorted(self.source[self.call_edges], np.arange(len(self.blocks) + 1))
         # A call whose callee's version is not known counts as several.
         n_callees = self.call_first[1:] - self.call_first[:-1]
-        unsure = self.blocks.edge_source[self.shared_out]
+        unsure = self.cut.edge_source[self.shared_out]
         n_callees[unsure[unsure >= 0]] += 2
         self.n_callees = n_callees
 
@@ -274,10 +279,10 @@ class _EdgeBuilder:
 
     def _share_edges(self, derived: dict[int, int], rows: Array, counts: Array, missing: Missing) -> None:
         """Share out the edges to where code of several versions starts: first to the likeliest, as far as it misses."""
-        flow, blocks = self.flow, self.blocks
+        flow, cut = self.flow, self.cut
         left = []
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            source, target = int(blocks.edge_source[row]), int(blocks.edge_target[row])
+            source, target = int(cut.edge_source[row]), int(cut.edge_target[row])
             kind = int(flow.edges.kind[row])
             part = missing.take(target, count)
             if part:
@@ -353,14 +358,14 @@ class _EdgeBuilder:
         another version: by one of these, were there several. All of them to each would be the square of what happened.
         """
         seen: dict[int, int] = {}
-        flow, blocks = self.flow, self.blocks
+        flow, cut, blocks = self.flow, self.cut, self.blocks
         is_reached = np.zeros(len(blocks) + 1, bool)
         is_reached[self.target] = True
-        is_reached[blocks.edge_target[self.shared_out]] = True
+        is_reached[cut.edge_target[self.shared_out]] = True
         told_before: dict[int, tuple[int, int]] = {}
         for row in self.shared_out.tolist():
-            source, kind = int(blocks.edge_source[row]), int(flow.edges.kind[row])
-            self._add(seen, (source, int(blocks.edge_target[row]), kind, NO_BLOCK), 1)
+            source, kind = int(cut.edge_source[row]), int(flow.edges.kind[row])
+            self._add(seen, (source, int(cut.edge_target[row]), kind, NO_BLOCK), 1)
             if flow.edges.target[row] < 0:
                 told_before[int(flow.edges.target_pc[row])] = source, kind
         for path in np.flatnonzero(self.parted_source >= 0).tolist():

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.dataclass import dataclass
-from clew.recording.assembly.blocks import Blocks
+from clew.recording.assembly.blocks import CutBlocks
 from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.leaders import Leaders
@@ -54,7 +54,7 @@ class CounterWeights:
         return instructions, blocks
 
 
-def weigh_counters(parsed: ParsedRecords, flow: ProcessFlow, blocks: Blocks, n_counters: int) -> CounterWeights:
+def weigh_counters(parsed: ParsedRecords, flow: ProcessFlow, cut: CutBlocks, n_counters: int) -> CounterWeights:
     """Weights of the counters below `n_counters`."""
     fragments, paths = parsed.fragments, flow.paths
     counted = np.flatnonzero((paths.counter >= 0) & (paths.counter < n_counters))
@@ -62,7 +62,7 @@ def weigh_counters(parsed: ParsedRecords, flow: ProcessFlow, blocks: Blocks, n_c
     instructions, n_blocks = np.zeros(n_counters, np.int64), np.zeros(n_counters, np.int64)
     executed = fragments.count_instructions(fragment, fragments.app_pc[fragment], stop_pc).astype(np.int64)
     np.add.at(instructions, counter, executed)
-    row, block = _list_blocks(blocks, fragments, fragment, stop_pc)
+    row, block = _list_blocks(cut, fragments, fragment, stop_pc)
     np.add.at(n_blocks, counter[row], 1)
     leaders = Leaders(fragments, parsed.links)
     for weights in (instructions, n_blocks):
@@ -72,17 +72,17 @@ def weigh_counters(parsed: ParsedRecords, flow: ProcessFlow, blocks: Blocks, n_c
     return CounterWeights(instructions, n_blocks, listed)
 
 
-def _list_blocks(blocks: Blocks, fragments: Fragments, fragment: Array, stop_pc: Array) -> tuple[Array, Array]:
+def _list_blocks(cut: CutBlocks, fragments: Fragments, fragment: Array, stop_pc: Array) -> tuple[Array, Array]:
     """The blocks that start in each fragment in front of `stop_pc`: rows of `fragment`, and blocks (indices)."""
-    code = blocks.code
+    code = cut.code
     first, last = code.first[fragment], code.first[fragment + 1]
     for at in np.flatnonzero(stop_pc != fragments.end_pc[fragment]).tolist():
         last[at] = first[at] + np.searchsorted(code.start_pc[first[at] : last[at]], stop_pc[at])
     n_pieces = last - first
     row = np.repeat(np.arange(len(fragment)), n_pieces)
     piece = spans(first, n_pieces)
-    starts = np.flatnonzero(blocks.piece_starts[piece] & (blocks.piece_block[piece] >= 0))
-    return row[starts], blocks.piece_block[piece[starts]]
+    starts = np.flatnonzero(cut.piece_starts[piece] & (cut.piece_block[piece] >= 0))
+    return row[starts], cut.piece_block[piece[starts]]
 
 
 def _correct_list(counter: Array, block: Array, fragments: Fragments) -> tuple[Array, Array, Array]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.protocol._generated import ExitKind
-from clew.recording.assembly.blocks import Blocks
+from clew.recording.assembly.blocks import Blocks, CutBlocks
 from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.finish_paths import FinishedPath
@@ -49,7 +49,7 @@ _DIRECT = (ExitKind.JUMP, ExitKind.CONDITIONAL, ExitKind.CALL)
 def build_path_tables(
     process: RawProcess,
     parsed: ParsedRecords,
-    blocks: Blocks,
+    cut: CutBlocks,
     edges: Edges,
     paths: list[FinishedPath],
     starts_ns: Array,
@@ -58,10 +58,11 @@ def build_path_tables(
 ) -> Iterator[tuple[str, pa.Table]]:
     """Tables with their names. Call it before `first` is moved past the ids of the process."""
     fragments = parsed.fragments
+    blocks = cut.blocks
     block_id, kept = number_blocks(blocks, edges, first.block)
     yield "paths", _paths(process, paths, starts_ns, first)
 
-    branch_pc, target_pc = _find_branches(blocks, fragments)
+    branch_pc, target_pc = _find_branches(cut, fragments)
     kinds, is_direct = blocks.exit_kind[kept], np.isin(blocks.exit_kind[kept], _DIRECT)
     names = [*dict.fromkeys(_ENDINGS.values()), _BACK_JUMP]
     endings = np.full(max(ExitKind) + 1, names.index("stop"))
@@ -84,7 +85,7 @@ def build_path_tables(
             is_taken=goes_back & (kinds == ExitKind.CONDITIONAL),
         ),
     )
-    yield "path_targets", _targets(process, parsed, blocks, block_id, branch_pc, first)
+    yield "path_targets", _targets(process, parsed, cut.blocks, block_id, branch_pc, first)
     yield "path_code", _code(process, fragments, first)
     counter, block, weight = weights.listed
     yield (
@@ -173,12 +174,13 @@ def _code(process: RawProcess, fragments: Fragments, first: FirstIds) -> pa.Tabl
     )
 
 
-def _find_branches(blocks: Blocks, fragments: Fragments) -> tuple[Array, Array]:
+def _find_branches(cut: CutBlocks, fragments: Fragments) -> tuple[Array, Array]:
     """Address of each block's last instruction (its own where it has no code), and where its direct branch leads."""
+    blocks = cut.blocks
     branch_pc, target_pc = blocks.app_pc.copy(), np.zeros(len(blocks), np.uint64)
-    has_code = np.flatnonzero(blocks.part_first[1:] > blocks.part_first[:-1])
-    last_part = blocks.parts[blocks.part_first[1:][has_code] - 1]
-    fragment = blocks.code.fragment[last_part]
+    has_code = np.flatnonzero(cut.part_first[1:] > cut.part_first[:-1])
+    last_part = cut.parts[cut.part_first[1:][has_code] - 1]
+    fragment = cut.code.fragment[last_part]
     branch_pc[has_code] = _find_last_instructions(fragments, fragment, blocks.end_pc[has_code])
     target_pc[has_code] = fragments.target_pc[fragment]
     return branch_pc, target_pc

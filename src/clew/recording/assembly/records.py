@@ -318,7 +318,7 @@ def count_ways(exit_kind: Array) -> Array:
     return np.where(exit_kind == ExitKind.CONDITIONAL, 2, 1)
 
 
-def count_misses(rows: Array) -> Array:
+def count_misses(rows: Array | _Column) -> Array:
     """How many counters of misses fragments have, i64: as many as ways out, or none."""
     n_ways = count_ways(rows["exit_kind"])
     return np.where(rows["n_misses"] == n_ways, n_ways, 0)

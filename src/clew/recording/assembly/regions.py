@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from clew.dataclass import replace
 from clew.protocol._generated import REGION_BLOCKS, REGION_WINDOW_BYTES
-from clew.recording.assembly.blocks import NO_BLOCK, Blocks
+from clew.recording.assembly.blocks import NO_BLOCK, Blocks, CutBlocks
 from clew.recording.assembly.busy import count_untold
 from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.flow import ProcessFlow
@@ -42,14 +42,14 @@ def iter_tag_tables(
     process: RawProcess,
     fragments: Fragments,
     flow: ProcessFlow,
-    blocks: Blocks,
+    cut: CutBlocks,
     block_id: Array,
     process_id: int,
 ) -> Iterator[pa.Table]:
-    """The tags of all threads. `block_id` are the ids of `blocks`, and NO_BLOCK at the end."""
+    """The tags of all threads. `block_id` are the ids of the blocks, and NO_BLOCK at the end."""
     clock = Clock(process)
-    block_of, start_pc = _find_blocks(fragments, blocks)
-    places = _Places(blocks, block_of, block_id)
+    block_of, start_pc = _find_blocks(fragments, cut)
+    places = _Places(cut.blocks, block_of, block_id)
     for tid, indices in _group_by_number(process.threads).items():
         n_before = 0
         for index in indices:
@@ -96,7 +96,7 @@ def _iter_told(chunks: TagChunks, window: bytes, decoder: TagDecoder) -> Iterato
     yield from decoder.finish(is_end=is_end)
 
 
-def _find_blocks(fragments: Fragments, blocks: Blocks) -> tuple[Array, Array]:
+def _find_blocks(fragments: Fragments, cut: CutBlocks) -> tuple[Array, Array]:
     """By number of a block as tags have it: the basic block that it begins with (NO_BLOCK: none), and its address.
 
     Code that the program may write is cut behind what writes memory: what goes on there begins with no block.
@@ -108,9 +108,9 @@ def _find_blocks(fragments: Fragments, blocks: Blocks) -> tuple[Array, Array]:
     n = int(number.max()) + 1 if len(number) else 0
     block_of, start_pc = np.full(n + 1, NO_BLOCK), np.zeros(n, np.uint64)
     start_pc[number] = fragments.app_pc[numbered]
-    first = blocks.code.first
+    blocks, first = cut.blocks, cut.code.first
     has_code = first[numbered + 1] > first[numbered]
-    found = blocks.piece_block[first[numbered[has_code]]]
+    found = cut.piece_block[first[numbered[has_code]]]
     ran = (found >= 0) & (blocks.app_pc[found] == fragments.app_pc[numbered[has_code]])
     block_of[number[has_code][ran]] = found[ran]
     return block_of, start_pc

@@ -15,15 +15,14 @@ import pyarrow as pa
 from clew.binary.symbols import SymbolTable
 from clew.dataclass import dataclass, replace
 from clew.protocol._generated import EdgeKind, EndKind, ExitKind
+from clew.recording.assembly.block_code import BlockCode
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks
-from clew.recording.assembly.blocks_keys import gather, spans
 from clew.recording.assembly.bundles import Bundle
 from clew.recording.assembly.counts_rows import clean_tid, counts_tables
 from clew.recording.assembly.edges import Edges, ThreadsCounts
 from clew.recording.assembly.event_rows import event_tables
 from clew.recording.assembly.images import ImageMap
 from clew.recording.assembly.members import Members, make_table
-from clew.recording.assembly.records import Fragments
 from clew.recording.raw import RawProcess, RawThread
 from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 
@@ -33,7 +32,10 @@ Array = npt.NDArray[Any]
 
 _EXIT_KINDS = [kind.name.lower() for kind in sorted(ExitKind)]
 _EDGE_KINDS = [kind.name.lower() for kind in sorted(EdgeKind)]
-_MAX_CHUNK_BYTES = 1 << 30
+_ROWS_AT_ONCE = 1 << 17
+"""Of blocks or edges that are in memory as rows of a table."""
+_BYTES_AT_ONCE = 1 << 30
+"""Of their code: an array of Arrow holds 2 GiB."""
 
 
 @dataclass
@@ -48,7 +50,7 @@ class FirstIds:
 
 def build_tables(
     bundle: Bundle,
-    fragments: Fragments,
+    code: BlockCode,
     events: Array,
     images: ImageMap,
     blocks: Blocks,
@@ -67,8 +69,10 @@ def build_tables(
     yield "processes", _processes(bundle.processes, first.process)
     yield "threads", _threads(members, blocks, edges)
     yield "images", _images(members, images, first)
-    yield "blocks", _blocks(members, block_owner, fragments, blocks, kept, images, first)
-    yield "edges", _edges(members, block_owner, edges, block_id, first)
+    for rows in _iter_parts(blocks.end_pc[kept] - blocks.app_pc[kept]):
+        yield "blocks", _blocks(members, block_owner, code, blocks, kept[rows], images, first, first.block + rows.start)
+    for rows in _iter_parts(np.zeros(len(edges))):
+        yield "edges", _edges(members, block_owner, edges, rows, block_id, first.edge + rows.start)
     for part in counts_tables(members, edges, block_id, first.edge):
         yield "counts", part
     for part in event_tables(members, events, blocks, block_id):
@@ -77,6 +81,18 @@ def build_tables(
     first.edge += len(edges)
     first.image += len(images.images)
     first.process += len(bundle.processes)
+
+
+def _iter_parts(size_bytes: Array) -> Iterator[slice]:
+    """Rows of so many bytes, one after another, as many as are a table at a time; none of them if there are none."""
+    ends = np.cumsum(size_bytes)
+    first = 0
+    while first < len(ends) or not first:
+        before = ends[first - 1] if first else 0
+        enough = max(int(np.searchsorted(ends, before + _BYTES_AT_ONCE)), first + 1)
+        last = min(enough, first + _ROWS_AT_ONCE, max(len(ends), 1))
+        yield slice(first, last)
+        first = last
 
 
 def _sort_by_process(edges: Edges, block_owner: Array) -> Edges:
@@ -199,11 +215,12 @@ def _images(members: Members, images: ImageMap, first: FirstIds) -> pa.Table:
 def _blocks(
     members: Members,
     block_owner: Array,
-    fragments: Fragments,
+    code: BlockCode,
     blocks: Blocks,
     kept: Array,
     images: ImageMap,
     first: FirstIds,
+    first_id: int,
 ) -> pa.Table:
     app_pc, owner, n = members.bundle.own_pc(blocks.app_pc[kept]), block_owner[kept], len(kept)
     tsc = blocks.first_tsc[kept]
@@ -214,7 +231,7 @@ def _blocks(
     symbol, names, symbol_offset, function_offset = name_blocks(image, offset, images)
     return make_table(
         "blocks",
-        block_id=numbers(first.block + np.arange(n), pa.int64()),
+        block_id=numbers(first_id + np.arange(n), pa.int64()),
         **members.columns(owner),
         image_id=numbers(first.image + image, pa.int32(), ~has_image),
         offset=numbers(offset, pa.uint64(), ~has_image),
@@ -222,7 +239,7 @@ def _blocks(
         code_version=numbers(blocks.code_version[kept], pa.uint32()),
         size_bytes=numbers(blocks.end_pc[kept] - blocks.app_pc[kept], pa.int32()),
         n_instructions=numbers(blocks.n_instructions[kept], pa.int32()),
-        bytes=_gather_code(fragments, blocks, kept),
+        bytes=binaries(*code.gather(kept)),
         symbol=words(symbol, names, symbol < 0),
         symbol_offset=numbers(symbol_offset, pa.int64(), symbol < 0),
         function_offset=numbers(function_offset, pa.uint64(), function_offset < 0),
@@ -265,36 +282,14 @@ def _iter_by_symbols(image: Array, images: ImageMap) -> Iterator[tuple[SymbolTab
             yield symbols, inside
 
 
-def _gather_code(fragments: Fragments, blocks: Blocks, kept: Array) -> pa.ChunkedArray:
-    """The code of the blocks `kept`."""
-    n_parts = (blocks.part_first[1:] - blocks.part_first[:-1])[kept]
-    parts = blocks.parts[spans(blocks.part_first[:-1][kept], n_parts)]
-    code = blocks.code
-    fragment = code.fragment[parts]
-    size = (code.end_pc[parts] - code.start_pc[parts]).astype(np.int64)
-    start = fragments.code_at[fragment] + (code.start_pc[parts] - fragments.app_pc[fragment]).astype(np.int64)
-    part_before = np.concatenate([[0], np.cumsum(n_parts)])
-    offsets = np.concatenate([[0], np.cumsum(size)])[part_before]
-    chunks: list[pa.Array] = []
-    first = 0
-    while first < len(kept) or not chunks:
-        # An array of Arrow holds 2 GiB.
-        last = max(int(np.searchsorted(offsets, offsets[first] + _MAX_CHUNK_BYTES, "right")) - 1, first + 1)
-        last = min(last, len(kept))
-        inside = slice(part_before[first], part_before[last])
-        data = gather(fragments.code, start[inside], size[inside])
-        chunks.append(binaries(data, offsets[first : last + 1] - offsets[first]))
-        first = last
-    return pa.chunked_array(chunks, pa.binary())
-
-
-def _edges(members: Members, block_owner: Array, edges: Edges, block_id: Array, first: FirstIds) -> pa.Table:
+def _edges(members: Members, block_owner: Array, edges: Edges, rows: slice, block_id: Array, first_id: int) -> pa.Table:
+    source, target, callee = edges.source[rows], edges.target[rows], edges.callee[rows]
     return make_table(
         "edges",
-        edge_id=numbers(first.edge + np.arange(len(edges)), pa.int64()),
-        **members.columns(block_owner[edges.target]),
-        source_block_id=numbers(block_id[edges.source], pa.int64(), edges.source < 0),
-        target_block_id=numbers(block_id[edges.target], pa.int64()),
-        kind=words(edges.kind, _EDGE_KINDS),
-        callee_block_id=numbers(block_id[edges.callee], pa.int64(), edges.callee < 0),
+        edge_id=numbers(first_id + np.arange(len(source)), pa.int64()),
+        **members.columns(block_owner[target]),
+        source_block_id=numbers(block_id[source], pa.int64(), source < 0),
+        target_block_id=numbers(block_id[target], pa.int64()),
+        kind=words(edges.kind[rows], _EDGE_KINDS),
+        callee_block_id=numbers(block_id[callee], pa.int64(), callee < 0),
     )

@@ -127,7 +127,7 @@ class Batches(Sequence[Thread], Generic[Batch, Thread]):
     `cut` gives what one thread did, of a batch and the thread's number there.
     """
 
-    def __init__(self, batches: Sequence[Batch], sizes: Iterable[int], cut: Callable[[Batch, int], Thread]) -> None:
+    def __init__(self, batches: list[Batch], sizes: Iterable[int], cut: Callable[[Batch, int], Thread]) -> None:
         self.batches = batches
         self.firsts = [0, *itertools.accumulate(sizes)]
         """Which thread is the first of each batch, and how many there are."""

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from clew.dataclass import replace
 from clew.protocol._generated import Mode
-from clew.recording.assembly.blocks import Blocks
+from clew.recording.assembly.block_code import BlockCode
+from clew.recording.assembly.blocks import CutBlocks
 from clew.recording.assembly.bundles import Bundle, iter_bundles
 from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.code import parse_code, work_out
@@ -102,20 +103,20 @@ def _assemble_bundle(
     parsed = code.parsed
     threads = [bundle.take_threads()]
     bundle = _settle_ends(bundle, parsed.events)
-    flow, blocks, edges = work_out(code, threads.pop, bundle.mode)
-    damaged_records = parsed.damaged_records + len(blocks.code.damaged)
+    flow, cut, edges = work_out(code, threads.pop, bundle.mode)
+    damaged_records = parsed.damaged_records + len(cut.code.damaged)
     losses.add(bundle, parsed.events, damaged_records=damaged_records, damaged_counters=flow.damaged_counters)
-    _write_order(bundle, writer, first, parsed, flow, blocks, edges)
+    _write_order(bundle, writer, first, parsed, flow, cut, edges)
+    blocks, block_code = cut.blocks, BlockCode.find(parsed.fragments, cut)
+    mappings, unmaps, events = parsed.mappings, parsed.unmaps, parsed.events
     # What of it is needed no more takes as much memory as names and tables are about to.
-    del code, flow
+    del code, flow, cut, parsed
     if is_large:
         give_back_memory()
-    images = _map_images(bundle, parsed, files)
-    fragments, events = parsed.fragments, parsed.events
-    del parsed
-    for name, table in build_tables(bundle, fragments, events, images, blocks, edges, first):
+    images = _map_images(bundle, mappings, unmaps, files)
+    for name, table in build_tables(bundle, block_code, events, images, blocks, edges, first):
         writer.write(name, table)
-    del fragments, events, blocks
+    del block_code, events, blocks
     if is_large:
         give_back_memory()
 
@@ -138,20 +139,20 @@ def _settle_ends(bundle: Bundle, events: Array) -> Bundle:
     return replace(bundle, processes=ended)
 
 
-def _map_images(bundle: Bundle, parsed: ParsedRecords, files: ImageFiles) -> ImageMap:
-    mappings: list[list[ImageMapping]] = [[] for _ in bundle.processes]
-    starts = np.array([mapping.start for mapping in parsed.mappings], np.uint64)
-    for owner, mapping in zip(bundle.owner_of(starts).tolist(), parsed.mappings, strict=True):
+def _map_images(bundle: Bundle, mappings: list[ImageMapping], unmaps: Array, files: ImageFiles) -> ImageMap:
+    mapped: list[list[ImageMapping]] = [[] for _ in bundle.processes]
+    starts = np.array([mapping.start for mapping in mappings], np.uint64)
+    for owner, mapping in zip(bundle.owner_of(starts).tolist(), mappings, strict=True):
         place = bundle.place(owner)
-        mappings[owner].append(
+        mapped[owner].append(
             replace(mapping, start=mapping.start - place, end=mapping.end - place) if place else mapping
         )
-    owner_of_unmap = bundle.owner_of(parsed.unmaps["start"])
+    owner_of_unmap = bundle.owner_of(unmaps["start"])
     maps = []
     for owner, process in enumerate(bundle.processes):
-        unmaps = parsed.unmaps[owner_of_unmap == owner]
-        unmaps["start"] -= np.uint64(bundle.place(owner))
-        maps.append(build_image_map(process.initial_images, mappings[owner], unmaps, files))
+        unmapped = unmaps[owner_of_unmap == owner]
+        unmapped["start"] -= np.uint64(bundle.place(owner))
+        maps.append(build_image_map(process.initial_images, mapped[owner], unmapped, files))
     return maps[0] if len(maps) == 1 else join_image_maps(maps, bundle)
 
 
@@ -161,7 +162,7 @@ def _write_order(
     first: FirstIds,
     parsed: ParsedRecords,
     flow: ProcessFlow,
-    blocks: Blocks,
+    cut: CutBlocks,
     edges: Edges,
 ) -> None:
     """Write what a process has beside counts, its paths or its tags: such a process is alone in its bundle."""
@@ -172,10 +173,10 @@ def _write_order(
         from clew.recording.assembly.paths import build_path_tables
 
         clock = Clock(process)
-        weights = weigh_counters(parsed, flow, blocks, bundle.n_counters)
+        weights = weigh_counters(parsed, flow, cut, bundle.n_counters)
         paths = finish_paths(process, writer.directory, weights, clock, first.process)
         starts_ns = clock.to_ns(np.array([path.thread.start_tsc for path in paths], np.uint64))
-        for name, table in build_path_tables(process, parsed, blocks, edges, paths, starts_ns, weights, first):
+        for name, table in build_path_tables(process, parsed, cut, edges, paths, starts_ns, weights, first):
             writer.write(name, table)
         return
     if (writer.directory / PATHS_FOLDER).is_dir():
@@ -186,8 +187,8 @@ def _write_order(
     if bundle.mode == Mode.REGION:
         from clew.recording.assembly.regions import iter_tag_tables
 
-        block_id, _ = number_blocks(blocks, edges, first.block)
-        for table in iter_tag_tables(process, parsed.fragments, flow, blocks, block_id, first.process):
+        block_id, _ = number_blocks(cut.blocks, edges, first.block)
+        for table in iter_tag_tables(process, parsed.fragments, flow, cut, block_id, first.process):
             writer.write("tags", table)
 
 

@@ -145,9 +145,7 @@ def collect_ways(
     target = np.where(needs_source & (kind != EdgeKind.SIGRETURN), by_number.find_first(rows["target_fragment_id"]), -1)
     columns = (source, source_pc, target_pc, kind, counter, target, rows["tsc"].astype(np.uint64))
     edges.append(tuple(column[usable] for column in columns))
-    source, source_pc, target_pc, kind, counter, target, tsc = (
-        _join(column) for column in zip(*edges, strict=True)
-    )
+    source, source_pc, target_pc, kind, counter, target, tsc = (_join(column) for column in zip(*edges, strict=True))
     found = states.find_of_ways(source, source_pc, target_pc, tsc)
     return (
         FragmentEdges(source, source_pc, target_pc, kind, counter, target, tsc, *found),

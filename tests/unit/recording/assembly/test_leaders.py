@@ -94,12 +94,12 @@ def weigh(process: RawProcess) -> tuple[tuple[int, int], dict[int, int]]:
     """Instructions and blocks that a thread executed, and how often each block, as the weights of its counters say."""
     n_counters = count_counters(process.threads, process.records)
     code = parse_code(process.records, n_counters)
-    flow, blocks, _ = work_out(code, lambda: process.threads, process.mode)
-    weights = weigh_counters(code.parsed, flow, blocks, n_counters)
+    flow, cut, _ = work_out(code, lambda: process.threads, process.mode)
+    weights = weigh_counters(code.parsed, flow, cut, n_counters)
     counters = process.threads[0].counters
     executed: Counter[int] = Counter()
     for counter, block, times in zip(*weights.listed, strict=True):
-        executed[int(blocks.app_pc[block])] += int(times) * int(counters.at(np.array([counter]))[0])
+        executed[int(cut.blocks.app_pc[block])] += int(times) * int(counters.at(np.array([counter]))[0])
     return weights.weigh(counters.index, counters.value), {pc: n for pc, n in executed.items() if n}
 
 
