@@ -97,81 +97,16 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
     `ends` are the time stamps at which the fragments went out of use.
     """
     entries = find_entries(fragments, flow, space, ends)
-    reach = fragments.app_pc.copy()
-    reach[fragments.is_excluded] = fragments.end_pc[fragments.is_excluded]
-    reach[entries.calls] = fragments.end_pc[entries.calls]
-    np.maximum.at(reach, flow.paths.fragment, flow.paths.stop_pc)
+    reach = _find_reach(fragments, flow, entries)
     code = cut_fragments(fragments, space, entries.used, reach, entries.onward_key, entries.keys)
-
-    segments = np.flatnonzero(code.copy >= 0)
-    is_head = code.head[segments] == segments
-    heads = segments[is_head]
-    unread = _find_unread_keys(flow, entries, code)
-    key = np.concatenate([code.cuts[heads], unread])
-    pc = space.pc(key)
-    order = np.lexsort((key, pc))
-    order = narrow(order)
-    block_of_head = np.full(len(code.cuts), NO_BLOCK, order.dtype)
-    place = np.empty(len(order), order.dtype)
-    place[order] = np.arange(len(order))
-    block_of_head[heads] = place[: len(heads)]
-    block_of_segment = np.where(code.copy >= 0, block_of_head[code.head], NO_BLOCK)
-    del block_of_head, place
-
-    n_blocks = len(order)
-    members = segments[np.lexsort((space.pc(code.cuts[segments]), block_of_segment[segments]))]
-    part_first = narrow(np.concatenate([[0], np.cumsum(np.bincount(block_of_segment[members], minlength=n_blocks))]))
-    parts = code.copy[members]
-    has_code = part_first[1:] > part_first[:-1]
-    last_part = parts[part_first[1:][has_code] - 1]
-    end_pc = pc[order]
-    end_pc[has_code] = code.end_pc[last_part]
-    n_instructions = np.zeros(n_blocks, np.int32)
-    counted = fragments.count_instructions(code.fragment[parts], code.start_pc[parts], code.end_pc[parts])
-    np.add.at(n_instructions, block_of_segment[members], counted.astype(np.int32))
-    exit_kind = np.full(n_blocks, ExitKind.NONE, np.uint8)
-    leaves = code.end_pc[last_part] == fragments.end_pc[code.fragment[last_part]]
-    exit_kind[has_code] = np.where(leaves, fragments.exit_kind[code.fragment[last_part]], ExitKind.FALL_THROUGH)
-
-    exit_kind[is_vsyscall(pc[order])] = ExitKind.RETURN
-
-    alive = np.flatnonzero(code.is_alive)
-    owner = block_of_segment[code.segment[alive]]
-    first_tsc = np.full(n_blocks, np.iinfo(np.uint64).max, np.uint64)
-    np.minimum.at(first_tsc, owner, fragments.tsc[code.fragment[alive]])
-    is_recorded = np.zeros(n_blocks, bool)
-    is_recorded[owner[~fragments.is_left_out[code.fragment[alive]]]] = True
-    is_recorded[~has_code] = True
-
-    piece_block = np.where(code.is_alive, block_of_segment[code.segment], NO_BLOCK)
-    blocks_key = key[order]
-    by_key = narrow(np.argsort(blocks_key, kind="stable"))
-    sorted_key = blocks_key[by_key]
-
-    def find(wanted: Array) -> Array:
-        at = np.minimum(np.searchsorted(sorted_key, wanted), n_blocks - 1)
-        found: Array = np.where(sorted_key[at] == wanted, by_key[at], INSIDE_BLOCK)
-        return found
-
-    edge_target = narrow(find(entries.target_key) if n_blocks else np.zeros(0, np.int64))
-    edge_source = np.full(len(flow.edges), NO_BLOCK, edge_target.dtype)
-    leaving = np.flatnonzero((flow.edges.source >= 0) & (flow.edges.kind != EdgeKind.START))
-    source = flow.edges.source[leaving]
-    whole = code.first[source + 1] > code.first[source]
-    edge_source[leaving[whole]] = piece_block[code.first[source[whole] + 1] - 1]
-    if len(entries.waiting):
-        edge_source[entries.waiting] = find(entries.waiting_key)
-    blocks = Blocks(
-        app_pc=pc[order],
-        end_pc=end_pc,
-        code_version=narrow(space.version(blocks_key)),
-        n_instructions=n_instructions,
-        exit_kind=exit_kind,
-        first_tsc=first_tsc,
-        is_recorded=is_recorded,
-    )
+    del reach
+    key, block_of_segment = _number(space, code, _find_unread_keys(flow, entries, code))
+    part_first, parts = _list_parts(space, code, block_of_segment, len(key))
+    piece_block = np.where(code.is_alive, block_of_segment[code.segment], block_of_segment.dtype.type(NO_BLOCK))
+    del block_of_segment
+    edge_source, edge_target = _find_ends(flow, entries, code, piece_block, key)
     return CutBlocks(
-        blocks=blocks,
+        blocks=_describe(fragments, space, code, piece_block, part_first, parts, key),
         part_first=part_first,
         parts=parts,
         code=code,
@@ -183,6 +118,104 @@ def build_blocks(fragments: Fragments, flow: ProcessFlow, space: KeySpace, ends:
         is_shared=entries.is_ambiguous,
         parted=entries.parted,
     )
+
+
+def _find_reach(fragments: Fragments, flow: ProcessFlow, entries: Entries) -> Array:
+    """How far each fragment was run: an address."""
+    reach = fragments.app_pc.copy()
+    reach[fragments.is_excluded] = fragments.end_pc[fragments.is_excluded]
+    reach[entries.calls] = fragments.end_pc[entries.calls]
+    np.maximum.at(reach, flow.paths.fragment, flow.paths.stop_pc)
+    return reach
+
+
+def _number(space: KeySpace, code: CutCode, unread: Array) -> tuple[Array, Array]:
+    """Keys of the blocks, by address and then by key; and the block (or NO_BLOCK) of each segment.
+
+    `unread` are keys at which no instruction was ever read: blocks as well, of nothing.
+    """
+    heads = np.flatnonzero((code.copy >= 0) & (code.head == np.arange(len(code.head))))
+    key = np.concatenate([code.cuts[heads], unread])
+    order = narrow(np.lexsort((key, space.pc(key))))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    block_of_head = np.full(len(code.cuts), NO_BLOCK, order.dtype)
+    block_of_head[heads] = place[: len(heads)]
+    return key[order], np.where(code.copy >= 0, block_of_head[code.head], order.dtype.type(NO_BLOCK))
+
+
+def _list_parts(space: KeySpace, code: CutCode, block_of_segment: Array, n_blocks: int) -> tuple[Array, Array]:
+    """The pieces of each block in order, and where among them each block's begin."""
+    segments = np.flatnonzero(code.copy >= 0)
+    owner = block_of_segment[segments]
+    part_first = np.zeros(n_blocks + 1, block_of_segment.dtype)
+    np.cumsum(np.bincount(owner, minlength=n_blocks), out=part_first[1:])
+    return part_first, code.copy[segments[np.lexsort((space.pc(code.cuts[segments]), owner))]]
+
+
+def _describe(
+    fragments: Fragments,
+    space: KeySpace,
+    code: CutCode,
+    piece_block: Array,
+    part_first: Array,
+    parts: Array,
+    key: Array,
+) -> Blocks:
+    n_blocks = len(key)
+    app_pc = space.pc(key)
+    has_code = part_first[1:] > part_first[:-1]
+    last_part = parts[part_first[1:][has_code] - 1]
+    end_pc = app_pc.copy()
+    end_pc[has_code] = code.end_pc[last_part]
+    exit_kind = np.full(n_blocks, ExitKind.NONE, np.uint8)
+    last_fragment = code.fragment[last_part]
+    leaves = code.end_pc[last_part] == fragments.end_pc[last_fragment]
+    exit_kind[has_code] = np.where(leaves, fragments.exit_kind[last_fragment], ExitKind.FALL_THROUGH)
+    exit_kind[is_vsyscall(app_pc)] = ExitKind.RETURN
+    del last_part, last_fragment, leaves
+
+    n_instructions = np.zeros(n_blocks, np.int32)
+    counted = fragments.count_instructions(code.fragment[parts], code.start_pc[parts], code.end_pc[parts])
+    np.add.at(n_instructions, piece_block[parts], counted)
+    first_tsc = np.full(n_blocks, np.iinfo(np.uint64).max, np.uint64)
+    is_recorded = ~has_code
+    alive = np.flatnonzero(code.is_alive)
+    owner, fragment = piece_block[alive], code.fragment[alive]
+    np.minimum.at(first_tsc, owner, fragments.tsc[fragment])
+    is_recorded[owner[~fragments.is_left_out[fragment]]] = True
+    return Blocks(
+        app_pc=app_pc,
+        end_pc=end_pc,
+        code_version=narrow(space.version(key)),
+        n_instructions=n_instructions,
+        exit_kind=exit_kind,
+        first_tsc=first_tsc,
+        is_recorded=is_recorded,
+    )
+
+
+def _find_ends(
+    flow: ProcessFlow, entries: Entries, code: CutCode, piece_block: Array, key: Array
+) -> tuple[Array, Array]:
+    """The blocks that each edge of the flow leaves and enters."""
+    by_key = narrow(np.argsort(key, kind="stable"))
+    sorted_key = key[by_key]
+
+    def find(wanted: Array) -> Array:
+        at = np.minimum(np.searchsorted(sorted_key, wanted), len(key) - 1)
+        found: Array = np.where(sorted_key[at] == wanted, by_key[at], by_key.dtype.type(INSIDE_BLOCK))
+        return found
+
+    edge_target = find(entries.target_key) if len(key) else np.zeros(0, by_key.dtype)
+    edge_source = np.full(len(flow.edges), NO_BLOCK, by_key.dtype)
+    leaving = np.flatnonzero((flow.edges.source >= 0) & (flow.edges.kind != EdgeKind.START))
+    source = flow.edges.source[leaving]
+    whole = code.first[source + 1] > code.first[source]
+    edge_source[leaving[whole]] = piece_block[code.first[source[whole] + 1] - 1]
+    if len(entries.waiting):
+        edge_source[entries.waiting] = find(entries.waiting_key)
+    return edge_source, edge_target
 
 
 def _find_unread_keys(flow: ProcessFlow, entries: Entries, code: CutCode) -> Array:

@@ -19,12 +19,12 @@ from clew.recording.assembly.blocks import CutBlocks, build_blocks
 from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.assembly.edges import Edges, build_edges, find_ran
 from clew.recording.assembly.flow import ProcessFlow, compute_flow, compute_seen_flow, keep_recorded
-from clew.recording.assembly.records import ParsedRecords, parse_records
+from clew.recording.assembly.records import Fragments, ParsedRecords, parse_records
 from clew.recording.assembly.states import CodeStates
 from clew.recording.assembly.versions import assign_versions, find_ends
 from clew.recording.raw import RawThread
 
-__all__ = ["ParsedCode", "parse_code", "work_out"]
+__all__ = ["ParsedCode", "find_blocks", "find_edges", "needs_fragments", "parse_code", "work_out"]
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,20 @@ def work_out(
 ) -> tuple[ProcessFlow, CutBlocks, Edges]:
     """The flow that the counters of threads tell, the blocks, and the edges between them with their counts.
 
-    `take_threads` gives the threads; if they are nowhere else, their memory is free again once the flow is known. What
-    is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges. What
+    What is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges. What
     threads did is left in the flow where the order was recorded.
+    """
+    flow, cut = find_blocks(code, take_threads, mode)
+    flow, edges = find_edges(flow, cut, mode, code.parsed.fragments)
+    return flow, cut, edges
+
+
+def find_blocks(
+    code: ParsedCode, take_threads: Callable[[], Sequence[RawThread]], mode: Mode
+) -> tuple[ProcessFlow, CutBlocks]:
+    """The first half of `work_out`.
+
+    `take_threads` gives the threads; if they are nowhere else, their memory is free again once the flow is known.
     """
     if mode == Mode.COVERAGE:
         flow = compute_seen_flow(code.parsed, code.states)
@@ -64,21 +75,31 @@ def work_out(
         flow = compute_flow(code.parsed, code.states, [without_window(thread) for thread in take_threads()])
     else:
         flow = compute_flow(code.parsed, code.states, take_threads())
-    fragments = code.parsed.fragments
-    cut = build_blocks(fragments, flow, code.space, code.ends)
+    return flow, build_blocks(code.parsed.fragments, flow, code.space, code.ends)
+
+
+def needs_fragments(fragments: Fragments, mode: Mode) -> bool:
+    """Whether `fragments` are needed once blocks are known: for their order, or as some are counted for it alone."""
+    return mode not in (Mode.COUNTS, Mode.COVERAGE) or bool((fragments.is_left_out & ~fragments.is_excluded).any())
+
+
+def find_edges(flow: ProcessFlow, cut: CutBlocks, mode: Mode, fragments: Fragments | None) -> tuple[ProcessFlow, Edges]:
+    """The other half: the flow, with no more than is asked of it later, and the edges.
+
+    `fragments` may be left out if they are not needed.
+    """
     batches = flow.threads.batches
-    if (fragments.is_left_out & ~fragments.is_excluded).any():
-        # Paths name blocks that are not counted, too.
-        passed = find_ran(build_edges(flow, cut, batches))
-        recorded = keep_recorded(flow, fragments)
-        edges = replace(build_edges(recorded, cut, recorded.threads.batches), passed=passed)
-    elif mode in (Mode.COUNTS, Mode.COVERAGE):
+    if fragments is None or not needs_fragments(fragments, mode):
         # Nothing is asked of what threads did once it is known of blocks and edges.
         flow = replace(flow, threads=ThreadFlows([]))
-        edges = build_edges(flow, cut, _take_all(batches))
-    else:
-        edges = build_edges(flow, cut, batches)
-    return flow, cut, edges
+        return flow, build_edges(flow, cut, _take_all(batches))
+    edges = build_edges(flow, cut, batches)
+    if not (fragments.is_left_out & ~fragments.is_excluded).any():
+        return flow, edges
+    # Paths name blocks that are not counted, too.
+    passed = find_ran(edges)
+    recorded = keep_recorded(flow, fragments)
+    return flow, replace(build_edges(recorded, cut, recorded.threads.batches), passed=passed)
 
 
 def _take_all(batches: list[FlowBatch]) -> Iterator[FlowBatch]:

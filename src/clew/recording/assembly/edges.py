@@ -175,8 +175,8 @@ class _EdgeBuilder:
     def _find_callees(self) -> None:
         """By block: how many different callees it called, and the first of them."""
         calls = np.flatnonzero(np.isin(self.kind, _CALL_KINDS))
-        self.call_edges = calls[np.argsort(self.source[calls], kind="stable")]
-        self.call_first = np.searchsorted(self.source[self.call_edges], np.arange(len(self.blocks) + 1))
+        self.call_edges = narrow(calls[np.argsort(self.source[calls], kind="stable")])
+        self.call_first = narrow(np.searchsorted(self.source[self.call_edges], np.arange(len(self.blocks) + 1)))
         # A call whose callee's version is not known counts as several.
         n_callees = self.call_first[1:] - self.call_first[:-1]
         unsure = self.cut.edge_source[self.shared_out]
@@ -192,11 +192,11 @@ class _EdgeBuilder:
         pc = flow.places[place]
         first = np.searchsorted(blocks.end_pc[calls], pc)
         n_calls = np.searchsorted(blocks.end_pc[calls], pc, "right") - first
-        self.call_of_place = np.full(len(flow.places), NO_BLOCK)
+        self.call_of_place = np.full(len(flow.places), NO_BLOCK, self.source.dtype)
         self.call_of_place[place[n_calls > 0]] = calls[first[n_calls > 0]]
         at = np.searchsorted(blocks.app_pc, pc)
         n_versions = np.searchsorted(blocks.app_pc, pc, "right") - at
-        self.block_of_place = np.full(len(flow.places), NO_BLOCK)
+        self.block_of_place = np.full(len(flow.places), NO_BLOCK, self.source.dtype)
         self.block_of_place[place[n_versions > 0]] = at[n_versions > 0]
         self.block_of_place[place[n_versions > 1]] = _SEVERAL_VERSIONS
         for several in np.flatnonzero(n_calls > 1):
@@ -212,60 +212,74 @@ class _EdgeBuilder:
         is_simple = (self.call_of_place >= 0) & (self.block_of_place >= 0)
         is_simple[is_simple] = self.n_callees[self.call_of_place[is_simple]] == 1
         self.simple_places = np.flatnonzero(is_simple)
-        self.return_edge = np.full(len(self.flow.places), -1)
+        self.return_edge = np.full(len(self.flow.places), -1, self.plain_of_row.dtype)
         self.return_edge[self.simple_places] = len(self.source) + np.arange(len(self.simple_places))
         call = self.call_of_place[self.simple_places]
         callee = self.target[self.call_edges[self.call_first[call]]]
-        self.callee = np.concatenate([np.full(len(self.source), NO_BLOCK), callee])
+        self.callee = np.concatenate([np.full(len(self.source), NO_BLOCK, callee.dtype), callee])
         self.source = np.concatenate([self.source, call])
         self.target = np.concatenate([self.target, self.block_of_place[self.simple_places]])
         self.kind = np.concatenate([self.kind, np.full(len(call), EdgeKind.RETURN, self.kind.dtype)])
 
     def _count(self, batch: FlowBatch) -> CountsBatch:
-        blocks, n = self.blocks, batch.paths.n_threads
+        """How often the threads of `batch` ran each block and took each edge."""
         paths, edges, returns = batch.paths.open(), batch.edges.open(), batch.returns.open()
+        counted = self._count_edges(paths, edges, returns)
+        counts = CountsBatch(self._count_blocks(paths, counted).keep(), counted.keep())
+        added = self._count_derived(batch, counts, paths, edges, returns)
+        if added:
+            columns = np.array(added, np.int64).T
+            counted = Tally.add_up(counted.n_threads, (counted.thread, counted.number, counted.count), tuple(columns))
+            counts = replace(counts, edges=counted.keep())
+        return counts
+
+    def _count_edges(self, paths: Tally, edges: Tally, returns: Tally) -> Tally:
+        """How often threads took each plain edge, or one of a simple return."""
         plain, simple = self.plain_of_row[edges.number], self.return_edge[returns.number]
         crossing, at = self.crossings_by_path.find(paths.number)
-        counted = Tally.add_up(
-            n,
-            (edges.thread[plain >= 0], plain[plain >= 0], edges.count[plain >= 0]),
+        is_plain, is_simple = plain >= 0, simple >= 0
+        return Tally.add_up(
+            paths.n_threads,
+            (edges.thread[is_plain], plain[is_plain], edges.count[is_plain]),
             (paths.thread[at], self.edge_of_crossing[crossing], paths.count[at]),
-            (returns.thread[simple >= 0], simple[simple >= 0], returns.count[simple >= 0]),
+            (returns.thread[is_simple], simple[is_simple], returns.count[is_simple]),
         )
+
+    def _count_blocks(self, paths: Tally, counted: Tally) -> Tally:
+        """How often threads ran each block, given how often they took edges."""
         # The kernel runs the vsyscall page's calls and returns: as often as they were come to, but for signals.
         into_vsyscall = counted.take(self.into_vsyscall[counted.number])
         before_vsyscall = counted.take(self.before_vsyscall[counted.number])
         within, at = self.blocks_by_path.find(paths.number)
         run = Tally.add_up(
-            n,
+            paths.n_threads,
             (paths.thread[at], self.block_of_path[within], paths.count[at]),
             (into_vsyscall.thread, self.target[into_vsyscall.number], into_vsyscall.count),
             (before_vsyscall.thread, self.source[before_vsyscall.number], -before_vsyscall.count),
         )
-        run = run.take(run.count > 0)
-        counts = CountsBatch(run.keep(), counted.keep())
-        # What is worked out thread by thread, few have.
+        return run.take(run.count > 0)
+
+    def _count_derived(
+        self, batch: FlowBatch, counts: CountsBatch, paths: Tally, edges: Tally, returns: Tally
+    ) -> list[tuple[int, int, int]]:
+        """What is worked out thread by thread, as few have it: threads, edges, and how often they took these."""
         is_shared = self.is_shared_row[edges.number]
         has_several = self.block_of_place[returns.number] == _SEVERAL_VERSIONS
         is_other = (self.return_edge[returns.number] < 0) & (self.call_of_place[returns.number] >= 0)
         is_parted = self.parted_source[paths.number] >= 0
         sharing = edges.thread[is_shared], returns.thread[has_several], paths.thread[is_parted]
         shares = set(sorted_unique(*sharing).tolist())
-        added = []
+        added: list[tuple[int, int, int]] = []
         for index in sorted(shares.union(returns.thread[is_other].tolist())):
             thread, own, derived, missing = batch.of(index), counts.of(index), dict[int, int](), None
             if index in shares:
-                missing = Missing(self._count_missing(own), blocks)
+                missing = Missing(self._count_missing(own), self.blocks)
                 shared = self.is_shared_row[thread.edge]
                 self._share_edges(derived, thread.edge[shared], thread.edge_count[shared], missing)
                 self._share_parted(derived, thread, missing)
             self._add_returns(derived, thread, own, missing)
             added += [(index, edge, count) for edge, count in derived.items()]
-        if added:
-            columns = np.array(added, np.int64).T
-            counted = Tally.add_up(n, (counted.thread, counted.number, counted.count), tuple(columns))
-            counts = replace(counts, edges=counted.keep())
-        return counts
+        return added
 
     def _count_missing(self, counts: ThreadCounts) -> Array:
         """How many executions of each block no plain edge leads to."""

@@ -79,6 +79,7 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
         flows.append(accounting.follow(one, n_members[first : first + one.n_threads]))
         first += one.n_threads
     flow = _add_up_threads(accounting, flows, damaged_counters)
+    del accounting
     # A system call that never came back is no edge.
     taken = np.flatnonzero(flow.edge_total > 0)
     renumbered = narrow(np.cumsum(flow.edge_total > 0) - 1)

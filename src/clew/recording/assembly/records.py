@@ -59,8 +59,8 @@ _ADDRESS_LIMIT = 1 << 57
 _FLAG_EXCLUDED, _FLAG_LIMITED, _FLAG_COUNTS_FIRST, _FLAG_COUNTS_SECOND = 1, 2, 4, 8
 _FLAG_FIRST_IS_BOTH, _FLAG_SECOND_IS_BOTH, _FLAG_LATER_CODE, _FLAG_COUNTED = 16, 32, 64, 128
 
-_ROWS_AT_ONCE = 1 << 13
-"""Continuations of which a copy is in memory at a time."""
+_ROWS_AT_ONCE = 1 << 14
+"""Continuations of which a copy is in memory at a time, or pieces of code of which something is worked out."""
 
 Array = npt.NDArray[Any]
 
@@ -103,11 +103,13 @@ class Fragments:
         return len(self.app_pc)
 
     def count_instructions(self, fragment: Array, start_pc: Array, end_pc: Array) -> Array:
-        """How many instructions of each fragment (an index) start from `start_pc` up to `end_pc`; all shape (n,)."""
-        origin = self.bit_at[fragment]
-        first = origin + (start_pc - self.app_pc[fragment]).astype(np.int64)
-        last = origin + (end_pc - self.app_pc[fragment]).astype(np.int64)
-        counted: Array = self.starts.count_before(last) - self.starts.count_before(first)
+        """How many instructions of each fragment (an index) start from `start_pc` up to `end_pc`, i32; shape (n,)."""
+        counted = np.empty(len(fragment), np.int32)
+        for first in range(0, len(fragment), _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
+            start = self.bit_at[fragment[rows]] + (start_pc[rows] - self.app_pc[fragment[rows]]).astype(np.int64)
+            end = start + (end_pc[rows] - start_pc[rows]).astype(np.int64)
+            counted[rows] = self.starts.count_before(end) - self.starts.count_before(start)
         return counted
 
     def starts_instruction(self, fragment: Array, pc: Array) -> Array:

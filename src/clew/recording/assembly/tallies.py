@@ -30,7 +30,10 @@ _NARROW_LIMIT = 1 << 31
 
 @dataclass(frozen=True)
 class Tally:
-    """What some threads did, by its number, and how often: i64, one element each, by thread and of each by number."""
+    """What some threads did, by its number, and how often: one element each, by thread and of each by number.
+
+    Counts are i64, threads i32, numbers of 32 bits if they fit.
+    """
 
     n_threads: int
     thread: Array
@@ -43,28 +46,28 @@ class Tally:
         sizes = [len(number) for number, _ in parts]
         return cls(
             len(parts),
-            np.repeat(np.arange(len(parts)), sizes),
-            np.concatenate([number for number, _ in parts]).astype(np.int64, copy=False),
+            np.repeat(np.arange(len(parts), dtype=np.int32), sizes),
+            narrow(np.concatenate([number for number, _ in parts])),
             np.concatenate([count for _, count in parts]).astype(np.int64, copy=False),
         )
 
     @classmethod
     def add_up(cls, n_threads: int, *parts: tuple[Array, Array, Array]) -> Tally:
         """Of threads, numbers and counts in any order; what one thread has several times is added up."""
-        thread, number, count = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        number = number.astype(np.int64, copy=False)
+        threads, numbers, counts = zip(*parts, strict=True)
+        number, count = np.concatenate(numbers), np.concatenate(counts)
         if n_threads == 1:
             different, total = add_up(number, count)
-            return cls(1, np.zeros(len(different), np.int64), different, total)
+            return cls(1, np.zeros(len(different), np.int32), narrow(different), total)
         # Numbers that none of them has are left out, so that a table of the others is short.
         lowest = int(number.min()) if len(number) else 0
         is_there = np.zeros(int(number.max()) + 1 - lowest if len(number) else 0, bool)
         is_there[number - lowest] = True
         there = np.flatnonzero(is_there)
         rank = np.cumsum(is_there) - 1
-        key, total = add_up(thread * len(there) + rank[number - lowest], count)
+        key, total = add_up(np.concatenate(threads).astype(np.int64) * len(there) + rank[number - lowest], count)
         owner, at = np.divmod(key, max(len(there), 1))
-        return cls(n_threads, owner, there[at] + lowest, total)
+        return cls(n_threads, owner.astype(np.int32), narrow(there[at] + lowest), total)
 
     def __len__(self) -> int:
         return len(self.number)
@@ -76,7 +79,8 @@ class Tally:
     def find(self, thread: Array, number: Array) -> Array:
         """The rows that have these numbers of these threads, all of which are there."""
         highest = int(self.number.max()) + 1 if len(self) else 1
-        return np.searchsorted(self.thread * highest + self.number, thread * highest + number)
+        keys = self.thread.astype(np.int64) * highest + self.number
+        return np.searchsorted(keys, thread.astype(np.int64) * highest + number)
 
     def keep(self) -> KeptTally:
         """As it is kept."""
@@ -109,8 +113,8 @@ class KeptTally:
 
     def open(self) -> Tally:
         """With the thread of each element."""
-        thread = np.repeat(np.arange(self.n_threads), self.sizes)
-        return Tally(self.n_threads, thread, self.number.astype(np.int64), self.count.astype(np.int64))
+        thread = np.repeat(np.arange(self.n_threads, dtype=np.int32), self.sizes)
+        return Tally(self.n_threads, thread, self.number, self.count.astype(np.int64))
 
     def renumber(self, new: Array) -> KeptTally:
         """With `new[number]` for each number: of each thread these rise as well."""

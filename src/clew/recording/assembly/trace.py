@@ -20,7 +20,7 @@ from clew.recording.assembly.block_code import BlockCode
 from clew.recording.assembly.blocks import CutBlocks
 from clew.recording.assembly.bundles import Bundle, iter_bundles
 from clew.recording.assembly.clock import Clock
-from clew.recording.assembly.code import parse_code, work_out
+from clew.recording.assembly.code import find_blocks, find_edges, needs_fragments, parse_code
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.ends import settle_end
 from clew.recording.assembly.flow import ProcessFlow
@@ -100,17 +100,24 @@ def _assemble_bundle(
     """Write the tables of some processes; how they ended, for the manifest."""
     is_large = len(bundle.records) > LARGE_RECORDS
     code = parse_code(bundle.take_records(), bundle.n_counters)
-    parsed = code.parsed
-    threads = [bundle.take_threads()]
-    bundle = _settle_ends(bundle, parsed.events)
-    flow, cut, edges = work_out(code, threads.pop, bundle.mode)
-    damaged_records = parsed.damaged_records + len(cut.code.damaged)
-    losses.add(bundle, parsed.events, damaged_records=damaged_records, damaged_counters=flow.damaged_counters)
-    _write_order(bundle, writer, first, parsed, flow, cut, edges)
-    blocks, block_code = cut.blocks, BlockCode.find(parsed.fragments, cut)
+    parsed, mode = code.parsed, bundle.mode
     mappings, unmaps, events = parsed.mappings, parsed.unmaps, parsed.events
-    # What of it is needed no more takes as much memory as names and tables are about to.
-    del code, flow, cut, parsed
+    threads = [bundle.take_threads()]
+    bundle = _settle_ends(bundle, events)
+    if is_large:
+        give_back_memory()
+    flow, cut = find_blocks(code, threads.pop, mode)
+    damaged_records = parsed.damaged_records + len(cut.code.damaged)
+    losses.add(bundle, events, damaged_records=damaged_records, damaged_counters=flow.damaged_counters)
+    blocks, block_code = cut.blocks, BlockCode.find(parsed.fragments, cut)
+    # What of it is needed no more takes as much memory as what comes next.
+    later = parsed if needs_fragments(parsed.fragments, mode) else None
+    del code, parsed
+    if is_large:
+        give_back_memory()
+    flow, edges = find_edges(flow, cut, mode, later.fragments if later else None)
+    _write_order(bundle, writer, first, later, flow, cut, edges)
+    del flow, cut, later
     if is_large:
         give_back_memory()
     images = _map_images(bundle, mappings, unmaps, files)
@@ -160,14 +167,14 @@ def _write_order(
     bundle: Bundle,
     writer: TraceWriter,
     first: FirstIds,
-    parsed: ParsedRecords,
+    parsed: ParsedRecords | None,
     flow: ProcessFlow,
     cut: CutBlocks,
     edges: Edges,
 ) -> None:
     """Write what a process has beside counts, its paths or its tags: such a process is alone in its bundle."""
     process = bundle.processes[0]
-    if bundle.mode == Mode.FULL:
+    if parsed and bundle.mode == Mode.FULL:
         from clew.recording.assembly.finish_paths import finish_paths
         from clew.recording.assembly.path_weights import weigh_counters
         from clew.recording.assembly.paths import build_path_tables
@@ -184,7 +191,7 @@ def _write_order(
 
         for one in bundle.processes:
             drop_paths(one, writer.directory)
-    if bundle.mode == Mode.REGION:
+    if parsed and bundle.mode == Mode.REGION:
         from clew.recording.assembly.regions import iter_tag_tables
 
         block_id, _ = number_blocks(cut.blocks, edges, first.block)

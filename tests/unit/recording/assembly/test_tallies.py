@@ -77,7 +77,7 @@ def test_what_is_kept_takes_half_the_room_where_it_fits() -> None:
         kept = narrow(np.array(numbers, np.int64))
         assert kept.dtype == dtype and kept.tolist() == numbers
     joined = Tally.join([(narrow(np.array([3])), narrow(np.array([4]))), (np.array([3]), np.array([1 << 40]))])
-    assert joined.number.dtype == joined.count.dtype == np.int64 and joined.count.tolist() == [4, 1 << 40]
+    assert joined.number.dtype == np.int32 and joined.count.dtype == np.int64 and joined.count.tolist() == [4, 1 << 40]
 
 
 @pytest.mark.parametrize("seed", range(4))
