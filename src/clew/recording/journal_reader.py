@@ -224,7 +224,11 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
     own = records = read_own()
     images = [RawImage(**image) for image in start["initial_images"]]
     threads = [_read_thread(stream, found, mode) for stream in sorted(found.slots)]
-    threads.extend(itertools.chain.from_iterable(ended.iter_threads() for ended in found.ended))
+    for frame in itertools.chain.from_iterable(found.counters.values()):
+        frame.let_go()
+    for ended in found.ended:
+        threads.extend(ended.iter_threads())
+        ended.frame.let_go()
     threads.sort(key=lambda thread: thread.stream)
     parent = None if found.inherits is None else forked.get(found.inherits)
     fork_tsc = 0

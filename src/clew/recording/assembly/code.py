@@ -24,7 +24,7 @@ from clew.recording.assembly.states import CodeStates
 from clew.recording.assembly.versions import assign_versions, find_ends
 from clew.recording.raw import RawThread
 
-__all__ = ["ParsedCode", "find_blocks", "find_edges", "needs_fragments", "parse_code", "work_out"]
+__all__ = ["ParsedCode", "find_blocks", "find_edges", "find_flow", "needs_fragments", "parse_code", "work_out"]
 
 
 @dataclass(frozen=True)
@@ -55,27 +55,29 @@ def work_out(
     What is counted for ordered paths alone is in the flow, and neither in the counts of blocks nor of edges. What
     threads did is left in the flow where the order was recorded.
     """
-    flow, cut = find_blocks(code, take_threads, mode)
+    flow = find_flow(code, take_threads, mode)
+    cut = find_blocks(code, flow)
     flow, edges = find_edges(flow, cut, mode, code.parsed.fragments)
     return flow, cut, edges
 
 
-def find_blocks(
-    code: ParsedCode, take_threads: Callable[[], Sequence[RawThread]], mode: Mode
-) -> tuple[ProcessFlow, CutBlocks]:
-    """The first half of `work_out`.
+def find_flow(code: ParsedCode, take_threads: Callable[[], Sequence[RawThread]], mode: Mode) -> ProcessFlow:
+    """The first step of `work_out`: how often all fragments and ways out of them were taken.
 
     `take_threads` gives the threads; if they are nowhere else, their memory is free again once the flow is known.
     """
     if mode == Mode.COVERAGE:
-        flow = compute_seen_flow(code.parsed, code.states)
-    elif mode == Mode.REGION:
+        return compute_seen_flow(code.parsed, code.states)
+    if mode == Mode.REGION:
         from clew.recording.assembly.regions import without_window
 
-        flow = compute_flow(code.parsed, code.states, [without_window(thread) for thread in take_threads()])
-    else:
-        flow = compute_flow(code.parsed, code.states, take_threads())
-    return flow, build_blocks(code.parsed.fragments, flow, code.space, code.ends)
+        return compute_flow(code.parsed, code.states, [without_window(thread) for thread in take_threads()])
+    return compute_flow(code.parsed, code.states, take_threads())
+
+
+def find_blocks(code: ParsedCode, flow: ProcessFlow) -> CutBlocks:
+    """The second step: the blocks."""
+    return build_blocks(code.parsed.fragments, flow, code.space, code.ends)
 
 
 def needs_fragments(fragments: Fragments, mode: Mode) -> bool:
@@ -84,7 +86,7 @@ def needs_fragments(fragments: Fragments, mode: Mode) -> bool:
 
 
 def find_edges(flow: ProcessFlow, cut: CutBlocks, mode: Mode, fragments: Fragments | None) -> tuple[ProcessFlow, Edges]:
-    """The other half: the flow, with no more than is asked of it later, and the edges.
+    """The last step: the flow, with no more than is asked of it later, and the edges.
 
     `fragments` may be left out if they are not needed.
     """

@@ -20,7 +20,7 @@ from clew.recording.assembly.block_code import BlockCode
 from clew.recording.assembly.blocks import CutBlocks
 from clew.recording.assembly.bundles import Bundle, iter_bundles
 from clew.recording.assembly.clock import Clock
-from clew.recording.assembly.code import find_blocks, find_edges, needs_fragments, parse_code
+from clew.recording.assembly.code import find_blocks, find_edges, find_flow, needs_fragments, parse_code
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.ends import settle_end
 from clew.recording.assembly.flow import ProcessFlow
@@ -38,7 +38,7 @@ __all__ = ["assemble"]
 Array = npt.NDArray[Any]
 
 LARGE_RECORDS = 1 << 18
-"""What assembling so many took is given back to the kernel: pieces of what comes next would lie all over it."""
+"""What a step took that had so many is given back to the kernel: pieces of the next step's would lie all over it."""
 
 
 def assemble(processes: Iterable[RawProcess], trace_directory: Path, session: SessionInfo) -> None:
@@ -106,7 +106,10 @@ def _assemble_bundle(
     bundle = _settle_ends(bundle, events)
     if is_large:
         give_back_memory()
-    flow, cut = find_blocks(code, threads.pop, mode)
+    flow = find_flow(code, threads.pop, mode)
+    if is_large:
+        give_back_memory()
+    cut = find_blocks(code, flow)
     damaged_records = parsed.damaged_records + len(cut.code.damaged)
     losses.add(bundle, events, damaged_records=damaged_records, damaged_counters=flow.damaged_counters)
     blocks, block_code = cut.blocks, BlockCode.find(parsed.fragments, cut)
