@@ -89,6 +89,11 @@ class Target:
             if line.startswith(name + ":")
         )
 
+    def user_ticks(self) -> int:
+        """For how long it ran outside of the kernel, of so many ticks a second as sysconf(_SC_CLK_TCK) says."""
+        # proc(5): the name, in parentheses, may hold anything; utime is the 14th field.
+        return int(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11])
+
     def look(self) -> Look:
         """What it shows now. The process is expected to map nothing meanwhile."""
         mappings = Path(f"/proc/{self.pid}/maps").read_text()

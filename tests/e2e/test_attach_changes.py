@@ -78,6 +78,9 @@ def test_a_thread_in_32bit_code_is_waited_for(programs_to_attach: Path, monkeypa
     with start(programs_to_attach / "visiting", "on") as target:
         os.kill(target.pid, signal.SIGUSR1)
         target.read_until(b"there\n")
+        # It may not have returned from writing that. The loop there is all that takes time.
+        before = target.user_ticks()
+        wait_for(lambda: target.user_ticks() > before + 1)
         monkeypatch.setattr(attach_module, "OTHER_CODE_SECONDS", 0.0)
         with pytest.raises(AttachError, match="stays in 32-bit code"):
             attach_here(target.pid)

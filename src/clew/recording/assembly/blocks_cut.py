@@ -111,7 +111,7 @@ class _Cutter:
         n = int(self.first[-1])
         self.is_first = np.zeros(n, bool)
         self.is_first[self.first[used]] = True
-        self.fragment = np.repeat(np.arange(len(fragments), dtype=inside.dtype), np.diff(self.first))
+        self.fragment = np.repeat(np.arange(len(fragments), dtype=inside.dtype), self.first[1:] - self.first[:-1])
         self.segment = np.zeros(n, inside.dtype)
         self.segment[self.is_first] = inside - 1
         self.segment[~self.is_first] = cut
