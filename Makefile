@@ -182,10 +182,10 @@ bench-quick: build ## the short benchmarks, few rounds, no peers
 
 bench-peers: $(PEERS) ## install the peers out of PyPI (frida, PyQBDI), apart from clew
 
-bench-compare: build ## bench/baseline.json and the latest result side by side
+bench-compare: build ## the baseline of this processor and the latest result side by side
 	$(PYTHON) -m bench.compare
 
-bench-baseline: build ## make the latest result bench/baseline.json
+bench-baseline: build ## make the latest result the baseline of this processor, in bench/baselines/
 	$(PYTHON) -m bench.baseline
 
 $(PEERS): bench/peers/requirements.txt

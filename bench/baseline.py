@@ -1,7 +1,8 @@
 """Makes the result that later ones are compared with: `python -m bench.baseline [RESULT.json]`, by default the latest.
 
-Writes bench/baseline.json, which is committed: ratios as median, least and greatest, seconds as medians, the
-machine; no name and no path of the machine. Pure but for reading and writing the two files.
+Writes bench/baselines/PROCESSOR.json, which is committed: what is fast on one is not on another. It has ratios as
+median, least and greatest, seconds as medians, the machine; no name and no path of that. Pure but for reading and
+writing the two files.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
-BASELINE = FOLDER / "baseline.json"
+BASELINES = FOLDER / "baselines"
 
+# What says nothing in the name of a processor.
+_NOISE = re.compile(r"\((?:r|tm)\)|\b(?:processor|cpu)\b| *@.*|[^a-z0-9]+", re.IGNORECASE)
 # An absolute path, wherever in a word it starts; what is kept is its last name.
 _PATH = re.compile(r"(?<![\w.])/(?:[^\s/]+/)*([^\s/]+)/?")
 _KEPT_OF_MODE = ("ratio", "failure", "at_least", "counted", "share", "output_right")
@@ -27,6 +30,12 @@ def find_latest() -> Path:
     if not found:
         raise SystemExit("no result in bench/results: run `make bench` first")
     return found[-1]
+
+
+def find_baseline(result: dict[str, Any]) -> Path:
+    """The baseline of the processor that `result` is of; it may not be there."""
+    words = _NOISE.sub(" ", result["machine"]["processor"]).lower().split()
+    return BASELINES / f"{'-'.join(words) or 'unknown'}.json"
 
 
 def shorten_command(command: list[str]) -> list[str]:
@@ -62,8 +71,10 @@ def _shorten_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def main(words: list[str]) -> int:
     source = Path(words[0]) if words else find_latest()
-    BASELINE.write_text(json.dumps(shorten(json.loads(source.read_text())), indent=1) + "\n")
-    print(f"wrote {BASELINE.name} of {source.name}", file=sys.stderr)
+    result = json.loads(source.read_text())
+    baseline = find_baseline(result)
+    baseline.write_text(json.dumps(shorten(result), indent=1) + "\n")
+    print(f"wrote {baseline.name} of {source.name}", file=sys.stderr)
     return 0
 
 

@@ -1,4 +1,5 @@
-"""Two results side by side: `python -m bench.compare [OLD.json NEW.json]`, by default the baseline and the latest.
+"""Two results side by side: `python -m bench.compare [OLD.json NEW.json]`, by default the baseline and the
+latest.
 
 What they have in common of clew's own figures: ratios, and on one kind of machine times and nanoseconds as well.
 Exit status 1 when one has grown by more than its own spread and a tenth.
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.baseline import BASELINE, find_latest
+from bench.baseline import BASELINES, find_baseline, find_latest
 from bench.tools import MODES
 
 Key = tuple[str, str, str]
@@ -73,11 +74,14 @@ def choose(words: list[str]) -> tuple[Path, Path]:
     """The two results to compare. SystemExit with a message when there are not two."""
     if len(words) == 2:
         return Path(words[0]), Path(words[1])
-    if words or not BASELINE.exists():
-        raise SystemExit(
-            "usage: python -m bench.compare [OLD.json NEW.json]; without them bench/baseline.json and the latest result"
-        )
-    return BASELINE, find_latest()
+    if words:
+        raise SystemExit("usage: python -m bench.compare [OLD.json NEW.json]; without them the baseline and the latest")
+    latest = find_latest()
+    baseline = find_baseline(json.loads(latest.read_text()))
+    if not baseline.exists():
+        known = ", ".join(sorted(path.stem for path in BASELINES.glob("*.json")))
+        raise SystemExit(f"no baseline of this processor, {baseline.stem}; there are: {known}")
+    return baseline, latest
 
 
 def main(words: list[str]) -> int:

@@ -58,13 +58,31 @@ def test_a_baseline_has_no_path_of_the_machine() -> None:
     assert short["rows"][1]["modes"]["counts"]["cpu_seconds"] == 0.25
 
 
+@pytest.mark.parametrize(
+    ("processor", "name"),
+    [
+        ("AMD EPYC 9B14", "amd-epyc-9b14"),
+        ("Intel(R) Xeon(R) Processor", "intel-xeon"),
+        ("Intel(R) Core(TM) i7-1185G7 @ 3.00GHz", "intel-core-i7-1185g7"),
+        ("../../x", "x"),
+        ("", "unknown"),
+    ],
+)
+def test_a_baseline_is_of_one_processor(processor: str, name: str) -> None:
+    result = make_result()
+    result["machine"]["processor"] = processor
+    assert baseline.find_baseline(result) == baseline.BASELINES / f"{name}.json"
+
+
 def test_options_are_no_paths() -> None:
     words = ["java", "-cp", "/a/b/bin", "--in=/c/d.txt", "a/b", "1/2"]
     assert baseline.shorten_command(words) == ["java", "-cp", "bin", "--in=d.txt", "a/b", "1/2"]
 
 
-def test_the_committed_baseline_can_be_compared_with() -> None:
-    result = json.loads(baseline.BASELINE.read_text())
+@pytest.mark.parametrize("path", sorted(baseline.BASELINES.glob("*.json")), ids=lambda path: path.stem)
+def test_a_committed_baseline_can_be_compared_with(path: Path) -> None:
+    result = json.loads(path.read_text())
+    assert baseline.find_baseline(result) == path
     assert compare.find_ratios(result)
     assert {"processor", "processors", "kernel", "python", "peers"} <= result["machine"].keys()
     assert not any(word.startswith("/") for row in result["rows"] for word in row["command"])
