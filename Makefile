@@ -98,7 +98,7 @@ test-python: build
 
 # What is held against limits of time runs alone.
 test-timing: build
-	$(PYTHON) -m pytest -m "timing and not stress" tests/web $(PYTEST) || [ $$? = $(NOTHING_CHOSEN) ]
+	$(PYTHON) -m pytest -m "timing and not stress" tests/web tests/e2e $(PYTEST) || [ $$? = $(NOTHING_CHOSEN) ]
 
 test-rust: test-runtime test-pathcodec
 

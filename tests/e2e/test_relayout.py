@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import resource
+import statistics
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from clew.analysis.trace import Trace
 from clew.protocol._constants import ExitKind
 from clew.recording.assembly.records import ParsedRecords, parse_records
 from clew.recording.journal import JOURNAL_NAME
@@ -105,3 +109,43 @@ def test_what_is_no_number_of_executions_is_refused(text: str, tmp_path: Path) -
     assert run.status == 2
     assert b"CLEW_RELAYOUT" in run.stderr
     assert not (tmp_path / "trace.clew").exists()
+
+
+NESTED = """
+#include <stdio.h>
+int main(void)
+{
+    unsigned long sum = 0;
+    __asm__ volatile(".nops %d");
+    for (unsigned i = 0; i < 60; i++)
+        for (unsigned j = 0; j < 47; j++)
+            for (unsigned k = 0; k < 347; k++) {
+                unsigned long x = i + j + k;
+                for (unsigned l = 0; l < 997; l++) {
+                    sum ^= x;
+                    x += l;
+                }
+            }
+    printf("%%lu\\n", sum);
+}
+"""
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("shift_bytes", [1, 17, 33, 49])
+def test_a_loop_in_a_loop_takes_in_coverage_what_it_takes_natively(tmp_path: Path, shift_bytes: int) -> None:
+    """Nothing is counted there. Laid out as if it seldom went back, nothing kept the inner loop from crossing
+    a line of code, and with one of the shifts it took twice as long."""
+    program, source = tmp_path / "nested", tmp_path / "nested.c"
+    source.write_text(NESTED % shift_bytes)
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    ratios = []
+    for turn in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        subprocess.run([program], check=True, stdout=subprocess.DEVNULL)
+        native_seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        environ = runs.environment() | {"CLEW_RELAYOUT": TIMED}
+        run = runs.record([program], tmp_path / f"{turn}.clew", "--mode", "coverage", environ=environ)
+        assert run.status == 0, run.stderr
+        ratios.append(Trace(tmp_path / f"{turn}.clew").manifest.cpu["target_seconds"] / native_seconds)
+    assert statistics.median(ratios) < 1.5, ratios

@@ -209,9 +209,18 @@ impl Engine {
                     n += 1;
                 }
             }
-            let habit = self.habit_of(context, &fragment);
+        }
+        // Before any goes out of use: what leads to it is linked no more then.
+        let mut habits = [Habit::UNKNOWN; MAX_SUCCESSORS];
+        for (habit, &one) in habits.iter_mut().zip(&waiting[..n]) {
+            *habit = self.habit_of(context, self.cache.fragment(one), id);
+        }
+        for (&id, &habit) in waiting[..n].iter().zip(&habits) {
+            let fragment = *self.cache.fragment(id);
+            if !fragment.is_valid || fragment.is_hot {
+                continue;
+            }
             let main_sources = self.find_main_sources(context, &fragment);
-            let id = waiting[next - 1];
             let hot = self.cache.fragment_mut(id);
             hot.is_hot = true;
             hot.habit = habit;
@@ -224,8 +233,8 @@ impl Engine {
         }
     }
 
-    /// What the thread had a fragment's conditional branch do.
-    fn habit_of(&self, context: &ThreadContext, fragment: &Fragment) -> Habit {
+    /// What the thread had a fragment's conditional branch do, when the fragment `hottest` had become hot.
+    fn habit_of(&self, context: &ThreadContext, fragment: &Fragment, hottest: u32) -> Habit {
         if self.is_counting() && fragment.is_included {
             let executed = self.executions_of_fragment(context, fragment);
             return Habit::of(self.taken(context, fragment, executed), executed);
@@ -234,19 +243,21 @@ impl Engine {
         for id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
             let exit = self.cache.exit(id);
             match exit.kind {
-                ExitType::Taken => taken = self.heat_of(context, exit.linked_to),
-                ExitType::NotTaken => not_taken = self.heat_of(context, exit.linked_to),
+                ExitType::Taken => taken = self.heat_of(context, exit.linked_to, hottest),
+                ExitType::NotTaken => not_taken = self.heat_of(context, exit.linked_to, hottest),
                 _ => {}
             }
         }
         Habit::of(u64::from(taken), u64::from(taken) + u64::from(not_taken))
     }
 
-    /// How often the thread ran what an exit leads to, as far as it is known: 0 for what it never led to.
-    fn heat_of(&self, context: &ThreadContext, id: u32) -> u32 {
+    /// How often the thread ran what an exit leads to, as far as it is known: 0 for what it never led to. The heat of `hottest` has
+    /// come round to 0.
+    fn heat_of(&self, context: &ThreadContext, id: u32, hottest: u32) -> u32 {
         match id {
             NONE => 0,
             _ if self.cache.fragment(id).is_hot => u32::MAX,
+            _ if id == hottest => 1 + u32::from(self.shared.header().relayout_executions as u16),
             _ => 1 + heat(self, context, id),
         }
     }
