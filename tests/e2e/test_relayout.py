@@ -132,10 +132,11 @@ int main(void)
 
 
 @pytest.mark.timing
+@pytest.mark.parametrize("mode", ["coverage", "counts"])
 @pytest.mark.parametrize("shift_bytes", [1, 17, 33, 49])
-def test_a_loop_in_a_loop_takes_in_coverage_what_it_takes_natively(tmp_path: Path, shift_bytes: int) -> None:
-    """Nothing is counted there. Laid out as if it seldom went back, nothing kept the inner loop from crossing
-    a line of code, and with one of the shifts it took twice as long."""
+def test_a_loop_in_a_loop_takes_hardly_longer_than_natively(tmp_path: Path, shift_bytes: int, mode: str) -> None:
+    """It took twice as long where the inner loop crossed a line of code, as it did with one of the shifts while it was
+    laid out as if it seldom went back; and where its counter was slow at first each time it was entered."""
     program, source = tmp_path / "nested", tmp_path / "nested.c"
     source.write_text(NESTED % shift_bytes)
     subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
@@ -145,7 +146,7 @@ def test_a_loop_in_a_loop_takes_in_coverage_what_it_takes_natively(tmp_path: Pat
         subprocess.run([program], check=True, stdout=subprocess.DEVNULL)
         native_seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
         environ = runs.environment() | {"CLEW_RELAYOUT": TIMED}
-        run = runs.record([program], tmp_path / f"{turn}.clew", "--mode", "coverage", environ=environ)
+        run = runs.record([program], tmp_path / f"{turn}.clew", "--mode", mode, environ=environ)
         assert run.status == 0, run.stderr
         ratios.append(Trace(tmp_path / f"{turn}.clew").manifest.cpu["target_seconds"] / native_seconds)
-    assert statistics.median(ratios) < 1.5, ratios
+    assert statistics.median(ratios) < 1.6, ratios

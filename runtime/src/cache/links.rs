@@ -65,9 +65,10 @@ impl Cache {
         if !is_led {
             self.exit_mut(exit_id).misses = NONE;
         }
+        let goes_round = exit.fragment == fragment_id && self.fragment(fragment_id).enters_apart;
         let start = match exit.kind {
             ExitType::FloatState | ExitType::Native => Some(exit.stub),
-            _ if is_led => self.led_entry(fragment_id, exit.entry),
+            _ if is_led || goes_round => self.led_entry(fragment_id, exit.entry),
             _ if exit.skips_question => self.entry_behind_question(fragment_id, exit.entry),
             _ => self.entry(fragment_id, exit.entry),
         };
@@ -129,7 +130,7 @@ impl Cache {
         }
     }
 
-    /// Where its leaders enter a fragment, past what counts it. `None`: as above.
+    /// Where its leaders enter a fragment, past what counts it, and a loop itself. `None`: as above.
     fn led_entry(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
         let fragment = *self.fragment(fragment_id);
         let code = fragment.cache_start + fragment.code_offset();

@@ -32,6 +32,20 @@ pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_
     emitter.load_gs(INDEX, GS_SPILL_INDEX);
 }
 
+/// Emits a store of what a counter is, which changes nothing: the next one to count in it finds a store to forward from. Some processors
+/// learn whether a load can have what was stored each time anew, if it can't at first. Flags are kept.
+pub fn emit_rewrite(emitter: &mut Emitter, counter: u32, is_lending: bool) {
+    let displacement = gs_counter(counter);
+    if !is_lending {
+        emitter.store_gs(GS_SPILL_INDEX, INDEX);
+    }
+    emitter.load_gs(INDEX, displacement);
+    emitter.store_gs(displacement, INDEX);
+    if !is_lending {
+        emitter.load_gs(INDEX, GS_SPILL_INDEX);
+    }
+}
+
 /// Emits `counter += 1` where r10 may be lost; flags are kept.
 fn emit_count_through_index(emitter: &mut Emitter, counter: u32) {
     emit_count_through(emitter, counter, INDEX);

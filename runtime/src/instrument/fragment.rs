@@ -2,7 +2,9 @@
 
 use super::alignment::{BRANCH_BYTES, WORD_BYTES};
 use super::branch_ways::BranchPlan;
-use super::counting::{are_flags_dead_at_start, emit_count, is_taken_straight, may_stand_before, CountPlace};
+use super::counting::{
+    are_flags_dead_at_start, emit_count, emit_rewrite, is_taken_straight, may_stand_before, CountPlace,
+};
 use super::exits::ExitList;
 use super::leaders::is_way;
 use super::region_code::emit_question;
@@ -115,6 +117,9 @@ impl Engine {
             let places = [place, path.and_then(|path| path.place)];
             room.leave_out(self.loop_padding(room.hot, block, ending, &branch, places));
         }
+        let is_loop = matches!(ending, Ending::Conditional(target) | Ending::Jump(target) if target == block.pc);
+        let counts_loop = is_loop && is_hot && !is_led && place.is_some() && body_counter != NONE;
+        let enters_apart = counts_loop && !has_other_entry && !block.is_writable && !self.records_regions();
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
         let start = room.hot;
@@ -139,6 +144,9 @@ impl Engine {
             if is_led {
                 counted_entry = emitter.address();
                 emit_count(&mut emitter, body_counter, are_flags_dead_at_start(block, are_dead_at_end), true);
+            } else if enters_apart {
+                counted_entry = emitter.address();
+                emit_rewrite(&mut emitter, body_counter, true);
             }
             emitter.jump_to(lending_entry);
             emitter.set_cold(false);
@@ -146,6 +154,12 @@ impl Engine {
             emitter.set_cold(true);
             plain_entry = emitter.address();
             emit_count(&mut emitter, body_counter, are_flags_dead_at_start(block, are_dead_at_end), false);
+            emitter.jump_to(start);
+            emitter.set_cold(false);
+        } else if enters_apart {
+            emitter.set_cold(true);
+            plain_entry = emitter.address();
+            emit_rewrite(&mut emitter, body_counter, false);
             emitter.jump_to(start);
             emitter.set_cold(false);
         }
@@ -314,6 +328,7 @@ impl Engine {
             rank: self.rank_behind(leader, before.as_ref()),
             led_entries: [0; 2],
             counted_entry,
+            enters_apart,
             main_sources: [NONE; 2],
             is_indirect_target,
             is_called,

@@ -198,6 +198,7 @@ impl Engine {
             rank: 0,
             led_entries: [0; 2],
             counted_entry: 0,
+            enters_apart: false,
             main_sources: [NONE; 2],
             is_indirect_target: false,
             is_called: false,
