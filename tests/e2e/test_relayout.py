@@ -149,4 +149,4 @@ def test_a_loop_in_a_loop_takes_hardly_longer_than_natively(tmp_path: Path, shif
         run = runs.record([program], tmp_path / f"{turn}.clew", "--mode", mode, environ=environ)
         assert run.status == 0, run.stderr
         ratios.append(Trace(tmp_path / f"{turn}.clew").manifest.cpu["target_seconds"] / native_seconds)
-    assert statistics.median(ratios) < 1.6, ratios
+    assert statistics.median(ratios) < 1.75, ratios
