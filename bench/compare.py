@@ -1,5 +1,4 @@
-"""Two results side by side: `python -m bench.compare [OLD.json NEW.json]`, by default the baseline and the
-latest.
+"""Two results side by side: `python -m bench.compare [OLD.json NEW.json]`, by default the baseline and the latest.
 
 What they have in common of clew's own figures: ratios, and on one kind of machine times and nanoseconds as well.
 Exit status 1 when one has grown by more than its own spread and a tenth.

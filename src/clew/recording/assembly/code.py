@@ -57,7 +57,8 @@ def work_out(
     """
     flow = find_flow(code, take_threads, mode)
     cut = find_blocks(code, flow)
-    flow, edges = find_edges(flow, cut, mode, code.parsed.fragments)
+    fragments = code.parsed.fragments
+    flow, edges = find_edges(flow, cut, fragments if needs_fragments(fragments, mode) else None)
     return flow, cut, edges
 
 
@@ -82,21 +83,26 @@ def find_blocks(code: ParsedCode, flow: ProcessFlow) -> CutBlocks:
 
 def needs_fragments(fragments: Fragments, mode: Mode) -> bool:
     """Whether `fragments` are needed once blocks are known: for their order, or as some are counted for it alone."""
-    return mode not in (Mode.COUNTS, Mode.COVERAGE) or bool((fragments.is_left_out & ~fragments.is_excluded).any())
+    return mode not in (Mode.COUNTS, Mode.COVERAGE) or _are_counted_unrecorded(fragments)
 
 
-def find_edges(flow: ProcessFlow, cut: CutBlocks, mode: Mode, fragments: Fragments | None) -> tuple[ProcessFlow, Edges]:
+def _are_counted_unrecorded(fragments: Fragments) -> bool:
+    """Whether some of `fragments` are counted and not recorded."""
+    return bool((fragments.is_left_out & ~fragments.is_excluded).any())
+
+
+def find_edges(flow: ProcessFlow, cut: CutBlocks, fragments: Fragments | None) -> tuple[ProcessFlow, Edges]:
     """The last step: the flow, with no more than is asked of it later, and the edges.
 
-    `fragments` may be left out if they are not needed.
+    `fragments` are given if they are needed.
     """
     batches = flow.threads.batches
-    if fragments is None or not needs_fragments(fragments, mode):
+    if fragments is None:
         # Nothing is asked of what threads did once it is known of blocks and edges.
         flow = replace(flow, threads=ThreadFlows([]))
         return flow, build_edges(flow, cut, _take_all(batches))
     edges = build_edges(flow, cut, batches)
-    if not (fragments.is_left_out & ~fragments.is_excluded).any():
+    if not _are_counted_unrecorded(fragments):
         return flow, edges
     # Paths name blocks that are not counted, too.
     passed = find_ran(edges)

@@ -190,24 +190,22 @@ def is_address(pc: Array) -> Array:
     return there
 
 
-class _Column:
-    """The records of one kind, as rows of a table of which one column at a time is read.
+class _Columns:
+    """Some of the records, `rows` of a table, of which one column at a time is read.
 
     Nothing but that is copied: records are most of the memory at this time.
     """
 
-    def __init__(self, records: Array, at: Array, dtype: np.dtype[np.void]) -> None:
-        self._rows, self._at = records.reshape(-1).view(dtype), at
+    def __init__(self, rows: Array, at: Array) -> None:
+        self._rows, self._at = rows, at
 
     def __getitem__(self, name: str) -> Array:
         column: Array = self._rows[name][self._at]
         return column
 
-    def take(self, rows: Array) -> _Column:
-        """Those of some rows."""
-        taken = _Column.__new__(_Column)
-        taken._rows, taken._at = self._rows, self._at[rows]
-        return taken
+    def take(self, chosen: Array) -> _Columns:
+        """Those that `chosen` names."""
+        return _Columns(self._rows, self._at[chosen])
 
 
 class _RecordStream:
@@ -258,7 +256,7 @@ class _RecordStream:
 
 def _parse_fragments(stream: _RecordStream, n_counters: int) -> tuple[Fragments, int]:
     at = stream.find(RecordKind.FRAGMENT)
-    rows = _Column(stream.records, at, FRAGMENT_RECORD)
+    rows = _Columns(stream.records.reshape(-1).view(FRAGMENT_RECORD), at)
     size = rows["size_bytes"].astype(np.int64)
     bitmap_bytes = (size + 7) // 8
     needed = -(-(size + bitmap_bytes) // CONTINUATION_PAYLOAD_BYTES)
@@ -320,7 +318,7 @@ def count_ways(exit_kind: Array) -> Array:
     return np.where(exit_kind == ExitKind.CONDITIONAL, 2, 1)
 
 
-def count_misses(rows: Array | _Column) -> Array:
+def count_misses(rows: Array | _Columns) -> Array:
     """How many counters of misses fragments have, i64: as many as ways out, or none."""
     n_ways = count_ways(rows["exit_kind"])
     return np.where(rows["n_misses"] == n_ways, n_ways, 0)

@@ -71,7 +71,7 @@ def build_tables(
     yield "images", _images(members, images, first)
     for rows in _iter_parts(blocks.end_pc[kept] - blocks.app_pc[kept]):
         yield "blocks", _blocks(members, block_owner, code, blocks, kept[rows], images, first, first.block + rows.start)
-    for rows in _iter_parts(np.zeros(len(edges))):
+    for rows in _iter_parts(np.zeros(len(edges), np.int64)):
         yield "edges", _edges(members, block_owner, edges, rows, block_id, first.edge + rows.start)
     for part in counts_tables(members, edges, block_id, first.edge):
         yield "counts", part

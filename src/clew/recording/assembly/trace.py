@@ -118,7 +118,7 @@ def _assemble_bundle(
     del code, parsed
     if is_large:
         give_back_memory()
-    flow, edges = find_edges(flow, cut, mode, later.fragments if later else None)
+    flow, edges = find_edges(flow, cut, later.fragments if later else None)
     _write_order(bundle, writer, first, later, flow, cut, edges)
     del flow, cut, later
     if is_large:
