@@ -41,6 +41,17 @@ class Controlled(Target):
         answer = ControlClient.find(Pid(self.target_pid)).do(command, **how)
         return next((one for one in answer.get("processes", []) if one["pid"] == self.target_pid), answer)
 
+    def wait_until_it_reads(self) -> None:
+        """Wait until the first thread waits for a line, which is a moment after it has printed the last one."""
+        # proc(5): the number of the call that a thread is blocked in comes first.
+        where = Path(f"/proc/{self.target_pid}/task/{self.target_pid}/syscall")
+        wait_for(lambda: where.read_text().startswith("0 "))
+
+    def pause_while_it_reads(self) -> dict[str, Any]:
+        """Have its threads stand still, all but the first one, which waits for a line."""
+        self.wait_until_it_reads()
+        return self.do("pause")
+
     def is_controlled(self) -> bool:
         """Whether its recording listens."""
         with suppress(ControlError):

@@ -48,7 +48,7 @@ def finish_well(target: Controlled) -> None:
 def test_threads_stand_still_and_go_on(program: Path, tmp_path: Path, mode: str) -> None:
     with controlled(program, tmp_path / "out.clew", "--mode", mode) as target:
         for number in (3, 4):
-            status = target.do("pause")
+            status = target.pause_while_it_reads()
             assert status["is_held"]
             assert len(status["threads"]) == 2, "those that compute"
             assert [one["system_call"] for one in status["elsewhere"]] == [0], "the first one reads"
@@ -259,7 +259,7 @@ def test_what_is_refused(program: Path, tmp_path: Path) -> None:
         run = control(os.getpid(), "pause")
         assert (run.status, run.stdout) == (1, b"")
         assert b"no recording of yours has it" in run.stderr
-        target.do("pause")
+        target.pause_while_it_reads()
         with pytest.raises(ControlError, match="waits in a system call"):
             target.do("step", tid=pid)
         with pytest.raises(ControlError, match=f"process {pid} has no thread 1$"):

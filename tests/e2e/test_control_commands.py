@@ -88,6 +88,7 @@ def verify(trace: Path) -> None:
 
 def hold_and_step(typed: Typed, target: Controlled, step_over: str) -> None:
     """Pause, continue, break, delete, step and step over a call."""
+    target.wait_until_it_reads()
     assert "is held" in typed("pause")
     assert len(typed.standing()) == 2, "those that compute; the first one reads"
     assert " runs\n" in typed("continue")
