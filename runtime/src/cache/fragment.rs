@@ -101,10 +101,15 @@ pub struct Fragment {
     pub rank: u8,
     /// Where those enter it with all registers in place and where with r10 and r11 lent; 0: not made yet.
     pub led_entries: [u64; 2],
-    /// Where it is entered with r10 and r11 lent if that has its counter counted or rewritten first; 0: at `lending_entry`.
+    /// Where it is entered with r10 and r11 lent if that has something counted, loaded or rewritten first; 0: at `lending_entry`.
     pub counted_entry: u64,
-    /// A loop that others enter by a store to its counter (`instrument/counting.rs`), and itself past that.
-    pub enters_apart: bool,
+    /// The fragment at the head of the hot loop it is in (instrument/loops.rs), or `NONE`: those of a loop enter each other past
+    /// `counted_entry`.
+    pub loop_head: u32,
+    /// r10 has the head's counter all around that loop.
+    pub keeps_counter: bool,
+    /// What r11 has there, or `NONE`: the cell of the loop's decisions (mode full).
+    pub kept_cell: u32,
     /// The one or two fragments from which nearly all executions came when it was found to be hot, or `NONE`.
     pub main_sources: [u32; 2],
     /// An indirect branch came to it, or to what it stands for.

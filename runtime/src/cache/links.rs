@@ -4,7 +4,7 @@
 //! either way is right, because the stub leads to the same place through the dispatcher.
 
 extern crate alloc;
-use super::fragment::{Entry, ExitType, NONE};
+use super::fragment::{Entry, Exit, ExitType, NONE};
 use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
@@ -65,7 +65,7 @@ impl Cache {
         if !is_led {
             self.exit_mut(exit_id).misses = NONE;
         }
-        let goes_round = exit.fragment == fragment_id && self.fragment(fragment_id).enters_apart;
+        let goes_round = self.fragment(fragment_id).leader == NONE && self.are_in_one_loop(&exit, fragment_id);
         let start = match exit.kind {
             ExitType::FloatState | ExitType::Native => Some(exit.stub),
             _ if is_led || goes_round => self.led_entry(fragment_id, exit.entry),
@@ -99,6 +99,13 @@ impl Cache {
         fragment.is_called |= is_call;
         self.n_links += 1;
         true
+    }
+
+    /// Whether an exit leaves a fragment of the hot loop that `fragment_id` is in, too, and has what is kept around it at hand: what
+    /// writes a surprise loses that.
+    pub fn are_in_one_loop(&self, exit: &Exit, fragment_id: u32) -> bool {
+        let head = self.fragment(fragment_id).loop_head;
+        head != NONE && self.fragment(exit.fragment).loop_head == head && !exit.is_surprise
     }
 
     /// Where a fragment is entered so, made now if it is not there yet. `None`: that needed memory and there was none.

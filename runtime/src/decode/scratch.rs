@@ -80,6 +80,46 @@ pub fn lends_at(ranges: &Ranges, pc: u64) -> bool {
     is_needed
 }
 
+/// Whether direct branches lead from code at `pc` to `goal` without that the program names the registers on that way. Code that the
+/// program may write is not looked at.
+pub fn leads_to(ranges: &Ranges, pc: u64, goal: u64) -> bool {
+    let mut runs = Runs { starts: [pc; MAX_RUNS], n: 1 };
+    let (mut next, mut left) = (0, MAX_INSTRUCTIONS);
+    while next < runs.n {
+        let mut buffer = [0; 256];
+        let pc = runs.starts[next];
+        let is_back =
+            look_along(ranges, pc, pc, &mut buffer, &mut left, |instruction| look_for(goal, instruction, &mut runs));
+        if is_back == Some(true) {
+            return true;
+        }
+        next += 1;
+    }
+    false
+}
+
+/// Whether a run leads to `goal`, once it ends.
+fn look_for(goal: u64, instruction: &Instruction, runs: &mut Runs) -> ControlFlow<bool> {
+    if names_lent_register(instruction) {
+        return ControlFlow::Break(false);
+    }
+    let target = instruction.near_branch_target();
+    match instruction.flow_control() {
+        FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch if target == goal => ControlFlow::Break(true),
+        FlowControl::Next | FlowControl::ConditionalBranch if instruction.next_ip() == goal => ControlFlow::Break(true),
+        FlowControl::Next => ControlFlow::Continue(()),
+        FlowControl::ConditionalBranch => {
+            runs.add(target);
+            ControlFlow::Continue(())
+        }
+        FlowControl::UnconditionalBranch => {
+            runs.add(target);
+            ControlFlow::Break(false)
+        }
+        _ => ControlFlow::Break(false),
+    }
+}
+
 fn look(instruction: &Instruction, runs: &mut Runs) -> ControlFlow<Outlook> {
     if names_lent_register(instruction) {
         return ControlFlow::Break(Outlook::Named);
@@ -116,6 +156,22 @@ mod tests {
         assert!(is_lending(&[0x48, 0x89, 0xc7, 0xc3]), "mov rdi, rax; ret");
         assert!(is_lending(&[0x85, 0xc0, 0x74, 0x01, 0xc3, 0xff, 0xe0]), "test eax, eax; je; ret; jmp rax");
         assert!(is_lending(&[0xff, 0xc8, 0x75, 0xfc, 0xc3]), "dec eax; jne back; ret");
+    }
+
+    #[test]
+    fn loops_come_back_where_nothing_names_them() {
+        let comes_back = |code: &[u8], from: u64| {
+            let mut ranges = Ranges::new();
+            let start = code.as_ptr() as u64;
+            ranges.insert(start, start + code.len() as u64, PROT_READ | PROT_EXEC, true);
+            super::leads_to(&ranges, start + from, start)
+        };
+        assert!(comes_back(&[0xff, 0xc0, 0x75, 0xfc, 0xc3], 0), "inc eax; jne back; ret");
+        assert!(comes_back(&[0x85, 0xc0, 0x74, 0x03, 0x90, 0xeb, 0xf9, 0xc3], 0), "test; je out; nop; jmp back; ret");
+        assert!(comes_back(&[0x74, 0x03, 0x4d, 0x89, 0xd3, 0xeb, 0xf9], 0), "je over; mov r11, r10; jmp back");
+        assert!(!comes_back(&[0x4d, 0x89, 0xd3, 0xeb, 0xfb], 0), "mov r11, r10; jmp back");
+        assert!(!comes_back(&[0x74, 0xfe, 0xff, 0xd0, 0xeb, 0xfa], 2), "from call rax on, which comes first");
+        assert!(!comes_back(&[0xff, 0xc8, 0xc3], 0), "dec eax; ret");
     }
 
     #[test]

@@ -15,8 +15,9 @@ use crate::protocol::exit_kind;
 /// Bytes of a line of code, and of a word in which a branch can be linked.
 const LINE_BYTES: u64 = 64;
 pub const WORD_BYTES: u64 = 8;
-/// Bytes of `inc` of a counter, and of a conditional branch.
+/// Bytes of `inc` of a counter, of what counts in a register and stores it, and of a conditional branch.
 const INCREMENT_BYTES: u64 = 9;
+const KEPT_BYTES: u64 = 13;
 pub const BRANCH_BYTES: u64 = 6;
 const _: () = assert!(LINE_BYTES + WORD_BYTES <= MAX_PADDING);
 /// Blocks of a loop that is worth a line, at most.
@@ -51,9 +52,12 @@ impl Engine {
         };
         let n_counts = places.iter().flatten().count() as u64;
         let copied = block.size_bytes() - block.instructions.last().map_or(0, |branch| branch.len() as u64);
-        let bytes = copied + n_counts * INCREMENT_BYTES + BRANCH_BYTES;
+        let bytes_of =
+            |place: &CountPlace| if matches!(place.way, CountWay::Kept(_)) { KEPT_BYTES } else { INCREMENT_BYTES };
+        let bytes = copied + places.iter().flatten().map(bytes_of).sum::<u64>() + BRANCH_BYTES;
         if successor == block.pc {
-            let is_known = places.iter().flatten().all(|place| place.way == CountWay::Flags);
+            let is_known =
+                places.iter().flatten().all(|place| matches!(place.way, CountWay::Flags | CountWay::Kept(_)));
             return padding_of(address, bytes, is_known);
         }
         match self.bytes_back_to(block.pc, successor, n_counts) {

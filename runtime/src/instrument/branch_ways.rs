@@ -1,10 +1,11 @@
 //! The two ways out of a fragment that ends with a conditional branch.
 
 use super::counters::Counters;
-use super::counting::emit_count;
+use super::counting::{emit_count, emit_keep, emit_kept_count};
 use super::path_code::emit_surprise;
 use super::path_plan::PathPlan;
 use super::way_out::WayOut;
+use crate::arch::x86_64::TARGET;
 use crate::cache::fragment::{ExitType, NONE};
 use crate::decode::flags;
 use iced_x86::ConditionCode;
@@ -115,9 +116,16 @@ impl WayOut<'_, '_> {
     }
 
     fn edge(&mut self, way: Way) {
+        let is_kept = self.kept_cell != NONE;
         emit_count(self.emitter, way.counter, way.are_flags_dead, self.is_lending);
-        if let Some(path) = self.branch.path.filter(|path| path.place.is_none()) {
-            emit_count(self.emitter, path.cell, way.are_flags_dead, self.is_lending);
+        if is_kept && way.counter != NONE && !way.are_flags_dead {
+            // It went through r11.
+            emit_keep(self.emitter, self.kept_cell, TARGET);
+        }
+        match self.branch.path.filter(|path| path.place.is_none()) {
+            Some(path) if is_kept => emit_kept_count(self.emitter, path.cell, TARGET),
+            Some(path) => emit_count(self.emitter, path.cell, way.are_flags_dead, self.is_lending),
+            None => {}
         }
         let surprise = self.branch.is_surprise(way.kind == ExitType::Taken).then(|| {
             let exit = self.exits.next_id();

@@ -6,14 +6,14 @@
 
 use crate::arch::x86_64::displacements::{gs_counter, GS_SPILL_INDEX};
 use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::{Gpr, INDEX};
+use crate::arch::x86_64::{Gpr, INDEX, TARGET};
 use crate::cache::fragment::Habit;
 use crate::cache::NONE;
 use crate::decode::flags::{flag_use, INC_FLAGS};
 use crate::decode::Block;
 use iced_x86::{Code, Instruction, OpKind, Register};
 
-/// Emits `counter += 1`; nothing for `NONE`. Where r10 and r11 are lent, r10 is free.
+/// Emits `counter += 1`; nothing for `NONE`. Where r10 and r11 are lent, r11 is free.
 pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_lending: bool) {
     if counter == NONE {
         return;
@@ -24,12 +24,24 @@ pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_
         return;
     }
     if is_lending {
-        emit_count_through_index(emitter, counter);
+        // r10 may be kept.
+        emit_count_through(emitter, counter, TARGET);
         return;
     }
     emitter.store_gs(GS_SPILL_INDEX, INDEX);
-    emit_count_through_index(emitter, counter);
+    emit_count_through(emitter, counter, INDEX);
     emitter.load_gs(INDEX, GS_SPILL_INDEX);
+}
+
+/// Emits a load of what a counter is, for `emit_kept_count`.
+pub fn emit_keep(emitter: &mut Emitter, counter: u32, register: Gpr) {
+    emitter.load_gs(register, gs_counter(counter));
+}
+
+/// Emits `counter += 1` where a register has it; flags are kept.
+pub fn emit_kept_count(emitter: &mut Emitter, counter: u32, register: Gpr) {
+    emitter.add_immediate(register, 1);
+    emitter.store_gs(gs_counter(counter), register);
 }
 
 /// Emits a store of what a counter is, which changes nothing: the next one to count in it finds a store to forward from. Some processors
@@ -44,11 +56,6 @@ pub fn emit_rewrite(emitter: &mut Emitter, counter: u32, is_lending: bool) {
     if !is_lending {
         emitter.load_gs(INDEX, GS_SPILL_INDEX);
     }
-}
-
-/// Emits `counter += 1` where r10 may be lost; flags are kept.
-fn emit_count_through_index(emitter: &mut Emitter, counter: u32) {
-    emit_count_through(emitter, counter, INDEX);
 }
 
 /// Emits `counter += 1` where `register` may be lost; flags are kept.
@@ -101,6 +108,8 @@ pub enum CountWay {
     Register(Gpr),
     /// Through a register that is spilled for it.
     Spill,
+    /// In this register, which has it all around a loop (instrument/loops.rs).
+    Kept(Gpr),
 }
 
 impl CountPlace {
@@ -131,10 +140,16 @@ impl CountPlace {
         (!has_trap(block, n)).then_some(CountPlace { before, way: CountWay::Flags })
     }
 
+    /// The same place, where `register` has the counter.
+    pub fn kept_in(self, register: Gpr) -> CountPlace {
+        CountPlace { way: CountWay::Kept(register), ..self }
+    }
+
     pub fn emit(&self, emitter: &mut Emitter, counter: u32, is_lending: bool) {
         match self.way {
             CountWay::Flags => emit_count(emitter, counter, true, is_lending),
             CountWay::Register(register) => emit_count_through(emitter, counter, register),
+            CountWay::Kept(register) => emit_kept_count(emitter, counter, register),
             CountWay::Spill => emit_count(emitter, counter, false, is_lending),
         }
     }

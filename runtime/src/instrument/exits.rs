@@ -158,3 +158,13 @@ impl ExitList {
         emitter.set_cold(false);
     }
 }
+
+/// The eight bytes at `address` as they are, and with a jump to `stub` at their start.
+pub fn interrupt_words(address: u64, stub: u64) -> (u64, u64) {
+    // SAFETY: the bytes were just emitted, inside the unit.
+    let original = unsafe { (address as *const u64).read() };
+    let mut bytes = original.to_le_bytes();
+    bytes[0] = 0xe9;
+    bytes[1..5].copy_from_slice(&(stub.wrapping_sub(address + 5) as u32).to_le_bytes());
+    (original, u64::from_le_bytes(bytes))
+}

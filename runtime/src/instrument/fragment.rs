@@ -5,7 +5,8 @@ use super::branch_ways::BranchPlan;
 use super::counting::{
     are_flags_dead_at_start, emit_count, emit_rewrite, is_taken_straight, may_stand_before, CountPlace,
 };
-use super::exits::ExitList;
+use super::exits::{interrupt_words, ExitList};
+use super::instruction_map::MapBuilder;
 use super::leaders::is_way;
 use super::region_code::emit_question;
 use super::staleness::emit_check;
@@ -13,34 +14,13 @@ use super::verification::emit_verified_entry;
 use super::way_out::WayOut;
 use super::{Arrival, BuildError, Engine};
 use crate::arch::x86_64::displacements::gs_heat;
+use crate::arch::x86_64::INDEX;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{Entry, ExitType, Fragment, Habit, MapEntry, SpillState, COUNTED_AT_EXITS, NONE};
+use crate::cache::fragment::{Entry, ExitType, Fragment, Habit, SpillState, COUNTED_AT_EXITS, NONE};
 use crate::cache::Unit;
 use crate::decode::{decode_block, flags, scratch, Block, Ending};
 use crate::protocol::{error_code, exit_kind};
 use crate::sys::calls::rdtsc;
-
-/// Where the instructions went, while they are emitted.
-pub struct MapBuilder {
-    pub entries: alloc::vec::Vec<MapEntry>,
-    /// r10 and r11 are in their slots even where nothing is under way.
-    pub is_lending: bool,
-}
-
-impl MapBuilder {
-    pub fn mark(&mut self, position: usize, app_offset: u64, state: SpillState) {
-        let is_idle = self.is_lending && state == SpillState::None;
-        let state = if is_idle { SpillState::Both } else { state };
-        self.entries.push(MapEntry {
-            cache_offset: position as u16,
-            app_offset: app_offset as u16,
-            state,
-            padding: [0; 3],
-        });
-    }
-}
-
-extern crate alloc;
 
 impl Engine {
     /// Translates the block at `pc`.
@@ -78,7 +58,6 @@ impl Engine {
         let is_cut = ending != whole;
         let block = &*block;
         let kind = kind_of(ending, self.has_rtm);
-        let is_lending = is_hot && self.lends(block, ending);
         let is_taken_straight = is_taken_straight(block, habit);
         let leads_back = is_taken_straight.is_some_and(|is_taken| self.leads_back(block, ending, is_taken, is_hot));
         let mut counters = self.plan_counters(block, ending, kind);
@@ -101,9 +80,17 @@ impl Engine {
             Some((place, _)) => place,
             None => counts_in_body.then(|| CountPlace::find(block, n_copied, are_dead_at_end)),
         };
-        let path = self.plan_path(block, ending, n_copied, are_dead_at_end);
-        let path_place = path.and_then(|path| Some((path.place?, path.cell)));
         let body_counter = in_block.map_or(counters.main, |(_, is_taken)| counters.count_both(is_taken));
+        let in_loop = before.and_then(|before| {
+            let counter = if place.is_some() { body_counter } else { NONE };
+            self.plan_loop(id, block, ending, &before, leader, counter)
+        });
+        let is_kept = in_loop.is_some_and(|one| one.is_kept);
+        let kept_cell = in_loop.map_or(NONE, |one| one.cell);
+        let place = if is_kept { place.map(|place| place.kept_in(INDEX)) } else { place };
+        let is_lending = is_kept || is_hot && self.lends(block, ending);
+        let path = self.plan_path(block, ending, n_copied, are_dead_at_end, kept_cell);
+        let path_place = path.and_then(|path| Some((path.place?, path.cell)));
         let branch = BranchPlan {
             is_taken_straight,
             leads_back,
@@ -117,14 +104,12 @@ impl Engine {
             let places = [place, path.and_then(|path| path.place)];
             room.leave_out(self.loop_padding(room.hot, block, ending, &branch, places));
         }
-        let is_loop = matches!(ending, Ending::Conditional(target) | Ending::Jump(target) if target == block.pc);
-        let counts_loop = is_loop && is_hot && !is_led && place.is_some() && body_counter != NONE;
-        let enters_apart = counts_loop && !has_other_entry && !block.is_writable && !self.records_regions();
+        let in_loop = in_loop.filter(|one| one.is_kept || !has_other_entry);
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
         let start = room.hot;
         let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
-        let mut map = MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending };
+        let mut map = MapBuilder::new(block, is_lending);
         let (mut plain_entry, mut lending_entry, mut call_entry, mut verified_entry) = (start, 0, 0, 0);
         let mut counted_entry = 0;
         if is_lending {
@@ -141,12 +126,16 @@ impl Engine {
             emitter.set_cold(true);
             plain_entry = emitter.address();
             emitter.lend();
+            if is_led || in_loop.is_some() {
+                counted_entry = emitter.address();
+            }
             if is_led {
-                counted_entry = emitter.address();
                 emit_count(&mut emitter, body_counter, are_flags_dead_at_start(block, are_dead_at_end), true);
-            } else if enters_apart {
-                counted_entry = emitter.address();
-                emit_rewrite(&mut emitter, body_counter, true);
+            }
+            match in_loop {
+                Some(one) if is_kept => one.emit_entry(&mut emitter),
+                Some(one) => emit_rewrite(&mut emitter, one.counter, true),
+                None => {}
             }
             emitter.jump_to(lending_entry);
             emitter.set_cold(false);
@@ -156,10 +145,10 @@ impl Engine {
             emit_count(&mut emitter, body_counter, are_flags_dead_at_start(block, are_dead_at_end), false);
             emitter.jump_to(start);
             emitter.set_cold(false);
-        } else if enters_apart {
+        } else if let Some(one) = in_loop {
             emitter.set_cold(true);
             plain_entry = emitter.address();
-            emit_rewrite(&mut emitter, body_counter, false);
+            emit_rewrite(&mut emitter, one.counter, false);
             emitter.jump_to(start);
             emitter.set_cold(false);
         }
@@ -245,6 +234,7 @@ impl Engine {
             site: NONE,
             first_try: NONE,
             fragment: id,
+            kept_cell,
             is_lending,
             is_hot,
         };
@@ -328,7 +318,9 @@ impl Engine {
             rank: self.rank_behind(leader, before.as_ref()),
             led_entries: [0; 2],
             counted_entry,
-            enters_apart,
+            loop_head: in_loop.map_or(NONE, |one| one.head),
+            keeps_counter: is_kept,
+            kept_cell,
             main_sources: [NONE; 2],
             is_indirect_target,
             is_called,
@@ -399,14 +391,4 @@ pub fn kind_of(ending: Ending, has_rtm: bool) -> u8 {
         Ending::TransactionBegin(_) if has_rtm => exit_kind::JUMP,
         Ending::TransactionBegin(_) | Ending::Fault | Ending::Unsupported => exit_kind::NONE,
     }
-}
-
-/// The eight bytes at `address` as they are, and with a jump to `stub` at their start.
-fn interrupt_words(address: u64, stub: u64) -> (u64, u64) {
-    // SAFETY: the bytes were just emitted, inside the unit.
-    let original = unsafe { (address as *const u64).read() };
-    let mut bytes = original.to_le_bytes();
-    bytes[0] = 0xe9;
-    bytes[1..5].copy_from_slice(&(stub.wrapping_sub(address + 5) as u32).to_le_bytes());
-    (original, u64::from_le_bytes(bytes))
 }

@@ -105,7 +105,8 @@ impl Engine {
         let exit = self.cache.exit(exit_id);
         let (source, fragment) = (self.cache.fragment(exit.fragment), self.cache.fragment(id));
         let is_free = exit.misses != NONE && exit.follower == NONE && exit.linked_to == NONE;
-        if is_free && fragment.leader != NONE && source.rank < fragment.rank {
+        let has_kept = !fragment.keeps_counter || self.cache.are_in_one_loop(exit, id);
+        if is_free && has_kept && fragment.leader != NONE && source.rank < fragment.rank {
             self.lead(writer, exit_id, id);
         }
     }

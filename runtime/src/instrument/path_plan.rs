@@ -2,8 +2,9 @@
 
 use super::counting::CountPlace;
 use super::Engine;
+use crate::arch::x86_64::TARGET;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{Fragment, Habit};
+use crate::cache::fragment::{Fragment, Habit, NONE};
 use crate::decode::{Block, Ending};
 use crate::protocol::{mode, PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL};
 
@@ -29,13 +30,15 @@ impl Engine {
         matches!(self.shared.header().mode, mode::COUNTS | mode::FULL)
     }
 
-    /// `None` where the block's end is no decision, or no path is recorded.
+    /// `None` where the block's end is no decision, or no path is recorded. `kept_cell`: what r11 has all around the loop
+    /// that the block is in (instrument/loops.rs), or `NONE`.
     pub fn plan_path(
         &mut self,
         block: &Block,
         ending: Ending,
         n_copied: usize,
         are_dead_at_end: bool,
+        kept_cell: u32,
     ) -> Option<PathPlan> {
         if !self.records_path() {
             return None;
@@ -51,11 +54,26 @@ impl Engine {
             Ending::Jump(target) if target <= branch => counting(),
             _ => return None,
         };
+        if kept_cell != NONE {
+            return Some(PathPlan {
+                place: place.map(|place| place.kept_in(TARGET)),
+                cell: kept_cell,
+                is_taken_expected,
+            });
+        }
+        Some(PathPlan { place, cell: self.take_cell(), is_taken_expected })
+    }
+
+    /// Which of the two cells is to count a block's decision.
+    pub fn take_cell(&mut self) -> u32 {
         // Each addition waits for the one before it in the same cell, as both go through memory. So blocks that follow each
         // other, as these that are translated one after the other mostly do, take turns.
         self.decides_in_other = !self.decides_in_other;
-        let cell = if self.decides_in_other { PATH_OTHER_DECISIONS_CELL } else { PATH_DECISIONS_CELL } as u32;
-        Some(PathPlan { place, cell, is_taken_expected })
+        if self.decides_in_other {
+            PATH_OTHER_DECISIONS_CELL as u32
+        } else {
+            PATH_DECISIONS_CELL as u32
+        }
     }
 
     /// Has paths expect what a fragment's conditional branch mostly did: other fragments that hold the branch expect the same, so

@@ -11,7 +11,8 @@
 
 extern crate alloc;
 use super::exits::ExitList;
-use super::fragment::{hash, kind_of, MapBuilder};
+use super::fragment::{hash, kind_of};
+use super::instruction_map::MapBuilder;
 use super::sequence_ways::{emit_count, emit_note_left, spill, unspill, WaysOut};
 use super::{BuildError, Engine};
 use crate::arch::x86_64::displacements::{GS_SEQUENCE_STATE, GS_SEQUENCE_WORD};
@@ -74,8 +75,7 @@ impl Engine {
         self.find_hot(writer, block.pc, code_hash);
         let counters = self.plan_counters(block, ending, kind);
         let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
-        let mut map =
-            MapBuilder { entries: alloc::vec::Vec::with_capacity(block.instructions.len() + 8), is_lending: false };
+        let mut map = MapBuilder::new(block, false);
 
         emitter.set_cold(true);
         let entry = emitter.address();
@@ -116,7 +116,7 @@ impl Engine {
                 _ => block.instructions[n_copied].ip() - block.pc,
             };
             map.mark(exit_offset as usize, end_offset, SpillState::None);
-            let path = self.plan_path(block, ending, n_copied, false);
+            let path = self.plan_path(block, ending, n_copied, false, NONE);
             let mut ways = WaysOut {
                 engine: self,
                 emitter: &mut emitter,
@@ -198,7 +198,9 @@ impl Engine {
             rank: 0,
             led_entries: [0; 2],
             counted_entry: 0,
-            enters_apart: false,
+            loop_head: NONE,
+            keeps_counter: false,
+            kept_cell: NONE,
             main_sources: [NONE; 2],
             is_indirect_target: false,
             is_called: false,

@@ -3,7 +3,7 @@
 use super::branch_ways::BranchPlan;
 use super::counters::Counters;
 use super::exits::ExitList;
-use super::fragment::MapBuilder;
+use super::instruction_map::MapBuilder;
 use super::verification::{emit_other_way, emit_question};
 use super::Engine;
 use crate::arch::x86_64::context::{SITE_OVERFLOW, SITE_RETURN};
@@ -38,6 +38,8 @@ pub struct WayOut<'a, 'b> {
     /// The exit to the pad that is tried first.
     pub first_try: u32,
     pub fragment: u32,
+    /// What r11 has all around the loop that the fragment is in, or `NONE` (instrument/loops.rs).
+    pub kept_cell: u32,
     /// r10 and r11 are lent from the fragment's start on.
     pub is_lending: bool,
     /// The fragment was found to be hot: what comes after a call is as well.

@@ -164,8 +164,9 @@ impl Mangler {
             return Ok(());
         }
         if self.is_lending {
-            emitter.load_immediate(INDEX, target);
-            return self.emit_through(emitter, instruction, INDEX);
+            // r10 may be kept (instrument/loops.rs).
+            emitter.load_immediate(TARGET, target);
+            return self.emit_through(emitter, instruction, TARGET);
         }
         let scratch = self.unused_register(instruction)?;
         emitter.store_gs(GS_SPILL_ADDRESS, scratch);
