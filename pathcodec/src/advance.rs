@@ -3,8 +3,9 @@
 
 use crate::code::NOWHERE;
 use crate::event::Position;
+use crate::source::Stop;
 use crate::surprises::MAX_BYTES;
-use crate::walk::{Stop, Walker};
+use crate::walk::Walker;
 
 /// What was executed on the way.
 #[repr(C)]

@@ -9,7 +9,8 @@ use crate::event::{Event, Position};
 use crate::predictor::MEMORY_WORDS;
 use crate::recode::{decode, encode, Reading, Start};
 use crate::shadow::ShadowStack;
-use crate::walk::{Path, Stop, Walker};
+use crate::source::{Path, Stop};
+use crate::walk::Walker;
 use core::slice;
 
 /// Why a walk stopped: there may be more.

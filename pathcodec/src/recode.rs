@@ -18,10 +18,11 @@ use crate::event::{Event, Position};
 use crate::predictor::Predictor;
 use crate::range_coder::{Decoder, Encoder};
 use crate::shadow::ShadowStack;
+use crate::source::Stop;
 use crate::source::{Place, Source, Streams};
 use crate::surprises::{size_of_surprise, write_surprise};
 use crate::symbols::{size_of_symbol, write_symbol};
-use crate::walk::{Stop, Walker};
+use crate::walk::Walker;
 
 /// More than the end of a block takes: the bit of a candidate and 16 of a symbol, of 22 bits each, and the end of the number.
 const LEAST_ROOM: usize = 17 * 22 / 8 + 16;

@@ -1,10 +1,33 @@
 //! Where a walk's decisions and symbols come from: the streams of a path, or whatever stands for them.
 
 use crate::code::Block;
+use crate::event::{Event, Position};
 use crate::shadow::ShadowStack;
 use crate::surprises::read_surprise;
 use crate::symbols::read_symbol;
-use crate::walk::{Path, Stop};
+
+/// Why there is no next block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The path ends here.
+    End,
+    /// What was written of the path is used up: the thread was killed, or more is still to come.
+    Cut,
+    /// The path and the code do not fit together.
+    Damaged,
+}
+
+/// What was recorded of one thread, or a stretch of it.
+#[derive(Clone, Copy)]
+pub struct Path<'a> {
+    /// Where the streams here begin, but for the depth.
+    pub start: Position,
+    pub surprises: &'a [u8],
+    pub symbols: &'a [u8],
+    pub events: &'a [Event],
+    /// Decisions behind the last surprise.
+    pub decisions: u64,
+}
 
 /// The branch that is asked about: at the end of block number `index`.
 #[derive(Clone, Copy)]

@@ -5,8 +5,9 @@ use crate::code::{ending, Block, Code, NOWHERE};
 use crate::event::{action, Event, Position};
 use crate::fold::{Folder, Room, Used};
 use crate::shadow::{depth_after, ShadowStack};
+use crate::source::{Path, Stop};
 use crate::surprises::{read_surprise, write_surprise};
-use crate::walk::{Path, Stop, Walker};
+use crate::walk::Walker;
 
 mod recode;
 

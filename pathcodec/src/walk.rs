@@ -3,31 +3,9 @@
 use crate::code::{ending, Block, Code, NOWHERE};
 use crate::event::{action, Event, Position};
 use crate::shadow::ShadowStack;
+use crate::source::{Path, Stop};
 use crate::source::{Place, Source, Streams};
 use crate::symbols::pops_of_return;
-
-/// Why there is no next block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// The path ends here.
-    End,
-    /// What was written of the path is used up: the thread was killed, or more is still to come.
-    Cut,
-    /// The path and the code do not fit together.
-    Damaged,
-}
-
-/// What was recorded of one thread, or a stretch of it.
-#[derive(Clone, Copy)]
-pub struct Path<'a> {
-    /// Where the streams here begin, but for the depth.
-    pub start: Position,
-    pub surprises: &'a [u8],
-    pub symbols: &'a [u8],
-    pub events: &'a [Event],
-    /// Decisions behind the last surprise.
-    pub decisions: u64,
-}
 
 /// A place in a path, and what it takes to go on from there. Where decisions and symbols come from is the source's business.
 pub struct Walker<'a, S = Streams<'a>> {

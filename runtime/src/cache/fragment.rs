@@ -39,7 +39,7 @@ pub struct Fragment {
     /// Instruction before which its decision is counted, or `COUNTED_AT_EXITS` (mode full).
     pub decides_before: u16,
     pub code_version: u32,
-    /// So many changes a thread's path has to have told before it executes this (instrument/path_log.rs).
+    /// So many changes a thread's path has to have told before it executes this (instrument/order/log.rs).
     pub changes_needed: u32,
     pub counter: u32,
     pub first_exit: u32,
@@ -69,11 +69,11 @@ pub struct Fragment {
     pub first_pad: u32,
     /// Targets that were tried first so far.
     pub n_tries: u32,
-    /// It counts how often it runs, or is not to be found hot at all: see instrument/relayout.
+    /// It counts how often it runs, or is not to be found hot at all: see instrument/change/relayout.rs.
     pub counts_heat: bool,
     /// Bytes of what counts that, at its plain entry.
     pub heat_bytes: u8,
-    /// Its code may be written at any time: it starts with the comparison (instrument/staleness.rs).
+    /// Its code may be written at any time: it starts with the comparison (instrument/change/staleness.rs).
     pub is_compared: bool,
     /// When it began to count, in cycles of the time stamp counter, and how often it was found not to be hot since.
     pub heated_at: u64,
@@ -95,7 +95,7 @@ pub struct Fragment {
     pub newest_pad: u32,
     /// Its code runs with r10 and r11 lent.
     pub is_lending: bool,
-    /// The first exit that led to it past what counts it (instrument/leaders.rs), or `NONE`.
+    /// The first exit that led to it past what counts it (instrument/counts/leaders.rs), or `NONE`.
     pub leader: u32,
     /// Higher than that of each fragment that leads to it so; 0 if none does.
     pub rank: u8,
@@ -103,7 +103,7 @@ pub struct Fragment {
     pub led_entries: [u64; 2],
     /// Where it is entered with r10 and r11 lent if that has something counted, loaded or rewritten first; 0: at `lending_entry`.
     pub counted_entry: u64,
-    /// The fragment at the head of the hot loop it is in (instrument/loops.rs), or `NONE`: those of a loop enter each other past
+    /// The fragment at the head of the hot loop it is in (instrument/counts/loops.rs), or `NONE`: those of a loop enter each other past
     /// `counted_entry`.
     pub loop_head: u32,
     /// r10 has the head's counter all around that loop.
@@ -122,6 +122,69 @@ pub struct Fragment {
 }
 
 impl Fragment {
+    /// A fragment of which nothing is known but that it is in use.
+    pub const BLANK: Fragment = Fragment {
+        app_pc: 0,
+        cache_start: 0,
+        plain_entry: 0,
+        lending_entry: 0,
+        call_entry: 0,
+        verified_entry: 0,
+        cache_size: 0,
+        exit_offset: 0,
+        app_size: 0,
+        n_instructions: 0,
+        last_offset: 0,
+        exit_kind: exit_kind::NONE,
+        is_valid: true,
+        count_before: COUNTED_AT_EXITS,
+        decides_before: COUNTED_AT_EXITS,
+        code_version: 0,
+        changes_needed: 0,
+        counter: NONE,
+        first_exit: 0,
+        n_exits: 0,
+        is_included: false,
+        map_start: 0,
+        map_length: 0,
+        interrupt_offset: NONE,
+        interrupt_original: 0,
+        interrupt_patch: 0,
+        incoming: NONE,
+        next_in_page: NONE,
+        site: NONE,
+        dropped_bytes: 0,
+        takes_symbol: false,
+        first_try: NONE,
+        first_pad: NONE,
+        n_tries: 0,
+        counts_heat: false,
+        heat_bytes: 0,
+        is_compared: false,
+        heated_at: 0,
+        n_looks: 0,
+        is_hot: false,
+        habit: Habit::UNKNOWN,
+        inner_offset: 0,
+        behind_question: 0,
+        region_block: NONE,
+        region_before: NONE,
+        newest_pad: NONE,
+        is_lending: false,
+        leader: NONE,
+        rank: 0,
+        led_entries: [0; 2],
+        counted_entry: 0,
+        loop_head: NONE,
+        keeps_counter: false,
+        kept_cell: NONE,
+        main_sources: [NONE; 2],
+        is_indirect_target: false,
+        is_called: false,
+        code_hash: 0,
+        hashed_size: 0,
+    };
+
     /// Whether a call ends it.
     pub fn ends_with_call(&self) -> bool {
         matches!(self.exit_kind, exit_kind::CALL | exit_kind::INDIRECT_CALL)
@@ -266,7 +329,7 @@ pub struct Exit {
     pub entry: Entry,
     /// What counts how often it was taken and did not lead to `follower` past what counts that one; `NONE`: it is no leader.
     pub misses: u32,
-    /// The fragment whose executions follow from it (instrument/leaders.rs).
+    /// The fragment whose executions follow from it (instrument/counts/leaders.rs).
     pub follower: u32,
     /// The pad it belongs to.
     pub pad: u32,
@@ -340,7 +403,7 @@ pub struct Pad {
     pub counter: u32,
     /// What it writes into the path (mode full).
     pub symbol: Option<u16>,
-    /// Which symbols a return's has (instrument/symbols.rs).
+    /// Which symbols a return's has (instrument/order/symbols.rs).
     pub return_ways: u16,
     /// No longer valid: its target was replaced.
     pub is_dead: bool,

@@ -3,6 +3,7 @@
 //! Changed under the runtime's lock only. Arenas and slab headers never move, so the signal handler reads them without.
 //! Knows nothing of how fragments are made or counted.
 
+pub mod copies;
 pub mod fragment;
 pub mod links;
 pub mod pairs;

@@ -4,11 +4,11 @@
 //! (what starts where), so that the signal handler finds what a cache address belongs to without a lock. All grow up.
 
 use super::views::writable;
+use super::views::SLAB_BYTES;
 use crate::arch::x86_64::emit::Emitter;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-pub const SLAB_BYTES: u64 = 16 << 20;
 /// Where the cold part starts, and the indices of the hot and of the cold part; and their ends.
 const COLD_OFFSET: u64 = 9 << 20;
 const HOT_INDEX_OFFSET: u64 = 13 << 20;

@@ -1,8 +1,9 @@
 //! All slabs: near the code that they hold translations of, or, where nothing near is free, far from it.
 
 extern crate alloc;
-use super::slab::{Found, Room, Slab, Unit, COLD_ROOM_BYTES, GONE, HOT_ROOM_BYTES, JUMP_ROOM_BYTES, REACH, SLAB_BYTES};
+use super::slab::{Found, Room, Slab, Unit, COLD_ROOM_BYTES, GONE, HOT_ROOM_BYTES, JUMP_ROOM_BYTES, REACH};
 use super::views::{map, unmap};
+use crate::cache::views::SLAB_BYTES;
 use crate::sys::heap::Arena;
 use crate::sys::kernel::MAP_FIXED_NOREPLACE;
 use alloc::vec::Vec;

@@ -2,7 +2,8 @@
 
 extern crate alloc;
 use super::hidden;
-use super::memory::{call_holding, is_place, page_end};
+use super::mappings::page_end;
+use super::memory::{call_holding, is_place};
 use super::vectors::read_pieces;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;

@@ -3,7 +3,8 @@
 //! The controller holds all threads. One of them runs `prepare` and parks; then each is sent through the gate to `begin`.
 //! Where a thread may be led by the controller is published in every process, because any may be left later.
 
-use super::{process, sequences, stage};
+use super::stage::program_signal_stack;
+use super::{begin, sequences, stage};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::xmm::AT_ENTRY;
 use crate::arch::x86_64::{gate, parking};
@@ -12,9 +13,8 @@ use crate::dispatch::detach;
 use crate::instrument::ENGINE;
 use crate::protocol::{ControlBlock, ThreadState};
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::{gettid, set_signal_mask, syscall};
-use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};
-use crate::sys::number;
+use crate::sys::calls::{gettid, set_signal_mask};
+use crate::sys::kernel::SIGTRAP;
 use crate::thread::block::set_signal_stack;
 use crate::thread::THREADS;
 use core::mem::offset_of;
@@ -121,7 +121,7 @@ pub fn begin(context: &mut ThreadContext) {
     SIGNALS.lock().take_all();
     context.app_signal_stack = program_signal_stack();
     set_signal_stack(context);
-    process::begin(context, 0);
+    begin::begin(context, 0);
     let mask = context.note_mask(context.start_mask);
     // Before its system call is made anew no call of the runtime's may be one that the kernel has a restart function for, nor
     // return from a signal: the kernel would forget how long the thread has waited already (kernel/signal.c,
@@ -130,14 +130,4 @@ pub fn begin(context: &mut ThreadContext) {
     if context.call_code == 0 {
         sequences::learn_named(context);
     }
-}
-
-/// The alternate stack that the kernel knows for this thread, as the program set it.
-pub fn program_signal_stack() -> SigStack {
-    let mut stack = SigStack::DISABLED;
-    // SAFETY: writes `stack`.
-    unsafe { syscall(number::SIGALTSTACK, [0, &raw mut stack as u64, 0, 0, 0, 0]) };
-    // Whether the thread is on it is told by its stack pointer, which is not the kernel's any more.
-    stack.flags &= SS_AUTODISARM | SS_DISABLE;
-    stack
 }

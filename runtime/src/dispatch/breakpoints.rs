@@ -2,15 +2,15 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
-use super::delivery;
+use super::natively;
 use crate::arch::x86_64::context::{ThreadContext, MEETS_ONCE, MET_ONCE};
 use crate::arch::x86_64::guarded;
 use crate::buffer::Shared;
 use crate::cache::NONE;
 use crate::decode::placed;
-use crate::instrument::pads::add_to_counter;
+use crate::instrument::indirect::pads::add_to_counter;
+use crate::instrument::recorders::has_cells;
 use crate::instrument::ENGINE;
-use crate::protocol::mode;
 use crate::sys::kernel::{RESUME_FLAG, TRAP_FLAG};
 
 /// Whether a breakpoint that another put in front of the thread is still to be met.
@@ -19,7 +19,7 @@ pub fn is_due(context: &ThreadContext, shared: Shared) -> bool {
         return false;
     }
     // What is executed there has no tag, and no trap of the program's own.
-    let is_copy_needed = context.rflags & TRAP_FLAG != 0 || shared.header().mode == mode::REGION;
+    let is_copy_needed = context.rflags & TRAP_FLAG != 0 || has_cells(shared);
     if is_copy_needed && placed::is_for_once(context.rip) {
         return false;
     }
@@ -29,13 +29,13 @@ pub fn is_due(context: &ThreadContext, shared: Shared) -> bool {
 }
 
 /// Lets the thread meet the breakpoint at the context's rip, that another put there, as natively; it comes back in front of it,
-/// or behind it where the instruction is to be executed once. Comes back at once as `delivery::fault_natively` does.
+/// or behind it where the instruction is to be executed once. Comes back at once as `natively::fault_natively` does.
 pub fn meet(context: &mut ThreadContext, n_changes: u64) {
     context.breakpoint_next = placed::next_of(context.rip).unwrap_or(0);
     context.breakpoint_once = if placed::is_for_once(context.rip) { MEETS_ONCE } else { 0 };
     context.breakpoint_counter = ENGINE.lock().probe_counter(context.rip);
     context.n_breakpoint_steps = 0;
-    delivery::fault_natively(context, n_changes);
+    natively::fault_natively(context, n_changes);
     context.breakpoint_next = 0;
 }
 

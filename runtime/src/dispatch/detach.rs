@@ -3,7 +3,7 @@
 //! The controller holds all threads by ptrace and lets them run until each has parked, its own state complete. One of them
 //! gives back what belongs to the process as a whole; the controller does the rest.
 
-use super::{delivery, sequences, stage};
+use super::{release, sequences, stage};
 use crate::arch::x86_64::context::{ThreadContext, PENDING_FETCHED, PENDING_LEAVE};
 use crate::arch::x86_64::{parking, xsave};
 use crate::cache::links::UNDELIVERED;
@@ -73,7 +73,7 @@ pub fn park(context: &mut ThreadContext) {
     sequences::leave(context);
     deliver::raise_held(context);
     ENGINE.lock().suspend_trust(&writer_of(context, shared));
-    delivery::note_end(context, shared.detach_reason(), end_kind::RELEASED);
+    release::note_end(context, shared.detach_reason(), end_kind::RELEASED);
     let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;
     let state = ThreadState {
         registers: context.registers,

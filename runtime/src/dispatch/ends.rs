@@ -1,7 +1,7 @@
 //! The system calls that end a thread or the process.
 
-use super::syscalls::{finish, is_trapped};
-use super::{delivery, execute, process};
+use super::results::{finish, is_trapped};
+use super::{execute, process, release};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind};
@@ -25,7 +25,7 @@ pub fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
     }
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
-    delivery::end_path(&ENGINE.lock(), &writer, context);
+    release::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXIT);
     if !process::is_waited_for(context) {
         end_slot(context, shared);
@@ -56,7 +56,7 @@ pub fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let writer = writer_of(context, shared);
     write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
     THREADS.lock().tell_misses(shared);
-    delivery::end_path(&ENGINE.lock(), &writer, context);
+    release::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXIT_GROUP);
     if context.is_process != 0 && !process::is_waited_for(context) {
         // The process whose memory this is goes on, and does not wait for this one.

@@ -8,8 +8,8 @@
 //! stays for long is to run at full speed: both are released for good.
 
 extern crate alloc;
-use super::exits::uncount_block;
-use super::{delivery, in_place, signal_calls};
+use super::away::end;
+use super::{in_place, masks, release, signal_calls};
 use crate::arch::x86_64::context::{ThreadContext, FOREIGN_PUSH, FOREIGN_STEP, STEPPING_ALREADY};
 use crate::arch::x86_64::guarded;
 use crate::arch::x86_64::selectors;
@@ -26,24 +26,12 @@ use iced_x86::{Code, Instruction, Mnemonic};
 /// As many instructions are executed one by one before the thread is released: a tenth of a second, or a second in a virtual machine.
 const MAX_STEPS: u32 = 1 << 16;
 
-/// Whether the thread is to go on with selectors that 64-bit code does not have.
-pub fn is_away(context: &ThreadContext) -> bool {
-    context.code_selector != 0 || context.stack_selector != 0 && !selectors::is_stack(context.stack_selector)
-}
-
-/// The thread left 64-bit code by exit `exit_id`: a branch, or the system call rt_sigreturn.
-pub fn begin(context: &mut ThreadContext, exit_id: u32) {
-    context.excursion_exit = exit_id + 1;
-    context.excursion_steps = 0;
-    ENGINE.lock().shared.add(crate::status_field!(excursions), 1);
-}
-
 /// Executes the next instruction. Comes back only if a signal goes before.
 pub fn go_on(context: &mut ThreadContext) {
     let instruction = next_instruction(context);
     let is_call = instruction.is_some_and(|instruction| is_system_call(&instruction));
     if is_call || context.excursion_steps == MAX_STEPS {
-        delivery::release(context, release_reason::OTHER_CODE);
+        release::release(context, release_reason::OTHER_CODE);
     }
     let mask = set_signal_mask(u64::MAX);
     if context.is_signal_waiting() {
@@ -77,7 +65,7 @@ fn clear_pushed_flag(context: &mut ThreadContext) {
     // The stack segment begins at address 0, or it is one of the program's own making, which has a base.
     let base = if context.stack_selector == 0 { 0 } else { base_of(context.stack_selector) };
     let place = (base.wrapping_add(context.registers[4]) & 0xffff_ffff).wrapping_add(1);
-    delivery::with_faults(context, |_| {
+    masks::with_faults(context, |_| {
         let mut byte = [0];
         if guarded::read_program(&mut byte, place) == 1 {
             byte[0] &= !((TRAP_FLAG >> 8) as u8);
@@ -98,30 +86,6 @@ pub fn come_back(context: &mut ThreadContext) {
     } else {
         signal_calls::count_signal_return(context, exit_id, context.rip);
     }
-}
-
-/// The thread goes on elsewhere than where it would come back: for the records the branch was not executed. Where that stands.
-pub fn abandon(context: &mut ThreadContext) -> Option<u64> {
-    let origin = origin(context)?;
-    let exit_id = end(context)?;
-    let mut engine = ENGINE.lock();
-    let source = engine.cache.exit(exit_id).fragment;
-    uncount_block(&mut engine, context, source, origin);
-    Some(origin)
-}
-
-/// The branch by which the thread left 64-bit code, if it did.
-pub fn origin(context: &ThreadContext) -> Option<u64> {
-    let exit_id = context.excursion_exit.checked_sub(1)?;
-    let engine = ENGINE.lock();
-    let fragment = *engine.cache.fragment(engine.cache.exit(exit_id).fragment);
-    Some(fragment.branch_pc())
-}
-
-fn end(context: &mut ThreadContext) -> Option<u32> {
-    let exit_id = core::mem::take(&mut context.excursion_exit).checked_sub(1)?;
-    context.excursion_steps = 0;
-    Some(exit_id)
 }
 
 /// The instruction that is next, if it can be read.

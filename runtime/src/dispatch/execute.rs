@@ -1,7 +1,7 @@
 //! New programs: execve and execveat.
 
-use super::delivery;
 use super::dumpable::while_shown;
+use super::release;
 use crate::arch::x86_64::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, request_kind};
@@ -25,7 +25,7 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
         while_shown(|| writer.request(request_kind::EXECVE, [path, directory, flags, 0])) == Some(1)
     };
     write_event(&writer, event_kind::EXECVE, context.rip, [u64::from(is_followed), 0, 0]);
-    delivery::end_path(&ENGINE.lock(), &writer, context);
+    release::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXECVE);
     table_of(context).lock().pass_ignored(true);
     let result = call_restartable(context, call, arguments);

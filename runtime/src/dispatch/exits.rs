@@ -3,16 +3,19 @@
 //!
 //! Runs in the target, in the dispatcher. Where the thread goes on, and what is linked to it, is decided by its caller.
 
-use super::{delivery, float_state, hold, in_place, indirect, regions, returns, sequences};
-use crate::arch::x86_64::context::{ThreadContext, SITE_RETURN};
-use crate::cache::fragment::ExitType;
-use crate::cache::{Fragment, NONE};
+use super::parts::uncount_block;
+use super::{float_state, hold, in_place, indirect, masks, regions, release, returns, sequences};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::layout::SITE_RETURN;
+use crate::cache::fragment::{Exit, ExitType};
+use crate::cache::NONE;
 use crate::decode::places::is_canonical;
-use crate::instrument::pads::{add_to_counter, correct_early_counts, DynamicEdge};
+use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::{edge_kind, release_reason};
+use crate::protocol::release_reason;
+use crate::sys::lock::Guard;
 use crate::thread::registry::writer_of;
-use crate::thread::{open_calls, path, region, trust};
+use crate::thread::{open_calls, path, trust};
 
 /// A direct exit without a link, or a stub that stands for something else. Returns the exit to link.
 pub fn take_exit(context: &mut ThreadContext) -> u32 {
@@ -45,7 +48,7 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
         ExitType::Release => {
             uncount_block(&mut engine, context, exit.fragment, exit.target);
             drop(engine);
-            delivery::release(context, release_reason::UNSUPPORTED);
+            release::release(context, release_reason::UNSUPPORTED);
         }
         ExitType::Stale => {
             context.note_step();
@@ -54,14 +57,8 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             NONE
         }
         ExitType::Relayout => {
-            let writer = writer_of(context, engine.shared);
             context.note_step();
-            if engine.cache.fragment(exit.fragment).is_compared {
-                let id = exit.fragment;
-                delivery::with_faults(context, |_| trust::trust_pages_of(&mut engine, &writer, id));
-            } else {
-                engine.retire_hot(&writer, context, exit.fragment);
-            }
+            note_hot(&mut engine, context, exit.fragment);
             NONE
         }
         ExitType::Region => {
@@ -87,32 +84,34 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             float_state::correct(context, &fragment);
             exit_id
         }
-        ExitType::Elsewhere if exit.pad != NONE => {
-            if exit.counter != NONE {
-                add_to_counter(context, exit.counter, -1);
-            }
-            drop(engine);
-            delivery::with_faults(context, |context| indirect::follow_indirect(context, exit.fragment, exit.target));
-            NONE
-        }
         ExitType::Native | ExitType::NativeBranch => {
             drop(engine);
             in_place::execute(context, exit_id)
         }
+        ExitType::Elsewhere | ExitType::Pad | ExitType::Verified => take_branch_exit(engine, context, exit_id, &exit),
+        _ => exit_id,
+    }
+}
+
+/// An exit behind an indirect branch or a return. Returns the exit to link.
+fn take_branch_exit(mut engine: Guard<'_, Engine>, context: &mut ThreadContext, exit_id: u32, exit: &Exit) -> u32 {
+    let is_dead = exit.pad != NONE && engine.cache.pad(exit.pad).is_dead;
+    match exit.kind {
+        ExitType::Elsewhere if exit.pad != NONE => {
+            uncount_exit(context, exit);
+            drop(engine);
+            follow(context, exit.fragment, exit.target)
+        }
         ExitType::Elsewhere => {
-            let writer = writer_of(context, engine.shared);
-            let id = context.site & !SITE_RETURN;
-            let source = *engine.cache.fragment(id);
-            open_calls::return_to(context, &writer, source.branch_pc(), exit.target);
-            engine.note_stray(&writer, context, id);
+            return_elsewhere(&mut engine, context, exit.target);
             NONE
         }
-        ExitType::Pad if engine.cache.pad(exit.pad).is_dead && engine.cache.fragment(exit.fragment).takes_symbol => {
+        ExitType::Pad if is_dead && engine.cache.fragment(exit.fragment).takes_symbol => {
             drop(engine);
-            delivery::with_faults(context, |context| {
+            masks::with_faults(context, |context| {
                 let mut engine = ENGINE.lock();
                 let writer = writer_of(context, engine.shared);
-                returns::take_dead_pad(&mut engine, &writer, context, &exit);
+                returns::take_dead_pad(&mut engine, &writer, context, exit);
             });
             NONE
         }
@@ -120,48 +119,52 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             // The code was replaced, and this thread's table still led to its entry.
             let source = indirect::source_of_site(&engine, context);
             drop(engine);
-            if source != NONE {
-                delivery::with_faults(context, |context| indirect::follow_indirect(context, source, exit.target));
-            }
-            NONE
+            follow(context, source, exit.target)
         }
-        ExitType::Pad if engine.cache.pad(exit.pad).is_dead => {
+        ExitType::Pad if is_dead => {
             // Its target was replaced by other code: the branch is counted anew, to what is there now.
-            if exit.counter != NONE {
-                add_to_counter(context, exit.counter, -1);
-            }
+            uncount_exit(context, exit);
             if let Some(symbol) = engine.cache.pad(exit.pad).symbol {
                 path::unwrite_symbol(context, symbol);
             }
             drop(engine);
-            delivery::with_faults(context, |context| indirect::follow_indirect(context, exit.fragment, exit.target));
-            NONE
+            follow(context, exit.fragment, exit.target)
         }
         _ => exit_id,
     }
 }
 
-/// The block's branch was not executed: what ran of it before is counted as a part.
-pub fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
-    let fragment = *engine.cache.fragment(id);
-    correct_early_counts(&engine.cache, context, &fragment, stopped_at, -1);
-    count_part(engine, context, id, stopped_at);
+/// What leads to the exit has counted that it was taken, and it is not.
+fn uncount_exit(context: &ThreadContext, exit: &Exit) {
+    if exit.counter != NONE {
+        add_to_counter(context, exit.counter, -1);
+    }
 }
 
-/// Counts the instructions of a fragment before `stopped_at`.
-pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: u32, stopped_at: u64) {
-    let fragment = *engine.cache.fragment(id);
-    if fragment.region_block != NONE && stopped_at != fragment.end() {
-        region::note_stop(context, &writer_of(context, engine.shared), stopped_at);
+/// The indirect branch at the end of fragment `source` leads to `target`, by another way than it came; nothing if `source` is `NONE`.
+/// Returns the exit to link: none.
+fn follow(context: &mut ThreadContext, source: u32, target: u64) -> u32 {
+    if source != NONE {
+        masks::with_faults(context, |context| indirect::follow_indirect(context, source, target));
     }
-    // Behind its last instruction, which trapped, it has run as a whole.
-    if stopped_at == fragment.app_pc || stopped_at == fragment.end() || !fragment.is_included {
-        return;
-    }
+    NONE
+}
+
+/// The thread found a fragment to be hot; or, of code that is compared, that it never differed.
+fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: u32) {
     let writer = writer_of(context, engine.shared);
-    engine.count_edge(&writer, context, partial_edge(&fragment, id, stopped_at));
+    if engine.cache.fragment(id).is_compared {
+        masks::with_faults(context, |_| trust::trust_pages_of(engine, &writer, id));
+    } else {
+        engine.retire_hot(&writer, context, id);
+    }
 }
 
-pub fn partial_edge(fragment: &Fragment, id: u32, stopped_at: u64) -> DynamicEdge {
-    DynamicEdge { kind: edge_kind::PARTIAL, source_fragment: id, source_pc: fragment.app_pc, target_pc: stopped_at }
+/// A return came to a landing, and the open calls have another address on top.
+fn return_elsewhere(engine: &mut Engine, context: &mut ThreadContext, target: u64) {
+    let writer = writer_of(context, engine.shared);
+    let id = context.site & !SITE_RETURN;
+    let branch = engine.cache.fragment(id).branch_pc();
+    open_calls::return_to(context, &writer, branch, target);
+    engine.note_stray(&writer, context, id);
 }

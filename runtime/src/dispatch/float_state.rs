@@ -2,7 +2,7 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher, behind the instruction that stores it.
 
-use super::delivery;
+use super::masks;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::cache::{Cache, Fragment};
@@ -19,7 +19,7 @@ use iced_x86::{Decoder, Instruction, Register};
 /// Corrects what the last instruction of `fragment`, just executed, stored.
 pub fn correct(context: &mut ThreadContext, fragment: &Fragment) {
     let pc = fragment.branch_pc();
-    delivery::with_faults(context, |context| {
+    masks::with_faults(context, |context| {
         let mut code = [0; MAX_INSTRUCTION_BYTES];
         let n = guarded::read_code(&mut code, pc);
         let instruction = Decoder::with_ip(64, &code[..n], pc, decoder_options()).decode();

@@ -4,15 +4,15 @@
 //! the child, before it runs on, moves to a region of its own in the shared file, which the parent asked for, and says who
 //! it is. A child without a region goes on natively.
 
-use super::dumpable::{self, while_shown};
-use super::process::begin;
-use super::start::{stamp_start, tell_running};
-use super::user_dispatch;
-use super::{advice, locks, proc_reads};
+use super::begin::begin;
+use super::dumpable::while_shown;
+use super::running::{stamp_start, tell_running};
+use super::{advice, dumpable, locks, proc_reads, user_dispatch};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::Shared;
 use crate::cache::links::UNDELIVERED;
-use crate::cache::{views, NONE};
+use crate::cache::{copies, NONE};
+use crate::instrument::recorders::has_cells;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, request_kind};
 use crate::signal::deliver;
@@ -77,7 +77,7 @@ fn start_whole_copy(context: &mut ThreadContext, start: Start) -> Option<i64> {
     // The copy must be whole: nobody else is changing anything while it is made. The child gives these up.
     let _shown = dumpable::hold();
     let engine = ENGINE.lock();
-    if !views::make_copies(&engine.cache.slabs) {
+    if !copies::make_copies(&engine.cache.slabs) {
         return None;
     }
     let _threads = THREADS.lock();
@@ -89,7 +89,7 @@ fn start_whole_copy(context: &mut ThreadContext, start: Start) -> Option<i64> {
     let result = start(context, child_stack_top(context), followed_child);
     // SAFETY: held above.
     unsafe { heap::let_go() };
-    views::drop_copies();
+    copies::drop_copies();
     Some(result)
 }
 
@@ -167,7 +167,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
         dumpable::let_go();
     }
     let mask = context.start_mask;
-    if !views::take_copies() {
+    if !copies::take_copies() {
         deliver::release_process(context, mask);
     }
     user_dispatch::end(context);
@@ -207,7 +207,7 @@ fn move_in(context: &ThreadContext, engine: &mut Engine) {
         let filled = THREADS.lock().branch_table_filled;
         fill_branch_table(context.self_address, 0, filled);
     }
-    if engine.records_regions() {
+    if has_cells(engine.shared) {
         // Nothing was executed here yet.
         map_cells(context.self_address, engine.shared);
     }

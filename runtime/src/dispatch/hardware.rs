@@ -5,7 +5,7 @@
 //! address. Not known are those of a tracer, and those of processors, which are about all processes.
 
 extern crate alloc;
-use super::delivery;
+use super::masks;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::{guarded, probe_points};
 use crate::instrument::ENGINE;
@@ -34,7 +34,7 @@ pub fn open(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
         // SAFETY: the program's own call.
         let result = unsafe { program_call(number::PERF_EVENT_OPEN, arguments) };
         if result >= 0 {
-            delivery::with_faults(context, |context| {
+            masks::with_faults(context, |context| {
                 let mut engine = ENGINE.lock();
                 let writer = writer_of(context, engine.shared);
                 engine.meet_probe(&writer, place);
@@ -52,7 +52,7 @@ pub fn open(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
     let result = unsafe { program_call(number::PERF_EVENT_OPEN, call) };
     let size = &given[SIZE_AT..SIZE_AT + 4];
     // SAFETY: the kernel would have written the same there.
-    delivery::with_faults(context, |_| unsafe { guarded::write_program(arguments[0] + SIZE_AT as u64, size) });
+    masks::with_faults(context, |_| unsafe { guarded::write_program(arguments[0] + SIZE_AT as u64, size) });
     Some(result)
 }
 
@@ -72,7 +72,7 @@ pub fn change(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
 fn place_of_probe(context: &mut ThreadContext, address: u64) -> Option<u64> {
     const PERF_TYPE_MAX: u32 = 6;
     let mut first = [0; PROBE_OFFSET_AT + 8];
-    if delivery::with_faults(context, |_| guarded::read_program(&mut first, address)) != first.len() {
+    if masks::with_faults(context, |_| guarded::read_program(&mut first, address)) != first.len() {
         return None;
     }
     let place = u64::from_le_bytes(core::array::from_fn(|i| first[PROBE_OFFSET_AT + i]));
@@ -84,7 +84,7 @@ fn moved(context: &mut ThreadContext, place: u64) -> Option<Vec<u8>> {
     const PERF_TYPE_BREAKPOINT: u32 = 5;
     const HW_BREAKPOINT_X: u32 = 4;
     let mut first = [0; FIRST_SIZE as usize];
-    if delivery::with_faults(context, |_| guarded::read_program(&mut first, place)) != first.len() {
+    if masks::with_faults(context, |_| guarded::read_program(&mut first, place)) != first.len() {
         return None;
     }
     let word = |at: usize| u32::from_le_bytes([first[at], first[at + 1], first[at + 2], first[at + 3]]);
@@ -97,7 +97,7 @@ fn moved(context: &mut ThreadContext, place: u64) -> Option<Vec<u8>> {
         return None;
     }
     let mut given = alloc::vec![0; size as usize];
-    if delivery::with_faults(context, |_| guarded::read_program(&mut given, place)) != given.len() {
+    if masks::with_faults(context, |_| guarded::read_program(&mut given, place)) != given.len() {
         return None;
     }
     let mut engine = ENGINE.lock();
@@ -106,7 +106,7 @@ fn moved(context: &mut ThreadContext, place: u64) -> Option<Vec<u8>> {
     if is_new {
         let writer = writer_of(context, engine.shared);
         engine.begin_probe(&writer, pc);
-        super::syscalls::handle_watched(&engine);
+        super::call_table::handle_watched(&engine);
     }
     given[BREAKPOINT_ADDRESS_AT..BREAKPOINT_ADDRESS_AT + 8]
         .copy_from_slice(&probe_points::address(point).to_le_bytes());

@@ -7,7 +7,7 @@
 //! Reads what is published and never moves; takes no lock.
 
 extern crate alloc;
-use crate::cache::slab::SLAB_BYTES;
+use crate::cache::views::SLAB_BYTES;
 use crate::instrument::ENGINE;
 use crate::sys::proc_text;
 use alloc::vec::Vec;

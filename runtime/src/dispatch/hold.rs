@@ -4,7 +4,7 @@
 //! is; should the controller be killed, it goes on. What the controller wishes while threads stand still, each minds before it
 //! executes anything more.
 
-use super::{delivery, indirect, paths, process, syscalls};
+use super::{begin, call_table, landings, masks, paths};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::probe_points;
 use crate::arch::x86_64::standing::{STEP_DUE, STEP_MADE};
@@ -94,9 +94,9 @@ pub fn mind(context: &mut ThreadContext, shared: Shared) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, shared);
     // Code is read that may be there no more.
-    if delivery::with_faults(context, |_| engine.mind(&writer, wishes)) {
-        syscalls::handle_what(&engine);
-        indirect::forget_ways(&mut engine);
+    if masks::with_faults(context, |_| engine.mind(&writer, wishes)) {
+        call_table::handle_what(&engine);
+        landings::forget_ways(&mut engine);
     }
     context.standing.wishes_minded = wishes;
     let before = core::mem::replace(&mut context.standing.filters_seen, n_filters);
@@ -115,6 +115,6 @@ pub fn follow_mode(context: &mut ThreadContext, shared: Shared) {
     let writer = writer_of(context, shared);
     if !paths::follow_mode(&engine, &writer, context) {
         drop(engine);
-        process::give_up(context);
+        begin::give_up(context);
     }
 }

@@ -1,6 +1,7 @@
 //! Calls that name memory and change nothing that is known of code, where a part of that is hidden.
 
-use super::memory::{is_place, page_end, PAGE};
+use super::mappings::{page_end, PAGE};
+use super::memory::is_place;
 use super::{hidden, locks, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;

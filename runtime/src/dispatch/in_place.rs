@@ -4,8 +4,8 @@
 //! Runs in the target on the runtime's stack, in the dispatcher. The trap behind the instruction, or its fault, brings the thread
 //! back (signal/faults.rs, `end_step`), to `settle`. Far branches inside of 64-bit code are not worth a trap: see far.rs.
 
-use super::exits::uncount_block;
-use super::{delivery, excursion, far, indirect};
+use super::parts::uncount_block;
+use super::{away, far, indirect, masks, raise, release};
 use crate::arch::x86_64::context::{ThreadContext, STEPPING_ALREADY, STEPPING_LOADS_FLAGS};
 use crate::arch::x86_64::guarded;
 use crate::arch::x86_64::selectors;
@@ -14,7 +14,7 @@ use crate::cache::NONE;
 use crate::decode::block::decoder_options;
 use crate::decode::places::is_beyond;
 use crate::decode::window::MAX_INSTRUCTION_BYTES;
-use crate::instrument::pads::correct_early_counts;
+use crate::instrument::indirect::pads::correct_early_counts;
 use crate::instrument::ENGINE;
 use crate::protocol::{exit_kind, release_reason};
 use crate::signal::deliver;
@@ -36,7 +36,7 @@ pub fn execute(context: &mut ThreadContext, exit_id: u32) -> u32 {
     context.rip = pc;
     context.exit_id = exit_id;
     let instruction = read_instruction(context, pc, 64);
-    if is_branch && delivery::with_faults(context, |context| far::transfer(context, &instruction)) {
+    if is_branch && masks::with_faults(context, |context| far::transfer(context, &instruction)) {
         finish_branch(context, exit_id);
         return NONE;
     }
@@ -46,7 +46,7 @@ pub fn execute(context: &mut ThreadContext, exit_id: u32) -> u32 {
         set_signal_mask(mask);
         uncount_block(&mut ENGINE.lock(), context, source, pc);
         if is_lost {
-            delivery::release(context, release_reason::UNSUPPORTED);
+            release::release(context, release_reason::UNSUPPORTED);
         }
         return NONE;
     }
@@ -57,7 +57,7 @@ pub fn execute(context: &mut ThreadContext, exit_id: u32) -> u32 {
 /// The instruction at `pc`, as it is now.
 pub fn read_instruction(context: &mut ThreadContext, pc: u64, bits: u32) -> Instruction {
     let mut code = [0; MAX_INSTRUCTION_BYTES];
-    let n = delivery::with_faults(context, |_| guarded::read_code(&mut code, pc));
+    let n = masks::with_faults(context, |_| guarded::read_code(&mut code, pc));
     let options = if bits == 64 { decoder_options() } else { 0 };
     Decoder::with_ip(bits, &code[..n], pc, options).decode()
 }
@@ -104,7 +104,7 @@ pub fn settle(context: &mut ThreadContext) -> u32 {
     if kind & STEPPING_LOADS_FLAGS != 0 && kind & STEPPING_ALREADY == 0 {
         context.note_step();
     } else if kind & STEPPING_LOADS_FLAGS != 0 && context.rflags & TRAP_FLAG == 0 {
-        delivery::raise_step(context);
+        raise::raise_step(context);
     }
     if is_branch || context.rip != next {
         NONE
@@ -115,8 +115,8 @@ pub fn settle(context: &mut ThreadContext) -> u32 {
 
 /// The branch in front of which exit `exit_id` led is done.
 fn finish_branch(context: &mut ThreadContext, exit_id: u32) {
-    if excursion::is_away(context) {
-        excursion::begin(context, exit_id);
+    if away::is_away(context) {
+        away::begin(context, exit_id);
         return;
     }
     let source = ENGINE.lock().cache.exit(exit_id).fragment;
@@ -133,6 +133,6 @@ pub fn follow_branch(context: &mut ThreadContext, source: u32) {
     if is_beyond(target) {
         indirect::blame_branch(context, source);
     } else {
-        delivery::with_faults(context, |context| indirect::follow_indirect(context, source, target));
+        masks::with_faults(context, |context| indirect::follow_indirect(context, source, target));
     }
 }

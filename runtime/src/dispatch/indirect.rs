@@ -2,20 +2,20 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
-use super::exits::{partial_edge, uncount_block};
-use super::paths::may_link_to;
-use super::{delivery, find_or_build, probe_returns, returns};
-use crate::arch::x86_64::context::{ThreadContext, SITE_OVERFLOW, SITE_RETURN};
-use crate::buffer::RingWriter;
-use crate::cache::fragment::{ExitType, SpillState};
-use crate::cache::pairs::{PairEntry, VERIFIED};
+use super::landings::{find_landing, insert_pair};
+use super::parts::{partial_edge, uncount_block};
+use super::ways::enter_verified;
+use super::ways::{find_way, make_pad};
+use super::{masks, paths, probe_returns, raise, returns};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::cache::fragment::ExitType;
 use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
 use crate::decode::places::{is_beyond, is_canonical};
-use crate::instrument::pads::{add_to_counter, correct_early_counts};
-use crate::instrument::{Arrival, Engine, ENGINE};
-use crate::protocol::{error_code, exit_kind, NOWHERE_PC};
+use crate::instrument::indirect::pads::{add_to_counter, correct_early_counts};
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::{exit_kind, NOWHERE_PC};
 use crate::thread::registry::writer_of;
-use crate::thread::THREADS;
 use crate::thread::{open_calls, path, trust};
 
 /// The processor's number of its fault (Intel SDM, exceptions and interrupts).
@@ -40,7 +40,7 @@ pub fn take_indirect(context: &mut ThreadContext) {
         // The return slot, just popped, shows what the program put there.
         let slot = context.registers[4].wrapping_sub(8);
         // SAFETY: the fragment's return just read and wrote this slot, unless another thread took it away meanwhile.
-        delivery::with_faults(context, |context| unsafe {
+        masks::with_faults(context, |context| unsafe {
             trust::write_program(context, slot, &target.to_le_bytes());
         });
     }
@@ -52,7 +52,7 @@ pub fn take_indirect(context: &mut ThreadContext) {
     } else if source != NONE && is_beyond(target) {
         blame_branch(context, source);
     } else if source != NONE {
-        delivery::with_faults(context, |context| follow_indirect(context, source, target));
+        masks::with_faults(context, |context| follow_indirect(context, source, target));
     }
 }
 
@@ -97,7 +97,7 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
     context.rip = fragment.branch_pc();
     (context.fault_origin, context.has_fault_origin) = (NOWHERE_PC, true);
     context.exit_id = NONE;
-    delivery::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+    raise::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
 }
 
 /// A branch to what is no address faults at the branch, before it is made (Intel SDM, #GP for near branches).
@@ -114,7 +114,7 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
     forget_call(context, &fragment);
     drop(engine);
     context.exit_id = source;
-    delivery::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+    raise::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
 }
 
 /// Mode full: a call at a fragment's end that is not made was pushed already.
@@ -152,8 +152,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     } else if is_executable
         && fragment.site != NONE
         && !(context.has_path && is_return)
-        // Not while another thread has changed the mode, and this one is about to learn of it.
-        && context.has_path == engine.records_path()
+        && paths::is_of_mode(&engine, context)
         && !engine.stops_at(target)
     {
         let first = fragment.first_pad;
@@ -193,60 +192,6 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     engine.count_edge(&writer, context, edge);
 }
 
-/// Makes the pad from `source`'s branch to `target`, and has the branch come there. `None`: that needed memory and there was none.
-pub fn make_pad(
-    engine: &mut Engine,
-    writer: &RingWriter,
-    context: &mut ThreadContext,
-    source: u32,
-    target: u64,
-    is_first_try: bool,
-) -> Option<u32> {
-    let site = engine.cache.fragment(source).site;
-    let pad_id = engine.build_pad(writer, source, target, is_first_try).ok()?;
-    // The target comes right behind the pad if it is new, so that the pad runs straight into it.
-    if let Ok(id) = find_or_build(engine, writer, context, target, Arrival::Indirect) {
-        engine.cache.fragment_mut(id).is_indirect_target = true;
-        let exit = engine.cache.pad(pad_id).exit;
-        if may_link_to(engine, id) {
-            engine.cache.link(exit, id);
-        }
-    }
-    if is_first_try {
-        engine.cache.try_first(source, Some(pad_id));
-    } else {
-        let address = engine.cache.pad(pad_id).cache_start;
-        insert_pair(engine, context, site, target, address, u64::from(pad_id));
-    }
-    Some(pad_id)
-}
-
-/// The way from a site to a target that the pair table has, if it leads to code in use.
-pub fn find_way(engine: &Engine, site: u32, target: u64) -> Option<PairEntry> {
-    let entry = engine.cache.pairs.find(site, target).filter(|entry| entry.pad != 0)?;
-    let is_in_use = entry.verified_fragment().is_none_or(|id| engine.cache.fragment(id).is_valid);
-    is_in_use.then_some(entry)
-}
-
-/// Lets `source`'s indirect branch enter the code at `target` by its verified entry, if it has one.
-fn enter_verified(engine: &mut Engine, context: &ThreadContext, source: u32, target: u64) -> bool {
-    let Some(id) = engine.cache.by_pc.find(target).filter(|id| engine.cache.fragment(*id).verified_entry != 0) else {
-        return false;
-    };
-    let (site, address) = (engine.cache.fragment(source).site, engine.cache.fragment(id).verified_entry);
-    insert_pair(engine, context, site, target, address, VERIFIED | u64::from(id));
-    true
-}
-
-/// A pad led to code that was laid out anew: if that has a verified entry, the pad is left out from now on.
-pub fn leave_out_pad(engine: &mut Engine, context: &ThreadContext, pad_id: u32) {
-    let pad = *engine.cache.pad(pad_id);
-    // While a site tries a pad first the table has nothing for it.
-    if engine.cache.fragment(pad.source_fragment).first_pad == NONE {
-        enter_verified(engine, context, pad.source_fragment, pad.target);
-    }
-}
-
 /// Whether the pad from `source` to `target` is to be tried before the branch table is asked.
 ///
 /// Most indirect branches have one target, and a pad that is tried first costs them no indirect jump. A second target
@@ -284,85 +229,5 @@ fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: u32) {
     }
     if let Some(symbol) = pad.symbol.filter(|_| context.has_path) {
         path::write_symbol(context, symbol);
-    }
-}
-
-/// Where a call's return lands in the cache: right after the processor's call.
-fn landing_address(engine: &Engine, caller: u32) -> u64 {
-    let fragment = engine.cache.fragment(caller);
-    let start = fragment.map_start as usize;
-    let entries = &engine.cache.map.as_slice()[start..start + fragment.map_length as usize];
-    let landing = entries.iter().find(|entry| entry.state == SpillState::Landing);
-    landing.map_or(0, |entry| fragment.cache_start + u64::from(entry.cache_offset))
-}
-
-/// Makes returns to what follows the call at the end of fragment `id`, which is new, come to its landing, if they are to: the processor
-/// predicts that they come to where it called from.
-pub fn lead_returns_to(engine: &mut Engine, id: u32) {
-    let fragment = *engine.cache.fragment(id);
-    let target = fragment.end();
-    if !fragment.ends_with_call() || engine.cache.landings.find(target) != Some(id) {
-        return;
-    }
-    let Some(before) = engine.cache.pairs.find(0, target).filter(|entry| entry.pad != 0) else {
-        return;
-    };
-    let address = landing_address(engine, id);
-    if address != 0 {
-        // Replacing an entry never moves the table.
-        engine.cache.pairs.insert(0, target, address, u64::from(NONE));
-        THREADS.lock().change_branch(0, target, before.pad, address);
-    }
-}
-
-/// Forgets all ways: returns are not to find landings that keep the shadow stack in another way. All threads stand still.
-pub fn forget_ways(engine: &mut Engine) {
-    engine.cache.pairs.clear();
-    THREADS.lock().empty_branch_tables();
-}
-
-/// Puts a way into the pair table and this thread's branch table.
-fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u64) {
-    if address == 0 {
-        return;
-    }
-    match engine.cache.pairs.insert(site, target, address, pad_id) {
-        Some(true) => {
-            let (table, mask) = engine.cache.pairs.location();
-            THREADS.lock().set_pair_table(table, mask);
-        }
-        Some(false) => {}
-        None => engine.shared.report_error(error_code::OUT_OF_MEMORY, [3, 0, 0, 0]),
-    }
-    // SAFETY: the entry of a site that runs is inside this thread's branch table.
-    unsafe { context.branch_entry(site, target).write_volatile(address) };
-}
-
-/// Where returns to `return_pc` land: behind a call that is in use. `None`: the call is to be translated again.
-fn find_landing(engine: &mut Engine, return_pc: u64) -> Option<u64> {
-    let known = engine.cache.landings.find(return_pc).filter(|id| engine.cache.fragment(*id).is_valid);
-    let caller = known.or_else(|| find_call_before(engine, return_pc))?;
-    Some(landing_address(engine, caller))
-}
-
-/// A fragment in use that ends with the call in front of `return_pc`; its landing is the one from now on.
-fn find_call_before(engine: &mut Engine, return_pc: u64) -> Option<u32> {
-    let holders = engine.fragments_within(return_pc.saturating_sub(1), return_pc);
-    let id = holders.into_iter().find(|id| {
-        let fragment = engine.cache.fragment(*id);
-        fragment.is_valid && fragment.ends_with_call() && fragment.end() == return_pc
-    })?;
-    engine.cache.landings.insert(return_pc, id);
-    Some(id)
-}
-
-/// A return came to the landing of a call that was dropped: the next ones find the landing of its next copy, if there is one.
-pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32) {
-    let exit = *engine.cache.exit(exit_id);
-    if exit.kind != ExitType::Landing || engine.cache.fragment(exit.fragment).is_valid {
-        return;
-    }
-    if let Some(address) = find_landing(engine, exit.target) {
-        insert_pair(engine, context, 0, exit.target, address, u64::from(NONE));
     }
 }

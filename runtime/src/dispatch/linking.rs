@@ -1,19 +1,21 @@
 //! Exits are linked to where they lead, once that is known.
 
-use super::{delivery, find_or_build, indirect, paths};
+use super::find::find_or_build;
+use super::{masks, paths, ways};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
 use crate::cache::NONE;
-use crate::instrument::{Arrival, Engine, ENGINE};
+use crate::instrument::request::Arrival;
+use crate::instrument::{Engine, ENGINE};
 use crate::protocol::error_code;
 use crate::thread::registry::writer_of;
 
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
 pub fn note_first_exit(context: &mut ThreadContext, link: u32) {
     // SAFETY: `shared` is set before any thread runs and never changes.
-    if link != NONE && !unsafe { ENGINE.peek() }.is_counting() {
-        delivery::with_faults(context, |context| note_exit(context, link));
+    if link != NONE && unsafe { ENGINE.peek() }.tells_links() {
+        masks::with_faults(context, |context| note_exit(context, link));
     }
 }
 
@@ -56,7 +58,7 @@ pub fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadC
     if !paths::may_link_to(engine, id) {
         return;
     }
-    if !engine.is_counting() {
+    if engine.tells_links() {
         engine.write_link(writer, exit_id, id);
     }
     engine.lead_if_possible(writer, exit_id, id);
@@ -64,7 +66,7 @@ pub fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadC
         engine.shared.report_error(error_code::NO_SLAB, [context.rip, 2, 0, 0]);
     }
     if exit.kind == ExitType::Pad {
-        indirect::leave_out_pad(engine, context, exit.pad);
+        ways::leave_out_pad(engine, context, exit.pad);
     }
     let (links, unlinks) = (engine.cache.n_links, engine.cache.n_unlinks);
     engine.shared.set(crate::status_field!(links), links);

@@ -6,8 +6,7 @@
 
 extern crate alloc;
 use super::hidden;
-use super::mappings::visit_mappings;
-use super::memory::{page_end, PAGE};
+use super::mappings::{page_end, visit_mappings, PAGE};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::sys::calls::{check, limit_of, program_call, read_start, syscall, EINVAL, ENOMEM};
 use crate::sys::kernel::USER_END;

@@ -50,3 +50,10 @@ fn ask_for(context: &ThreadContext, address: u64) -> Option<Mapping> {
     let [start, end, protection, is_shared] = writer.answer();
     is_there.then_some(Mapping { start, end, protection, is_shared: is_shared != 0 })
 }
+
+pub const PAGE: u64 = 4096;
+
+/// Where memory from `start` on ends, of which a call names `size` bytes.
+pub fn page_end(start: u64, size: u64) -> u64 {
+    start.saturating_add(size.saturating_add(PAGE - 1) & !(PAGE - 1))
+}

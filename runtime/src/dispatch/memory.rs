@@ -6,6 +6,7 @@
 extern crate alloc;
 use super::dumpable::while_shown;
 use super::mappings::{find_mapping, Mapping};
+use super::mappings::{page_end, PAGE};
 use super::{aliases, hidden, locks, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
@@ -14,16 +15,10 @@ use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapR
 use crate::sys::calls::{check, program_call, rdtsc, syscall, EAGAIN, EFAULT, ENOMEM};
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
 use crate::sys::lock::Guard;
-use crate::sys::{filter, number, spare};
+use crate::sys::spare_pages;
+use crate::sys::{filter, number};
 use crate::thread::registry::{write_event, writer_of};
 use core::ops::Range;
-
-pub const PAGE: u64 = 4096;
-
-/// Where memory from `start` on ends, of which a call names `size` bytes.
-pub fn page_end(start: u64, size: u64) -> u64 {
-    start.saturating_add(size.saturating_add(PAGE - 1) & !(PAGE - 1))
-}
 
 /// What was mapped from `start` up to `end` is gone, code and all.
 pub fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
@@ -79,7 +74,7 @@ pub fn call_holding(
 /// mmap: what it replaces is gone; what is executable is known, and told to the controller.
 pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [address, size, protection, flags, descriptor, offset] = arguments;
-    spare::note_call();
+    spare_pages::note_call();
     let is_executable = protection & PROT_EXEC != 0;
     let replaces = flags & MAP_FIXED != 0;
     let is_alias = aliases::is_alias(protection, flags, descriptor);
@@ -214,7 +209,7 @@ pub fn is_place(range: &Range<u64>) -> bool {
 /// mprotect and pkey_mprotect: code that may be written may change; code that may not run is gone.
 pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     let [start, size, protection, ..] = arguments;
-    spare::note_call();
+    spare_pages::note_call();
     let end = page_end(start, size);
     if is_place(&(start..end)) && hidden::is_within(&(start..end)) {
         // As far as something is mapped natively.

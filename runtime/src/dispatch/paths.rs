@@ -5,7 +5,8 @@ use crate::buffer::RingWriter;
 use crate::cache::fragment::ExitType;
 use crate::cache::NONE;
 use crate::instrument::{Engine, ENGINE};
-use crate::thread::path::Gap;
+use crate::thread::path_words;
+use crate::thread::path_words::Gap;
 use crate::thread::registry::writer_of;
 use crate::thread::{path, region, thinning, THREADS};
 
@@ -33,6 +34,22 @@ pub fn tend(context: &mut ThreadContext, link: u32) {
     }
 }
 
+/// Begins what a new thread tells. `false`: there is no memory for it.
+pub fn begin(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) -> bool {
+    (context.has_path, context.path_began, context.start_pc) = (false, false, context.rip);
+    context.has_tags = engine.records_tags();
+    if context.has_tags {
+        region::begin(context, engine.shared.header().busy_limit);
+    }
+    !engine.records_order() || path::begin(context, writer, &engine.path_log)
+}
+
+/// Whether the thread's path is recorded, or not, as what is translated now tells of the order, or not: not if another thread has changed
+/// the mode, and this one is about to learn of it.
+pub fn is_of_mode(engine: &Engine, context: &ThreadContext) -> bool {
+    context.has_path == engine.records_order()
+}
+
 /// Whether the thread that left by exit `link` is in front of a block.
 fn is_between_blocks(engine: &Engine, link: u32) -> bool {
     // What the size of a fragment or the state of the floating point unit divides is one block.
@@ -57,7 +74,7 @@ pub fn go_on_if_between(context: &mut ThreadContext, link: u32) {
 /// Has the thread's path be recorded from the next block on, or no more from the context's rip on, as the engine has it. `false`:
 /// there is no memory for it.
 pub fn follow_mode(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) -> bool {
-    match (context.has_path, engine.records_path()) {
+    match (context.has_path, engine.records_order()) {
         (true, false) => path::suspend(context, writer),
         (false, true) => return path::resume(context, writer, &engine.path_log),
         _ => {}
@@ -67,9 +84,9 @@ pub fn follow_mode(engine: &Engine, writer: &RingWriter, context: &mut ThreadCon
 
 /// Tells in the thread's path what changed since it last did, in front of the context's rip.
 pub fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
-    let is_left_out = path::gap(context) == Gap::LeftOut;
+    let is_left_out = path_words::gap(context) == Gap::LeftOut;
     while let Some((kind, value)) = engine.path_log.change(context.changes_told).filter(|_| !is_left_out) {
-        path::write_event(context, writer, kind, context.rip, value);
+        path_words::write_event(context, writer, kind, context.rip, value);
         context.changes_told += 1;
     }
     path::note_that_it_told(context);

@@ -3,7 +3,6 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
-use super::{delivery, indirect};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;
 use crate::protocol::exit_kind;
@@ -17,7 +16,7 @@ static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
 
 /// Whether `address` is in the kernel's code for probes, as far as is known.
-fn is_known(address: u64) -> bool {
+pub fn is_known(address: u64) -> bool {
     (START.load(Ordering::Relaxed)..END.load(Ordering::Acquire)).contains(&address)
 }
 
@@ -65,15 +64,4 @@ pub fn is_inside(context: &ThreadContext) -> bool {
 /// The thread is about to execute natively what is at its rip.
 pub fn note_native(context: &mut ThreadContext) {
     context.is_in_probe = u32::from(is_inside(context));
-}
-
-/// After that: counts the return if the thread came out.
-pub fn settle(context: &mut ThreadContext) {
-    let was_inside = core::mem::take(&mut context.is_in_probe) != 0;
-    if !was_inside || context.fault_pending != 0 || is_known(context.rip) {
-        return;
-    }
-    let source = core::mem::take(&mut context.probed_return) - 1;
-    let target = context.rip;
-    delivery::with_faults(context, |context| indirect::follow_indirect(context, source, target));
 }

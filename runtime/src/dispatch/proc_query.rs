@@ -4,8 +4,9 @@
 //! Runs on the runtime's stack, in the dispatcher, no lock held.
 
 extern crate alloc;
-use super::proc_files::{show_mappings_as_made, Kind};
-use super::{delivery, hidden, proc_reads};
+use super::proc_files::show_mappings_as_made;
+use super::proc_kinds::Kind;
+use super::{hidden, masks, proc_reads};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::sys::calls::{check, program_call, Error, EFAULT};
@@ -69,7 +70,7 @@ pub fn query(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
 fn read(context: &mut ThreadContext, place: u64) -> Option<Query> {
     let mut bytes = [0u8; SIZE];
     let mut size = [0u8; 8];
-    delivery::with_faults(context, |_| {
+    masks::with_faults(context, |_| {
         if guarded::read_program(&mut size, place) != size.len() {
             return None;
         }
@@ -88,7 +89,7 @@ fn write(context: &mut ThreadContext, place: u64, answer: &Query) -> bool {
     let bytes = unsafe { core::slice::from_raw_parts((&raw const *answer).cast::<u8>(), SIZE) };
     let bytes = &bytes[..answer.size as usize];
     // SAFETY: the program asked for the answer there.
-    delivery::with_faults(context, |_| unsafe { guarded::write_program(place, bytes) }) == bytes.len()
+    masks::with_faults(context, |_| unsafe { guarded::write_program(place, bytes) }) == bytes.len()
 }
 
 /// Asks the kernel, by the program's call.

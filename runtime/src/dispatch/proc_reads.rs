@@ -6,9 +6,11 @@
 //! *watched* may lead to one, which the kernel is asked at each read. Not known are those that came by a message.
 
 extern crate alloc;
-use super::proc_files::{shown_by, shown_text, Kind};
+use super::proc_files::shown_text;
+use super::proc_kinds::{shown_by, Kind};
 use super::vectors::{read_pieces, MAX_PIECES};
-use super::{delivery, syscalls};
+use super::watched::{is_any_watched, is_watched, note_watched, N_SINGLE, WATCHED};
+use super::{call_table, masks};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::instrument::ENGINE;
@@ -17,30 +19,7 @@ use crate::sys::lock::{Guard, Lock};
 use crate::sys::number;
 use crate::sys::proc_records::{read_length, Record};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// The calls that come to the dispatcher while a descriptor is watched.
-pub const WATCHED_CALLS: &[u64] = &[
-    number::READ,
-    number::CLOSE,
-    number::IOCTL,
-    number::PREAD64,
-    number::READV,
-    number::DUP,
-    number::DUP2,
-    number::FCNTL,
-    number::DUP3,
-    number::PREADV,
-    number::PREADV2,
-    number::CLOSE_RANGE,
-    number::PIDFD_GETFD,
-];
-
-const N_SINGLE: usize = 1024;
-/// A bit for each descriptor that is watched.
-static WATCHED: [AtomicU64; N_SINGLE / 64] = [const { AtomicU64::new(0) }; N_SINGLE / 64];
-/// All that have no bit are, once one of them was.
-static ARE_OTHERS_WATCHED: AtomicBool = AtomicBool::new(false);
+use core::sync::atomic::Ordering;
 
 /// A text that was read in part, so that going on costs no more than the kernel's.
 struct Begun {
@@ -66,36 +45,12 @@ pub unsafe fn let_go() {
     unsafe { BEGUN.give_up() };
 }
 
-/// Whether calls that read have to come to the dispatcher.
-pub fn is_any_watched() -> bool {
-    ARE_OTHERS_WATCHED.load(Ordering::Relaxed) || WATCHED.iter().any(|bits| bits.load(Ordering::Relaxed) != 0)
-}
-
-fn is_watched(file: u64) -> bool {
-    // The kernel looks at 32 bits of a descriptor.
-    let file = file as u32 as usize;
-    match WATCHED.get(file / 64) {
-        Some(bits) => bits.load(Ordering::Relaxed) & 1 << (file % 64) != 0,
-        None => ARE_OTHERS_WATCHED.load(Ordering::Relaxed),
-    }
-}
-
 /// From now on what is read by `file` is looked at.
 pub fn watch(file: u64) {
     let was_any = is_any_watched();
     note_watched(file);
     if !was_any {
-        syscalls::handle_watched(&ENGINE.lock());
-    }
-}
-
-fn note_watched(file: u64) {
-    let file = file as u32 as usize;
-    match WATCHED.get(file / 64) {
-        Some(bits) => {
-            bits.fetch_or(1 << (file % 64), Ordering::Relaxed);
-        }
-        None => ARE_OTHERS_WATCHED.store(true, Ordering::Relaxed),
+        call_table::handle_watched(&ENGINE.lock());
     }
 }
 
@@ -109,7 +64,7 @@ fn unwatch(context: &ThreadContext, first: u64, last: u64) {
     }
     BEGUN.lock().retain(|begun| !(first..=last).contains(&begun.file));
     if !is_any_watched() {
-        syscalls::handle_watched(&ENGINE.lock());
+        call_table::handle_watched(&ENGINE.lock());
     }
 }
 
@@ -202,7 +157,7 @@ pub fn read(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Opti
     for ((address, _), length) in pieces.iter().zip(&lengths) {
         let bytes = &begun.text[begun.position + done..][..*length];
         // SAFETY: the program asked for the bytes there.
-        let n = delivery::with_faults(context, |_| unsafe { guarded::write_program(*address, bytes) });
+        let n = masks::with_faults(context, |_| unsafe { guarded::write_program(*address, bytes) });
         done += n;
         if n != *length {
             break;

@@ -5,9 +5,10 @@
 //! nearly all of them, and where it does not, the kernel's word stays.
 
 extern crate alloc;
-use super::proc_files::path_of;
+use super::proc_kinds::path_of;
 use crate::instrument::ENGINE;
-use crate::signal::handler::{image_range, program_calls};
+use crate::signal::image::image_range;
+use crate::signal::image::program_calls;
 use crate::sys::calls::read_start;
 use crate::sys::proc_state::{as_running, state_of, State};
 use crate::sys::proc_text;

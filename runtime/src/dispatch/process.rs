@@ -1,56 +1,24 @@
 //! New threads and new processes: which kind a clone makes, and tasks that share the program's memory.
 
-use super::{delivery, fork};
+use super::access::is_readable;
+use super::begin::begin;
+use super::{fork, release};
 use crate::arch::x86_64::context::{ThreadContext, NOT_WAITED_FOR, WAITED_FOR};
 use crate::arch::x86_64::selectors::set_gs_base;
-use crate::arch::x86_64::standing::Standing;
 use crate::buffer::Shared;
 use crate::dispatch::seccomp;
-use crate::instrument::pads::DynamicEdge;
 use crate::instrument::ENGINE;
-use crate::protocol::{edge_kind, event_kind, release_reason};
+use crate::protocol::event_kind;
 use crate::signal::table::{copy_table, free_table, table_of};
-use crate::sys::calls::{check, gettid, program_call, set_signal_mask, syscall, E2BIG, EAGAIN, EFAULT, EINVAL};
+use crate::sys::calls::{check, gettid, program_call, set_signal_mask, E2BIG, EAGAIN, EINVAL};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, SIGCHLD};
 use crate::sys::number;
 use crate::thread::block::set_signal_stack;
 use crate::thread::create::{
     self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_SIZES, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
 };
-use crate::thread::registry::{begin_slot, take_slot, write_event, writer_of};
-use crate::thread::{path, region, THREADS};
-
-/// Whether the program may read `size` bytes at `address`: the kernel is asked, by a call that fails without an effect.
-pub fn is_readable(address: u64, size: u64) -> bool {
-    // rt_sigprocmask reads eight bytes of a set and then refuses the unknown way to apply it: EINVAL, or EFAULT before.
-    let probe = |at: u64| {
-        // SAFETY: changes nothing, because 99 is no way to apply a mask.
-        let result = unsafe { syscall(number::RT_SIGPROCMASK, [99, at, 0, 8, 0, 0]) };
-        result != -i64::from(EFAULT)
-    };
-    size >= 8 && probe(address) && (size == 8 || probe(address + size - 8))
-}
-
-/// Whether the program may write `size` bytes at `address`.
-pub fn is_writable(address: u64, size: u64) -> bool {
-    // rt_sigpending writes up to eight bytes: what is pending, which is put back.
-    const RT_SIGPENDING: u64 = 127;
-    if !is_readable(address, size) {
-        return false;
-    }
-    let probe = |at: u64| {
-        // SAFETY: readable, as was just found.
-        let before = unsafe { (at as *const u64).read_unaligned() };
-        // SAFETY: writes eight bytes where the program asked for more to be written.
-        let result = unsafe { syscall(RT_SIGPENDING, [at, 8, 0, 0, 0, 0]) };
-        if result == 0 {
-            // SAFETY: the kernel just wrote there.
-            unsafe { (at as *mut u64).write_unaligned(before) };
-        }
-        result == 0
-    };
-    probe(address) && (size == 8 || probe(address + size - 8))
-}
+use crate::thread::registry::{take_slot, write_event, writer_of};
+use crate::thread::THREADS;
 
 /// clone: arguments are flags, stack, parent tid, child tid, tls.
 pub fn clone(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
@@ -180,7 +148,7 @@ pub fn is_waited_for(context: &ThreadContext) -> bool {
 /// After a vfork: the child is gone from this memory, by a new program, its own end or a signal that killed it.
 fn clean_up_after(child: &mut ThreadContext, shared: Shared) {
     if child.is_signal_waiting() {
-        delivery::take_pending(child);
+        release::take_pending(child);
     }
     THREADS.lock().end_for(child.slot, shared);
 }
@@ -197,38 +165,6 @@ extern "C" fn started_task(context: &mut ThreadContext) -> ! {
     begin(context, context.parent_tid);
     set_signal_mask(context.note_mask(context.start_mask));
     create::enter(context)
-}
-
-/// Records a thread's start: its slot, an event, and the edge into its first block.
-pub fn begin(context: &mut ThreadContext, parent: u32) {
-    let mut engine = ENGINE.lock();
-    let shared = engine.shared;
-    begin_slot(context, shared);
-    context.standing =
-        Standing { wishes_minded: engine.wishes.number(), filters_seen: shared.filter_count(), ..Standing::default() };
-    let writer = writer_of(context, shared);
-    write_event(&writer, event_kind::THREAD_START, context.rip, [u64::from(parent), u64::from(context.slot), 0]);
-    let edge = DynamicEdge {
-        kind: edge_kind::START,
-        source_fragment: crate::cache::NONE,
-        source_pc: 0,
-        target_pc: context.rip,
-    };
-    engine.count_edge(&writer, context, edge);
-    (context.has_path, context.path_began, context.start_pc) = (false, false, context.rip);
-    if engine.records_path() && !path::begin(context, &writer, &engine.path_log) {
-        drop(engine);
-        give_up(context);
-    }
-    context.has_tags = engine.records_regions();
-    if context.has_tags {
-        region::begin(context, shared.header().busy_limit);
-    }
-}
-
-/// Releases the calling thread because the runtime cannot go on with it.
-pub fn give_up(context: &mut ThreadContext) -> ! {
-    super::delivery::release(context, release_reason::RUNTIME_ERROR)
 }
 
 /// Prepares the gate for the calls that come here.

@@ -1,13 +1,13 @@
 //! prctl: what of it the runtime has a part in.
 
-use super::dumpable::{self, PR_GET_DUMPABLE, PR_SET_DUMPABLE};
-use super::{seccomp, user_dispatch};
+use super::dumpable::{PR_GET_DUMPABLE, PR_SET_DUMPABLE};
+use super::user_dispatch::PR_SET_SYSCALL_USER_DISPATCH;
+use super::{dumpable, seccomp, user_dispatch};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;
 use crate::sys::calls::{note_tsc_refusal, program_call, PR_SET_TSC, PR_TSC_SIGSEGV};
 use crate::sys::number;
 use crate::thread::registry::writer_of;
-use user_dispatch::PR_SET_SYSCALL_USER_DISPATCH;
 
 /// prctl's operation (linux/prctl.h).
 const PR_SET_MDWE: u32 = 65;

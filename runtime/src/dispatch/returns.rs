@@ -2,13 +2,14 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
-use super::indirect::{find_way, make_pad};
+use super::paths;
+use super::ways::{find_way, make_pad};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::Exit;
 use crate::cache::NONE;
-use crate::instrument::pads::add_to_counter;
-use crate::instrument::symbols::MAX_POPS;
+use crate::instrument::indirect::pads::add_to_counter;
+use crate::instrument::order::symbols::MAX_POPS;
 use crate::instrument::Engine;
 use crate::thread::{open_calls, path};
 
@@ -62,8 +63,7 @@ fn may_have_pad(engine: &Engine, context: &ThreadContext, source: u32, target: u
     target != 0
         && engine.cache.fragment(source).site != NONE
         && engine.ranges.find(target).is_some()
-        // Not while another thread has changed the mode, and this one is about to learn of it.
-        && context.has_path == engine.records_path()
+        && paths::is_of_mode(engine, context)
         && !engine.stops_at(target)
 }
 

@@ -10,7 +10,7 @@ use crate::arch::x86_64::context::{ThreadContext, WAITED_FOR};
 use crate::arch::x86_64::{gate, guarded};
 use crate::buffer::RingWriter;
 use crate::instrument::Engine;
-use crate::signal::handler::image_range;
+use crate::signal::image::image_range;
 use crate::sys::calls::{monotonic_ns, read_start, syscall, thread_exists};
 use crate::sys::{number, proc_text};
 use crate::thread::THREADS;

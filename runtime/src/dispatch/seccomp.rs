@@ -5,12 +5,13 @@
 //! program's that changes nothing.
 
 extern crate alloc;
-use super::delivery;
+use super::{masks, release};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::instrument::ENGINE;
 use crate::protocol::{event_kind, release_reason};
-use crate::signal::handler::{image_range, program_calls};
+use crate::signal::image::image_range;
+use crate::signal::image::program_calls;
 use crate::sys::calls::{check, program_call, syscall};
 use crate::sys::filter::{self, Instruction, Program};
 use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
@@ -66,7 +67,7 @@ pub fn change(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i6
 
 /// Both calls have the filter as their third argument.
 fn install(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
-    let Some(program) = delivery::with_faults(context, |_| read_filter(arguments[2])) else {
+    let Some(program) = masks::with_faults(context, |_| read_filter(arguments[2])) else {
         // The kernel says why.
         // SAFETY: the program's own call.
         return unsafe { program_call(call, arguments) };
@@ -89,7 +90,7 @@ fn install(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
         if filter::reads_address(&program) {
             // It would see the gate's address at every call.
             context.registers[0] = result as u64;
-            delivery::release(context, release_reason::SECCOMP_FILTER);
+            release::release(context, release_reason::SECCOMP_FILTER);
         }
     }
     result
@@ -117,8 +118,8 @@ fn read_filter(address: u64) -> Option<Vec<Instruction>> {
 
 /// The thread goes on natively with the call that it is about to make.
 fn release_before(context: &mut ThreadContext, reason: u16) -> ! {
-    super::rewind_syscall(context);
-    delivery::release(context, reason)
+    super::rewind::rewind_syscall(context);
+    release::release(context, reason)
 }
 
 /// Asks the filters about a call that the runtime does not make as the program did: what it returns if they refuse it. The

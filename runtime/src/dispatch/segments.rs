@@ -1,6 +1,7 @@
 //! Segments of shared memory (shmat, shmdt): the size of what they map is the kernel's to know.
 
-use super::memory::{call_holding, forget, is_place, page_end, PAGE};
+use super::mappings::{page_end, PAGE};
+use super::memory::{call_holding, forget, is_place};
 use super::{hidden, locks, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;

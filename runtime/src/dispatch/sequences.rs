@@ -5,19 +5,19 @@
 //! fragments of a sequence and comes through the runtime, or runs a call in it, the word tells afterwards whether the kernel
 //! would have aborted it, and the dispatcher does it then.
 
-use super::delivery;
+use super::masks;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::arch::x86_64::sequence::{SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH};
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
-use crate::instrument::pads::{add_to_counter, DynamicEdge};
-use crate::instrument::sequences::{may_be_descriptor, read_descriptor};
+use crate::instrument::indirect::pads::{add_to_counter, DynamicEdge};
+use crate::instrument::rseq::sequences::{may_be_descriptor, read_descriptor};
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, path_event_kind};
 use crate::sys::calls::program_call;
 use crate::sys::number;
-use crate::thread::path;
+use crate::thread::path_words;
 use crate::thread::registry::writer_of;
 
 /// Offset of rseq_cs in `struct rseq`.
@@ -81,7 +81,7 @@ pub fn learn_named(context: &mut ThreadContext) {
     if !is_registered(context) {
         return;
     }
-    delivery::with_faults(context, |context| {
+    masks::with_faults(context, |context| {
         let mut engine = ENGINE.lock();
         let writer = writer_of(context, engine.shared);
         for address in context.registers.into_iter().filter(|value| may_be_descriptor(*value, context.rip)) {
@@ -97,7 +97,7 @@ pub fn enter(context: &mut ThreadContext) {
         context.sequence_plain = 1;
         return;
     }
-    let what = delivery::with_faults(context, |context| decide(context, left));
+    let what = masks::with_faults(context, |context| decide(context, left));
     match what {
         Entry::Plain => context.sequence_plain = 1,
         Entry::Announced => {}
@@ -194,7 +194,7 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
         return;
     }
     let is_fault = context.fault_pending == 1;
-    let target = delivery::with_faults(context, |context| {
+    let target = masks::with_faults(context, |context| {
         let engine = ENGINE.lock();
         let sequences = &engine.cache.sequences;
         if sequences.is_empty() && !is_leaving {
@@ -261,6 +261,6 @@ fn count_edge(context: &mut ThreadContext, source_pc: u64) {
     let edge = DynamicEdge { kind: edge_kind::SIGNAL, source_fragment: NONE, source_pc, target_pc: context.rip };
     engine.count_edge(&writer, context, edge);
     if context.has_path {
-        path::write_event(context, &writer, path_event_kind::RESUME, source_pc, context.rip);
+        path_words::write_event(context, &writer, path_event_kind::RESUME, source_pc, context.rip);
     }
 }

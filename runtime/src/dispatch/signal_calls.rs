@@ -1,12 +1,12 @@
 //! System calls about signals: actions, masks, stacks, and the return from a handler.
 
-use super::syscalls::{read_program, result_of, write_program};
-use super::{delivery, detach, excursion, hold, room};
+use super::results::{read_program, result_of, write_program};
+use super::{away, detach, hold, masks, raise, room};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::selectors;
 use crate::decode::placed;
 use crate::decode::places::{is_beyond, is_in_vsyscall_page};
-use crate::instrument::pads::DynamicEdge;
+use crate::instrument::indirect::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, path_event_kind};
 use crate::signal::deliver;
@@ -15,7 +15,7 @@ use crate::signal::table::table_of;
 use crate::sys::calls::{set_signal_mask, Error, EINVAL};
 use crate::sys::kernel::{SigAction, SigStack, RESUME_FLAG, TRAP_FLAG, UNBLOCKABLE};
 use crate::sys::number;
-use crate::thread::path;
+use crate::thread::path_words;
 use crate::thread::registry::writer_of;
 
 pub fn set_action(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
@@ -109,8 +109,8 @@ pub fn set_stack(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
 /// rt_sigreturn. Comes back if there is no frame: the call returns, and the kernel sends SIGSEGV (signal_fault in
 /// arch/x86/kernel/signal.c).
 pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
-    let Some(frame) = delivery::with_faults(context, |context| returning::read_frame(context)) else {
-        delivery::raise_forced(context);
+    let Some(frame) = masks::with_faults(context, |context| returning::read_frame(context)) else {
+        raise::raise_forced(context);
         return 0;
     };
     let target = frame.rip;
@@ -120,7 +120,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
     let source = unsafe { ENGINE.peek() }.cache.exit(exit_id).fragment;
     let is_leaving = is_foreign(&frame);
     if is_leaving {
-        excursion::begin(context, exit_id);
+        away::begin(context, exit_id);
     } else if is_beyond(target) {
         super::indirect::blame_branch(context, source);
     } else {
@@ -134,7 +134,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
             engine.uncount_edge(context, edge);
             if context.has_path {
                 let writer = writer_of(context, engine.shared);
-                path::write_event(context, &writer, path_event_kind::RESUME, target, context.rip);
+                path_words::write_event(context, &writer, path_event_kind::RESUME, target, context.rip);
             }
         }
         None if is_leaving => context.excursion_exit = 0,
@@ -162,7 +162,7 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     }
     room::note_arrival(context);
     let engine = ENGINE.lock();
-    if engine.records_path() || hold::goes_alone(context, &engine) || placed::is_known(context.rip) {
+    if engine.sees_all_returns() || hold::goes_alone(context, &engine) || placed::is_known(context.rip) {
         return None;
     }
     let id = engine.cache.by_pc.find(context.rip)?;
@@ -189,7 +189,7 @@ pub fn count_signal_return(context: &mut ThreadContext, exit_id: u32, target: u6
     };
     engine.count_edge(&writer, context, edge);
     if context.has_path {
-        path::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target);
+        path_words::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target);
     }
     edge
 }

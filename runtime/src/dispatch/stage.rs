@@ -1,14 +1,16 @@
 //! Entering a process and leaving it are all or nothing, also if the controller is killed on the way: the control block
 //! says which, and whoever goes on without the controller does what it would have done.
 
-use super::attach::program_signal_stack;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::parking;
 use crate::protocol::{stage, ControlBlock};
 use crate::signal::deliver;
 use crate::signal::table::SIGNALS;
+use crate::sys::calls::syscall;
 use crate::sys::calls::{futex_wait, futex_wake};
 use crate::sys::kernel::SIGTRAP;
+use crate::sys::kernel::{SigStack, SS_AUTODISARM, SS_DISABLE};
+use crate::sys::number;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 const WAIT_NS: u64 = 10_000_000;
@@ -65,4 +67,14 @@ pub fn follow(context: &mut ThreadContext, mask: u64, give_back: fn()) {
             _ => return,
         }
     }
+}
+
+/// The alternate stack that the kernel knows for this thread, as the program set it.
+pub fn program_signal_stack() -> SigStack {
+    let mut stack = SigStack::DISABLED;
+    // SAFETY: writes `stack`.
+    unsafe { syscall(number::SIGALTSTACK, [0, &raw mut stack as u64, 0, 0, 0, 0]) };
+    // Whether the thread is on it is told by its stack pointer, which is not the kernel's any more.
+    stack.flags &= SS_AUTODISARM | SS_DISABLE;
+    stack
 }

@@ -1,6 +1,9 @@
 //! The runtime's first steps in a process: from the controller's start block to the first thread's first instruction.
 
-use super::{attach, dispatch, hidden, proc_reads, process};
+use super::run::dispatch;
+use super::running::{stamp_start, tell_running};
+use super::{attach, begin, hidden, proc_reads, process};
+use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::private_range::set_private_range;
 use crate::arch::x86_64::question::Question;
 use crate::arch::x86_64::{dispatcher, forwarding, parking, selectors};
@@ -8,9 +11,9 @@ use crate::buffer::{Patience, Shared};
 use crate::decode::block::is_amd;
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
-use crate::signal::handler::set_image_range;
+use crate::signal::image::set_image_range;
 use crate::signal::table::SIGNALS;
-use crate::sys::calls::{futex_wait, gettid, limit_of, monotonic_ns, rdtsc, set_signal_mask, syscall};
+use crate::sys::calls::{futex_wait, gettid, limit_of, set_signal_mask, syscall};
 use crate::sys::kernel::{SIGTRAP, USER_END};
 use crate::sys::number;
 use crate::sys::{filter, heap};
@@ -57,35 +60,8 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     }
     stamp_start(shared);
 
-    {
-        if !filter::is_active() {
-            proc_reads::look_at_inherited();
-        }
-        let mut engine = ENGINE.lock();
-        engine.shared = shared;
-        engine.prepare_mode();
-        super::syscalls::handle_what(&engine);
-        engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));
-        engine.has_rtm = has_rtm();
-        engine.has_rotate = has_bmi2();
-        engine.question = Question::of_processor(is_amd(), engine.has_rotate);
-        let mut high_end = 0;
-        for index in 0..(block.range_count as usize).min(160) {
-            let [start, end, protection] =
-                [block.ranges[index * 3], block.ranges[index * 3 + 1], block.ranges[index * 3 + 2]];
-            // The vsyscall page.
-            if end > USER_END {
-                continue;
-            }
-            engine.ranges.insert(start, end, protection, true);
-            engine.note_candidate(start, end, protection);
-            high_end = high_end.max(end);
-        }
-        let stack_floor = stack_floor(block.registers[4]);
-        engine.cache.slabs.initialize(high_end, stack_floor);
-        if !engine.cache.pairs.initialize() {
-            fail(n_threads, shared, error_code::OUT_OF_MEMORY, [10, 0, 0, 0]);
-        }
+    if !prepare_engine(block, shared) {
+        fail(n_threads, shared, error_code::OUT_OF_MEMORY, [10, 0, 0, 0]);
     }
     if n_threads != 0 {
         // SAFETY: the controller made the block and its table; all other threads are stopped.
@@ -100,6 +76,45 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     let Some(context) = THREADS.lock().take(shared) else {
         fail(n_threads, shared, error_code::THREADS_FULL, [0; 4]);
     };
+    begin_first_thread(context, block);
+    wait_for_debugger(shared);
+    tell_running(shared);
+    set_signal_mask(context.note_mask(mask));
+    create::enter(context)
+}
+
+/// Prepares what translates. `false`: there is no memory for it.
+fn prepare_engine(block: &StartBlock, shared: Shared) -> bool {
+    if !filter::is_active() {
+        proc_reads::look_at_inherited();
+    }
+    let mut engine = ENGINE.lock();
+    engine.shared = shared;
+    engine.prepare_mode();
+    super::call_table::handle_what(&engine);
+    engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));
+    engine.has_rtm = has_rtm();
+    engine.has_rotate = has_bmi2();
+    engine.question = Question::of_processor(is_amd(), engine.has_rotate);
+    let mut high_end = 0;
+    for index in 0..(block.range_count as usize).min(160) {
+        let [start, end, protection] =
+            [block.ranges[index * 3], block.ranges[index * 3 + 1], block.ranges[index * 3 + 2]];
+        // The vsyscall page.
+        if end > USER_END {
+            continue;
+        }
+        engine.ranges.insert(start, end, protection, true);
+        engine.note_candidate(start, end, protection);
+        high_end = high_end.max(end);
+    }
+    let stack_floor = stack_floor(block.registers[4]);
+    engine.cache.slabs.initialize(high_end, stack_floor);
+    engine.cache.pairs.initialize()
+}
+
+/// Has the process' first thread, which calls this, be in front of its first instruction.
+fn begin_first_thread(context: &mut ThreadContext, block: &StartBlock) {
     context.registers = block.registers;
     context.rip = block.rip;
     context.rflags = block.rflags;
@@ -114,25 +129,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     THREADS.lock().set_tid(context.slot, context.tid);
     selectors::set_gs_base(context.self_address);
     set_signal_stack(context);
-    process::begin(context, 0);
-    wait_for_debugger(shared);
-    tell_running(shared);
-    set_signal_mask(context.note_mask(mask));
-    create::enter(context)
-}
-
-/// Notes when a process began, by both clocks.
-pub fn stamp_start(shared: Shared) {
-    shared.set(crate::status_field!(start_ns), monotonic_ns());
-    shared.set(crate::status_field!(start_tsc), rdtsc());
-    shared.stamp_last();
-}
-
-/// The runtime has begun.
-pub fn tell_running(shared: Shared) {
-    shared.look_for_controller();
-    // SAFETY: the status page is mapped; the field is an aligned u32.
-    unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).state) }.store(runtime_state::RUNNING, Ordering::Release);
+    begin::begin(context, 0);
 }
 
 /// `--pause`: the controller says when to go on; if it was killed meanwhile, nobody does.

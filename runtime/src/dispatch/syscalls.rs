@@ -1,90 +1,21 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
+use super::results::{finish, result_of, write_program};
 use super::signal_calls::{return_from_handler, set_action, set_mask, set_stack};
-use super::{advice, ends, execute, fork, hardware, holes, locks, memory, proc_files, proc_query, proc_reads};
-use super::{process, process_control, seccomp, segments, sequences, tracing, user_dispatch, written};
+use super::{
+    advice, ends, execute, fork, hardware, holes, locks, memory, proc_open, proc_query, proc_reads, process,
+    process_control, seccomp, segments, sequences, tracing, user_dispatch, written,
+};
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::{dispatcher, probe_points, selectors};
-use crate::instrument::{Engine, ENGINE};
+use crate::arch::x86_64::selectors;
+use crate::instrument::ENGINE;
 use crate::protocol::path_event_kind;
-use crate::sys::calls::{program_call, Error, EFAULT, EPERM};
+use crate::sys::calls::{program_call, EPERM};
 use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
 use crate::sys::number;
+use crate::thread::path_words;
+use crate::thread::region;
 use crate::thread::registry::writer_of;
-use crate::thread::{path, region};
-use proc_reads::WATCHED_CALLS;
-
-/// The calls that come to the dispatcher.
-const HANDLED: &[u64] = &[
-    number::BRK,
-    number::MLOCK,
-    number::MLOCK2,
-    number::MUNLOCK,
-    number::MSYNC,
-    number::MINCORE,
-    number::MBIND,
-    number::MSEAL,
-    number::REMAP_FILE_PAGES,
-    number::GETPPID,
-    number::OPEN,
-    number::OPENAT,
-    number::OPENAT2,
-    number::RSEQ,
-    number::MLOCKALL,
-    number::MUNLOCKALL,
-    number::PTRACE,
-    number::MMAP,
-    number::MPROTECT,
-    number::MUNMAP,
-    number::RT_SIGACTION,
-    number::RT_SIGRETURN,
-    number::MREMAP,
-    number::MADVISE,
-    number::PROCESS_MADVISE,
-    number::PROCESS_VM_WRITEV,
-    number::CLONE,
-    number::FORK,
-    number::VFORK,
-    number::EXECVE,
-    number::EXIT,
-    number::SIGALTSTACK,
-    number::PRCTL,
-    number::ARCH_PRCTL,
-    number::EXIT_GROUP,
-    number::SECCOMP,
-    number::EXECVEAT,
-    number::PERF_EVENT_OPEN,
-    number::PKEY_MPROTECT,
-    number::CLONE3,
-    number::RT_SIGPROCMASK,
-    number::SHMAT,
-    number::SHMDT,
-    number::WAIT4,
-    number::WAITID,
-];
-
-/// Tells the gate which calls come here: all that path and tags have the time of, where these are recorded.
-pub fn handle_what(engine: &Engine) {
-    let handles_all = engine.records_path() || engine.records_regions();
-    for call in 0..size_of::<dispatcher::CallTable>() as u64 {
-        tell_gate(call, handles_all || HANDLED.contains(&call));
-    }
-    handle_watched(engine);
-}
-
-/// The same of those that come here only while what they may read tells of the runtime.
-pub fn handle_watched(engine: &Engine) {
-    let is_handled = engine.records_path() || engine.records_regions() || proc_reads::is_any_watched();
-    for call in WATCHED_CALLS {
-        tell_gate(*call, is_handled || (*call == number::IOCTL && probe_points::is_any_used()));
-    }
-}
-
-fn tell_gate(call: u64, is_handled: bool) {
-    let table = (&raw mut dispatcher::HANDLED_SYSCALLS).cast::<u8>();
-    // SAFETY: inside the table. Other threads read single bytes of it, and those of calls that must come here stay as they are.
-    unsafe { table.add(call as usize).write_volatile(u8::from(is_handled)) };
-}
 
 /// What became of a system call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,7 +43,18 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         finish(context, result);
         return Outcome::Done;
     }
-    let result = match call {
+    match answer(context, call, arguments) {
+        Ok(result) => {
+            finish(context, result);
+            Outcome::Done
+        }
+        Err(outcome) => outcome,
+    }
+}
+
+/// What the dispatcher does in the kernel's place: the result, or what else is to be done about the call.
+fn answer(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Result<i64, Outcome> {
+    Ok(match call {
         number::MMAP => memory::map(context, arguments),
         number::MUNMAP => memory::unmap(context, arguments),
         number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
@@ -131,7 +73,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         | number::MSEAL
         | number::REMAP_FILE_PAGES => match holes::name(call, arguments) {
             Some(result) => result,
-            None => return Outcome::ByGate,
+            None => return Err(Outcome::ByGate),
         },
         number::MLOCKALL => locks::lock_all(context, arguments),
         number::MUNLOCKALL => locks::unlock_all(arguments),
@@ -141,7 +83,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::RT_SIGRETURN => return_from_handler(context),
         number::RT_SIGPROCMASK => match set_mask(context, arguments) {
             Some(result) => result,
-            None => return Outcome::SignalFirst,
+            None => return Err(Outcome::SignalFirst),
         },
         number::EXECVE | number::EXECVEAT => execute::execute(context, call, arguments),
         number::CLONE => process::clone(context, arguments),
@@ -151,7 +93,7 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         number::PROCESS_VM_WRITEV => tracing::write_memory(context, arguments),
         number::EXIT => {
             ends::exit_thread(context, arguments);
-            return Outcome::SignalFirst;
+            return Err(Outcome::SignalFirst);
         }
         number::EXIT_GROUP => ends::exit_group(context, arguments),
         number::ARCH_PRCTL => arch_control(context, arguments),
@@ -175,23 +117,21 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         | number::CLOSE
         | number::CLOSE_RANGE => match with_descriptor(context, call, arguments) {
             Some(result) => result,
-            None => return Outcome::ByGate,
+            None => return Err(Outcome::ByGate),
         },
         number::GETPPID => parent(arguments),
         number::WAIT4 | number::WAITID => {
             fork::await_births(context);
-            return Outcome::ByGate;
+            return Err(Outcome::ByGate);
         }
-        _ => return Outcome::ByGate,
-    };
-    finish(context, result);
-    Outcome::Done
+        _ => return Err(Outcome::ByGate),
+    })
 }
 
 /// A call about a descriptor. `None`: the runtime has no part in this one, and it was not made yet.
 fn with_descriptor(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Option<i64> {
     match call {
-        number::OPEN | number::OPENAT | number::OPENAT2 => proc_files::open(context, call, arguments),
+        number::OPEN | number::OPENAT | number::OPENAT2 => proc_open::open(context, call, arguments),
         number::PERF_EVENT_OPEN => hardware::open(context, arguments),
         number::IOCTL => hardware::change(context, arguments).or_else(|| proc_query::query(context, arguments)),
         number::DUP | number::DUP2 | number::DUP3 | number::FCNTL | number::PIDFD_GETFD => {
@@ -212,9 +152,9 @@ fn note_in_path(context: &mut ThreadContext, call: u64) {
     }
     let engine = ENGINE.lock();
     if context.has_path {
-        path::write_event(context, &writer_of(context, engine.shared), path_event_kind::NOTE, context.rip, call);
+        path_words::write_event(context, &writer_of(context, engine.shared), path_event_kind::NOTE, context.rip, call);
     }
-    if engine.records_regions() {
+    if context.has_tags {
         region::note_call(context, &writer_of(context, engine.shared), call);
     }
 }
@@ -229,44 +169,6 @@ fn parent(arguments: [u64; 6]) -> i64 {
         i64::from(reaper)
     } else {
         result
-    }
-}
-
-/// The call is done. One that a filter answered with a signal leaves its number where it was.
-pub fn finish(context: &mut ThreadContext, result: i64) {
-    if !is_trapped(context) {
-        context.registers[0] = result as u64;
-    }
-}
-
-/// Whether a filter answered the call with a signal: read anew each time, because the signal handler says so.
-pub fn is_trapped(context: &ThreadContext) -> bool {
-    // SAFETY: a field of a live context.
-    unsafe { (&raw const context.is_trapped).read_volatile() != 0 }
-}
-
-/// Reads a structure of the program's. The kernel would answer EFAULT for a bad address; a fault here ends the process.
-pub fn read_program<T: Copy>(address: u64) -> Result<T, Error> {
-    if !process::is_readable(address, size_of::<T>() as u64) {
-        return Err(Error(EFAULT));
-    }
-    // SAFETY: the kernel just read the same bytes.
-    Ok(unsafe { (address as *const T).read_unaligned() })
-}
-
-pub fn write_program<T: Copy>(address: u64, value: T) -> Result<(), Error> {
-    if !process::is_writable(address, size_of::<T>() as u64) {
-        return Err(Error(EFAULT));
-    }
-    // SAFETY: the kernel just wrote the same bytes.
-    unsafe { (address as *mut T).write_unaligned(value) };
-    Ok(())
-}
-
-pub fn result_of(result: Result<(), Error>) -> i64 {
-    match result {
-        Ok(()) => 0,
-        Err(Error(number)) => -i64::from(number),
     }
 }
 

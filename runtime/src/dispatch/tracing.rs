@@ -3,7 +3,7 @@
 //!
 //! Runs on the runtime's stack, no lock held.
 
-use super::delivery;
+use super::release;
 use super::vectors::read_pieces;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::instrument::ENGINE;
@@ -29,13 +29,13 @@ pub fn trace(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let result = unsafe { program_call(number::PTRACE, arguments) };
     if request == TRACEME && result == 0 {
         context.registers[0] = 0;
-        delivery::release_all(context, release_reason::TRACED);
+        release::release_all(context, release_reason::TRACED);
     }
     result
 }
 
 /// process_vm_writev. It fails, or comes short, where the other process is recorded and its runtime took the right to write from code that
-/// was compared often (instrument/trust.rs): then that is left, and the call made again.
+/// was compared often (instrument/change/trust.rs): then that is left, and the call made again.
 pub fn write_memory(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let [task, here, n_here, there, n_there, _] = arguments;
     // SAFETY: the program's own call.

@@ -3,10 +3,11 @@
 //! The kernel would look at the gate's address, so it never comes to know: the runtime decides as the kernel does
 //! (kernel/entry/syscall_user_dispatch.c), and while a thread asks for it, all its calls come to the dispatcher.
 
-use super::delivery;
+use super::{masks, release};
 use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::dispatcher::{self, UserDispatch};
+use crate::arch::x86_64::dispatcher;
 use crate::arch::x86_64::guarded;
+use crate::arch::x86_64::layout::UserDispatch;
 use crate::sys::calls::{program_call, EFAULT};
 use crate::sys::kernel::{SigInfo, SIGSEGV, SIGSYS, SYS_USER_DISPATCH, USER_END};
 use crate::sys::number;
@@ -63,13 +64,13 @@ pub fn intercept(context: &mut ThreadContext) -> bool {
     }
     if selector != 0 {
         let mut state = [0];
-        if delivery::with_faults(context, |_| guarded::read_program(&mut state, selector)) != 1 {
-            delivery::end_by(context, &SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO });
+        if masks::with_faults(context, |_| guarded::read_program(&mut state, selector)) != 1 {
+            release::end_by(context, &SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO });
         }
         match state[0] {
             ALLOW => return false,
             BLOCK => {}
-            _ => delivery::end_by(context, &SigInfo { signo: SIGSYS as i32, code: SI_KERNEL, ..SigInfo::ZERO }),
+            _ => release::end_by(context, &SigInfo { signo: SIGSYS as i32, code: SI_KERNEL, ..SigInfo::ZERO }),
         }
     }
     let mut info = SigInfo { signo: SIGSYS as i32, code: SYS_USER_DISPATCH, ..SigInfo::ZERO };

@@ -3,7 +3,7 @@
 //! The page cannot be read, and the kernel emulates what would run there (arch/x86/entry/vsyscall/vsyscall_64.c). If the
 //! program called it natively, it would come back natively; so the runtime emulates it the same way.
 
-use super::{delivery, syscalls};
+use super::{masks, raise, results};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::guarded;
 use crate::decode::places::VSYSCALL_PAGE;
@@ -24,19 +24,19 @@ pub fn emulate(context: &mut ThreadContext) {
     };
     let r = context.registers;
     let mut slot = [0; 8];
-    let read = delivery::with_faults(context, |_| guarded::read_program(&mut slot, r[4]));
+    let read = masks::with_faults(context, |_| guarded::read_program(&mut slot, r[4]));
     if read != slot.len() {
-        delivery::raise_forced(context);
+        raise::raise_forced(context);
         return;
     }
     // SAFETY: the program's own call.
     let result = unsafe { program_call(number, [r[7], r[6], r[2], 0, 0, 0]) };
-    if result == -i64::from(EFAULT) && !syscalls::is_trapped(context) {
-        delivery::raise_forced(context);
+    if result == -i64::from(EFAULT) && !results::is_trapped(context) {
+        raise::raise_forced(context);
         return;
     }
     // A call that a filter answers with a signal leaves its number (emulate_vsyscall).
-    context.registers[0] = if syscalls::is_trapped(context) { number } else { result as u64 };
+    context.registers[0] = if results::is_trapped(context) { number } else { result as u64 };
     let target = u64::from_le_bytes(slot);
     let engine = ENGINE.lock();
     if context.has_path {

@@ -5,20 +5,17 @@
 //! one. Branches that are linked need their place in an aligned word all the same (`Emitter::jump_condition_linkable`), so no-ops go
 //! in front of the loop, or else in front of both.
 
-use super::branch_ways::BranchPlan;
-use super::counting::{CountPlace, CountWay};
+use super::exits::{BRANCH_BYTES, WORD_BYTES};
+use super::plan::Plan;
 use super::Engine;
 use crate::cache::slab::MAX_PADDING;
 use crate::decode::{Block, Ending};
 use crate::protocol::exit_kind;
 
-/// Bytes of a line of code, and of a word in which a branch can be linked.
+/// Bytes of a line of code.
 const LINE_BYTES: u64 = 64;
-pub const WORD_BYTES: u64 = 8;
-/// Bytes of `inc` of a counter, of what counts in a register and stores it, and of a conditional branch.
-const INCREMENT_BYTES: u64 = 9;
-const KEPT_BYTES: u64 = 13;
-pub const BRANCH_BYTES: u64 = 6;
+/// About as many bytes does what counts take.
+const INSERTED_BYTES: u64 = 9;
 const _: () = assert!(LINE_BYTES + WORD_BYTES <= MAX_PADDING);
 /// Blocks of a loop that is worth a line, at most.
 const MAX_BLOCKS: usize = 4;
@@ -35,32 +32,22 @@ fn padding_of(address: u64, bytes: u64, ends_word: bool) -> u64 {
 }
 
 impl Engine {
-    /// How many bytes are to be left in front of a hot block at `address`, which counts at these places.
-    pub fn loop_padding(
-        &self,
-        address: u64,
-        block: &Block,
-        ending: Ending,
-        branch: &BranchPlan,
-        places: [Option<CountPlace>; 2],
-    ) -> u64 {
+    /// How many bytes are to be left in front of a hot block at `address`.
+    pub fn loop_padding(&self, address: u64, block: &Block, plan: &Plan) -> u64 {
+        let ending = plan.facts.ending;
         let (Ending::Conditional(_) | Ending::Jump(_)) = ending else {
             return 0;
         };
-        let Some(successor) = straight_way(block.end(), ending, branch.is_taken_straight) else {
+        let Some(successor) = straight_way(block.end(), ending, plan.branch.is_taken_straight) else {
             return 0;
         };
-        let n_counts = places.iter().flatten().count() as u64;
+        let (inserted, is_known) = plan.insertions.size_bytes();
         let copied = block.size_bytes() - block.instructions.last().map_or(0, |branch| branch.len() as u64);
-        let bytes_of =
-            |place: &CountPlace| if matches!(place.way, CountWay::Kept(_)) { KEPT_BYTES } else { INCREMENT_BYTES };
-        let bytes = copied + places.iter().flatten().map(bytes_of).sum::<u64>() + BRANCH_BYTES;
+        let bytes = copied + inserted + BRANCH_BYTES;
         if successor == block.pc {
-            let is_known =
-                places.iter().flatten().all(|place| matches!(place.way, CountWay::Flags | CountWay::Kept(_)));
             return padding_of(address, bytes, is_known);
         }
-        match self.bytes_back_to(block.pc, successor, n_counts) {
+        match self.bytes_back_to(block.pc, successor, plan.insertions.count() as u64) {
             Some(rest) if bytes + rest <= LINE_BYTES => padding_of(address, bytes + rest, false),
             _ => 0,
         }
@@ -68,7 +55,7 @@ impl Engine {
 
     /// About how many bytes the blocks take by which a loop's first one at `pc` comes back to itself. `None`: not by few, or they lie
     /// elsewhere already.
-    fn bytes_back_to(&self, pc: u64, successor: u64, n_counts: u64) -> Option<u64> {
+    fn bytes_back_to(&self, pc: u64, successor: u64, n_inserted: u64) -> Option<u64> {
         let (mut next, mut bytes) = (successor, 0);
         for _ in 1..MAX_BLOCKS {
             let id = self.cache.by_pc.find(next).or(self.cache.versions.find(next))?;
@@ -76,7 +63,7 @@ impl Engine {
             if fragment.is_hot && fragment.is_valid {
                 return None;
             }
-            bytes += u64::from(fragment.app_size) + n_counts * INCREMENT_BYTES + WORD_BYTES;
+            bytes += u64::from(fragment.app_size) + n_inserted * INSERTED_BYTES + WORD_BYTES;
             let taken = self.cache.taken_exit(fragment).map(|exit| exit.target);
             next = match fragment.exit_kind {
                 exit_kind::JUMP => self.cache.exit(fragment.first_exit).target,

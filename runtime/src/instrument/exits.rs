@@ -1,7 +1,8 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
-use crate::arch::x86_64::displacements::{gs_heat, GS_EXIT_ID, GS_GATE_EXIT};
+use crate::arch::x86_64::displacements::{GS_EXIT_ID, GS_GATE_EXIT};
 use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::layout::gs_heat;
 use crate::cache::fragment::{Entry, Exit, ExitType, NONE};
 
 /// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
@@ -17,6 +18,9 @@ pub struct ExitList {
     length: usize,
 }
 
+/// Bytes of a word in which a branch can be linked, and of a conditional branch.
+pub const WORD_BYTES: u64 = 8;
+pub const BRANCH_BYTES: u64 = 6;
 /// Condition code of `jz`.
 pub const ZERO: u8 = 4;
 

@@ -3,33 +3,26 @@
 //! Runs under the runtime's lock, on the runtime's stack.
 
 pub mod alignment;
+pub mod branch_plan;
 pub mod branch_ways;
-pub mod counters;
-pub mod counting;
+pub mod change;
+pub mod counts;
+pub mod emission;
 pub mod exits;
+pub mod facts;
 pub mod fragment;
+pub mod indirect;
+pub mod insertions;
 pub mod instruction_map;
-pub mod invalidate;
-pub mod leaders;
-pub mod loops;
-pub mod pads;
-pub mod path_code;
-pub mod path_log;
-pub mod path_plan;
+pub mod kinds;
+pub mod order;
+pub mod output;
+pub mod plan;
 pub mod publish;
-pub mod region_blocks;
-pub mod region_code;
-pub mod region_rules;
-pub mod relayout;
-pub mod return_pads;
-pub mod sequence_code;
-mod sequence_ways;
-pub mod sequences;
-pub mod staleness;
-pub mod stops;
-pub mod symbols;
-pub mod trust;
-pub mod verification;
+pub mod recorders;
+pub mod request;
+pub mod rseq;
+pub mod tags;
 pub mod way_out;
 
 extern crate alloc;
@@ -37,16 +30,18 @@ use crate::arch::x86_64::question::Question;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::{Cache, NONE};
 use crate::decode::{Block, NoCode, Ranges};
-use crate::protocol::{self, mode};
+use crate::protocol;
 use crate::sys::lock::Lock;
 use crate::translate::Mangler;
 use alloc::collections::BTreeMap;
-use pads::DynamicEdge;
-use path_log::PathLog;
-use region_blocks::RegionBlocks;
-use stops::{ProbeCode, Wishes};
-use symbols::Symbols;
-use trust::Trust;
+use change::stops::{ProbeCode, Wishes};
+use change::trust::Trust;
+use indirect::pads::DynamicEdge;
+use order::decisions::DecisionCells;
+use order::log::PathLog;
+use order::symbols::Symbols;
+use request::{Arrival, Request};
+use tags::blocks::RegionBlocks;
 
 /// The process' one engine. Its lock is the runtime's lock.
 pub static ENGINE: Lock<Engine> = Lock::new(Engine::new());
@@ -64,18 +59,6 @@ pub enum BuildError {
     Breakpoint,
 }
 
-/// How execution comes to code for the first time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
-    /// By a direct call.
-    Call,
-    /// By an indirect call or jump.
-    Indirect,
-    /// By this exit, which is no call.
-    Exit(u32),
-    Other,
-}
-
 /// What it takes to turn application code into fragments.
 pub struct Engine {
     pub cache: Cache,
@@ -87,19 +70,17 @@ pub struct Engine {
     pub shared: Shared,
     pub mangler: Option<Mangler>,
     block: Block,
-    /// How what is translated next is come to.
-    pub arrival: Arrival,
     pub trust: Trust,
-    /// Fragments that may be looked at to find warm ones (instrument/relayout.rs).
+    /// Fragments that may be looked at to find warm ones (instrument/change/relayout.rs).
     looks_saved: u32,
     /// Counters of edges that the dispatcher counts itself.
     edges: BTreeMap<DynamicEdge, u32>,
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
-    /// By address of a return: how often it led elsewhere than its call (instrument/return_pads.rs).
+    /// By address of a return: how often it led elsewhere than its call (instrument/indirect/returns.rs).
     strays: BTreeMap<u64, u32>,
-    /// Which of its two cells counted the decision that was planned last.
-    decides_in_other: bool,
+    /// Which of its two cells a decision is counted in.
+    decision_cells: DecisionCells,
     /// The numbers that paths have for targets of indirect branches.
     pub symbols: Symbols,
     /// The blocks that tags are about (mode region).
@@ -108,10 +89,6 @@ pub struct Engine {
     pub wishes: Wishes,
     /// By address: what is executed where the program or another set a breakpoint.
     probe_codes: BTreeMap<u64, ProbeCode>,
-    /// What is translated is for one execution by one thread.
-    builds_alone: bool,
-    /// It is what a thread executes in front of the block where its path goes on.
-    is_before_path: bool,
     counters_used: u32,
     instructions_translated: u64,
     /// The processor has restricted transactional memory.
@@ -132,19 +109,16 @@ impl Engine {
             shared: Shared::NONE,
             mangler: None,
             block: Block::new(),
-            arrival: Arrival::Other,
             trust: Trust::new(),
             looks_saved: 0,
             edges: BTreeMap::new(),
             path_log: PathLog::new(),
             strays: BTreeMap::new(),
-            decides_in_other: false,
+            decision_cells: DecisionCells::new(),
             symbols: Symbols::new(),
             region_blocks: RegionBlocks::new(),
             wishes: Wishes::new(),
             probe_codes: BTreeMap::new(),
-            builds_alone: false,
-            is_before_path: false,
             counters_used: 0,
             instructions_translated: 0,
             has_rtm: false,
@@ -157,28 +131,12 @@ impl Engine {
     /// what the parent had come to would not be told again. `true`: the thread's branch table is to be emptied.
     pub fn continue_in_child(&mut self) -> bool {
         self.shared.set(crate::status_field!(counters_used), u64::from(self.counters_used));
-        if self.is_counting() {
+        if !self.tells_links() {
             return false;
         }
         self.cache.forget_all();
         self.edges.clear();
         true
-    }
-
-    /// Whether executions are counted at all.
-    pub fn is_counting(&self) -> bool {
-        matches!(self.shared.header().mode, mode::COUNTS | mode::REGION | mode::FULL)
-    }
-
-    /// Learns from the header what is to be recorded. Once, before anything is translated.
-    pub fn prepare_mode(&mut self) {
-        self.cache.keeps_shadow = self.shared.header().mode == mode::FULL;
-        if self.may_record_path() {
-            self.counters_used = (protocol::PATH_WINDOW_BYTES / 8) as u32;
-        }
-        if self.records_regions() {
-            self.counters_used = (protocol::REGION_WINDOW_BYTES / 8) as u32;
-        }
     }
 
     /// Gives out `n` consecutive counters; `NONE` when they are used up.
@@ -206,7 +164,6 @@ impl Engine {
         if let Some(id) = self.cache.by_pc.find(pc) {
             return Ok(id);
         }
-        self.arrival = Arrival::Other;
-        self.build(writer, pc)
+        self.build(writer, Request::new(pc, Arrival::Other))
     }
 }

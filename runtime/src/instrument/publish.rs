@@ -2,7 +2,7 @@
 //!
 //! Runs under the runtime's lock, on the runtime's stack.
 
-use super::counters::Counters;
+use super::counts::counters::Counters;
 use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::NONE;

@@ -1,17 +1,17 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
-use super::branch_ways::BranchPlan;
-use super::counters::Counters;
 use super::exits::ExitList;
+use super::indirect::verification::{emit_other_way, emit_question};
 use super::instruction_map::MapBuilder;
-use super::verification::{emit_other_way, emit_question};
+use super::output::Output;
+use super::plan::Plan;
 use super::Engine;
-use crate::arch::x86_64::context::{SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::displacements::{
-    gs_branch_table, GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX, GS_SPILL_R11,
-    GS_SPILL_RCX, GS_SPILL_TARGET,
+    GS_EXIT_ID, GS_GATE_INDIRECT, GS_GATE_SYSCALL, GS_SITE, GS_SPILL_INDEX, GS_SPILL_R11, GS_SPILL_RCX, GS_SPILL_TARGET,
 };
 use crate::arch::x86_64::emit::Emitter;
+use crate::arch::x86_64::layout::gs_branch_table;
+use crate::arch::x86_64::layout::{SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::{INDEX, R11, RAX, RCX, RSP, TARGET};
 use crate::cache::fragment::{Entry, ExitType, SpillState, NONE};
 use crate::decode::float_state::stored_pointer;
@@ -20,30 +20,40 @@ use crate::decode::{scratch, Block, Ending};
 /// mov [rsp - 8], r11
 const SHOW_RETURN_ADDRESS: &[u8] = &[0x4c, 0x89, 0x5c, 0x24, 0xf8];
 
+/// What is to be known of an indirect way out.
+#[derive(Clone, Copy)]
+pub struct IndirectWay {
+    /// Cache offset where it can be interrupted.
+    pub interrupt_at: Option<usize>,
+    pub site: u32,
+    /// The exit to the pad that is tried first.
+    pub first_try: u32,
+}
+
 /// Emits the way out of a fragment.
 pub struct WayOut<'a, 'b> {
     pub engine: &'a mut Engine,
     pub block: &'a Block,
+    pub plan: &'a Plan,
     pub emitter: &'a mut Emitter<'b>,
     pub exits: &'a mut ExitList,
     pub map: &'a mut MapBuilder,
-    pub counters: &'a Counters,
-    /// What is known of a conditional branch.
-    pub branch: BranchPlan,
-    /// Where the exit can be interrupted, if it is an indirect one.
-    pub interrupt_at: Option<usize>,
+    pub indirect: IndirectWay,
     /// A short branch did not reach: the fragment is not to be used.
     pub is_broken: bool,
-    pub site: u32,
-    /// The exit to the pad that is tried first.
-    pub first_try: u32,
-    pub fragment: u32,
-    /// What r11 has all around the loop that the fragment is in, or `NONE` (instrument/loops.rs).
-    pub kept_cell: u32,
-    /// r10 and r11 are lent from the fragment's start on.
-    pub is_lending: bool,
-    /// The fragment was found to be hot: what comes after a call is as well.
-    pub is_hot: bool,
+}
+
+impl<'a, 'b> WayOut<'a, 'b> {
+    pub fn new(
+        engine: &'a mut Engine,
+        block: &'a Block,
+        plan: &'a Plan,
+        out: &'a mut Output<'_, 'b>,
+    ) -> WayOut<'a, 'b> {
+        let Output { emitter, exits, map } = out;
+        let indirect = IndirectWay { interrupt_at: None, site: NONE, first_try: NONE };
+        WayOut { engine, block, plan, emitter, exits, map, indirect, is_broken: false }
+    }
 }
 
 impl WayOut<'_, '_> {
@@ -57,24 +67,26 @@ impl WayOut<'_, '_> {
             Ending::Limit => {
                 let stores_pointer = self.block.instructions.last().is_some_and(|last| stored_pointer(last).is_some());
                 let kind = if stores_pointer { ExitType::FloatState } else { ExitType::FallThrough };
-                self.exits.emit_continuation(self.emitter, kind, next, self.counters.main);
+                self.exits.emit_continuation(self.emitter, kind, next, self.plan.counters.main);
             }
-            Ending::Jump(target) => self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.counters.main),
+            Ending::Jump(target) => self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.plan.counters.main),
             Ending::Conditional(target) => self.conditional(target, next),
             Ending::Call(target) => self.call(target, next),
             Ending::IndirectCall => self.indirect_call(next),
             Ending::IndirectJump => self.indirect_jump(),
             // A pair would lead straight into the caller.
-            Ending::Return(0) if !self.engine.builds_alone && !self.strays() => self.paired_return(),
+            Ending::Return(0) if !self.plan.facts.request.is_once() && !self.strays() => self.paired_return(),
             Ending::Return(drop) => self.jumping_return(drop),
             Ending::Syscall => self.syscall(next),
             Ending::TransactionBegin(target) if self.engine.has_rtm => {
                 // A transaction may always abort: eax = 0 says nothing about why (Intel SDM, XBEGIN).
                 self.emitter.load_immediate(RAX, 0);
-                self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.counters.main);
+                self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.plan.counters.main);
             }
             Ending::TransactionBegin(_) | Ending::Fault => {}
-            Ending::Native => self.exits.emit_continuation(self.emitter, ExitType::Native, next, self.counters.main),
+            Ending::Native => {
+                self.exits.emit_continuation(self.emitter, ExitType::Native, next, self.plan.counters.main)
+            }
             Ending::NativeBranch(_) => self.leave_in_front(ExitType::NativeBranch, self.last_pc_offset()),
             Ending::Unsupported => self.release(self.last_pc_offset()),
         }
@@ -99,7 +111,7 @@ impl WayOut<'_, '_> {
         // The application sees the return address below its stack pointer, as after a real return.
         self.emitter.bytes(SHOW_RETURN_ADDRESS);
         let entry = self.exits.entry;
-        if self.is_hot && scratch::lends_at(&self.engine.ranges, return_pc) {
+        if self.plan.facts.is_hot() && scratch::lends_at(&self.engine.ranges, return_pc) {
             self.exits.entry = Entry::Lending;
         } else {
             self.exits.entry = Entry::Plain;
@@ -133,10 +145,10 @@ impl WayOut<'_, '_> {
 
     fn call(&mut self, target: u64, next: u64) {
         let offset = self.last_pc_offset();
-        if self.is_lending {
+        if self.plan.is_lending {
             // What is called fills the return slot.
             self.emitter.load_address(TARGET, next);
-            self.exits.emit_call(self.emitter, target, self.counters.main);
+            self.exits.emit_call(self.emitter, target, self.plan.counters.main);
             self.map.mark(self.emitter.position(), offset, SpillState::Landing);
             self.landing(next);
             return;
@@ -153,7 +165,7 @@ impl WayOut<'_, '_> {
             self.emitter.push_shadow();
             self.emitter.take_back_lent();
         }
-        self.exits.emit_jump(self.emitter, ExitType::Call, target, self.counters.main);
+        self.exits.emit_jump(self.emitter, ExitType::Call, target, self.plan.counters.main);
         if let Some(place) = literal {
             self.emitter.literal(place, next);
         }
@@ -163,8 +175,8 @@ impl WayOut<'_, '_> {
     /// may notice.
     fn begin_indirect(&mut self) {
         self.emitter.align(8, 0);
-        self.interrupt_at = Some(self.emitter.position());
-        if self.is_lending {
+        self.indirect.interrupt_at = Some(self.emitter.position());
+        if self.plan.is_lending {
             self.emitter.nops(8);
             return;
         }
@@ -174,7 +186,7 @@ impl WayOut<'_, '_> {
 
     /// r11 has the target: r10 goes to its slot as well.
     fn spill_index(&mut self) {
-        if !self.is_lending {
+        if !self.plan.is_lending {
             self.emitter.store_gs(GS_SPILL_INDEX, INDEX);
             self.map.mark(self.emitter.position(), self.last_pc_offset(), SpillState::Both);
         }
@@ -189,7 +201,7 @@ impl WayOut<'_, '_> {
             None => false,
         };
         if !is_loaded {
-            self.interrupt_at = None;
+            self.indirect.interrupt_at = None;
             self.release(self.last_pc_offset());
         }
         is_loaded
@@ -204,7 +216,7 @@ impl WayOut<'_, '_> {
         const GROUPS: u64 = 24_571;
         const STEP: u64 = 331;
         let n = self.engine.cache.n_sites + 1;
-        if self.engine.builds_alone || u64::from(n) >= GROUP * (GROUPS - 1) {
+        if self.plan.facts.request.is_once() || u64::from(n) >= GROUP * (GROUPS - 1) {
             return None;
         }
         self.engine.cache.n_sites = n;
@@ -216,8 +228,8 @@ impl WayOut<'_, '_> {
     fn jump_through_table(&mut self, site: Option<u32>) {
         match site {
             Some(site) => {
-                self.site = site;
-                self.first_try = self.exits.emit_first_try(self.emitter);
+                self.indirect.site = site;
+                self.indirect.first_try = self.exits.emit_first_try(self.emitter);
                 self.emitter.store_gs_immediate(GS_SITE, site);
                 self.emitter.index_from_target();
                 self.emitter.jump_gs_table(gs_branch_table(site));
@@ -274,11 +286,11 @@ impl WayOut<'_, '_> {
     /// A return through the processor's predictor: the return slot gets the landing's cache address for an instant.
     fn paired_return(&mut self) {
         let offset = self.last_pc_offset();
-        if self.is_lending {
+        if self.plan.is_lending {
             // The store is long enough to be interrupted itself.
             self.emitter.align(8, 0);
-            self.interrupt_at = Some(self.emitter.position());
-            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.fragment);
+            self.indirect.interrupt_at = Some(self.emitter.position());
+            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id);
             self.emitter.load_target_from_stack();
         } else {
             self.begin_indirect();
@@ -287,8 +299,8 @@ impl WayOut<'_, '_> {
         }
         self.emitter.index_from_target();
         self.emitter.load_index_gs_table(gs_branch_table(0));
-        if !self.is_lending {
-            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.fragment);
+        if !self.plan.is_lending {
+            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id);
         }
         self.emitter.fill_return_slot(INDEX);
         self.map.mark(self.emitter.position(), offset, SpillState::BothReturning);
@@ -310,7 +322,7 @@ impl WayOut<'_, '_> {
         let site = self.take_site();
         match site {
             Some(site) => {
-                self.site = site;
+                self.indirect.site = site;
                 self.emitter.store_gs_immediate(GS_SITE, site);
                 self.emitter.index_from_target();
             }
@@ -336,7 +348,7 @@ impl WayOut<'_, '_> {
         self.emitter.bind(resume);
         // The instruction leaves the next address in rcx (Intel SDM, SYSCALL).
         let literal = self.emitter.load_literal(RCX);
-        self.exits.emit_jump(self.emitter, ExitType::Syscall, next, self.counters.main);
+        self.exits.emit_jump(self.emitter, ExitType::Syscall, next, self.plan.counters.main);
         self.emitter.literal(literal, next);
     }
 }

@@ -5,7 +5,7 @@
 use super::deliver;
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::gate;
-use crate::instrument::trust;
+use crate::instrument::change::trust;
 use crate::sys::kernel::{SigInfo, UContext, SEGV_BIT, SIGSEGV, UNDEFERRED_SIGNALS};
 use crate::sys::number;
 

@@ -3,18 +3,20 @@
 //!
 //! Called by the handler, and keeps to its rules.
 
-use super::handler::{handle_asynchronous, is_in_image, redirect};
 use super::interrupt;
 use super::table::ALL_BUT_FAULTS;
-use crate::arch::x86_64::context::{ThreadContext, SHADOW_BYTES, SHADOW_OFFSET};
+use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::context::{MEETS_ONCE, MET_ONCE, STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPPING_LOCKED};
+use crate::arch::x86_64::layout::{SHADOW_BYTES, SHADOW_OFFSET};
 use crate::arch::x86_64::selectors::{self, own_selector, USER_CS, USER_SS};
 use crate::arch::x86_64::{gate, guarded, probe_points, INDEX};
 use crate::cache::{Cache, Fragment, NONE};
 use crate::decode::placed::ANYWHERE;
-use crate::instrument::pads::correct_early_counts;
+use crate::instrument::indirect::pads::correct_early_counts;
 use crate::instrument::ENGINE;
 use crate::protocol::error_code;
+use crate::signal::asynchronous::handle_asynchronous;
+use crate::signal::image::{is_in_image, redirect};
 use crate::sys::calls::syscall;
 use crate::sys::kernel::{
     SigAction, SigInfo, UContext, RESUME_FLAG, SIGBUS, SIGSEGV, SIGTRAP, SI_KERNEL, SI_USER, TRAP_FLAG,
@@ -65,70 +67,14 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
         redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         return;
     } else if engine.cache.slabs.contains(pc) {
-        context.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
-        let Some((id, offset)) = interrupt::fragment_at(&engine.cache, pc) else {
-            fail(context, signal, pc, info.address);
+        if !take_back_at_fault(&engine.cache, context, signal, &mut info, ucontext) {
             return;
-        };
-        let fragment = *engine.cache.fragment(id);
-        if let Some(failed) = failed_comparison(signal, &engine.cache, &fragment, offset) {
-            ucontext.mcontext.rip = failed;
-            return;
-        }
-        if interrupt::skip_slot_write(&engine.cache, &fragment, offset, &mut ucontext.mcontext) {
-            return;
-        }
-        let app_pc = interrupt::take_back(&engine.cache, context, &ucontext.mcontext, &fragment, offset);
-        // The address of the instruction is the fault's address for these (sigaction(2)).
-        if info.address == pc {
-            info.address = app_pc;
-        }
-        context.exit_id = id;
-        // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
-        // start, where mostly only the trap flag stops it, it was not counted yet but if it has a leader.
-        if offset > fragment.code_offset() || fragment.leader != NONE {
-            correct_early_counts(&engine.cache, context, &fragment, app_pc, -1);
         }
     } else if is_in_image(pc) {
-        if let Some(place) = probe_points::place_of(info.address) {
-            // The program asked for a signal where it set a breakpoint: it is in front of that instruction.
-            info.address = place;
-            handle_asynchronous(context, signal, &info, ucontext);
-            return;
-        }
-        // Either somebody sent the signal with a code that only the kernel should use, and it is delivered like any
-        // other that is sent; or the runtime is at fault, and then it faults again right here.
-        if context.doubtful_pc == pc {
-            fail(context, signal, pc, info.address);
-        } else {
-            context.doubtful_pc = pc;
-            handle_asynchronous(context, signal, &info, ucontext);
-        }
+        handle_in_image(context, signal, &mut info, ucontext);
         return;
     } else if context.is_stepping != 0 && context.breakpoint_next != 0 && is_step(signal, &info, ucontext) {
-        if context.breakpoint_next != ANYWHERE
-            && pc != context.breakpoint_next
-            && context.n_breakpoint_steps < MAX_STEPS
-        {
-            // In the kernel's own code, which it calls there.
-            context.n_breakpoint_steps += 1;
-            return;
-        }
-        // It was met. What is there is executed, and counted, as the program's other code: from the same registers.
-        let before = (context.registers, context.rip, context.rflags);
-        context.breakpoint_next = 0;
-        end_step(context, ucontext, true);
-        if context.breakpoint_once == MEETS_ONCE {
-            context.breakpoint_once = MET_ONCE;
-            redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
-            return;
-        }
-        (context.registers, context.rip, context.rflags) = before;
-        if context.step_kind & STEPPING_ALREADY == 0 {
-            context.rflags &= !TRAP_FLAG;
-        }
-        context.rflags |= RESUME_FLAG;
-        redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+        meet_breakpoint(context, ucontext);
         return;
     } else {
         let is_done = is_step(signal, &info, ucontext);
@@ -148,6 +94,89 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     context.note_fault([ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2]);
     context.fault_pending = 1;
     ucontext.sigmask |= ALL_BUT_FAULTS;
+    redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+}
+
+/// A fault of translated code: puts the program's state in front of the instruction into the context. `false`: it is none of the program's,
+/// and dealt with.
+fn take_back_at_fault(
+    cache: &Cache,
+    context: &mut ThreadContext,
+    signal: u32,
+    info: &mut SigInfo,
+    ucontext: &mut UContext,
+) -> bool {
+    let pc = ucontext.mcontext.rip;
+    context.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
+    let Some((id, offset)) = interrupt::fragment_at(cache, pc) else {
+        fail(context, signal, pc, info.address);
+        return false;
+    };
+    let fragment = *cache.fragment(id);
+    if let Some(failed) = failed_comparison(signal, cache, &fragment, offset) {
+        ucontext.mcontext.rip = failed;
+        return false;
+    }
+    if interrupt::skip_slot_write(cache, &fragment, offset, &mut ucontext.mcontext) {
+        return false;
+    }
+    let app_pc = interrupt::take_back(cache, context, &ucontext.mcontext, &fragment, offset);
+    // The address of the instruction is the fault's address for these (sigaction(2)).
+    if info.address == pc {
+        info.address = app_pc;
+    }
+    context.exit_id = id;
+    // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
+    // start, where mostly only the trap flag stops it, it was not counted yet but if it has a leader.
+    if offset > fragment.code_offset() || fragment.leader != NONE {
+        correct_early_counts(cache, context, &fragment, app_pc, -1);
+    }
+    true
+}
+
+/// A signal like a fault's that came while the thread was in the runtime's code.
+fn handle_in_image(context: &mut ThreadContext, signal: u32, info: &mut SigInfo, ucontext: &mut UContext) {
+    let pc = ucontext.mcontext.rip;
+    if let Some(place) = probe_points::place_of(info.address) {
+        // The program asked for a signal where it set a breakpoint: it is in front of that instruction.
+        info.address = place;
+        handle_asynchronous(context, signal, info, ucontext);
+        return;
+    }
+    // Either somebody sent the signal with a code that only the kernel should use, and it is delivered like any
+    // other that is sent; or the runtime is at fault, and then it faults again right here.
+    if context.doubtful_pc == pc {
+        fail(context, signal, pc, info.address);
+    } else {
+        context.doubtful_pc = pc;
+        handle_asynchronous(context, signal, info, ucontext);
+    }
+}
+
+/// The trap behind an instruction that was to meet a breakpoint of another's natively, or behind one of the kernel's on the way there.
+fn meet_breakpoint(context: &mut ThreadContext, ucontext: &mut UContext) {
+    if context.breakpoint_next != ANYWHERE
+        && ucontext.mcontext.rip != context.breakpoint_next
+        && context.n_breakpoint_steps < MAX_STEPS
+    {
+        // In the kernel's own code, which it calls there.
+        context.n_breakpoint_steps += 1;
+        return;
+    }
+    // It was met. What is there is executed, and counted, as the program's other code: from the same registers.
+    let before = (context.registers, context.rip, context.rflags);
+    context.breakpoint_next = 0;
+    end_step(context, ucontext, true);
+    if context.breakpoint_once == MEETS_ONCE {
+        context.breakpoint_once = MET_ONCE;
+        redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
+        return;
+    }
+    (context.registers, context.rip, context.rflags) = before;
+    if context.step_kind & STEPPING_ALREADY == 0 {
+        context.rflags &= !TRAP_FLAG;
+    }
+    context.rflags |= RESUME_FLAG;
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
 }
 
@@ -178,7 +207,7 @@ fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool)
     let stepping = core::mem::take(&mut context.is_stepping);
     context.step_kind = stepping;
     if stepping & STEPPING_LOCKED != 0 {
-        // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/delivery.rs, fault_natively).
+        // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/natively.rs).
         unsafe { ENGINE.give_up() };
     }
     if context.native_exit == 0 {

@@ -1,7 +1,8 @@
 //! Signal frames as the kernel builds them, built by the runtime.
 
 use super::interrupt::app_pc_at;
-use crate::arch::x86_64::context::{ThreadContext, FRAME_BYTES, FRAME_OFFSET};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::layout::{FRAME_BYTES, FRAME_OFFSET};
 use crate::arch::x86_64::selectors::{USER_CS, USER_SS};
 use crate::arch::x86_64::xsave;
 use crate::instrument::ENGINE;

@@ -3,28 +3,22 @@
 //! Runs on the thread's runtime signal stack, at any instruction of the cache, the gates or the runtime. It takes no lock,
 //! allocates nothing and calls nothing that does.
 
+use super::asynchronous::handle_asynchronous;
+use super::asynchronous::hasten_to_leave;
 use super::faults::handle_fault;
-use super::interrupt::{self, Interruption};
-use super::table::ALL_BUT_FAULTS;
-use super::{blocked, deliver, leaving, merging, nested, returning, stepping};
-use crate::arch::x86_64::context::{ThreadContext, GIVES, PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL};
-use crate::arch::x86_64::context::{RESTART_ARMED, RESTART_DUE};
+use super::image::is_in_image;
+use super::image::program_calls;
+use super::{deliver, merging, nested, stepping};
+use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::private_range::context_at;
-use crate::arch::x86_64::selectors::{own_selector, USER_SS};
 use crate::arch::x86_64::{gate, parking};
-use crate::cache::links::UNDELIVERED;
-use crate::cache::NONE;
-use crate::instrument::pads::correct_early_counts;
 use crate::instrument::ENGINE;
 use crate::protocol::DETACH_CODE;
-use crate::sys::calls::{clew_program_call_returned, TRAPPED};
+use crate::sys::calls::TRAPPED;
 use crate::sys::kernel::{
-    SigInfo, UContext, FAULT_SIGNALS, SIGSEGV, SIGSYS, SIGTRAP, SI_USER, SYS_SECCOMP, TRAP_FLAG, TRAP_TRACE,
-    UNBLOCKABLE,
+    SigInfo, UContext, FAULT_SIGNALS, SIGSYS, SIGTRAP, SI_USER, SYS_SECCOMP, TRAP_FLAG, TRAP_TRACE,
 };
-use crate::thread::create::clew_clone_returned;
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 global_asm!(
     ".pushsection .text.clew_signal,\"ax\",@progbits",
@@ -47,36 +41,6 @@ global_asm!(
     ".popsection",
     handle = sym handle,
 );
-
-static IMAGE_START: AtomicU64 = AtomicU64::new(0);
-static IMAGE_END: AtomicU64 = AtomicU64::new(0);
-
-/// Says where the runtime's image is. Once, at the start.
-pub fn set_image_range(start: u64, end: u64) {
-    IMAGE_START.store(start, Ordering::Relaxed);
-    IMAGE_END.store(end, Ordering::Relaxed);
-}
-
-/// Where the runtime's image is.
-pub fn image_range() -> core::ops::Range<u64> {
-    IMAGE_START.load(Ordering::Relaxed)..IMAGE_END.load(Ordering::Relaxed)
-}
-
-/// Whether an address is in it.
-pub(super) fn is_in_image(address: u64) -> bool {
-    image_range().contains(&address)
-}
-
-/// The addresses behind the instructions that make the program's system calls: the gate's first, then those that Rust makes
-/// in its place.
-pub fn program_calls() -> [u64; 4] {
-    [
-        gate::clew_syscall_return as *const () as u64,
-        clew_program_call_returned as *const () as u64,
-        clew_clone_returned as *const () as u64,
-        gate::clew_return_refused as *const () as u64,
-    ]
-}
 
 /// si_code of signals that the kernel raised for an instruction: positive, but not those of timers and the like, which
 /// these five signals never have.
@@ -101,9 +65,6 @@ fn is_step_of_kernel(context: &ThreadContext, ucontext: &UContext) -> bool {
     let slabs = unsafe { &ENGINE.peek().cache.slabs };
     context.is_stepping != 0 && pc != context.rip && !is_in_image(pc) && !slabs.contains(pc)
 }
-
-/// `fault_pending`: an indirect branch was given up for a signal; the context holds the state in front of it.
-const TAKEN_BACK: u32 = 2;
 
 extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack: u64) {
     if signal == SIGTRAP && parking::is_parked_at(ucontext.mcontext.rip) {
@@ -183,116 +144,4 @@ fn note_trapped_call(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut
     context.fault_info = *info;
     context.is_trapped = 1;
     true
-}
-
-/// Makes a signal wait that was sent, and the thread come to the dispatcher.
-pub(super) fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
-    if context.is_signal_waiting() || context.fault_pending != 0 || holds_mask(context, ucontext) {
-        blocked::hold(context, signal, info);
-        return;
-    }
-    if signal == SIGSEGV && blocked::is_blocked_by_program(context, ucontext) {
-        blocked::block_again(context, info, ucontext);
-        return;
-    }
-    if !is_in_call(ucontext.mcontext.rip) && merging::is_merged(context, signal, info) {
-        return;
-    }
-    context.pending_info = *info;
-    context.pending_info.signo = signal as i32;
-    returning::lead_to_landing(context, ucontext);
-    context.pending_mask = match context.returning() {
-        0 if context.is_stepping != 0 => context.step_mask,
-        0 => ucontext.sigmask,
-        _ => returning::block_in_return(context),
-    };
-    context.pending_word().fetch_or(PENDING_SIGNAL, Ordering::Relaxed);
-    ucontext.sigmask |= ALL_BUT_FAULTS;
-    hasten(context, ucontext);
-    leaving::leave_for_dispatcher(context, signal, ucontext);
-}
-
-/// Whether the program is in a system call, or about to be: the kernel may have interrupted it for the signal.
-fn is_in_call(pc: u64) -> bool {
-    interrupt::in_runtime(pc) != Interruption::RunOn || program_calls().contains(&pc)
-}
-
-/// Whether the dispatcher has the program's mask in its hands, and did not give it to the kernel yet.
-fn holds_mask(context: &ThreadContext, ucontext: &UContext) -> bool {
-    match context.holds_mask {
-        0 => false,
-        GIVES => (ucontext.sigmask | UNBLOCKABLE) & ALL_BUT_FAULTS == ALL_BUT_FAULTS,
-        _ => true,
-    }
-}
-
-/// The controller detaches, and fetches the thread out of the cache: as for a signal, but nothing is delivered.
-fn hasten_to_leave(context: &mut ThreadContext, ucontext: &mut UContext) {
-    let mask = ucontext.sigmask;
-    returning::lead_to_landing(context, ucontext);
-    let before = context.pending_word().fetch_or(PENDING_LEAVE | PENDING_FETCHED, Ordering::Relaxed);
-    hasten(context, ucontext);
-    if before & PENDING_FETCHED != 0 {
-        UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
-    }
-    if context.fault_pending == TAKEN_BACK {
-        if !context.is_signal_waiting() {
-            context.pending_mask = mask;
-        }
-        ucontext.sigmask |= ALL_BUT_FAULTS;
-    }
-}
-
-/// Makes the thread come to the dispatcher soon, from wherever it was interrupted.
-fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
-    // No exit that is unlinked here is linked again by another thread before this one took it.
-    UNDELIVERED.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: only arenas, slab headers and cache code are touched.
-    let engine = unsafe { ENGINE.peek() };
-    let pc = ucontext.mcontext.rip;
-    let interruption = if engine.cache.slabs.contains(pc) {
-        context.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
-        interrupt::in_cache(&engine.cache, context, &ucontext.mcontext)
-    } else if context.restart == RESTART_ARMED {
-        context.restart = RESTART_DUE;
-        // The context is complete, vector state included: what the processor holds is the runtime's.
-        redirect(context, ucontext, gate::clew_gate_redispatch as *const () as u64);
-        return;
-    } else if is_in_image(pc) {
-        if interrupt::is_call_restarted(&ucontext.mcontext) {
-            // The kernel has been there: the instruction's marks are in the registers already.
-            context.spill_rcx = engine.cache.exit(context.exit_id).target;
-            context.spill_r11 = ucontext.mcontext.rflags;
-        }
-        interrupt::in_runtime(pc)
-    } else {
-        // Between the jump to what cannot be executed and its fault: the fault comes.
-        Interruption::RunOn
-    };
-    match interruption {
-        Interruption::RunOn => {}
-        Interruption::Redirect(address) => ucontext.mcontext.rip = address,
-        Interruption::TakenBack => {
-            let (id, _) = interrupt::fragment_at(&engine.cache, pc).unwrap_or((NONE, 0));
-            context.exit_id = id;
-            if id != NONE {
-                let fragment = *engine.cache.fragment(id);
-                correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
-            }
-            context.fault_pending = TAKEN_BACK;
-            redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
-        }
-        Interruption::TakenBackAtStart => {
-            context.exit_id = NONE;
-            context.fault_pending = TAKEN_BACK;
-            redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
-        }
-    }
-}
-
-/// The kernel returns to `address` on the runtime's stack instead, with the vector state as it was.
-pub(super) fn redirect(context: &ThreadContext, ucontext: &mut UContext, address: u64) {
-    ucontext.mcontext.rip = address;
-    ucontext.mcontext.rsp = context.stack_top;
-    ucontext.mcontext.rflags = 0x202;
 }

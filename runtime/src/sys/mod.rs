@@ -16,5 +16,6 @@ pub mod proc_records;
 pub mod proc_state;
 pub mod proc_text;
 pub mod spare;
+pub mod spare_pages;
 
 pub use calls::{syscall, Error};

@@ -5,40 +5,16 @@
 //! left for the runtime, some of these are joined again. No lock: a fork may come at any time.
 
 use super::calls::{mprotect, Error, ENOMEM};
-use super::heap;
-use super::kernel::{PROT_NONE, PROT_READ};
+use super::kernel::PROT_NONE;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-const PAGE: u64 = 0x1000;
+pub(super) const PAGE: u64 = 0x1000;
 /// So many pages differ from those around them, and so many of these are given up together: two mappings each.
-const PAGES: u32 = 64;
+pub(super) const PAGES: u32 = 64;
 const STEP: u32 = 4;
-/// A program that maps so often may come to the limit.
-const MANY_CALLS: u32 = 512;
 
-static CALLS: AtomicU32 = AtomicU32::new(0);
-static BASE: AtomicU64 = AtomicU64::new(0);
-static LEFT: AtomicU32 = AtomicU32::new(0);
-
-/// The program makes a call that may take a mapping.
-pub fn note_call() {
-    if CALLS.load(Ordering::Relaxed) < MANY_CALLS && CALLS.fetch_add(1, Ordering::Relaxed) + 1 == MANY_CALLS {
-        lay();
-    }
-}
-
-fn lay() {
-    let Some(base) = heap::reserve(u64::from(PAGES) * 2 * PAGE) else {
-        return;
-    };
-    BASE.store(base, Ordering::Relaxed);
-    for index in 0..u64::from(PAGES) {
-        // SAFETY: pages of the runtime's that hold nothing.
-        if unsafe { mprotect(base + index * 2 * PAGE, PAGE, PROT_READ) }.is_ok() {
-            LEFT.store(index as u32 + 1, Ordering::Release);
-        }
-    }
-}
+pub(super) static BASE: AtomicU64 = AtomicU64::new(0);
+pub(super) static LEFT: AtomicU32 = AtomicU32::new(0);
 
 /// Gives some up. `false`: there are none.
 fn give_up() -> bool {

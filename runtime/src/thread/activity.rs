@@ -3,7 +3,8 @@
 //! Of each group of counters that lie together, a word is kept: the low half of their sum, and one bit for each of the last
 //! periods in which it rose.
 
-use crate::arch::x86_64::context::{ThreadContext, ACTIVITY_BYTES, ACTIVITY_OFFSET};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::layout::{ACTIVITY_BYTES, ACTIVITY_OFFSET};
 use crate::buffer::Shared;
 use crate::protocol::PATH_WINDOW_BYTES;
 

@@ -1,14 +1,16 @@
 //! A thread's private block: mapping it and filling its context.
 
-use crate::arch::x86_64::context::{
-    ThreadContext, BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET,
-    SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::layout::{
+    BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET, SIGNAL_STACK_BYTES,
+    SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
 use crate::arch::x86_64::region::{REGION_BYTES, REGION_CELLS_OFFSET};
 use crate::arch::x86_64::{dispatcher, gate};
 use crate::buffer::Shared;
 use crate::cache::NONE;
-use crate::protocol::{error_code, mode, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
+use crate::instrument::recorders::has_cells;
+use crate::protocol::{error_code, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{mmap, mremap, syscall};
 use crate::sys::kernel::{
     SigInfo, SigStack, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_READ,
@@ -29,7 +31,7 @@ pub fn map(address: u64, slot: u32, shared: Shared, branch_table_filled: u32) ->
 /// Makes a context of the mapped block of slot `slot` at `address`, which no thread uses. What is known of branches and of how
 /// often code runs stays from one of its threads to the next: that is as true for the one as for the other.
 pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut ThreadContext> {
-    if shared.header().mode == mode::REGION && !map_cells(address, shared) {
+    if has_cells(shared) && !map_cells(address, shared) {
         return None;
     }
     let context = address as *mut ThreadContext;

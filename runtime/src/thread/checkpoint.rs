@@ -5,11 +5,12 @@
 
 use super::block::map_kept;
 use super::open_calls::open_calls;
-use super::path::{event_here, write_chunk};
-use crate::arch::x86_64::context::{ThreadContext, KEPT_CALLS_OFFSET, KEPT_COUNTERS_BYTES, KEPT_COUNTERS_OFFSET};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::layout::{KEPT_CALLS_OFFSET, KEPT_COUNTERS_BYTES, KEPT_COUNTERS_OFFSET};
 use crate::buffer::{RingWriter, Shared};
 use crate::protocol::{path_event_kind, path_stream, PATH_WINDOW_BYTES};
 use crate::sys::calls::rdtsc;
+use crate::thread::path_words::{event_here, write_chunk};
 
 /// No sooner after another: some milliseconds. A reader walks through as much in a few more.
 const INTERVAL_CYCLES: u64 = 1 << 24;

@@ -4,7 +4,8 @@
 //! goes on in the dispatcher. A new process starts on a stack of its own in its parent's block (so that a vfork's child
 //! does not tread on its parent's frames).
 
-use crate::arch::x86_64::context::{ThreadContext, CHILD_STACK_BYTES, CHILD_STACK_OFFSET};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::layout::{CHILD_STACK_BYTES, CHILD_STACK_OFFSET};
 use crate::sys::{filter, number};
 use core::arch::global_asm;
 use core::ops::RangeInclusive;

@@ -9,6 +9,7 @@ pub mod checkpoint;
 pub mod create;
 pub mod open_calls;
 pub mod path;
+pub mod path_words;
 pub mod region;
 pub mod registry;
 pub mod thinning;

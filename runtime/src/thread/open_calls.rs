@@ -1,9 +1,10 @@
 //! The calls that are open in a thread's path (mode `full`): its shadow stack, as the dispatcher and the signal handler see it.
 //!
-//! Translated code pushes and pops (arch/x86_64/shadow.rs, instrument/return_pads.rs); the rules are the crate `pathcodec`'s.
+//! Translated code pushes and pops (arch/x86_64/shadow.rs, instrument/indirect/returns.rs); the rules are the crate `pathcodec`'s.
 
-use super::path::write_event;
-use crate::arch::x86_64::context::{ThreadContext, SHADOW_BYTES, SHADOW_OFFSET};
+use super::path_words::write_event;
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::layout::{SHADOW_BYTES, SHADOW_OFFSET};
 use crate::buffer::RingWriter;
 use crate::protocol::path_event_kind;
 use clew_pathcodec::shadow::depth_after;

@@ -6,16 +6,18 @@
 use super::block::map_shadow_stack;
 use super::checkpoint;
 use super::open_calls::forget_calls;
+use super::path_words::{
+    cell, decisions, event_here, position, set_cell, set_decisions, write_chunk, write_event, write_record, written,
+};
+use super::path_words::{gap, lose, Gap};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::displacements::{SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::buffer::RingWriter;
-use crate::instrument::path_log::PathLog;
+use crate::instrument::order::log::PathLog;
 use crate::protocol::{
-    self, path_event_kind, path_gap, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES,
-    PATH_DECISIONS_CELL, PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_START, PATH_SURPRISES_CELL,
+    path_event_kind, path_gap, PathEventRecord, PATH_BUFFER_BYTES, PATH_LOST_CELL, PATH_START, PATH_SURPRISES_CELL,
     PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
 };
-use crate::sys::calls::rdtsc;
 use clew_pathcodec::surprises::{write_surprise, FIRST_LONG, MAX_BYTES};
 use clew_pathcodec::symbols::write_symbol as write_into;
 use core::sync::atomic::{compiler_fence, AtomicU32, Ordering};
@@ -83,75 +85,16 @@ pub fn resume(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -
     true
 }
 
-/// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
-pub fn write_event(context: &mut ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) {
-    let event = event_here(context, writer, kind, pc, value);
-    write_record(context, writer, &event);
-}
-
-fn write_record(context: &mut ThreadContext, writer: &RingWriter, event: &PathEventRecord) {
-    match gap(context) {
-        Gap::Lost => writer.count_lost(),
-        Gap::LeftOut => {}
-        Gap::None if writer.write(event, &[]) => writer.shared.spend(protocol::RECORD_BYTES),
-        Gap::None => lose(context),
-    }
-}
-
 /// An indirect branch at `branch_pc` to `target`, for which there is no symbol. A call (`is_call`) was pushed already.
 pub fn branch_elsewhere(context: &mut ThreadContext, writer: &RingWriter, branch_pc: u64, target: u64, is_call: bool) {
     let event = event_here(context, writer, path_event_kind::ELSEWHERE, branch_pc, target);
     write_record(context, writer, &PathEventRecord { depth: event.depth - u64::from(is_call), ..event });
 }
 
-/// An event at the path's end as it is now.
-pub fn event_here(context: &ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) -> PathEventRecord {
-    let [surprise_bytes, decisions, symbol_bytes, depth] = position(context);
-    let event_kind = kind;
-    let (kind, tid, tsc) = (record_kind::PATH_EVENT, writer.tid, rdtsc());
-    PathEventRecord { kind, event_kind, tid, tsc, surprise_bytes, decisions, symbol_bytes, depth, pc, value }
-}
-
-/// Bytes of surprises, decisions since the last one, bytes of symbols, and open calls.
-fn position(context: &ThreadContext) -> [u64; 4] {
-    [
-        cell(context, PATH_SURPRISES_LEFT_CELL) + written(context, PATH_SURPRISES_CELL),
-        decisions(context),
-        cell(context, PATH_SYMBOLS_LEFT_CELL) + written(context, PATH_SYMBOLS_CELL),
-        context.shadow_forgotten + context.shadow_depth,
-    ]
-}
-
 /// How many bytes the path has come to, checkpoints included, whether or not they were told.
 pub fn come_to_bytes(context: &ThreadContext) -> u64 {
     let [surprise_bytes, _, symbol_bytes, _] = position(context);
     surprise_bytes + symbol_bytes + context.counters_written + context.calls_written
-}
-
-/// What of a thread's path is missing where it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Gap {
-    None,
-    /// Something was dropped, and not told yet.
-    Lost,
-    /// It is left out (thread/thinning.rs).
-    LeftOut,
-}
-
-pub fn gap(context: &ThreadContext) -> Gap {
-    match cell(context, PATH_LOST_CELL) {
-        path_gap::NONE => Gap::None,
-        path_gap::LEFT_OUT => Gap::LeftOut,
-        _ => Gap::Lost,
-    }
-}
-
-/// Something was dropped here: nothing more of the path can be told until a checkpoint finds room.
-pub fn lose(context: &mut ThreadContext) {
-    if gap(context) == Gap::None {
-        context.lost_at = position(context);
-        set_cell(context, PATH_LOST_CELL, path_gap::LOST);
-    }
 }
 
 /// From here on nothing of the path is told, nor what is in the buffers.
@@ -243,17 +186,6 @@ pub fn write_long_surprise(context: &ThreadContext) {
     }
 }
 
-/// Decisions since the last surprise.
-fn decisions(context: &ThreadContext) -> u64 {
-    cell(context, PATH_DECISIONS_CELL).wrapping_add(cell(context, PATH_OTHER_DECISIONS_CELL))
-}
-
-/// In this order: if the thread is killed on the way, some are missing, which were made last.
-fn set_decisions(context: &ThreadContext, decisions: u64) {
-    set_cell(context, PATH_OTHER_DECISIONS_CELL, 0);
-    set_cell(context, PATH_DECISIONS_CELL, decisions);
-}
-
 /// Appends to what is in a buffer.
 fn append(context: &ThreadContext, offset_cell: u64, end_offset: u64, bytes: &[u8]) {
     let offset = place(context, offset_cell, end_offset, bytes);
@@ -317,25 +249,6 @@ pub fn flush(context: &mut ThreadContext, writer: &RingWriter) {
     }
 }
 
-/// Writes a piece of a stream that begins at `start`.
-pub fn write_chunk(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) -> bool {
-    let record = PathChunkRecord {
-        kind: record_kind::PATH_CHUNK,
-        rows: bytes.len().div_ceil(protocol::RECORD_BYTES as usize) as u16,
-        tid: writer.tid,
-        tsc: rdtsc(),
-        start,
-        size_bytes: bytes.len() as u32,
-        stream,
-        reserved: [0; 34],
-    };
-    let is_written = writer.write_rows(&record, bytes);
-    if is_written {
-        writer.shared.spend(protocol::RECORD_BYTES + bytes.len() as u64);
-    }
-    is_written
-}
-
 /// Empties both buffers.
 pub fn discard_all(context: &ThreadContext) {
     for (offset_cell, left_cell, end_offset) in BUFFERS {
@@ -353,20 +266,4 @@ fn discard(context: &ThreadContext, offset_cell: u64, left_cell: u64, end_offset
     compiler_fence(Ordering::SeqCst);
     set_cell(context, offset_cell, PATH_BUFFER_BYTES.wrapping_neg());
     set_cell(context, left_cell, cell(context, left_cell) + size);
-}
-
-/// Bytes in a buffer.
-fn written(context: &ThreadContext, number: u64) -> u64 {
-    // What the program may have put there is no reason to read past the buffer's slack.
-    cell(context, number).wrapping_add(PATH_BUFFER_BYTES).min(PATH_BUFFER_BYTES + 16)
-}
-
-fn cell(context: &ThreadContext, number: u64) -> u64 {
-    // SAFETY: the cells are the first counters of the thread's mapped window.
-    unsafe { context.counter(number as u32).read_volatile() }
-}
-
-fn set_cell(context: &ThreadContext, number: u64, value: u64) {
-    // SAFETY: as in `cell`; only the thread itself writes them.
-    unsafe { context.counter(number as u32).write_volatile(value) };
 }

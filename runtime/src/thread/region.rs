@@ -9,7 +9,7 @@ use crate::arch::x86_64::region::{
     gs_region_cell, NUMBERS_END_OFFSET, REGION_LEVEL_OFFSET, REGION_TABLE_OFFSET, WORDS_END_OFFSET,
 };
 use crate::buffer::RingWriter;
-use crate::instrument::region_rules::{fill_table, level_after};
+use crate::instrument::tags::rules::{fill_table, level_after};
 use crate::instrument::Engine;
 use crate::protocol::{
     self, record_kind, region_word, RegionChunkRecord, REGION_BUFFER_BYTES, REGION_KIND_SHIFT, REGION_NUMBERS_CELL,

@@ -1,4 +1,4 @@
-//! Trusted code (instrument/trust.rs) and the threads that may write to it.
+//! Trusted code (instrument/change/trust.rs) and the threads that may write to it.
 
 use super::registry::writer_of;
 use super::THREADS;
@@ -14,7 +14,7 @@ pub fn trust_pages_of(engine: &mut Engine, writer: &RingWriter, id: u32) {
         let mut contexts = threads.contexts();
         contexts.all(|context| {
             // SAFETY: the contexts of used places are mapped. Stack pointers change meanwhile, and are a hint; for what is
-            // blocked see `announce` in instrument/trust.rs.
+            // blocked see `announce` in instrument/change/trust.rs.
             let (is_blocked, stack) = unsafe {
                 (
                     (&raw const (*context).is_segv_blocked).read_volatile() != 0,

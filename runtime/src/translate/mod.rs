@@ -26,21 +26,33 @@ pub struct Mangler {
     info: InstructionInfoFactory,
     /// rdgsbase and wrgsbase work on this machine.
     has_fsgsbase: bool,
-    /// What is emitted may be aborted between any two instructions: it says which registers are in slots.
-    pub is_in_sequence: bool,
-    /// r10 and r11 are lent: they are free, and the instructions name neither.
-    pub is_lending: bool,
+}
+
+/// Which registers the code of an instruction may use beside the program's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spare {
+    /// Those that it puts into slots, and takes back.
+    Spilled,
+    /// The same, where what is emitted may be aborted between any two instructions: it says which registers are in slots.
+    Noted,
+    /// r10 and r11, which are lent: the instructions name neither. r10 but where that is needed for the program's gs.
+    Lent,
+}
+
+impl Spare {
+    /// Emits a note of which registers are in the address slot and in the other one, where it may be needed.
+    fn note_spilled(self, emitter: &mut Emitter, address: Option<Gpr>, other: Option<Gpr>) {
+        if self == Spare::Noted {
+            let number = |register: Option<Gpr>| register.map_or(0, |register| u32::from(register.0) + 1);
+            let undo = number(address) << UNDO_ADDRESS_SHIFT | number(other) << UNDO_OTHER_SHIFT;
+            emitter.store_gs_immediate(GS_SEQUENCE_UNDO, undo);
+        }
+    }
 }
 
 impl Mangler {
     pub fn new(has_fsgsbase: bool) -> Mangler {
-        Mangler {
-            encoder: Encoder::new(64),
-            info: InstructionInfoFactory::new(),
-            has_fsgsbase,
-            is_in_sequence: false,
-            is_lending: false,
-        }
+        Mangler { encoder: Encoder::new(64), info: InstructionInfoFactory::new(), has_fsgsbase }
     }
 
     /// Emits what does the same as `instruction`. `mark` is called before each emitted instruction that may fault and
@@ -51,6 +63,7 @@ impl Mangler {
         instruction: &Instruction,
         bytes: &[u8],
         offsets: &ConstantOffsets,
+        spare: Spare,
         mark: &mut dyn FnMut(usize, SpillState),
     ) -> Result<(), Unsupported> {
         match instruction.code() {
@@ -70,10 +83,10 @@ impl Mangler {
             _ => {}
         }
         if uses_gs_memory(instruction) {
-            return self.emit_gs_operand(emitter, instruction, mark);
+            return self.emit_gs_operand(emitter, instruction, spare, mark);
         }
         if instruction.is_ip_rel_memory_operand() {
-            return self.emit_rip_operand(emitter, instruction, bytes, offsets, mark);
+            return self.emit_rip_operand(emitter, instruction, bytes, offsets, spare, mark);
         }
         emitter.bytes(bytes);
         Ok(())
@@ -108,7 +121,7 @@ impl Mangler {
         };
         if segment == Register::GS {
             // r11 = application's gs base + address; the address may itself use r11.
-            self.emit_address(emitter, branch, TARGET)?;
+            self.emit_address(emitter, branch, TARGET, Spare::Spilled)?;
             let operand = MemoryOperand::with_base(Register::R11);
             let load = Instruction::with2(Code::Mov_r64_rm64, Register::R11, operand).map_err(|_| Unsupported)?;
             return self.encode(emitter, &load);
@@ -145,6 +158,7 @@ impl Mangler {
         instruction: &Instruction,
         bytes: &[u8],
         offsets: &ConstantOffsets,
+        spare: Spare,
         mark: &mut dyn FnMut(usize, SpillState),
     ) -> Result<(), Unsupported> {
         let target = instruction.ip_rel_memory_address();
@@ -163,19 +177,19 @@ impl Mangler {
             emitter.load_immediate(Gpr(instruction.op0_register().number() as u8), value);
             return Ok(());
         }
-        if self.is_lending {
-            // r10 may be kept (instrument/loops.rs).
+        if spare == Spare::Lent {
+            // r10 may be kept (instrument/counts/loops.rs).
             emitter.load_immediate(TARGET, target);
             return self.emit_through(emitter, instruction, TARGET);
         }
         let scratch = self.unused_register(instruction)?;
         emitter.store_gs(GS_SPILL_ADDRESS, scratch);
-        self.note_spilled(emitter, Some(scratch), None);
+        spare.note_spilled(emitter, Some(scratch), None);
         emitter.load_immediate(scratch, target);
         mark(emitter.position(), SpillState::of_register(scratch.0));
         self.emit_through(emitter, instruction, scratch)?;
         emitter.load_gs(scratch, GS_SPILL_ADDRESS);
-        self.note_spilled(emitter, None, None);
+        spare.note_spilled(emitter, None, None);
         Ok(())
     }
 
@@ -184,6 +198,7 @@ impl Mangler {
         &mut self,
         emitter: &mut Emitter,
         instruction: &Instruction,
+        spare: Spare,
         mark: &mut dyn FnMut(usize, SpillState),
     ) -> Result<(), Unsupported> {
         let has_memory = (0..instruction.op_count()).any(|i| instruction.op_kind(i) == OpKind::Memory);
@@ -191,28 +206,19 @@ impl Mangler {
         if !has_memory || is_vector_index {
             return Err(Unsupported);
         }
-        if self.is_lending {
-            self.emit_address(emitter, instruction, INDEX)?;
+        if spare == Spare::Lent {
+            self.emit_address(emitter, instruction, INDEX, spare)?;
             return self.emit_through(emitter, instruction, INDEX);
         }
         let scratch = self.unused_register(instruction)?;
         emitter.store_gs(GS_SPILL_ADDRESS, scratch);
-        self.note_spilled(emitter, Some(scratch), None);
-        self.emit_address(emitter, instruction, scratch)?;
+        spare.note_spilled(emitter, Some(scratch), None);
+        self.emit_address(emitter, instruction, scratch, spare)?;
         mark(emitter.position(), SpillState::of_register(scratch.0));
         self.emit_through(emitter, instruction, scratch)?;
         emitter.load_gs(scratch, GS_SPILL_ADDRESS);
-        self.note_spilled(emitter, None, None);
+        spare.note_spilled(emitter, None, None);
         Ok(())
-    }
-
-    /// Emits a note of which registers are in the address slot and in the other one, where it may be needed.
-    fn note_spilled(&self, emitter: &mut Emitter, address: Option<Gpr>, other: Option<Gpr>) {
-        if self.is_in_sequence {
-            let number = |register: Option<Gpr>| register.map_or(0, |register| u32::from(register.0) + 1);
-            let undo = number(address) << UNDO_ADDRESS_SHIFT | number(other) << UNDO_OTHER_SHIFT;
-            emitter.store_gs_immediate(GS_SEQUENCE_UNDO, undo);
-        }
     }
 
     /// Emits `scratch = application's gs base + effective address`. The address may use `scratch` only as its one register.
@@ -221,6 +227,7 @@ impl Mangler {
         emitter: &mut Emitter,
         instruction: &Instruction,
         scratch: Gpr,
+        spare: Spare,
     ) -> Result<(), Unsupported> {
         let (base, index) = (instruction.memory_base(), instruction.memory_index());
         let is_wide = |register: Register| register == Register::None || register.is_gpr64();
@@ -245,18 +252,18 @@ impl Mangler {
         }
         // scratch += gs base without touching flags: needs a second register unless done by halves; push and pop would
         // use the application's stack, so the base goes through another spilled register.
-        if self.is_lending && scratch != TARGET {
+        if spare == Spare::Lent && scratch != TARGET {
             emitter.load_gs(TARGET, GS_APP_GS_BASE);
             emitter.add_registers(scratch, scratch, Some(TARGET), 1, 0);
             return Ok(());
         }
         let other = if scratch == Gpr(0) { Gpr(2) } else { Gpr(0) };
         emitter.store_gs(GS_SPILL_OTHER, other);
-        self.note_spilled(emitter, Some(scratch), Some(other));
+        spare.note_spilled(emitter, Some(scratch), Some(other));
         emitter.load_gs(other, GS_APP_GS_BASE);
         emitter.add_registers(scratch, scratch, Some(other), 1, 0);
         emitter.load_gs(other, GS_SPILL_OTHER);
-        self.note_spilled(emitter, Some(scratch), None);
+        spare.note_spilled(emitter, Some(scratch), None);
         Ok(())
     }
 

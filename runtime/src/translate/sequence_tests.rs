@@ -24,7 +24,8 @@ fn undone(machine: &Machine) -> [u64; 16] {
 fn check(mangler: &mut Mangler, sample: &Sample) -> usize {
     let mut buffer = [0u8; 256];
     let mut emitter = Emitter::new(&mut buffer, FAR, &mut [], 0);
-    let result = mangler.emit(&mut emitter, &sample.instruction, &sample.bytes, &sample.offsets, &mut |_, _| {});
+    let result =
+        mangler.emit(&mut emitter, &sample.instruction, &sample.bytes, &sample.offsets, Spare::Noted, &mut |_, _| {});
     if result.is_err() || matches!(sample.instruction.mnemonic(), iced_x86::Mnemonic::Lea) {
         return 0;
     }
@@ -46,7 +47,6 @@ fn check(mangler: &mut Mangler, sample: &Sample) -> usize {
 #[test]
 fn registers_can_be_had_between_any_two_instructions() {
     let mut mangler = Mangler::new(false);
-    mangler.is_in_sequence = true;
     // The moves among them look like the runtime's own.
     let is_plain = |sample: &Sample| !matches!(sample.instruction.mnemonic(), iced_x86::Mnemonic::Mov);
     let samples = rip_samples(&[]).chain(gs_samples()).filter(is_plain);

@@ -43,7 +43,7 @@ fn check(mangler: &mut Mangler, sample: &Sample, buffer_pc: u64) -> Result<Outco
     let mut emitter = Emitter::new(&mut buffer, buffer_pc, &mut [], 0);
     let mut marks = Vec::new();
     let mut mark = |position: usize, state: SpillState| marks.push((position, state));
-    if mangler.emit(&mut emitter, original, &sample.bytes, &sample.offsets, &mut mark).is_err() {
+    if mangler.emit(&mut emitter, original, &sample.bytes, &sample.offsets, Spare::Spilled, &mut mark).is_err() {
         return Ok(Outcome::Unsupported);
     }
     if emitter.overflowed() {
@@ -216,7 +216,9 @@ fn other_instructions_are_copied() {
         let mut buffer = [0u8; 64];
         let mut emitter = Emitter::new(&mut buffer, FAR, &mut [], 0);
         let result =
-            mangler.emit(&mut emitter, &sample.instruction, bytes, &sample.offsets, &mut |_, _| panic!("marked"));
+            mangler.emit(&mut emitter, &sample.instruction, bytes, &sample.offsets, Spare::Spilled, &mut |_, _| {
+                panic!("marked")
+            });
         assert_eq!(result, Ok(()));
         let size = emitter.position();
         assert_eq!(&buffer[..size], bytes);
@@ -230,7 +232,8 @@ fn loads_of_gs_are_refused() {
         let sample = decode_at(bytes, APP_PC).expect("decodes");
         let mut buffer = [0u8; 64];
         let mut emitter = Emitter::new(&mut buffer, FAR, &mut [], 0);
-        let result = mangler.emit(&mut emitter, &sample.instruction, bytes, &sample.offsets, &mut |_, _| {});
+        let result =
+            mangler.emit(&mut emitter, &sample.instruction, bytes, &sample.offsets, Spare::Spilled, &mut |_, _| {});
         assert_eq!(result, Err(Unsupported), "{bytes:02x?}");
     }
 }

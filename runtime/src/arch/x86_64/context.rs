@@ -14,41 +14,11 @@
 //! | `FRAME_OFFSET` | a signal frame that the runtime builds for itself |
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
-use super::dispatcher::UserDispatch;
-use super::displacements::{gs_branch_table, gs_counter, gs_heat};
+use super::layout::UserDispatch;
 use super::standing::Standing;
-use crate::protocol;
+use crate::arch::x86_64::layout::{gs_branch_table, gs_counter, gs_heat};
 use crate::sys::kernel::{SigInfo, SigStack, MEMORY_FAULTS, SEGV_BIT, TRAP_FLAG, UNDEFERRED_SIGNALS};
 use core::sync::atomic::{AtomicU32, Ordering};
-
-pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
-/// Site indices given out, at most; the branch table is that much longer than 65,536 entries.
-pub const MAX_SITES: u32 = 196_608;
-pub const BRANCH_TABLE_ENTRIES: u64 = MAX_SITES as u64 + 0x1_0000;
-pub const HEAT_OFFSET: u64 = 0x21_0000;
-/// Fragments whose numbers differ by this share a cell.
-pub const HEAT_CELLS: u32 = 1 << 18;
-pub const STACK_OFFSET: u64 = 0x30_0000;
-pub const STACK_BYTES: u64 = 0x4_0000;
-pub const CHILD_STACK_OFFSET: u64 = 0x38_0000;
-pub const CHILD_STACK_BYTES: u64 = 0x1_0000;
-pub const SIGNAL_STACK_OFFSET: u64 = 0x40_0000;
-pub const SIGNAL_STACK_BYTES: u64 = 0x2_0000;
-pub const FRAME_OFFSET: u64 = 0x48_0000;
-pub const FRAME_BYTES: u64 = 0x1_0000;
-/// Everything below the shadow stack that a thread uses.
-pub const PRIVATE_BYTES: u64 = 0x4a_0000;
-/// The shadow stack (mode `full`): addresses that returns are expected to lead to. A zero lies below, which is no such address,
-/// and nothing above: who pushes more finds out by a fault (signal/faults.rs).
-pub const SHADOW_OFFSET: u64 = 0x50_1000;
-pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;
-/// Behind the counters window (mode `full`): what counters and shadow stack were at the last checkpoint.
-pub const KEPT_COUNTERS_OFFSET: u64 = protocol::THREAD_COUNTERS_OFFSET + 0x200_0000;
-pub const KEPT_COUNTERS_BYTES: u64 = ACTIVITY_OFFSET - KEPT_COUNTERS_OFFSET;
-/// Which groups of counters rose of late (thread/activity.rs).
-pub const ACTIVITY_OFFSET: u64 = KEPT_CALLS_OFFSET - ACTIVITY_BYTES;
-pub const ACTIVITY_BYTES: u64 = 0x20_0000;
-pub const KEPT_CALLS_OFFSET: u64 = protocol::THREAD_STRIDE_BYTES - SHADOW_BYTES;
 
 /// `pending`: a signal waits to be delivered (see signal/).
 pub const PENDING_SIGNAL: u32 = 1;
@@ -87,12 +57,6 @@ pub const STEPPING_LOADS_FLAGS: u32 = 8;
 /// `foreign_step`: an instruction that is not 64-bit code; one that pushes the flags.
 pub const FOREIGN_STEP: u32 = 1;
 pub const FOREIGN_PUSH: u32 = 2;
-
-/// What `site` holds at sites that got no index of their own.
-pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
-
-/// Set in `site` by returns: the rest is the fragment's number.
-pub const SITE_RETURN: u32 = 0x8000_0000;
 
 /// What a thread's translated code, gates and dispatcher share. Only the thread itself writes it, from translated code,
 /// gates, dispatcher and its own signal handler.
@@ -247,7 +211,7 @@ pub struct ThreadContext {
     pub has_fault_origin: bool,
     /// A seccomp filter answered the program's call with the signal in `fault_info`.
     pub is_trapped: u32,
-    /// The gate makes the call under way after all (dispatch/mod.rs).
+    /// The gate makes the call under way after all (dispatch/run.rs).
     pub is_call_allowed: u32,
     /// Where in the cache the thread goes on after that call.
     pub call_return: u64,
@@ -298,7 +262,7 @@ pub struct ThreadContext {
     pub counters_written: u64,
     pub calls_written: u64,
     pub calls_kept: u64,
-    /// So many changes the path has told (instrument/path_log.rs); and whether the thread is in the dispatcher or a system call,
+    /// So many changes the path has told (instrument/order/log.rs); and whether the thread is in the dispatcher or a system call,
     /// and tells more before it executes anything.
     pub changes_told: u32,
     pub tells_first: u32,
@@ -322,11 +286,6 @@ pub struct Left {
 }
 
 const _: () = assert!(size_of::<ThreadContext>() <= 4096);
-const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());
-const _: () = assert!(PRIVATE_BYTES < SHADOW_OFFSET);
-const _: () = assert!(SHADOW_OFFSET + SHADOW_BYTES < protocol::THREAD_COUNTERS_OFFSET);
-const _: () = assert!(BRANCH_TABLE_OFFSET + BRANCH_TABLE_ENTRIES * 8 <= HEAT_OFFSET);
-const _: () = assert!(HEAT_OFFSET + HEAT_CELLS as u64 * 2 <= STACK_OFFSET);
 
 /// The processor's number of page faults (arch/x86/include/asm/trapnr.h).
 const PAGE_FAULT: u64 = 14;
@@ -346,7 +305,7 @@ impl ThreadContext {
     /// Notes what the program's mask is from now on, and says which one the kernel is to have. Every place that gives the program
     /// a mask asks here.
     ///
-    /// The kernel never blocks SIGSEGV: a write to code that is protected must come to the handler (instrument/trust.rs), and
+    /// The kernel never blocks SIGSEGV: a write to code that is protected must come to the handler (instrument/change/trust.rs), and
     /// what the kernel does with a fault that the program blocks, the dispatcher does (dispatch/delivery.rs).
     pub fn note_mask(&mut self, mask: u64) -> u64 {
         self.blocks_faults = u32::from(mask & MEMORY_FAULTS != 0);

@@ -26,19 +26,6 @@ pub static mut HANDLED_SYSCALLS: CallTable = [0; N_CALLS + 1];
 /// All of them.
 pub static ALL_SYSCALLS: CallTable = [1; N_CALLS + 1];
 
-/// What the program asked of user dispatch (prctl(2), PR_SET_SYSCALL_USER_DISPATCH).
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct UserDispatch {
-    pub is_on: u32,
-    pub padding: u32,
-    /// Calls from `length` bytes at `offset` are always made.
-    pub offset: u64,
-    pub length: u64,
-    /// Address of the byte that says whether others are; 0: they are not.
-    pub selector: u64,
-}
-
 /// The dispatcher, as the top floor set it: the gates are below it and know it by this pointer only.
 static DISPATCH: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
 

@@ -2,7 +2,8 @@
 //!
 //! Numbers for machine code. What the fields are for is said in `context`.
 
-use super::context::{ThreadContext, BRANCH_TABLE_OFFSET, HEAT_CELLS, HEAT_OFFSET};
+use super::context::ThreadContext;
+use super::layout::gs_counter;
 use crate::protocol;
 use core::mem::offset_of;
 
@@ -35,16 +36,6 @@ pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence_state);
 pub const GS_SHADOW_DEPTH: u32 = gs_offset!(shadow_depth);
 pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence_undo);
 
-/// gs displacement of the cell that tells how hot a fragment is.
-pub fn gs_heat(fragment: u32) -> u32 {
-    HEAT_OFFSET as u32 + fragment % HEAT_CELLS * 2
-}
-
-/// gs displacement of counter `index`.
-pub fn gs_counter(index: u32) -> u32 {
-    protocol::THREAD_COUNTERS_OFFSET as u32 + index * 8
-}
-
 /// gs displacements of the ends of a path's buffers.
 pub const SURPRISES_END_OFFSET: u64 =
     protocol::THREAD_COUNTERS_OFFSET + protocol::PATH_SURPRISES_OFFSET + protocol::PATH_BUFFER_BYTES;
@@ -54,9 +45,4 @@ pub const SYMBOLS_END_OFFSET: u64 =
 /// gs displacement of one of a path's cells.
 pub fn gs_path_cell(cell: u64) -> u32 {
     gs_counter(cell as u32)
-}
-
-/// gs displacement of a site's first branch table entry.
-pub fn gs_branch_table(site_index: u32) -> u32 {
-    BRANCH_TABLE_OFFSET as u32 + site_index * 8
 }

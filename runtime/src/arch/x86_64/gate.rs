@@ -361,7 +361,7 @@ global_asm!(
     table_misses = const offset_of!(ThreadContext, table_misses),
     pair_mask = const offset_of!(ThreadContext, pair_mask),
     pair_table = const offset_of!(ThreadContext, pair_table),
-    branch_table = const super::context::BRANCH_TABLE_OFFSET,
+    branch_table = const super::layout::BRANCH_TABLE_OFFSET,
 );
 
 /// What `clew_gate_return` returns if it makes no call: no call returns that.

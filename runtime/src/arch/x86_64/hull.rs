@@ -1,4 +1,4 @@
-//! Between which addresses code lies that might be trusted (instrument/trust.rs): the gate sends system calls that name them to
+//! Between which addresses code lies that might be trusted (instrument/change/trust.rs): the gate sends system calls that name them to
 //! the dispatcher.
 
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -11,6 +11,7 @@ pub mod guarded;
 pub mod hull;
 mod instructions;
 mod jumps;
+pub mod layout;
 #[cfg(not(test))]
 pub mod parking;
 pub mod private_range;

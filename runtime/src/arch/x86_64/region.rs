@@ -3,10 +3,10 @@
 //!
 //! The room is that of the shadow stack, which no thread of this mode has. Each block has a cell of two bytes: the lower one
 //! is 1 while the thread is busy and counts the block, the upper one is its level. Levels are stored plus one, so that what
-//! was never executed is zero; they end at the limit. A table says what the thread's level becomes (instrument/region_rules.rs).
+//! was never executed is zero; they end at the limit. A table says what the thread's level becomes (instrument/tags/rules.rs).
 
-use super::context::SHADOW_OFFSET;
 use super::emit::Emitter;
+use super::layout::SHADOW_OFFSET;
 use super::{RCX, TARGET};
 use crate::protocol;
 

@@ -3,9 +3,9 @@
 //! What is pushed and popped when is the path's rule (pathcodec, `shadow`); at the top of the room a push faults, and the
 //! signal handler forgets what is open.
 
-use super::context::SHADOW_OFFSET;
 use super::displacements::{GS_SHADOW_DEPTH, GS_SPILL_OTHER};
 use super::emit::Emitter;
+use super::layout::SHADOW_OFFSET;
 use super::question::Question;
 use super::{INDEX, RCX, TARGET};
 

@@ -1,0 +1,92 @@
+//! Where what lies in a thread's private block; the table of it is in `context`.
+
+use crate::protocol;
+
+pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
+
+/// Site indices given out, at most; the branch table is that much longer than 65,536 entries.
+pub const MAX_SITES: u32 = 196_608;
+
+pub const BRANCH_TABLE_ENTRIES: u64 = MAX_SITES as u64 + 0x1_0000;
+
+pub const HEAT_OFFSET: u64 = 0x21_0000;
+
+/// Fragments whose numbers differ by this share a cell.
+pub const HEAT_CELLS: u32 = 1 << 18;
+
+pub const STACK_OFFSET: u64 = 0x30_0000;
+
+pub const STACK_BYTES: u64 = 0x4_0000;
+
+pub const CHILD_STACK_OFFSET: u64 = 0x38_0000;
+
+pub const CHILD_STACK_BYTES: u64 = 0x1_0000;
+
+pub const SIGNAL_STACK_OFFSET: u64 = 0x40_0000;
+
+pub const SIGNAL_STACK_BYTES: u64 = 0x2_0000;
+
+pub const FRAME_OFFSET: u64 = 0x48_0000;
+
+pub const FRAME_BYTES: u64 = 0x1_0000;
+
+/// Everything below the shadow stack that a thread uses.
+pub const PRIVATE_BYTES: u64 = 0x4a_0000;
+
+/// The shadow stack (mode `full`): addresses that returns are expected to lead to. A zero lies below, which is no such address,
+/// and nothing above: who pushes more finds out by a fault (signal/faults.rs).
+pub const SHADOW_OFFSET: u64 = 0x50_1000;
+
+pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;
+
+/// Behind the counters window (mode `full`): what counters and shadow stack were at the last checkpoint.
+pub const KEPT_COUNTERS_OFFSET: u64 = protocol::THREAD_COUNTERS_OFFSET + 0x200_0000;
+
+pub const KEPT_COUNTERS_BYTES: u64 = ACTIVITY_OFFSET - KEPT_COUNTERS_OFFSET;
+
+/// Which groups of counters rose of late (thread/activity.rs).
+pub const ACTIVITY_OFFSET: u64 = KEPT_CALLS_OFFSET - ACTIVITY_BYTES;
+
+pub const ACTIVITY_BYTES: u64 = 0x20_0000;
+
+pub const KEPT_CALLS_OFFSET: u64 = protocol::THREAD_STRIDE_BYTES - SHADOW_BYTES;
+
+/// What `site` holds at sites that got no index of their own.
+pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
+
+/// Set in `site` by returns: the rest is the fragment's number.
+pub const SITE_RETURN: u32 = 0x8000_0000;
+
+/// gs displacement of counter `index`.
+pub fn gs_counter(index: u32) -> u32 {
+    protocol::THREAD_COUNTERS_OFFSET as u32 + index * 8
+}
+
+/// gs displacement of the cell that tells how hot a fragment is.
+pub fn gs_heat(fragment: u32) -> u32 {
+    HEAT_OFFSET as u32 + fragment % HEAT_CELLS * 2
+}
+
+/// gs displacement of a site's first branch table entry.
+pub fn gs_branch_table(site_index: u32) -> u32 {
+    BRANCH_TABLE_OFFSET as u32 + site_index * 8
+}
+
+/// What the program asked of user dispatch (prctl(2), PR_SET_SYSCALL_USER_DISPATCH).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UserDispatch {
+    pub is_on: u32,
+    pub padding: u32,
+    /// Calls from `length` bytes at `offset` are always made.
+    pub offset: u64,
+    pub length: u64,
+    /// Address of the byte that says whether others are; 0: they are not.
+    pub selector: u64,
+}
+
+const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());
+const _: () = assert!(PRIVATE_BYTES < SHADOW_OFFSET);
+const _: () = assert!(SHADOW_OFFSET + SHADOW_BYTES < protocol::THREAD_COUNTERS_OFFSET);
+const _: () = assert!(BRANCH_TABLE_OFFSET + BRANCH_TABLE_ENTRIES * 8 <= HEAT_OFFSET);
+const _: () = assert!(HEAT_OFFSET + HEAT_CELLS as u64 * 2 <= STACK_OFFSET);

@@ -1,0 +1,314 @@
+//! The loop: what translated code left for is dealt with, and what waits, until there is code to go on with.
+
+use super::find::find_or_build;
+use super::rewind::{leave_syscall, rewind_call, rewind_syscall};
+use super::{
+    attach, away, breakpoints, delivery, detach, excursion, execute, exits, hidden, hold, in_place, indirect, landings,
+    linking, masks, memory, natively, paths, probe_ends, probe_returns, raise, regions, release, results, room,
+    sequences, signal_calls, syscalls, vsyscall, written,
+};
+use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
+use crate::arch::x86_64::dispatcher::{
+    REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN,
+    REASON_SYSCALL_DONE,
+};
+use crate::arch::x86_64::{gate, selectors};
+use crate::buffer::{RingWriter, Shared};
+use crate::cache::fragment::ExitType;
+use crate::cache::{Entry, NONE};
+use crate::decode::places::is_in_vsyscall_page;
+use crate::decode::NoCode;
+use crate::instrument::request::Arrival;
+use crate::instrument::{BuildError, Engine, ENGINE};
+use crate::protocol::release_reason;
+use crate::signal::table::table_of;
+use crate::sys::calls::EFAULT;
+use crate::sys::mappings::tracer;
+use crate::thread::registry::writer_of;
+use crate::thread::{path, THREADS};
+
+/// Entered from the gates. Returns the cache address at which the thread goes on.
+pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
+    let mut link = NONE;
+    context.doubtful_pc = 0;
+    context.set_returning(0);
+    context.returned_to = 0;
+    if reason != REASON_RESUME {
+        context.stack_selector = selectors::stack_selector();
+    }
+    path::note_that_it_tells_first(context);
+    let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
+    context.sequence_plain = 0;
+    if reason == REASON_EXIT && context.has_tags {
+        if let Some(address) = regions::decide_alone(context) {
+            return address;
+        }
+    }
+    match reason {
+        REASON_EXIT => link = exits::take_exit(context),
+        REASON_INDIRECT => indirect::take_indirect(context),
+        REASON_SYSCALL if context.pending != 0 => rewind_syscall(context),
+        REASON_SYSCALL => match take_call(context) {
+            Ok(exit) => link = exit,
+            Err(gate) => return gate,
+        },
+        REASON_SYSCALL_DONE
+            if context.registers[0] as i64 == -i64::from(EFAULT) && written::is_to_be_made_again(context) =>
+        {
+            context.registers[0] = context.syscall_number;
+            (context.registers[1], context.registers[11]) = (context.spill_rcx, context.spill_r11);
+            rewind_syscall(context);
+        }
+        REASON_SYSCALL_DONE => {
+            signal_calls::note_temporary_mask(context);
+            context.note_step();
+            link = context.exit_id;
+            let next = leave_syscall(context);
+            context.registers[1] = next;
+            context.rip = next;
+        }
+        REASON_SYSCALL_AGAIN => rewind_call(context),
+        REASON_ATTACH => attach::begin(context),
+        _ if is_call_allowed => rewind_call(context),
+        _ if context.restart == RESTART_DUE => {
+            context.restart = 0;
+            table_of(context).lock().pass_ignored(false);
+            execute::give_up(context);
+            rewind_syscall(context);
+        }
+        _ if context.native_exit != 0 => link = in_place::settle(context),
+        _ => {}
+    }
+    probe_ends::settle(context);
+    let is_traced = excursion::settle(context);
+    if context.excursion_exit != 0 && context.fault_pending == 0 && !away::is_away(context) {
+        excursion::come_back(context);
+    }
+    if is_traced {
+        raise::raise_step(context);
+    }
+    let address = resume(context, link);
+    if context.stack_selector != 0 {
+        selectors::load_stack_selector(context.stack_selector);
+    }
+    address
+}
+
+/// A system call, which the gate has left to the dispatcher. The exit to link, or where in the gate the thread goes on, which
+/// makes the call.
+pub fn take_call(context: &mut ThreadContext) -> Result<u32, u64> {
+    let exit_id = context.exit_id;
+    let next = leave_syscall(context);
+    let before = (context.registers[1], context.registers[11]);
+    context.call_return = context.jump;
+    // The instruction leaves flags and next address there (Intel SDM, SYSCALL).
+    context.registers[1] = next;
+    context.registers[11] = context.rflags;
+    context.rip = next;
+    match syscalls::handle(context) {
+        syscalls::Outcome::Done => {
+            context.note_step();
+            Ok(exit_id)
+        }
+        syscalls::Outcome::ByGate => {
+            (context.registers[1], context.registers[11]) = before;
+            if context.has_path {
+                // Others count on it that the thread tells what changed meanwhile before it executes anything.
+                context.call_return = gate::clew_syscall_done_pending as *const () as u64;
+            }
+            // Until the gate is there, a signal makes the thread come back as if it had not been here.
+            context.is_call_allowed = 1;
+            Err(gate::clew_gate_syscall_allowed as *const () as u64)
+        }
+        syscalls::Outcome::SignalFirst => {
+            (context.registers[1], context.registers[11]) = before;
+            rewind_syscall(context);
+            Ok(NONE)
+        }
+    }
+}
+
+/// Delivers what waits, then finds the fragment at the context's rip. `link` is the exit that may be linked to it.
+///
+/// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
+pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
+    let mut link = link;
+    room::note_arrival(context);
+    breakpoints::count_met(context);
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
+    paths::tend(context, link);
+    if context.sequence_aborted != 0 {
+        sequences::count_abort(context);
+    }
+    loop {
+        if results::is_trapped(context) {
+            raise::raise_trap(context);
+        }
+        if context.fault_pending != 0 || context.is_signal_waiting() && !probe_returns::is_inside(context) {
+            linking::note_first_exit(context, link);
+            link = NONE;
+            sequences::settle(context);
+            if context.fault_pending == 0 && context.is_step_due() {
+                raise::raise_step(context);
+            }
+            delivery::deliver_pending(context);
+        }
+        match wait_or_go_on(context, shared, link) {
+            Next::Code => {}
+            Next::CodeAlone => link = NONE,
+            Next::Again => continue,
+            Next::AgainAlone => {
+                link = NONE;
+                continue;
+            }
+        }
+        let mut n_changes = 0;
+        let known = find_known(context, link, &mut n_changes);
+        let found = known.unwrap_or_else(|| {
+            masks::with_faults(context, |context| find_to_resume(&mut ENGINE.lock(), context, link, &mut n_changes))
+        });
+        match found {
+            Ok(address) if !breakpoints::is_due(context, shared) => return address,
+            // Its tracer is to see the program's own code.
+            Ok(_) if tracer() != 0 => release::release_all(context, release_reason::TRACED),
+            Ok(_) => breakpoints::meet(context, n_changes),
+            // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
+            Err(BuildError::NoCode(NoCode::Missing(address))) if memory::learn_range(context, address) => {}
+            // The trap behind the branch that led there comes first.
+            Err(BuildError::NoCode(_)) if context.is_step_due() => raise::raise_step(context),
+            Err(BuildError::NoCode(NoCode::Missing(address))) if hidden::is_hidden(address) => {
+                raise::raise_page_fault(context, address);
+            }
+            Err(BuildError::NoCode(_)) => natively::fault_natively(context, n_changes),
+            Err(BuildError::OutOfMemory) => release::release(context, release_reason::RUNTIME_ERROR),
+            Err(BuildError::Breakpoint) => continue,
+            Err(BuildError::OtherMode) => {
+                hold::follow_mode(context, shared);
+                continue;
+            }
+        }
+        link = NONE;
+    }
+}
+
+/// What comes of what is asked of a thread that is about to go on.
+pub enum Next {
+    /// The code at its rip: the exit that it came by may be linked to it; or may not.
+    Code,
+    CodeAlone,
+    /// The thread stood still: all is to be asked again.
+    Again,
+    /// It was somewhere else meanwhile.
+    AgainAlone,
+}
+
+/// Does what is asked of the thread by others before it executes code again: it parks, stands still, is released, goes on where no code is
+/// translated.
+pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> Next {
+    if detach::is_asked(context) {
+        linking::note_first_exit(context, link);
+        detach::park(context);
+        return Next::AgainAlone;
+    }
+    if let Some(reason) = hold::reason(context, shared) {
+        linking::note_first_exit(context, link);
+        hold::stand(context, shared, reason);
+        return Next::Again;
+    }
+    if hold::is_to_leave(context, shared) {
+        linking::note_first_exit(context, link);
+        release::release(context, release_reason::TRACED);
+    }
+    hold::mind(context, shared);
+    if away::is_away(context) {
+        excursion::go_on(context);
+        return Next::AgainAlone;
+    }
+    if context.path_due {
+        paths::go_on_if_between(context, link);
+        if context.path_due {
+            // Single instructions are none of a sequence.
+            sequences::settle(context);
+        }
+    }
+    if !is_in_vsyscall_page(context.rip) {
+        return Next::Code;
+    }
+    vsyscall::emulate(context);
+    if context.fault_pending != 0 {
+        Next::AgainAlone
+    } else {
+        Next::CodeAlone
+    }
+}
+
+/// Where the fragment at the context's rip starts; and how often the ranges had changed that it was looked for in.
+pub fn find_to_resume(
+    engine: &mut Engine,
+    context: &mut ThreadContext,
+    link: u32,
+    n_changes: &mut u64,
+) -> Result<u64, BuildError> {
+    *n_changes = engine.ranges.n_changes;
+    if !paths::is_of_mode(engine, context) {
+        return Err(BuildError::OtherMode);
+    }
+    let writer = writer_of(context, engine.shared);
+    if engine.cache.by_pc.find(context.rip).is_none() {
+        sequences::learn_announced(engine, &writer, context);
+    }
+    if hold::goes_alone(context, engine) {
+        let id = hold::go_alone(engine, &writer, context)?;
+        return Ok(enter_alone(engine, &writer, context, link, id));
+    }
+    let arrival = match link {
+        NONE => Arrival::Other,
+        _ if engine.cache.exit(link).kind == ExitType::Call => Arrival::Call,
+        _ => Arrival::Exit(link),
+    };
+    let id = find_or_build(engine, &writer, context, context.rip, arrival)?;
+    if context.has_path {
+        paths::tell_changes(engine, &writer, context);
+    }
+    if link != NONE {
+        linking::link_exit(engine, &writer, context, link, id);
+        landings::follow_landing(engine, context, link);
+    }
+    if link != NONE && engine.cache.exit(link).skips_question && engine.cache.fragment(id).behind_question != 0 {
+        // The same block goes on.
+        return engine.cache.entry_behind_question(id, Entry::Plain).ok_or(BuildError::OutOfMemory);
+    }
+    let fragment = engine.cache.fragment(id);
+    let is_plain = context.sequence_plain != 0;
+    Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
+}
+
+/// The same where that takes no look at the program's memory, which takes system calls while the program blocks faults.
+pub fn find_known(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -> Option<Result<u64, BuildError>> {
+    if context.blocks_faults == 0 {
+        return None;
+    }
+    let mut engine = ENGINE.lock();
+    let id = engine.cache.by_pc.find(context.rip)?;
+    let is_linked = link == NONE || engine.cache.exit(link).linked_to == id;
+    let is_known = is_linked && !hold::goes_alone(context, &engine);
+    is_known.then(|| find_to_resume(&mut engine, context, link, n_changes))
+}
+
+/// Where fragment `id` is entered, that is for the calling thread alone; exit `link` is not linked to it.
+pub fn enter_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, link: u32, id: u32) -> u64 {
+    let site = engine.cache.fragment(id).site;
+    if site != NONE {
+        THREADS.lock().reach_site(site);
+    }
+    if context.has_path {
+        paths::tell_changes(engine, writer, context);
+    }
+    if link != NONE && engine.tells_links() && engine.cache.exit(link).linked_to == NONE {
+        engine.write_link(writer, link, id);
+    }
+    let goes_on = link != NONE && engine.cache.exit(link).skips_question;
+    let behind = if goes_on { engine.cache.entry_behind_question(id, Entry::Plain) } else { None };
+    behind.unwrap_or(engine.cache.fragment(id).plain_entry)
+}

@@ -1,0 +1,234 @@
+//! Code in front of which threads stand still, code that one thread executes by itself, and code that is to be recorded in
+//! another way than it was.
+//!
+//! What is in the cache goes out of use for it, as hot code does that is laid out anew: it keeps what it counted, and what
+//! leads to it comes to the dispatcher.
+
+extern crate alloc;
+use crate::arch::x86_64::{guarded, probe_points};
+use crate::buffer::RingWriter;
+use crate::cache::NONE;
+use crate::decode::trusted::PAGE_BITS;
+use crate::decode::{decode_block, placed, Block, Ending};
+use crate::instrument::request::{Arrival, Request};
+use crate::instrument::{BuildError, Engine};
+use crate::protocol::{exit_kind, MAX_CHANGED_PAGES};
+use alloc::vec::Vec;
+
+/// What the controller wished, as far as the engine did it.
+pub struct Wishes {
+    number: u32,
+    n_filters: u32,
+    n_changed: u32,
+    breakpoints: Vec<u64>,
+}
+
+impl Wishes {
+    pub const fn new() -> Wishes {
+        Wishes { number: 0, n_filters: 0, n_changed: 0, breakpoints: Vec::new() }
+    }
+
+    /// How many wishes were done.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+/// What is executed alone at a breakpoint of the program's, or of another.
+pub struct ProbeCode {
+    fragment: u32,
+    /// How many wishes of the controller were minded.
+    n_wishes: u32,
+    bytes: Vec<u8>,
+}
+
+const MAX_INSTRUCTION_BYTES: usize = 15;
+const PAGE_BYTES: u64 = 1 << PAGE_BITS;
+
+impl Engine {
+    /// Does what the controller wished up to wish `number`: code that it changes goes out of use. Whether the order is recorded from
+    /// now on, and was not before, or the other way round.
+    pub fn mind(&mut self, writer: &RingWriter, number: u32) -> bool {
+        if self.wishes.number == number {
+            return false;
+        }
+        self.wishes.number = number;
+        let breakpoints = self.shared.breakpoints();
+        let before = core::mem::replace(&mut self.wishes.breakpoints, breakpoints.clone());
+        let n_filters = self.shared.filter_count();
+        let has_other_filters = core::mem::replace(&mut self.wishes.n_filters, n_filters) != n_filters;
+        if self.shared.is_written() {
+            self.distrust(writer);
+        }
+        self.mind_changed(writer);
+        let has_other_mode = self.change_mode(writer);
+        if has_other_mode || has_other_filters {
+            // What was counted need not be any more, or the other way round.
+            self.edges.clear();
+            self.retire_all(writer);
+            return has_other_mode;
+        }
+        let is_of_one = |pc: &&u64| before.contains(pc) != breakpoints.contains(pc);
+        for pc in before.iter().chain(&breakpoints).filter(is_of_one) {
+            self.retire_at(writer, *pc);
+        }
+        false
+    }
+
+    /// Looks at the pages again that were written behind the process' back: what is there now is translated anew.
+    fn mind_changed(&mut self, writer: &RingWriter) {
+        let count = self.shared.changed_count();
+        let before = core::mem::replace(&mut self.wishes.n_changed, count);
+        if count.wrapping_sub(before) > MAX_CHANGED_PAGES as u32 {
+            self.look_at_changed(writer, 0, u64::MAX);
+            return;
+        }
+        for number in 0..count.wrapping_sub(before) {
+            let page = self.shared.changed_page(before.wrapping_add(number)) & !(PAGE_BYTES - 1);
+            self.look_at_changed(writer, page, page.saturating_add(PAGE_BYTES));
+        }
+    }
+
+    /// Drops what was translated from `start` up to `end` of other code than is there now, and forgets the breakpoints of others that
+    /// were taken away.
+    fn look_at_changed(&mut self, writer: &RingWriter, start: u64, end: u64) {
+        let fragments = self.fragments_within(start, end);
+        if placed::forget_gone(start, end) || fragments.iter().any(|id| !self.is_as_translated(*id)) {
+            self.invalidate(writer, start, end);
+        }
+    }
+
+    /// The program set a probe on code whose address modulo the size of a page is that of `place`: code that was translated already and
+    /// has it now is translated anew.
+    pub fn meet_probe(&mut self, writer: &RingWriter, place: u64) {
+        for id in 0..self.cache.fragments.len() as u32 {
+            let fragment = *self.cache.fragment(id);
+            let behind = place.wrapping_sub(fragment.app_pc) % PAGE_BYTES;
+            if fragment.is_valid && behind < u64::from(fragment.app_size) && !self.is_as_translated(id) {
+                let pc = fragment.app_pc + behind;
+                self.invalidate(writer, pc, pc + 1);
+            }
+        }
+    }
+
+    /// Has what is translated from now on tell of the order, or no more, as the controller wishes. Whether that is other than before:
+    /// nothing of what was translated is to be executed then.
+    fn change_mode(&mut self, writer: &RingWriter) -> bool {
+        let Some(wishes_order) = self.follow_wished_order() else {
+            return false;
+        };
+        // Paths are to expect what hot branches do by now.
+        let n_looked_at = if wishes_order { self.cache.fragments.len() as u32 } else { 0 };
+        for id in 0..n_looked_at {
+            let fragment = *self.cache.fragment(id);
+            if fragment.is_valid && fragment.is_hot && fragment.exit_kind == exit_kind::CONDITIONAL {
+                self.expect_habit(writer, &fragment, fragment.habit);
+            }
+        }
+        true
+    }
+
+    /// Takes all fragments with the instruction at `pc` out of use.
+    fn retire_at(&mut self, writer: &RingWriter, pc: u64) {
+        for id in self.fragments_within(pc, pc.saturating_add(1)) {
+            self.retire_to_be_made_again(writer, id);
+        }
+    }
+
+    fn retire_all(&mut self, writer: &RingWriter) {
+        for id in 0..self.cache.fragments.len() as u32 {
+            self.retire_to_be_made_again(writer, id);
+        }
+        // One that is full too often is given up.
+        self.renew_enclosures();
+    }
+
+    /// Whether nothing may lead to the instruction at `pc` but the dispatcher: a breakpoint of the controller's, the program's or
+    /// another's is there.
+    pub fn stops_at(&self, pc: u64) -> bool {
+        self.shared.has_breakpoint(pc) || probe_points::find(pc).is_some() || placed::is_known(pc)
+    }
+
+    /// From now on threads that come to `pc` come by its point.
+    pub fn begin_probe(&mut self, writer: &RingWriter, pc: u64) {
+        self.retire_at(writer, pc);
+    }
+
+    /// What was made for a breakpoint at `pc` that is none of the controller's, if it is the same code that is to be executed and counted
+    /// alike.
+    fn find_probe_code(&self, pc: u64) -> Option<u32> {
+        let code = self.probe_codes.get(&pc)?;
+        let mut bytes = [0; MAX_INSTRUCTION_BYTES];
+        let bytes = &mut bytes[..code.bytes.len()];
+        let is_same = match placed::instruction_at(pc) {
+            Some((instruction, length)) => instruction[..length] == *code.bytes,
+            None => guarded::read_code(bytes, pc) == bytes.len() && *bytes == *code.bytes,
+        };
+        (is_same && code.n_wishes == self.wishes.number).then_some(code.fragment)
+    }
+
+    /// Keeps it: a breakpoint may be come to a million times.
+    fn keep_probe_code(&mut self, pc: u64, fragment: u32, bytes: &[u8], is_before_path: bool) {
+        if (probe_points::find(pc).is_some() || placed::is_known(pc)) && !is_before_path {
+            let size = usize::from(self.cache.fragment(fragment).app_size).min(bytes.len());
+            let bytes = bytes[..size].to_vec();
+            self.probe_codes.insert(pc, ProbeCode { fragment, n_wishes: self.wishes.number, bytes });
+        }
+    }
+
+    /// What counts the instruction at `pc`, where another's breakpoint is; `NONE`: nothing does.
+    pub fn probe_counter(&self, pc: u64) -> u32 {
+        self.find_probe_code(pc).map_or(NONE, |id| self.cache.fragment(id).counter)
+    }
+
+    /// Gives up all that was translated: every way out of it leads into the dispatcher, and what runs on is translated anew. Threads
+    /// may still be inside.
+    pub fn give_up_all(&mut self, writer: &RingWriter) {
+        self.retire_all(writer);
+        self.cache.unlink_all();
+    }
+
+    /// Translates the instruction at `pc` for one execution by the calling thread: nothing leads to it or on from it but the
+    /// dispatcher. `is_before_path`: its path goes on in front of the next block.
+    pub fn build_alone(&mut self, writer: &RingWriter, pc: u64, is_before_path: bool) -> Result<u32, BuildError> {
+        if let Some(id) = self.find_probe_code(pc).filter(|_| !is_before_path) {
+            return Ok(id);
+        }
+        if self.needs_whole_fragments() && self.cache.by_pc.find(pc).is_none() {
+            // Paths speak of code by its whole fragments.
+            let id = self.build(writer, Request::new(pc, Arrival::Other))?;
+            if self.stops_at(pc) {
+                self.retire_to_be_made_again(writer, id);
+            }
+        }
+        let mut block = core::mem::take(&mut self.block);
+        let result = match decode_block(&mut block, &self.ranges, pc) {
+            Ok(ending) => {
+                if block.is_writable {
+                    self.drop_overwritten(writer, &block);
+                }
+                let result = self.build_block(writer, Request::once(pc, is_before_path), &mut block, ending);
+                if let Ok(id) = result {
+                    self.keep_probe_code(pc, id, &block.code, is_before_path);
+                }
+                result
+            }
+            Err(reason) => Err(BuildError::NoCode(reason)),
+        };
+        self.block = block;
+        result
+    }
+
+    /// Cuts a block in front of the first breakpoint behind its first instruction, or behind that if it is to be executed alone.
+    /// Returns how it ends now.
+    pub fn cut_at_stops(&self, request: &Request, block: &mut Block, ending: Ending) -> Ending {
+        let is_stop = |pc: u64| request.is_once() || self.stops_at(pc);
+        match block.instructions.iter().skip(1).position(|instruction| is_stop(instruction.ip())) {
+            Some(before) => {
+                block.truncate(before + 1);
+                Ending::Limit
+            }
+            None => ending,
+        }
+    }
+}

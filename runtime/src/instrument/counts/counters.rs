@@ -1,0 +1,124 @@
+//! Which counters a fragment has.
+
+use crate::cache::fragment::{Fragment, NONE};
+use crate::decode::{Block, Ending};
+use crate::instrument::request::Request;
+use crate::instrument::Engine;
+use crate::protocol::exit_kind;
+
+/// Bits of FragmentRecord.flags.
+const FLAG_EXCLUDED: u8 = 1;
+const FLAG_LIMIT: u8 = 2;
+const FLAG_FIRST_EDGE: u8 = 4;
+const FLAG_SECOND_EDGE: u8 = 8;
+const FLAG_FIRST_COUNTS_BOTH: u8 = 16;
+const FLAG_SECOND_COUNTS_BOTH: u8 = 32;
+/// Not 64, which is FLAG_LATER_CODE (instrument/publish.rs).
+const FLAG_COUNTED: u8 = 128;
+
+/// Counters of a fragment under construction.
+#[derive(Clone, Copy)]
+pub struct Counters {
+    /// First counter's number, as the record says it.
+    pub first: u32,
+    /// What to increment for the block, or on the taken edge; `NONE`: nothing.
+    pub main: u32,
+    /// What to increment on the edge not taken.
+    pub second: u32,
+    pub flags: u8,
+    /// So many counters behind the others count what of each way is not to be added to its follower (instrument/counts/leaders.rs).
+    pub n_misses: u8,
+    /// Which ways may be leaders: the taken or only one, and the one not taken.
+    pub may_lead: [bool; 2],
+    /// Its executions follow from its leader's: the block itself counts none.
+    pub is_led: bool,
+}
+
+impl Counters {
+    /// Nothing is counted.
+    pub const NONE: Counters =
+        Counters { first: NONE, main: NONE, second: NONE, flags: 0, n_misses: 0, may_lead: [false; 2], is_led: false };
+
+    /// Whether executions of the fragment are counted.
+    pub fn is_counted(&self) -> bool {
+        self.is_included() || self.flags & FLAG_COUNTED != 0
+    }
+
+    /// Whether they are recorded as well: paths have more counted.
+    pub fn is_included(&self) -> bool {
+        self.flags & FLAG_EXCLUDED == 0
+    }
+
+    /// The counter of misses of a way: the one not taken or the other one; `NONE`: it can't be a leader.
+    pub fn misses(&self, is_not_taken: bool) -> u32 {
+        match self.may_lead[usize::from(is_not_taken)] {
+            false => NONE,
+            true => self.first + u32::from(self.n_misses) + u32::from(is_not_taken),
+        }
+    }
+
+    /// Has the taken way's counter, or the other one, count both ways of a conditional branch. Which one that is.
+    pub fn count_both(&mut self, with_taken: bool) -> u32 {
+        self.flags |= if with_taken { FLAG_FIRST_COUNTS_BOTH } else { FLAG_SECOND_COUNTS_BOTH };
+        if with_taken {
+            self.main
+        } else {
+            self.second
+        }
+    }
+}
+
+impl Engine {
+    /// Whether counters say how often a thread ran a fragment.
+    pub fn is_counted(&self, fragment: &Fragment) -> bool {
+        self.counts() && fragment.is_included
+    }
+
+    /// A counter for a dynamic edge; `NONE`: it is told alone.
+    pub fn take_edge_counter(&mut self) -> u32 {
+        if self.counts() {
+            self.take_counters(1)
+        } else {
+            NONE
+        }
+    }
+
+    /// Which counters the fragment needs, and the record's flags.
+    pub fn plan_counters(&mut self, request: &Request, block: &Block, ending: Ending, kind: u8) -> Counters {
+        let mut flags = if matches!(ending, Ending::Limit | Ending::Native) { FLAG_LIMIT } else { 0 };
+        let is_included = self.shared.is_included(block.pc);
+        // Paths lead through all code, and counters say how far. But not through the end of a block alone.
+        let is_counted = is_included || self.counts_left_out() && !request.is_before_path();
+        let fall_through = block.end();
+        let (first_target, second_target) = match ending {
+            Ending::Jump(target) | Ending::Call(target) => (Some(target), None),
+            Ending::TransactionBegin(target) => (Some(target), None),
+            Ending::Conditional(target) => (Some(target), Some(fall_through)),
+            Ending::Limit | Ending::Native | Ending::Syscall => (Some(fall_through), None),
+            _ => (None, None),
+        };
+        if !is_included {
+            flags |= FLAG_EXCLUDED | if is_counted { FLAG_COUNTED } else { 0 };
+            if first_target.is_some_and(|pc| self.shared.is_included(pc)) {
+                flags |= FLAG_FIRST_EDGE;
+            }
+            if second_target.is_some_and(|pc| self.shared.is_included(pc)) {
+                flags |= FLAG_SECOND_EDGE;
+            }
+        }
+        let is_indirect = matches!(kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL);
+        let is_wanted = is_counted || flags & (FLAG_FIRST_EDGE | FLAG_SECOND_EDGE) != 0;
+        if !self.counts() || is_indirect || !is_wanted {
+            return Counters { flags, ..Counters::NONE };
+        }
+        let n = if kind == exit_kind::CONDITIONAL { 2 } else { 1 };
+        let first = self.take_counters(n);
+        if first == NONE {
+            self.shared.add(crate::status_field!(uncounted_fragments), 1);
+            return Counters { flags, ..Counters::NONE };
+        }
+        let main = if is_counted || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
+        let second = if n == 2 && (is_counted || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
+        Counters { first, main, second, flags, ..Counters::NONE }
+    }
+}

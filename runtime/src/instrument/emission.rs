@@ -1,0 +1,190 @@
+//! A plan becomes code: entries, guards, the block's instructions with what is inserted between them, ways out, stubs.
+
+use super::change::staleness::emit_check;
+use super::counts::counting::{emit_count, emit_rewrite, may_stand_before};
+use super::exits::{BRANCH_BYTES, WORD_BYTES};
+use super::indirect::verification::emit_verified_entry;
+use super::output::Output;
+use super::plan::{Guard, Plan};
+use super::tags::code::emit_question;
+use super::way_out::{IndirectWay, WayOut};
+use super::{BuildError, Engine};
+use crate::arch::x86_64::layout::gs_heat;
+use crate::cache::fragment::{Entry, ExitType, SpillState};
+use crate::decode::{Block, Ending};
+use crate::protocol::error_code;
+use crate::translate::Spare;
+
+/// Where a fragment can be entered: addresses, 0 where it can't (see `cache::Fragment`).
+#[derive(Clone, Copy, Default)]
+pub struct Entries {
+    pub plain: u64,
+    pub lending: u64,
+    pub call: u64,
+    pub verified: u64,
+    pub counted: u64,
+}
+
+/// What the emitted code is made of.
+pub struct Emitted {
+    pub start: u64,
+    pub entries: Entries,
+    /// Bytes of what counts its heat.
+    pub heat_bytes: u8,
+    /// Where it goes on behind the question whether it is tagged, or 0.
+    pub behind_question: u64,
+    pub exit_offset: u64,
+    /// Application offset of the last instruction.
+    pub last_offset: u64,
+    pub indirect: IndirectWay,
+}
+
+impl Engine {
+    /// Emits a planned block.
+    pub fn emit_plan(&mut self, block: &Block, plan: &Plan, out: &mut Output) -> Result<Emitted, BuildError> {
+        let start = out.emitter.address();
+        let entries = self.emit_entries(block, plan, out);
+        let (mut heat_bytes, mut behind_question) = (0, 0);
+        for guard in plan.guards.iter().flatten() {
+            let before = out.emitter.address();
+            self.emit_guard(*guard, block, plan, out)?;
+            match guard {
+                Guard::Compare { .. } => {}
+                Guard::Heat => heat_bytes = (out.emitter.address() - before) as u8,
+                Guard::Tag(_) => behind_question = if block.is_writable { 0 } else { out.emitter.address() },
+            }
+        }
+        let n_done = self.emit_instructions(block, plan, out)?;
+        let is_unsupported = n_done < plan.facts.n_copied || plan.facts.ending == Ending::Unsupported;
+        let last = block.instructions.get(n_done).or(block.instructions.last());
+        let last_offset = last.map_or(0, |instruction| instruction.ip() - block.pc);
+        let exit_offset = out.emitter.position();
+        let has_exit_instruction = n_done < block.instructions.len();
+        out.map.mark(
+            exit_offset,
+            if has_exit_instruction { last_offset } else { block.size_bytes() },
+            SpillState::None,
+        );
+        let mut way_out = WayOut::new(self, block, plan, out);
+        if is_unsupported {
+            way_out.release(last_offset);
+        } else {
+            way_out.emit(plan.facts.ending);
+        }
+        let (indirect, is_broken) = (way_out.indirect, way_out.is_broken);
+        out.exits.emit_stubs(out.emitter);
+        if is_broken || out.emitter.overflowed() || out.emitter.position() > u16::MAX as usize {
+            return Err(no_room(self, block.pc));
+        }
+        let exit_offset = exit_offset as u64;
+        Ok(Emitted { start, entries, heat_bytes, behind_question, exit_offset, last_offset, indirect })
+    }
+
+    /// Emits the ways into the code that begin in front of it or elsewhere.
+    fn emit_entries(&self, block: &Block, plan: &Plan, out: &mut Output) -> Entries {
+        let Output { emitter, exits, map } = out;
+        let is_lending = plan.is_lending;
+        let mut entries = Entries::default();
+        if is_lending {
+            exits.entry = Entry::Lending;
+            if plan.has_call_entry {
+                entries.call = emitter.address();
+                map.mark(emitter.position(), 0, SpillState::None);
+                emitter.enter_by_call(self.cache.keeps_shadow);
+            } else if plan.has_verified_entry {
+                entries.verified = emit_verified_entry(emitter, exits, self.question, block.pc);
+            }
+            entries.lending = emitter.address();
+            map.mark(emitter.position(), 0, SpillState::None);
+        }
+        let code = emitter.address();
+        entries.plain = code;
+        let is_led = plan.facts.is_led();
+        let enters_apart = is_led || plan.in_loop.is_some();
+        if !is_lending && !enters_apart {
+            return entries;
+        }
+        emitter.set_cold(true);
+        entries.plain = emitter.address();
+        if is_lending {
+            emitter.lend();
+            entries.counted = if enters_apart { emitter.address() } else { 0 };
+        }
+        if is_led {
+            emit_count(emitter, plan.body_counter, plan.are_dead_at_start, is_lending);
+        }
+        match plan.in_loop {
+            Some(one) if one.is_kept => one.emit_entry(emitter),
+            Some(one) => emit_rewrite(emitter, one.counter, is_lending),
+            None => {}
+        }
+        emitter.jump_to(code);
+        emitter.set_cold(false);
+        entries
+    }
+
+    fn emit_guard(&self, guard: Guard, block: &Block, plan: &Plan, out: &mut Output) -> Result<(), BuildError> {
+        let Output { emitter, exits, map } = out;
+        match guard {
+            Guard::Compare { counts_trust } => {
+                let stale = exits.add_stub_only(ExitType::Stale, block.pc);
+                let mut hot = || (gs_heat(plan.facts.id), exits.add_stub_only(ExitType::Relayout, block.pc));
+                let hot = counts_trust.then(&mut hot);
+                let failed = emit_check(emitter, block, stale, hot);
+                // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/faults.rs).
+                map.mark(failed, 0, SpillState::None);
+            }
+            Guard::Heat => {
+                map.mark(emitter.position(), 0, SpillState::None);
+                exits.emit_heat(emitter, plan.facts.id, block.pc);
+            }
+            Guard::Tag(number) => {
+                map.mark(emitter.position(), 0, SpillState::None);
+                let exit = exits.add_stub_only(ExitType::Region, block.pc);
+                if !emit_question(emitter, block, number, exit, plan.is_lending) {
+                    return Err(BuildError::OutOfMemory);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Emits the block's instructions, but for what is left to the way out, with what is inserted. Returns how many: one that can't be
+    /// translated ends them.
+    fn emit_instructions(&mut self, block: &Block, plan: &Plan, out: &mut Output) -> Result<usize, BuildError> {
+        let Output { emitter, map, .. } = out;
+        let n_copied = plan.facts.n_copied;
+        let spare = if plan.is_lending { Spare::Lent } else { Spare::Spilled };
+        // The branch and what sets flags for it become one operation if nothing stands between.
+        let is_followed_by_branch = plan.branch.linked_way(&plan.counters).is_some()
+            && !plan.insertions.has(n_copied)
+            && may_stand_before(block, n_copied.saturating_sub(1));
+        let Some(mangler) = self.mangler.as_mut() else {
+            return Err(BuildError::OutOfMemory);
+        };
+        for index in 0..n_copied {
+            plan.insertions.emit(index, emitter, plan.is_lending);
+            let instruction = &block.instructions[index];
+            if index + 1 == n_copied && is_followed_by_branch {
+                emitter.align(WORD_BYTES, instruction.len() as u64 + BRANCH_BYTES);
+            }
+            let app_offset = instruction.ip() - block.pc;
+            map.mark(emitter.position(), app_offset, SpillState::None);
+            let mut mark = |position: usize, state: SpillState| map.mark(position, app_offset, state);
+            let (bytes, offsets) = (block.bytes_of(index), &block.offsets[index]);
+            if mangler.emit(emitter, instruction, bytes, offsets, spare, &mut mark).is_err() {
+                return Ok(index);
+            }
+        }
+        if plan.facts.ending != Ending::Unsupported {
+            plan.insertions.emit(n_copied, emitter, plan.is_lending);
+        }
+        Ok(n_copied)
+    }
+}
+
+/// The fragment does not fit where there is room.
+fn no_room(engine: &Engine, pc: u64) -> BuildError {
+    engine.shared.report_error(error_code::NO_SLAB, [pc, 1, 0, 0]);
+    BuildError::OutOfMemory
+}

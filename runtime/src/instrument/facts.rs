@@ -1,0 +1,188 @@
+//! What is known of a block before its fragment is planned: how hot code was come to, which counters it has, what follows it.
+//!
+//! Gathering asks the engine, and takes numbers from it: counters, a cell for the decision. The plan itself asks nobody
+//! (instrument/plan.rs).
+
+use super::counts::counters::Counters;
+use super::counts::counting::is_taken_straight;
+use super::counts::loops::Round;
+use super::kinds::{hash, kind_of};
+use super::order::decisions::PathFacts;
+use super::request::{Arrival, Request};
+use super::Engine;
+use crate::buffer::RingWriter;
+use crate::cache::fragment::{Fragment, Habit, NONE};
+use crate::decode::{flags, scratch, Block, Ending};
+
+/// What a plan is made from, beside the block's instructions.
+pub struct Facts {
+    /// The number that the fragment will have.
+    pub id: u32,
+    pub request: Request,
+    pub ending: Ending,
+    /// The exit kind of its record.
+    pub kind: u8,
+    /// So many of the block's instructions are copied; the way out does what is left.
+    pub n_copied: usize,
+    /// Of the code, and of how many bytes: more than the block has where it was cut for a breakpoint.
+    pub code_hash: u64,
+    pub hashed_size: u16,
+    /// The fragment of the same code that went out of use because it was hot.
+    pub before: Option<Fragment>,
+    pub counters: Counters,
+    /// The exit that it follows from, or `NONE` (instrument/counts/leaders.rs), and how far back that goes.
+    pub leader: u32,
+    pub rank: u8,
+    /// Which way of a conditional branch goes straight on; `None`: both do.
+    pub is_taken_straight: Option<bool>,
+    /// That way leads to code that lies somewhere already.
+    pub leads_back: bool,
+    /// It is the straight way that is counted with both (instrument/plan.rs).
+    pub counts_straight: bool,
+    /// The flags of `inc` are dead behind the last instruction that is copied.
+    pub are_dead_at_end: bool,
+    /// What a path has to say of its end (mode full).
+    pub path: Option<PathFacts>,
+    /// The hot loop that it may be in.
+    pub round: Round,
+    /// All ways on from there come to where r10 and r11 are needed, so hot code lends them.
+    pub lends: bool,
+    /// A direct call came to it, or to what it stands for; an indirect branch did.
+    pub is_called: bool,
+    pub is_indirect_target: bool,
+    /// Indirect branches of any site may enter it: no edge is counted.
+    pub shares_entry: bool,
+    /// It is to count how often it runs.
+    pub counts_heat: bool,
+    /// Code that is compared counts how often that held.
+    pub counts_trust: bool,
+    /// The number of its block, and the fragment that had it last, or `NONE` (mode region).
+    pub region_block: u32,
+    pub region_before: u32,
+}
+
+impl Facts {
+    pub fn is_hot(&self) -> bool {
+        self.before.is_some()
+    }
+
+    pub fn habit(&self) -> Option<Habit> {
+        self.before.map(|before| before.habit)
+    }
+
+    pub fn is_led(&self) -> bool {
+        self.leader != NONE
+    }
+}
+
+impl Engine {
+    /// Gathers what is known of a decoded block, which is cut where it has to be.
+    pub fn gather(&mut self, writer: &RingWriter, request: Request, block: &mut Block, ending: Ending) -> Facts {
+        let (code_hash, hashed_size) = (hash(&block.code), block.size_bytes() as u16);
+        // Behind the hash, which says whether the code is the same.
+        let ending = self.cut_at_stops(&request, block, ending);
+        let before = if request.is_once() { None } else { self.find_hot(writer, block.pc, code_hash) };
+        let is_hot = before.is_some();
+        let whole = ending;
+        let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
+        let block = &*block;
+        let kind = kind_of(ending, self.has_rtm);
+        let n_copied = match ending {
+            Ending::Limit | Ending::Fault => block.instructions.len(),
+            Ending::TransactionBegin(_) if !self.has_rtm => block.instructions.len(),
+            _ => block.instructions.len() - 1,
+        };
+        let habit = before.map(|before| before.habit);
+        let is_taken_straight = is_taken_straight(block, habit);
+        let leads_back = is_taken_straight.is_some_and(|is_taken| self.leads_back(block, ending, is_taken, is_hot));
+        let mut counters = self.plan_counters(&request, block, ending, kind);
+        if is_hot {
+            self.plan_misses(block, ending, ending != whole, &mut counters);
+        }
+        let find_leader = |before: Fragment| self.find_leader(request.arrival, block, ending, &before, &counters);
+        let leader = before.map_or(NONE, find_leader);
+        counters.is_led = leader != NONE;
+        let are_dead_at_end = self.are_flags_dead_after(block, ending);
+        let is_called = request.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
+        let path = self.path_facts(block, ending);
+        let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_counted());
+        Facts {
+            id: self.cache.fragments.len() as u32,
+            request,
+            ending,
+            kind,
+            n_copied,
+            code_hash,
+            hashed_size,
+            before,
+            leader,
+            rank: self.rank_behind(leader, before.as_ref()),
+            is_taken_straight,
+            leads_back,
+            counts_straight: self.counts_straight(block, ending, is_taken_straight, leads_back, habit, &counters),
+            are_dead_at_end,
+            path,
+            round: before.map_or(Round::No, |before| self.round_of(block, ending, &before, leader, is_called)),
+            lends: is_hot && self.lends(block, ending),
+            is_called,
+            is_indirect_target: before.is_some_and(|before| before.is_indirect_target),
+            shares_entry: self.tells_links(),
+            counts_heat: !is_hot
+                && !request.is_once()
+                && self.counts_heat(request.arrival, block, ending, are_dead_at_end),
+            counts_trust: block.is_writable && self.counts_trust(),
+            region_block,
+            region_before,
+            counters,
+        }
+    }
+
+    /// Whether r10 and r11 are to be lent in a hot block.
+    fn lends(&self, block: &Block, ending: Ending) -> bool {
+        let is_plain_way = !matches!(
+            ending,
+            Ending::Syscall
+                | Ending::TransactionBegin(_)
+                | Ending::Fault
+                | Ending::Native
+                | Ending::NativeBranch(_)
+                | Ending::Unsupported
+        );
+        is_plain_way
+            && !block.is_writable
+            && !block.instructions.iter().any(scratch::names_lent_register)
+            && scratch::lends_at(&self.ranges, block.pc)
+    }
+
+    /// Whether the flags of `inc` are dead once the block's last copied instruction is done.
+    fn are_flags_dead_after(&self, block: &Block, ending: Ending) -> bool {
+        match ending {
+            Ending::Jump(target) | Ending::Call(target) => flags::dead_at(&self.ranges, block.pc, target),
+            Ending::Limit => flags::dead_at(&self.ranges, block.pc, block.end()),
+            _ => false,
+        }
+    }
+
+    /// Where a conditional branch's two ways are counted together in the block, whether that is with the counter of the straight one.
+    ///
+    /// The way aside is counted by what is left of both, so that its branch can lead straight to its target. Where that
+    /// would take more than `inc` on the straight way, or the way aside is seldom taken, it is the straight way that is
+    /// counted so; and where the straight way leads back, so that the branch itself can go there.
+    fn counts_straight(
+        &self,
+        block: &Block,
+        ending: Ending,
+        is_taken_straight: Option<bool>,
+        leads_back: bool,
+        habit: Option<Habit>,
+        counters: &Counters,
+    ) -> bool {
+        let (Ending::Conditional(target), Some(is_taken)) = (ending, is_taken_straight) else {
+            return false;
+        };
+        let straight = if is_taken { target } else { block.end() };
+        let counts_both = counters.main != NONE && counters.second != NONE;
+        let is_seldom_aside = habit.is_some_and(|habit| habit.is_one_sided);
+        leads_back || is_seldom_aside || counts_both && !flags::dead_at(&self.ranges, block.pc, straight)
+    }
+}

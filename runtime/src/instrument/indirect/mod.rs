@@ -1,0 +1,5 @@
+//! Indirect branches and returns: pads, and how a target is verified.
+
+pub mod pads;
+pub mod returns;
+pub mod verification;

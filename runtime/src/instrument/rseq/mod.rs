@@ -1,0 +1,5 @@
+//! Restartable sequences (rseq(2)): finding them, and the copy that the kernel can abort.
+
+pub mod code;
+pub mod sequences;
+pub mod ways;

@@ -1,0 +1,199 @@
+//! Finding restartable sequences (rseq(2)), and cutting code at them.
+//!
+//! The program stores a descriptor's address just before a sequence starts. That address stands in its code, as an immediate
+//! or relative to rip, and what it points to is checked in every field, with the signature that the program gave the
+//! kernel: so a sequence is known before it runs. One that is announced in another way is known once code is translated
+//! while it is announced.
+//!
+//! A block ends where a sequence starts, and inside one
+//! - in front of its last instruction, behind which nothing may be aborted any more;
+//! - in front of calls, indirect branches, system calls and whatever else does not stay in the enclosure. These instructions
+//!   run as anywhere else. If the kernel would have aborted the thread meanwhile, it is when it comes back into the sequence.
+
+use crate::arch::x86_64::guarded;
+use crate::buffer::RingWriter;
+use crate::cache::sequences::{Descriptor, MAX_SEQUENCE_BYTES};
+use crate::cache::{Exit, NONE};
+use crate::decode::{decode_block, trusted, Block, Ending};
+use crate::instrument::exits::{ExitList, BLANK};
+use crate::instrument::request::Request;
+use crate::instrument::{BuildError, Engine};
+use crate::sys::kernel::{PROT_WRITE, USER_END};
+use iced_x86::{Code, Instruction};
+
+/// Immediates farther than this from code are no descriptors of it.
+const NEIGHBOURHOOD: u64 = 1 << 30;
+/// No image is below.
+const LOWEST: u64 = 0x1_0000;
+
+impl Engine {
+    /// Translates a decoded block: up to a sequence, or in one.
+    pub fn build_around_sequences(
+        &mut self,
+        writer: &RingWriter,
+        request: Request,
+        block: &mut Block,
+        ending: Ending,
+    ) -> Result<u32, BuildError> {
+        if self.cache.sequences.signature.is_some() {
+            for instruction in &block.instructions {
+                if let Some(address) = named_address(instruction) {
+                    self.learn_sequence(writer, address, false);
+                }
+            }
+        }
+        match self.cut_at_sequences(block, ending) {
+            (ending, Some(is_last)) => self.build_in_sequence(writer, request, block, ending, is_last),
+            (ending, None) => self.build_block(writer, request, block, ending),
+        }
+    }
+
+    /// Cuts a block where it meets a sequence. Returns how it ends now; and, if it is to run in an enclosure, whether it is the
+    /// sequence's last instruction.
+    fn cut_at_sequences(&self, block: &mut Block, ending: Ending) -> (Ending, Option<bool>) {
+        let sequences = &self.cache.sequences;
+        if !sequences.intersects(block.pc, block.end())
+            || block.is_writable
+            || self.ranges.trusted.contains(block.pc >> trusted::PAGE_BITS)
+        {
+            return (ending, None);
+        }
+        let Some(index) = sequences.find(block.pc) else {
+            let starts = |instruction: &Instruction| sequences.find(instruction.ip()).is_some();
+            let Some(n) = block.instructions.iter().position(starts) else {
+                return (ending, None);
+            };
+            block.truncate(n);
+            return (Ending::Limit, None);
+        };
+        let end = sequences.enclosure(index).descriptor.end();
+        let n = block.instructions.len();
+        let n_plain = if ending == Ending::Limit { n } else { n.saturating_sub(1) };
+        if let Some(last) = block.instructions[..n_plain].iter().position(|instruction| instruction.next_ip() >= end) {
+            block.truncate(last.max(1));
+            return (Ending::Limit, Some(last == 0));
+        }
+        match ending {
+            Ending::Limit | Ending::Jump(_) | Ending::Conditional(_) => (ending, Some(false)),
+            _ if n <= 1 => (ending, None),
+            _ => {
+                block.truncate(n - 1);
+                (Ending::Limit, Some(false))
+            }
+        }
+    }
+
+    /// The instruction at `pc`, in a sequence, that does not run in its enclosure; `None`: it does.
+    pub fn find_beside_enclosure(&self, pc: u64) -> Option<Ending> {
+        let mut block = Block::new();
+        match decode_block(&mut block, &self.ranges, pc) {
+            Ok(Ending::Limit | Ending::Jump(_) | Ending::Conditional(_)) => None,
+            Ok(ending) => (block.instructions.len() <= 1).then_some(ending),
+            Err(_) => Some(Ending::Fault),
+        }
+    }
+
+    /// Learns of the sequence that the descriptor at `address` describes, if there is one; one that overlaps others takes
+    /// their place if it `replaces`. Whether it was learned.
+    pub fn learn_sequence(&mut self, writer: &RingWriter, address: u64, replaces: bool) -> bool {
+        let Some(descriptor) = read_descriptor(address) else {
+            return false;
+        };
+        let (start, end) = (descriptor.start, descriptor.end());
+        if self.cache.sequences.is_given_up(start) || !self.is_sequence(&descriptor) {
+            return false;
+        }
+        if self.cache.sequences.intersects(start, end) && !replaces {
+            return false;
+        }
+        // Forgets what overlaps it, too.
+        self.invalidate(writer, start, end);
+        self.make_enclosure(address, descriptor)
+    }
+
+    /// Whether a descriptor is one that the kernel would take, of code that does not change. Guarded copies may fault.
+    pub fn is_sequence(&self, descriptor: &Descriptor) -> bool {
+        let (start, end) = (descriptor.start, descriptor.end());
+        let is_sound = descriptor.version == 0
+            && (1..=MAX_SEQUENCE_BYTES).contains(&descriptor.size)
+            && end < USER_END
+            && end > start
+            && !descriptor.contains(descriptor.abort);
+        let is_code = |pc| self.ranges.find(pc).is_some_and(|range| range.protection & PROT_WRITE == 0);
+        let mut before = [0; 4];
+        is_sound
+            && is_code(start)
+            && is_code(end - 1)
+            && is_code(descriptor.abort)
+            && guarded::read_code(&mut before, descriptor.abort.wrapping_sub(4)) == before.len()
+            && self.cache.sequences.signature == Some(u32::from_le_bytes(before))
+    }
+
+    /// Makes a sequence's enclosure, with what the kernel aborts to. `false`: it is given up.
+    fn make_enclosure(&mut self, address: u64, descriptor: Descriptor) -> bool {
+        let Some(signature) = self.cache.sequences.signature else {
+            return false;
+        };
+        let abort_exit = self.cache.exits.len() as u32;
+        let cache = &mut self.cache;
+        let Some(index) = cache.sequences.make(&mut cache.slabs, address, descriptor, signature, abort_exit) else {
+            self.cache.sequences.give_up(descriptor.start);
+            return false;
+        };
+        let enclosure = *self.cache.sequences.enclosure(index);
+        // SAFETY: nothing uses the enclosure yet; the lock is held.
+        let mut emitter = unsafe { enclosure.stub_emitter() };
+        ExitList::emit_stub_jump(&mut emitter, abort_exit);
+        let kind = crate::cache::fragment::ExitType::SequenceAbort;
+        let exit = Exit { target: descriptor.abort, stub: enclosure.stub, kind, fragment: NONE, ..BLANK };
+        self.cache.exits.push(exit).is_some() && !emitter.overflowed()
+    }
+
+    /// New enclosures for all sequences, as if they had had none: their code is to be translated again.
+    pub fn renew_enclosures(&mut self) {
+        for (address, descriptor) in self.cache.sequences.take_known() {
+            self.make_enclosure(address, descriptor);
+        }
+    }
+
+    /// Another enclosure for the sequence whose enclosure is full, or none.
+    pub fn renew_enclosure(&mut self, writer: &RingWriter, index: u32) {
+        let enclosure = *self.cache.sequences.enclosure(index);
+        self.invalidate_fragments(writer, enclosure.descriptor.start, enclosure.descriptor.end());
+        self.make_enclosure(enclosure.address, enclosure.descriptor);
+    }
+
+    /// The sequence is code like any other from now on: the kernel does not abort it.
+    pub fn give_up_sequence(&mut self, writer: &RingWriter, index: u32) {
+        let descriptor = self.cache.sequences.enclosure(index).descriptor;
+        self.invalidate(writer, descriptor.start, descriptor.end());
+        self.cache.sequences.give_up(descriptor.start);
+    }
+}
+
+/// The address that an instruction names and that may be a descriptor's.
+fn named_address(instruction: &Instruction) -> Option<u64> {
+    let address = match instruction.code() {
+        Code::Lea_r64_m if instruction.is_ip_rel_memory_operand() => instruction.ip_rel_memory_address(),
+        Code::Mov_r64_imm64 => instruction.immediate64(),
+        Code::Mov_r32_imm32 => u64::from(instruction.immediate32()),
+        Code::Mov_rm64_imm32 => instruction.immediate32to64() as u64,
+        _ => return None,
+    };
+    may_be_descriptor(address, instruction.ip()).then_some(address)
+}
+
+/// Whether `address` may be that of a descriptor which the code at `pc` announces.
+pub fn may_be_descriptor(address: u64, pc: u64) -> bool {
+    pc.abs_diff(address) < NEIGHBOURHOOD && address >= LOWEST && address.is_multiple_of(8)
+}
+
+/// What the program has at `address`, if it can be read.
+pub fn read_descriptor(address: u64) -> Option<Descriptor> {
+    let mut bytes = [0; size_of::<Descriptor>()];
+    if guarded::read_program(&mut bytes, address) != bytes.len() {
+        return None;
+    }
+    // SAFETY: as many bytes, and any bytes are a descriptor.
+    Some(unsafe { bytes.as_ptr().cast::<Descriptor>().read_unaligned() })
+}

@@ -1,0 +1,5 @@
+//! Tags of blocks (mode `region`).
+
+pub mod blocks;
+pub mod code;
+pub mod rules;
