@@ -10,6 +10,8 @@ Importing it is cheap: what is heavy is imported when it is used.
 
 from __future__ import annotations
 
+from clew.version import __version__
+
 # Not from `typing`: an interrupt while that is imported could not be told in one line yet.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from clew.recording.arguments import Text
 
 __all__ = ["ClewError", "Trace", "__version__", "attach", "diff", "record"]
-
-__version__ = "0.1.0"
 
 
 def record(

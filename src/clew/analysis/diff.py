@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from clew.analysis.arrays import TraceArrays
-from clew.analysis.diff_content import mix, number_keys
+from clew.analysis.diff_content import SIDES, mix, number_keys
 from clew.analysis.diff_flow import compare_edges, compare_pieces
 from clew.analysis.diff_matching import match_files, match_processes
 from clew.analysis.diff_pieces import cut_blocks
@@ -22,11 +22,10 @@ from clew.errors import UsageError
 from clew.store.columns import Array
 from clew.store.trace import Trace
 
-__all__ = ["SIDES", "SUBJECTS", "Functions", "TraceDiff"]
+__all__ = ["SUBJECTS", "Functions", "TraceDiff"]
 
 Row = dict[str, Any]
 
-SIDES: Final = ("a", "b")
 SUBJECTS: Final = ("function", "block", "edge")
 """What the differences can be told of."""
 

@@ -7,11 +7,12 @@ code has one number on both sides. The bytes are those that each recorded.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from clew.analysis.arrays import TraceArrays
+from clew.analysis.diff_content import SIDES
 from clew.analysis.diff_graph import UnionGraph
 from clew.analysis.function_code import MAX_WAYS_OUT, CodeText
 from clew.analysis.graph import CALLS
@@ -20,8 +21,6 @@ from clew.store.columns import Array
 __all__ = ["ComparedCode"]
 
 Row = dict[str, Any]
-
-_SIDES: Final = ("a", "b")
 
 
 class ComparedCode:
@@ -42,7 +41,7 @@ class ComparedCode:
             "name": union.names[function],
             **{
                 name: self._describe_side(side, function, np.arange(first, last), most_blocks)
-                for side, name in enumerate(_SIDES)
+                for side, name in enumerate(SIDES)
             },
         }
 

@@ -11,7 +11,10 @@ import numpy as np
 
 from clew.store.columns import Array
 
-__all__ = ["hash_code", "mix", "number_keys"]
+__all__ = ["SIDES", "hash_code", "mix", "number_keys"]
+
+SIDES: Final = ("a", "b")
+"""What the two traces are called in rows."""
 
 _CHUNK_BYTES: Final = 1 << 22
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)

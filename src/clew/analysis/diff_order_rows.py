@@ -5,10 +5,11 @@ Runs in the controller. Addresses are hexadecimal strings, names are as in the f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clew.analysis.diff_content import SIDES
 from clew.analysis.diff_order import FoundParting, OrderOfThreads
 from clew.analysis.diff_order_lines import add_lines
 from clew.analysis.diff_rows import describe_pieces
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["describe_order"]
 
 Row = dict[str, Any]
-
-_SIDES: Final = ("a", "b")
 
 
 def describe_order(diff: TraceDiff, order: list[OrderOfThreads]) -> list[Row]:
@@ -38,7 +37,7 @@ def describe_order(diff: TraceDiff, order: list[OrderOfThreads]) -> list[Row]:
 
 def _describe_threads(threads: OrderOfThreads, places: tuple[dict[int, Row], ...], calls: dict[int, Row]) -> Row:
     sides: Row = {}
-    for side, name in enumerate(_SIDES):
+    for side, name in enumerate(SIDES):
         path = threads.paths[side]
         sides[name] = None
         if path is not None:
@@ -62,7 +61,7 @@ def _describe_threads(threads: OrderOfThreads, places: tuple[dict[int, Row], ...
 
 def _describe_parting(parting: FoundParting, places: tuple[dict[int, Row], ...], calls: dict[int, Row]) -> Row:
     sides: Row = {}
-    for name, side, of_side in zip(_SIDES, parting.sides, places, strict=True):
+    for name, side, of_side in zip(SIDES, parting.sides, places, strict=True):
         ran = met = None
         if side.met is not None:
             met = PathPlace(side.met.execution, side.met.instruction)

@@ -7,14 +7,17 @@ where it did not run. Addresses are hexadecimal strings, names are as in the fil
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clew.analysis.diff import SIDES, TraceDiff
+from clew.analysis.diff_content import SIDES
 from clew.analysis.functions import NO_OFFSET, name_function
 from clew.analysis.places import describe_blocks, place_of
 from clew.store.columns import Array
+
+if TYPE_CHECKING:
+    from clew.analysis.diff import TraceDiff
 
 __all__ = ["describe_pieces", "list_alone", "list_differing"]
 

@@ -5,15 +5,18 @@ Runs in the controller. Everything that ran is in one of the numbers: what can't
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clew.analysis.diff import SIDES, TraceDiff
+from clew.analysis.diff_content import SIDES
 from clew.analysis.diff_flow import SideBySide
 from clew.analysis.diff_matching import FilePair
 from clew.analysis.totals import Totals
 from clew.store.columns import Array, to_numpy
+
+if TYPE_CHECKING:
+    from clew.analysis.diff import TraceDiff
 
 __all__ = ["summarize_diff"]
 

@@ -11,8 +11,8 @@ from typing import Final
 
 import click
 
-from clew import __version__
 from clew.cli.console import say
+from clew.version import __version__
 
 __all__ = ["SUBCOMMANDS", "invoke"]
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from clew import __version__
 from clew.address import Pid
 from clew.errors import KilledAtStartError, OutputError, TargetGoneError
 from clew.process.injection_plan import layout_for_limits
@@ -35,6 +34,7 @@ from clew.recording.pace import Pace
 from clew.recording.processes import Processes
 from clew.recording.record_options import RecordOptions, RecordResult
 from clew.recording.snapshot import Snapshots
+from clew.version import __version__
 
 if TYPE_CHECKING:
     from clew.recording.control import Control

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clew import __version__
 from clew.server.served_trace import ServedTrace
+from clew.version import __version__
 
 __all__ = ["list_traces", "summarize"]
 
