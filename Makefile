@@ -149,6 +149,7 @@ check-types: $(REQUIREMENTS)
 check-floors: $(REQUIREMENTS)
 	PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
 	$(PYTHON) -m checks.rust_floors
+	$(PYTHON) -m checks.rust_circles
 	$(PYTHON) -m checks.web_floors
 
 check-web: $(MODULES)

@@ -23,11 +23,23 @@ DOCUMENTS = (
     "docs/control.md",
     "docs/diff.md",
     "docs/este.md",
+    "docs/limits.md",
+    "docs/words.md",
     "bench/README.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs/design").glob("*.md")),
 )
 # Where a name in a document may be meant to start.
 BASES = (ROOT, ROOT / "src/clew", ROOT / "runtime/src")
-MADE_BY_BUILDING = ("NAME.clew", ".venv", "build", "bench/results", "bench/work", "dist", "src/clew/_runtime")
+MADE_BY_BUILDING = (
+    "NAME.clew",
+    ".venv",
+    "build",
+    "bench/results",
+    "bench/work",
+    "dist",
+    "src/clew/_page",
+    "src/clew/_runtime",
+)
 
 
 def read(document: str) -> str:
