@@ -27,10 +27,13 @@ def describe_machine(peers: Sequence[Tool]) -> dict[str, Any]:
 
 
 def _read_processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return ""
+    """Its name, with family and model: processors of different kinds may go by one name, on virtual machines above all."""
+    lines = Path("/proc/cpuinfo").read_text().split("\n\n", maxsplit=1)[0].splitlines()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    name = facts.get("model name", "")
+    if "cpu family" not in facts:
+        return name
+    return f"{name}, family {facts['cpu family']} model {facts.get('model', '?')}"
 
 
 def read_revision() -> str:
