@@ -4,11 +4,12 @@
 //! either way is right, because the stub leads to the same place through the dispatcher.
 
 extern crate alloc;
-use super::fragment::{Entry, Exit, ExitType, NONE};
+use super::fragment::NONE;
 use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
 use crate::arch::x86_64::emit::Emitter;
+use crate::cache::exit::{Entry, Exit, ExitType};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -4,6 +4,7 @@
 //! Knows nothing of how fragments are made or counted.
 
 pub mod copies;
+pub mod exit;
 pub mod fragment;
 pub mod links;
 pub mod pairs;
@@ -13,7 +14,8 @@ pub mod slabs;
 pub mod table;
 pub mod views;
 
-pub use fragment::{Entry, Exit, Fragment, Pad, COUNTED_AT_EXITS, NONE};
+pub use exit::{Entry, Exit, Pad};
+pub use fragment::{Fragment, COUNTED_AT_EXITS, NONE};
 pub use slab::Unit;
 pub use slabs::Slabs;
 
@@ -173,7 +175,7 @@ impl Cache {
     pub fn taken_exit(&self, fragment: &Fragment) -> Option<&Exit> {
         let first = fragment.first_exit as usize;
         let exits = &self.exits.as_slice()[first..first + fragment.n_exits as usize];
-        exits.iter().find(|exit| exit.kind == fragment::ExitType::Taken)
+        exits.iter().find(|exit| exit.kind == exit::ExitType::Taken)
     }
 
     pub fn exit(&self, id: u32) -> &Exit {

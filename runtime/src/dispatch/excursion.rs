@@ -13,7 +13,7 @@ use super::{in_place, masks, release, signal_calls};
 use crate::arch::x86_64::context::{ThreadContext, FOREIGN_PUSH, FOREIGN_STEP, STEPPING_ALREADY};
 use crate::arch::x86_64::guarded;
 use crate::arch::x86_64::selectors;
-use crate::cache::fragment::ExitType;
+use crate::cache::exit::ExitType;
 use crate::instrument::ENGINE;
 use crate::protocol::release_reason;
 use crate::signal::deliver;

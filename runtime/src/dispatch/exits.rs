@@ -7,7 +7,7 @@ use super::parts::uncount_block;
 use super::{float_state, hold, in_place, indirect, masks, regions, release, returns, sequences};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::layout::SITE_RETURN;
-use crate::cache::fragment::{Exit, ExitType};
+use crate::cache::exit::{Exit, ExitType};
 use crate::cache::NONE;
 use crate::decode::places::is_canonical;
 use crate::instrument::indirect::pads::add_to_counter;

@@ -9,7 +9,7 @@ use super::{away, far, indirect, masks, raise, release};
 use crate::arch::x86_64::context::{ThreadContext, STEPPING_ALREADY, STEPPING_LOADS_FLAGS};
 use crate::arch::x86_64::guarded;
 use crate::arch::x86_64::selectors;
-use crate::cache::fragment::ExitType;
+use crate::cache::exit::ExitType;
 use crate::cache::NONE;
 use crate::decode::block::decoder_options;
 use crate::decode::places::is_beyond;

@@ -9,7 +9,7 @@ use super::ways::{find_way, make_pad};
 use super::{masks, paths, probe_returns, raise, returns};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::layout::{SITE_OVERFLOW, SITE_RETURN};
-use crate::cache::fragment::ExitType;
+use crate::cache::exit::ExitType;
 use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
 use crate::decode::places::{is_beyond, is_canonical};
 use crate::instrument::indirect::pads::{add_to_counter, correct_early_counts};

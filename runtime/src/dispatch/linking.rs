@@ -4,7 +4,7 @@ use super::find::find_or_build;
 use super::{masks, paths, ways};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::ExitType;
+use crate::cache::exit::ExitType;
 use crate::cache::NONE;
 use crate::instrument::request::Arrival;
 use crate::instrument::{Engine, ENGINE};

@@ -2,7 +2,7 @@
 
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::ExitType;
+use crate::cache::exit::ExitType;
 use crate::cache::NONE;
 use crate::instrument::{Engine, ENGINE};
 use crate::thread::path_words;

@@ -5,7 +5,7 @@
 
 use super::detach;
 use crate::arch::x86_64::context::ThreadContext;
-use crate::cache::fragment::ExitType;
+use crate::cache::exit::ExitType;
 use crate::instrument::{Engine, ENGINE};
 use crate::sys::kernel::TRAP_FLAG;
 use crate::thread::region;

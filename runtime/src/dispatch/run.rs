@@ -14,7 +14,7 @@ use crate::arch::x86_64::dispatcher::{
 };
 use crate::arch::x86_64::{gate, selectors};
 use crate::buffer::{RingWriter, Shared};
-use crate::cache::fragment::ExitType;
+use crate::cache::exit::ExitType;
 use crate::cache::{Entry, NONE};
 use crate::decode::places::is_in_vsyscall_page;
 use crate::decode::NoCode;

@@ -4,7 +4,8 @@ use super::counts::counting::{emit_count, emit_keep, emit_kept_count};
 use super::order::code::emit_surprise;
 use super::way_out::WayOut;
 use crate::arch::x86_64::TARGET;
-use crate::cache::fragment::{ExitType, NONE};
+use crate::cache::exit::ExitType;
+use crate::cache::fragment::NONE;
 use crate::decode::flags;
 use iced_x86::ConditionCode;
 

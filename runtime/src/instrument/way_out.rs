@@ -13,7 +13,8 @@ use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::layout::gs_branch_table;
 use crate::arch::x86_64::layout::{SITE_OVERFLOW, SITE_RETURN};
 use crate::arch::x86_64::{INDEX, R11, RAX, RCX, RSP, TARGET};
-use crate::cache::fragment::{Entry, ExitType, SpillState, NONE};
+use crate::cache::exit::{Entry, ExitType};
+use crate::cache::fragment::{SpillState, NONE};
 use crate::decode::float_state::stored_pointer;
 use crate::decode::{scratch, Block, Ending};
 

@@ -10,7 +10,8 @@
 extern crate alloc;
 use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{ExitType, Fragment, NONE};
+use crate::cache::exit::ExitType;
+use crate::cache::fragment::{Fragment, NONE};
 use crate::decode::Block;
 use crate::instrument::kinds::hash;
 use crate::instrument::Engine;

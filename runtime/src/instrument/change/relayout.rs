@@ -8,7 +8,8 @@
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::layout::HEAT_CELLS;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{ExitType, Habit, COUNTED_AT_EXITS, NONE};
+use crate::cache::exit::ExitType;
+use crate::cache::fragment::{Habit, COUNTED_AT_EXITS, NONE};
 use crate::cache::Fragment;
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::counting::{are_flags_dead_at_start, has_trap};

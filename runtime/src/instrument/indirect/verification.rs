@@ -8,7 +8,7 @@ use crate::arch::x86_64::displacements::GS_GATE_INDIRECT;
 use crate::arch::x86_64::emit::Emitter;
 use crate::arch::x86_64::question::Question;
 use crate::arch::x86_64::{INDEX, RCX, TARGET};
-use crate::cache::fragment::ExitType;
+use crate::cache::exit::ExitType;
 use crate::cache::NONE;
 use crate::instrument::exits::ExitList;
 

@@ -144,7 +144,7 @@ impl Engine {
         // SAFETY: nothing uses the enclosure yet; the lock is held.
         let mut emitter = unsafe { enclosure.stub_emitter() };
         ExitList::emit_stub_jump(&mut emitter, abort_exit);
-        let kind = crate::cache::fragment::ExitType::SequenceAbort;
+        let kind = crate::cache::exit::ExitType::SequenceAbort;
         let exit = Exit { target: descriptor.abort, stub: enclosure.stub, kind, fragment: NONE, ..BLANK };
         self.cache.exits.push(exit).is_some() && !emitter.overflowed()
     }

@@ -5,7 +5,8 @@
 
 extern crate alloc;
 use crate::arch::x86_64::context::ThreadContext;
-use crate::cache::fragment::{ExitType, Fragment, NONE};
+use crate::cache::exit::ExitType;
+use crate::cache::fragment::{Fragment, NONE};
 use crate::instrument::change::relayout::executions_of;
 use crate::instrument::Engine;
 use crate::protocol::{edge_kind, exit_kind, REGION_BLOCKS};

@@ -1,0 +1,108 @@
+//! Ways out of fragments: exits, and the pads of indirect branches.
+
+/// A linkable way out of a fragment or pad.
+#[derive(Clone, Copy)]
+pub struct Exit {
+    /// Where it leads.
+    pub target: u64,
+    /// Address of the jump's 32-bit displacement.
+    pub patch: u64,
+    /// What the jump leads to while it is not linked.
+    pub stub: u64,
+    /// The fragment it leaves: its own or, of a pad, the source's.
+    pub fragment: u32,
+    /// Linked to this fragment.
+    pub linked_to: u32,
+    pub next_incoming: u32,
+    pub kind: ExitType,
+    /// From inside a restartable sequence to its inside.
+    pub is_inside: bool,
+    /// It goes the way that the thread's path does not expect (mode full).
+    pub is_surprise: bool,
+    /// What it leads to goes on with the same block, as those see it who tag blocks (mode region).
+    pub skips_question: bool,
+    /// By which of its entries the jump enters what it is linked to.
+    pub entry: Entry,
+    /// What counts how often it was taken and did not lead to `follower` past what counts that one; `NONE`: it is no leader.
+    pub misses: u32,
+    /// The fragment whose executions follow from it (instrument/counts/leaders.rs).
+    pub follower: u32,
+    /// The pad it belongs to.
+    pub pad: u32,
+    pub counter: u32,
+}
+
+/// How a fragment is entered.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// All registers are in place.
+    Plain,
+    /// r10 and r11 are lent.
+    Lending,
+    /// By the processor's call, r10 and r11 lent, r11 with the return address for the return slot.
+    Call,
+}
+
+/// What an exit stands for.
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExitType {
+    Jump,
+    Taken,
+    NotTaken,
+    FallThrough,
+    /// As FallThrough, behind an instruction that stores where the last x87 instruction was. Its jump never leads past the
+    /// dispatcher, which corrects that.
+    FloatState,
+    Call,
+    Syscall,
+    /// After a call's return: to the return address.
+    Landing,
+    /// As Landing, where the shadow stack has another address on top; or out of a return's pad, where that pops none of the calls that
+    /// it did so far. Never linked.
+    Elsewhere,
+    /// Out of a pad.
+    Pad,
+    /// From a hot fragment's verified entry into its code.
+    Verified,
+    /// An interrupted indirect exit: the branch at the fragment's end was not executed yet. Never linked.
+    Interrupted,
+    /// From an indirect branch to the pad that is tried first, or straight on to the branch table. Linked to pads only.
+    FirstTry,
+    /// As FallThrough, in front of an instruction that the processor executes at the program's own address, of which the exit
+    /// leads on. Its jump never leads past the dispatcher, which has that done.
+    Native,
+    /// In front of a branch that is executed so, which is its target. Never linked.
+    NativeBranch,
+    /// The instruction at the fragment's end is not for translation: release the thread there. Never linked.
+    Release,
+    /// The code was written since it was translated. Never linked.
+    Stale,
+    /// At the fragment's start: hot code is to be laid out anew. Never linked.
+    Relayout,
+    /// In front of a fragment's code: the dispatcher is to decide about its tag (mode region). Never linked.
+    Region,
+    /// At the start of a fragment in a restartable sequence, which the thread did not announce so. Never linked.
+    SequenceEntry,
+    /// Out of a restartable sequence by the kernel's hand; belongs to no fragment. Never linked.
+    SequenceAbort,
+}
+
+/// The way from one indirect branch site to one target: verifies the target, counts, goes on.
+#[derive(Clone, Copy)]
+pub struct Pad {
+    pub target: u64,
+    pub cache_start: u64,
+    pub source_fragment: u32,
+    pub exit: u32,
+    pub counter: u32,
+    /// What it writes into the path (mode full).
+    pub symbol: Option<u16>,
+    /// Which symbols a return's has (instrument/order/symbols.rs).
+    pub return_ways: u16,
+    /// No longer valid: its target was replaced.
+    pub is_dead: bool,
+    /// The pad of the same branch that was made before it.
+    pub before: u32,
+}
