@@ -27,7 +27,7 @@ def describe_machine(peers: Sequence[Tool]) -> dict[str, Any]:
 
 
 def _read_processor() -> str:
-    """Its name, with family and model: processors of different kinds may go by one name, on virtual machines above all."""
+    """Its name, with family and model: different kinds may go by one name, on virtual machines above all."""
     lines = Path("/proc/cpuinfo").read_text().split("\n\n", maxsplit=1)[0].splitlines()
     facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     name = facts.get("model name", "")

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from clew.analysis.diff import TraceDiff
-    from clew.analysis.trace import Trace
     from clew.errors import ClewError
     from clew.recording.arguments import Text
+    from clew.trace import Trace
 
-__all__ = ["ClewError", "Trace", "__version__", "attach", "diff", "record"]
+__all__ = ["ClewError", "Trace", "TraceDiff", "__version__", "attach", "diff", "record"]
 
 
 def record(
@@ -53,7 +53,6 @@ def record(
     """
     import warnings
 
-    from clew.analysis.trace import Trace
     from clew.errors import UsageError
     from clew.recording.arguments import (
         MODES,
@@ -69,6 +68,7 @@ def record(
     from clew.recording.output import default_output
     from clew.recording.record_options import RecordOptions
     from clew.recording.session import RecordingSession
+    from clew.trace import Trace
 
     words = parse_command(command)
     if mode not in MODES:
@@ -119,7 +119,6 @@ def attach(
     import warnings
 
     from clew.address import Pid
-    from clew.analysis.trace import Trace
     from clew.errors import UsageError
     from clew.recording.arguments import (
         MODES,
@@ -132,6 +131,7 @@ def attach(
     from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
     from clew.recording.output import default_output
     from clew.recording.record_options import RecordOptions
+    from clew.trace import Trace
 
     if mode not in MODES:
         raise UsageError(f"mode {mode!r}: no such mode; choose {', '.join(MODES)}")
@@ -172,17 +172,25 @@ def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:
     import os
 
     from clew.analysis.diff import TraceDiff
-    from clew.analysis.trace import Trace
+    from clew.trace import Trace
 
     of_a, of_b = (trace if isinstance(trace, Trace) else Trace(os.fsdecode(trace)) for trace in (a, b))
     return TraceDiff(of_a, of_b, merge=merge)
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     if name == "Trace":
-        from clew.analysis.trace import Trace
+        from clew.trace import Trace
 
         return Trace
+    if name == "TraceDiff":
+        from clew.analysis.diff import TraceDiff
+
+        return TraceDiff
     if name == "ClewError":
         from clew.errors import ClewError
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from clew.errors import UsageError
 from clew.store.trace import Trace as StoredTrace
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from clew.analysis.graph_tables import Graph
+    from clew.analysis.invariants import Finding
     from clew.analysis.path_code import ProcessCode
     from clew.analysis.thread_path import ThreadPath
 
-__all__ = ["Trace"]
+__all__ = ["SUBJECTS", "Trace"]
+
+SUBJECTS: Final = ("function", "block", "edge", "line", "image", "thread")
+"""What can be ranked."""
 
 
 class Trace(StoredTrace):
@@ -48,6 +54,58 @@ class Trace(StoredTrace):
 
             self._codes[row["process_id"]] = load_process_code(self, row["process_id"])
         return ThreadPath(self, row, self._codes[row["process_id"]])
+
+    def summary(self) -> dict[str, Any]:
+        """What is in the trace: totals, processes with their threads and images, losses, as `clew info --json` has it.
+
+        Addresses are hexadecimal strings, sizes bytes, times seconds or nanoseconds as their names say. Raises
+        TraceDamagedError.
+        """
+        from clew.analysis.summary import describe_trace
+
+        return describe_trace(self)
+
+    def report(
+        self, by: str = "function", n: int = 20, *, pid: int | None = None, merge: bool = False
+    ) -> list[dict[str, Any]]:
+        """The `n` hottest functions, blocks, edges, lines, images or threads, as `clew report --json` has them.
+
+        `by` is one of SUBJECTS. With `pid` only what that process ran; with `merge` what is in the same file is added
+        up over processes: functions, lines, images. In mode coverage, where nothing is counted, the largest come
+        first. Raises UsageError for what there is none of, and TraceDamagedError.
+        """
+        from clew.analysis.hottest import MERGEABLE, rank
+
+        if by not in SUBJECTS:
+            raise UsageError(f"{by!r}: no such subject; choose {', '.join(SUBJECTS)}")
+        if n < 1:
+            raise UsageError(f"n is {n}: choose 1 or more")
+        if merge and (by not in MERGEABLE or pid is not None):
+            raise UsageError(f"merge: only of {', '.join(MERGEABLE)}, and without pid")
+        if pid is not None and all(process["pid"] != pid for process in self.manifest.processes):
+            raise UsageError(f"process {pid}: not in this trace")
+        return rank(self, by, n, pid=pid, merge=merge).rows
+
+    def verify(self, *, max_examples: int = 5) -> list[Finding]:
+        """What does not hold of all that holds in every trace; empty for a good one, as `clew verify` has it.
+
+        Of each invariant that does not hold up to `max_examples` places are told. What was lost is no such thing: it is
+        in `manifest.losses`. Raises TraceDamagedError.
+        """
+        from clew.analysis.invariants import check_invariants
+
+        return check_invariants(self, max_examples=max_examples)
+
+    def coverage(self) -> pa.Table:
+        """Which code ran: a row for each basic block, by process and address.
+
+        Columns: `process_id`, `image` (a path; null outside of all), `offset` in the image (bytes), `app_pc`,
+        `size_bytes`, `n_instructions`, `symbol`, `symbol_offset`, `first_ns` (nanoseconds since 1970) and
+        `executions`, which is 1 in mode coverage. Raises TraceDamagedError.
+        """
+        from clew.analysis.coverage import list_coverage
+
+        return list_coverage(self)
 
     def graph(self, function: str | None = None, *, process_id: int | None = None) -> Graph:
         """Blocks and edges of a process, by default of the one that executed most, with how often each was executed.

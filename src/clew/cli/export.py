@@ -5,13 +5,9 @@ Runs in the controller.
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -72,6 +68,7 @@ def command(
     from clew.errors import OutputError, OutputExistsError, UsageError
     from clew.export.este.config import EsteScope
     from clew.export.este.exporter import EsteExporter
+    from clew.export.file import new_file
     from clew.export.formats import EXPORTERS, FOLDER_EXPORTERS
     from clew.store.trace import Trace
 
@@ -100,7 +97,7 @@ def command(
     if path.is_file() and not force:
         raise OutputExistsError(path, "choose another name with -o, or replace it with --force")
     try:
-        with _open_output(path) as file:
+        with new_file(path) as file:
             n = exporter.export(trace, file)
     except OSError as error:
         raise OutputError.from_os_error(path, error) from error
@@ -141,26 +138,3 @@ def write_folder(exporter: FolderExporter, trace: Trace, path: Path, *, may_add:
 
 def _default_output(trace_path: Path, suffix: str) -> Path:
     return Path(trace_path.resolve().name.removesuffix(".clew") + suffix)
-
-
-@contextlib.contextmanager
-def _open_output(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that becomes `path` when all of it is there. Raises OSError."""
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if path.exists() and not path.is_file():
-        # A device or a pipe: a rename would put a file in its place.
-        with path.open("wb") as file:
-            yield file
-        return
-    # What a link leads to is replaced, not the link.
-    whole = path.resolve()
-    unfinished = whole.with_name(f".{whole.name}.unfinished")
-    try:
-        with unfinished.open("wb") as file:
-            yield file
-        os.replace(unfinished, whole)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise

@@ -6,13 +6,11 @@ Runs in the controller.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from clew.cli.light_numpy import prepare_numpy
-from clew.errors import TraceDamagedError
 
 __all__ = ["command"]
 
@@ -27,17 +25,11 @@ def command(trace_path: Path, as_json: bool, shows_all: bool) -> None:
     Of more than 20 processes the 20 that ran the most are shown, in a line each.
     """
     prepare_numpy()
-    from clew.analysis.order_gaps import find_order_gaps
-    from clew.analysis.totals import summarize_trace
+    from clew.analysis.summary import describe_trace
     from clew.store.trace import Trace
 
     trace = Trace(trace_path)
-    summary = summarize_trace(trace)
-    try:
-        order = find_order_gaps(trace)
-        summary["order"] = None if order is None else asdict(order)
-    except TraceDamagedError as error:
-        summary["order"] = {"damage": error.message}
+    summary = describe_trace(trace)
     if as_json:
         click.echo(json.dumps(summary, indent=1))
         return

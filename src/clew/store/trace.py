@@ -45,7 +45,7 @@ class Trace:
 
     @property
     def mode(self) -> str:
-        """The recorder: coverage, counts, region."""
+        """What was recorded: coverage, counts, region or full."""
         return self._manifest.mode
 
     @cached_property

@@ -22,6 +22,7 @@ DOCUMENTS = (
     "docs/statistics.md",
     "docs/control.md",
     "docs/diff.md",
+    "docs/python.md",
     "docs/este.md",
     "docs/limits.md",
     "docs/words.md",

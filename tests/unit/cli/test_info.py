@@ -121,5 +121,5 @@ def test_info_tells_where_the_order_has_gaps(
     trace = str(make_trace(repeated_trace(1)).directory)
     monkeypatch.setenv("COLUMNS", "120")
     assert "\norder " not in run(capsys, "info", trace)[1], "mode counts has none"
-    monkeypatch.setattr("clew.analysis.order_gaps.find_order_gaps", lambda _: order)
+    monkeypatch.setattr("clew.analysis.summary.find_order_gaps", lambda _: order)
     assert f"\norder             {line}\n" in run(capsys, "info", trace)[1]
