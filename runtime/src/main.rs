@@ -79,6 +79,6 @@ fn panic(info: &PanicInfo) -> ! {
     clew_runtime::report_panic(error_code::PANIC, line, file);
     loop {
         // SAFETY: ends the process; status 125 tells the controller to look at the status page.
-        unsafe { clew_runtime::sys::syscall(231, [125, 0, 0, 0, 0, 0]) };
+        unsafe { clew_runtime::sys::syscall(clew_runtime::sys::number::EXIT_GROUP, [125, 0, 0, 0, 0, 0]) };
     }
 }

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xbe, 0xe0, 0x3c, 0x3a, 0xae, 0x40, 0x81, 0x49, 0x07, 0x77, 0x3a, 0xcc, 0xe6, 0x7e, 0x7f, 0x68, 0x51, 0xe0, 0xeb,
-    0x45, 0xb5, 0xf3, 0x88, 0x08, 0xbe, 0x07, 0x1a, 0xe4, 0xcb, 0x08, 0xf5, 0xeb,
+    0xe0, 0xf4, 0x58, 0xc0, 0x27, 0xaf, 0x70, 0x78, 0xff, 0xd8, 0x81, 0x9f, 0xfd, 0xd9, 0x6a, 0x40, 0x88, 0xc5, 0x64,
+    0x70, 0x06, 0x3f, 0x11, 0x64, 0x4d, 0x03, 0xe4, 0xc5, 0x71, 0x43, 0x22, 0xa7,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -118,6 +118,23 @@ pub mod exit_kind {
     pub const RETURN: u8 = 6;
     pub const SYSCALL: u8 = 7;
     pub const NONE: u8 = 8;
+}
+
+/// Bits of a fragment's flags. excluded: by a filter; its executions are not counted, and of its counters only those of
+/// edges into recorded code. limit: it was ended by a size limit. first_edge, second_edge: of what is excluded the
+/// taken, or only, edge leads into recorded code, or the one not taken. first_counts_both: of a conditional, \[i\]
+/// counts taken and not taken together; second_counts_both: \[i+1\] does. later_code: its code may have come in the
+/// place of other code, and paths tell when (mode full). counted: excluded, and counted all the same, since paths lead
+/// there (mode full).
+pub mod fragment_flag {
+    pub const EXCLUDED: u8 = 1;
+    pub const LIMIT: u8 = 2;
+    pub const FIRST_EDGE: u8 = 4;
+    pub const SECOND_EDGE: u8 = 8;
+    pub const FIRST_COUNTS_BOTH: u8 = 16;
+    pub const SECOND_COUNTS_BOTH: u8 = 32;
+    pub const LATER_CODE: u8 = 64;
+    pub const COUNTED: u8 = 128;
 }
 
 /// Edge kinds of the trace; also `kind` of dynamic_edge and link records. `partial` is no edge of the trace: it says
@@ -893,11 +910,7 @@ pub struct FragmentRecord {
     pub n_instructions: u16,
     /// enum ExitKind (written by: runtime:thread)
     pub exit_kind: u8,
-    /// 1 excluded by a filter: its executions are not counted, and of its counters only those of edges into recorded
-    /// code (bit 2: the first, taken; bit 3: the second, not taken); 2 ended by a size limit; 16 of a conditional:
-    /// \[i\] is taken and not taken together; 32: \[i+1\] is; 64: its code may have come in the place of other code,
-    /// and paths tell when (mode full); 128: excluded, and counted all the same, since paths lead there (mode full)
-    /// (written by: runtime:thread)
+    /// enum FragmentFlag, added up (written by: runtime:thread)
     pub flags: u8,
     /// zero (written by: runtime:thread)
     pub reserved: [u8; 1],

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.recording.journal import JOURNAL_NAME
+from clew.store.names import JOURNAL_NAME
 from clew.store.schema import OPTIONAL_TABLES, SCHEMAS
 from clew.store.trace import Trace
 from tests.e2e import runs

@@ -28,8 +28,8 @@ import clew.recording.assembly.trace
 import clew.recording.journal_reader  # noqa: F401 - imported once, for all the children
 from clew.analysis import split
 from clew.cli import export, info, main, recover, report, verify
-from clew.recording.journal import JOURNAL_NAME
 from clew.recording.snapshot import SNAPSHOT_NAME
+from clew.store.names import JOURNAL_NAME
 from tests.e2e import runs
 from tests.fuzz.damage import damage
 

@@ -8,11 +8,8 @@ use crate::buffer::RingWriter;
 use crate::cache::NONE;
 use crate::decode::places::name_of;
 use crate::decode::{Block, Ending};
-use crate::protocol::{exit_kind, record_kind, FragmentRecord};
+use crate::protocol::{exit_kind, fragment_flag, record_kind, FragmentRecord};
 use crate::sys::calls::rdtsc;
-
-/// A bit of FragmentRecord.flags.
-const FLAG_LATER_CODE: u8 = 64;
 
 impl Engine {
     /// Makes a finished fragment known: to the lookups, the slab's index and the controller.
@@ -71,7 +68,7 @@ impl Engine {
             size_bytes: n as u16,
             n_instructions: block.instructions.len() as u16,
             exit_kind: kind,
-            flags: counters.flags | if is_later { FLAG_LATER_CODE } else { 0 },
+            flags: counters.flags | if is_later { fragment_flag::LATER_CODE } else { 0 },
             reserved: [0; 1],
             n_misses: counters.n_misses,
             region_block: self.cache.fragment(id).region_block,

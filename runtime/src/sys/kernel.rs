@@ -64,7 +64,7 @@ pub const UNBLOCKABLE: u64 = 1 << (SIGKILL - 1) | 1 << (SIGSTOP - 1);
 /// SIGSEGV in a mask.
 pub const SEGV_BIT: u64 = 1 << (SIGSEGV - 1);
 /// As a mask, what a copy from or to the program's memory can cause.
-pub const MEMORY_FAULTS: u64 = 1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1);
+pub const MEMORY_FAULTS: u64 = SEGV_BIT | 1 << (SIGBUS - 1);
 
 pub const SA_NOCLDSTOP: u64 = 1;
 pub const SA_NOCLDWAIT: u64 = 2;

@@ -24,7 +24,7 @@ from clew.analysis.compact_path import is_same_path, write_compact
 from clew.analysis.ordered import Stretches
 from clew.analysis.path_code import ProcessCode, load_process_code
 from clew.errors import OutputError, TraceDamagedError, UsageError
-from clew.store.manifest import MANIFEST_NAME
+from clew.store.names import MANIFEST_NAME
 from clew.store.path_file import PathFile
 from clew.store.path_frames import FOLDER_NAME
 from clew.store.schema import SCHEMAS

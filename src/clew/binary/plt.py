@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.binary.elf import ElfFile
+from clew.binary.machines import EM_X86_64
 
 __all__ = ["SUFFIX", "find_stubs"]
 
@@ -21,7 +22,6 @@ SUFFIX: Final = "@plt"
 _STUB_SECTIONS: Final = (".plt", ".plt.sec", ".plt.got")
 _RELOCATION_SECTIONS: Final = (".rela.plt", ".rela.dyn")
 _R_GLOB_DAT, _R_JUMP_SLOT = 6, 7
-_EM_X86_64: Final = 62
 _MAX_BYTES: Final = 1 << 26
 _RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 
@@ -29,7 +29,7 @@ _RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 def find_stubs(elf: ElfFile) -> tuple[Array, Array, Array]:
     """Link addresses of stubs, their sizes in bytes, and the index in .dynsym of what each calls; u64, u64, i64."""
     none = np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    if elf.machine != _EM_X86_64:
+    if elf.machine != EM_X86_64:
         return none
     slots, symbols = _read_relocations(elf)
     if not len(slots):

@@ -20,10 +20,10 @@ from types import FrameType
 
 from clew.cli.console import say
 from clew.process.launch import restore_signals
-from clew.recording.journal import JOURNAL_NAME
 from clew.recording.live_feed import LiveFeed
 from clew.recording.record_options import RecordResult
 from clew.server.listening import make_token, make_url, open_socket
+from clew.store.names import JOURNAL_NAME
 
 __all__ = ["LiveViewer"]
 

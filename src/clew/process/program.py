@@ -10,6 +10,7 @@ import stat
 from collections.abc import Mapping
 from typing import Final
 
+from clew.binary.machines import EM_X86_64
 from clew.dataclass import dataclass
 from clew.errors import CommandNotFoundError, NotExecutableError
 from clew.process.identity import read_status
@@ -40,7 +41,6 @@ _MACHINES: Final = {
     258: "LoongArch",
 }
 _EM_386: Final = 3
-_EM_X86_64: Final = 62
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def script_interpreter(head: bytes) -> bytes | None:
 def is_for_32_bits(head: bytes) -> bool:
     """Whether the first bytes of a file are those of a 32-bit program of x86."""
     is_elf = head.startswith(b"\x7fELF\x01\x01")
-    return is_elf and int.from_bytes(head[18:20], "little") in (_EM_386, _EM_X86_64)
+    return is_elf and int.from_bytes(head[18:20], "little") in (_EM_386, EM_X86_64)
 
 
 def _find_interpreter(path: str, head: bytes) -> str:
@@ -148,7 +148,7 @@ def _check_elf(path: str, current: str, head: bytes) -> None:
     if len(head) < 64:
         raise NotExecutableError(path, f"{subject}a truncated ELF file")
     file_class, data, machine = head[4], head[5], int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
-    if machine != _EM_X86_64 or data != 1:
+    if machine != EM_X86_64 or data != 1:
         name = _MACHINES.get(machine, f"ELF machine {machine}")
         raise NotExecutableError(path, f"{subject}a program for {name}; clew follows x86-64 programs here")
     if file_class != 2:

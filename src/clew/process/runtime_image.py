@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from clew.address import RemoteAddress
+from clew.binary.machines import EM_X86_64
 from clew.dataclass import dataclass, field
 from clew.errors import RuntimeImageError
 from clew.process.linux import PROT_EXEC, PROT_READ, PROT_WRITE
@@ -21,7 +22,7 @@ __all__ = ["PAGE_BYTES", "RuntimeImage", "Segment", "default_runtime_path", "loa
 PAGE_BYTES: Final = 4096
 MAX_IMAGE_BYTES: Final = 64 << 20
 
-_ET_DYN, _EM_X86_64 = 3, 62
+_ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP, _PT_NOTE, _PT_GNU_RELRO = 1, 2, 3, 4, 0x6474E552
 _PF_EXEC, _PF_WRITE, _PF_READ = 1, 2, 4
 _DT_NEEDED, _DT_RELA, _DT_RELASZ, _DT_RELR, _DT_RELRSZ, _DT_JMPREL = 1, 7, 8, 36, 35, 23
@@ -94,7 +95,7 @@ def _parse(path: Path, data: bytes) -> RuntimeImage:
         raise RuntimeImageError(path, "not a 64-bit little-endian ELF file")
     kind, machine, _, entry, header_offset = struct.unpack_from("<HHIQQ", data, 16)
     header_bytes, header_count = struct.unpack_from("<HH", data, 54)
-    if (kind, machine) != (_ET_DYN, _EM_X86_64) or header_bytes != 56:
+    if (kind, machine) != (_ET_DYN, EM_X86_64) or header_bytes != 56:
         raise RuntimeImageError(path, "not a static position-independent program for x86-64")
     headers = [struct.unpack_from("<IIQQQQQQ", data, header_offset + 56 * index) for index in range(header_count)]
     if any(header[0] == _PT_INTERP for header in headers):

@@ -13,7 +13,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("bee03c3aae40814907773acce67e7f6851e0eb45b5f38808be071ae4cb08f5eb")
+SCHEMA_HASH: Final = bytes.fromhex("e0f458c027af7078ffd8819ffdd96a4088c56470063f11644d03e4c5714322a7")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -133,6 +133,25 @@ class ExitKind(IntEnum):
     RETURN = 6
     SYSCALL = 7
     NONE = 8
+
+
+class FragmentFlag(IntEnum):
+    """Bits of a fragment's flags. excluded: by a filter; its executions are not counted, and of its counters only those
+    of edges into recorded code. limit: it was ended by a size limit. first_edge, second_edge: of what is excluded
+    the taken, or only, edge leads into recorded code, or the one not taken. first_counts_both: of a conditional, [i]
+    counts taken and not taken together; second_counts_both: [i+1] does. later_code: its code may have come in the
+    place of other code, and paths tell when (mode full). counted: excluded, and counted all the same, since paths
+    lead there (mode full).
+    """
+
+    EXCLUDED = 1
+    LIMIT = 2
+    FIRST_EDGE = 4
+    SECOND_EDGE = 8
+    FIRST_COUNTS_BOTH = 16
+    SECOND_COUNTS_BOTH = 32
+    LATER_CODE = 64
+    COUNTED = 128
 
 
 class EdgeKind(IntEnum):

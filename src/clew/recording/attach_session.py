@@ -22,13 +22,14 @@ from clew.process.shared_memory import SharedFile, SharedLayout, SharedMemory
 from clew.recording.filters_live import LiveFilters
 from clew.recording.followed import Identity, read_identity
 from clew.recording.interrupts import JOB_CONTROL, InterruptGuard
-from clew.recording.journal import JOURNAL_NAME, JournalWriter
+from clew.recording.journal import JournalWriter
 from clew.recording.leaving import Left
 from clew.recording.output import make_directory, remove_directory
 from clew.recording.processes import Processes
 from clew.recording.record_options import RecordOptions
 from clew.recording.session import RecordingSession
 from clew.recording.snapshot import Snapshots
+from clew.store.names import JOURNAL_NAME
 
 __all__ = ["AttachSession", "LeaveGuard", "command_of", "name_of"]
 

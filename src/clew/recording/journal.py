@@ -31,7 +31,6 @@ from clew.protocol._constants import RECORD_BYTES
 
 __all__ = [
     "CUT_OFF",
-    "JOURNAL_NAME",
     "UNIT_BYTES",
     "Frame",
     "FrameKind",
@@ -41,7 +40,6 @@ __all__ = [
     "read_frame_bytes",
 ]
 
-JOURNAL_NAME: Final = "recording.journal"
 CUT_OFF: Final = "the recording was cut off; what was recorded until then is here"
 """A line for people, of a process or of the whole recording."""
 

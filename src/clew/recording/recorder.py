@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from clew.address import Pid
-from clew.recording.journal import JOURNAL_NAME
+from clew.store.names import JOURNAL_NAME
 
 __all__ = ["find_recorder", "is_being_recorded"]
 

@@ -13,11 +13,10 @@ from typing import Any
 from clew.dataclass import replace
 from clew.errors import NotATraceError, OutputError, TraceDamagedError, TraceUnfinishedError
 from clew.protocol._constants import Mode
-from clew.recording.journal import JOURNAL_NAME
 from clew.recording.memory import reuse_memory
 from clew.recording.raw import RawProcess, SessionInfo
 from clew.recording.snapshot import SNAPSHOT_NAME, Snapshots
-from clew.store.manifest import MANIFEST_NAME
+from clew.store.names import JOURNAL_NAME, MANIFEST_NAME
 
 __all__ = ["recover"]
 

@@ -26,7 +26,7 @@ from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import PATH_UNLIMITED
 from clew.recording.filters import FilterSet
 from clew.recording.interrupts import InterruptGuard
-from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter
+from clew.recording.journal import FrameKind, JournalWriter
 from clew.recording.machine import machine_facts
 from clew.recording.memory import reuse_memory
 from clew.recording.output import make_directory, remove_directory
@@ -34,6 +34,7 @@ from clew.recording.pace import Pace
 from clew.recording.processes import Processes
 from clew.recording.record_options import RecordOptions, RecordResult
 from clew.recording.snapshot import Snapshots
+from clew.store.names import JOURNAL_NAME
 from clew.version import __version__
 
 if TYPE_CHECKING:

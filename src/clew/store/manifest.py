@@ -11,15 +11,11 @@ from typing import Any, Final
 
 from clew.dataclass import dataclass, field
 from clew.errors import NotATraceError, TraceDamagedError, TraceUnfinishedError, TraceVersionError
+from clew.store.names import JOURNAL_NAME, MANIFEST_NAME
 from clew.store.schema import FORMAT_VERSION, OPTIONAL_TABLES, SCHEMAS
 
-__all__ = ["JOURNAL_NAME", "MANIFEST_NAME", "PATHS_FOLDER", "Manifest", "read_manifest"]
+__all__ = ["Manifest", "read_manifest"]
 
-PATHS_FOLDER: Final = "paths"
-"""Where the files of ordered paths are, in a trace."""
-MANIFEST_NAME: Final = "manifest.json"
-JOURNAL_NAME: Final = "recording.journal"
-"""The file in a trace's directory that says that it is being recorded."""
 MAX_MANIFEST_BYTES: Final = 1 << 26
 
 

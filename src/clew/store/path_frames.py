@@ -21,7 +21,7 @@ import zstandard
 
 from clew.dataclass import dataclass
 from clew.enumeration import IntEnum
-from clew.store.manifest import PATHS_FOLDER
+from clew.store.names import PATHS_FOLDER
 
 __all__ = [
     "FOLDER_NAME",

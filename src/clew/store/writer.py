@@ -14,7 +14,8 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 
 from clew.dataclass import replace
-from clew.store.manifest import MANIFEST_NAME, Manifest
+from clew.store.manifest import Manifest
+from clew.store.names import MANIFEST_NAME
 from clew.store.row_groups import iter_row_groups
 from clew.store.schema import OPTIONAL_TABLES, SCHEMAS
 

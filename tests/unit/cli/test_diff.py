@@ -12,7 +12,7 @@ import pytest
 import clew
 from clew.cli.main import main
 from clew.recording.journal import JournalWriter
-from clew.store.manifest import JOURNAL_NAME, MANIFEST_NAME
+from clew.store.names import JOURNAL_NAME, MANIFEST_NAME
 from tests.unit.small_trace import MakeTrace, Rows, repeated_trace
 
 Captured = pytest.CaptureFixture[str]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.recording.journal import JournalWriter
-from clew.store.manifest import JOURNAL_NAME, MANIFEST_NAME
+from clew.store.names import JOURNAL_NAME, MANIFEST_NAME
 from tests.unit.cli.running import Captured, run
 
 COMMANDS = [["info"], ["report"], ["verify"], ["export", "--to", "drcov", "-o", "-"]]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol import _generated as protocol
-from clew.protocol._generated import EdgeKind, EndKind, ExitKind, Mode, RecordKind
+from clew.protocol._generated import EdgeKind, EndKind, ExitKind, FragmentFlag, Mode, RecordKind
 from clew.recording.raw import Counters, RawImage, RawProcess, RawThread
 from tests.unit.recording.made_up_program import BASE, Instruction, Program
 from tests.unit.recording.made_up_records import record
@@ -205,7 +205,7 @@ class Recorder:
                 n_instructions=len(fragment.instructions),
                 exit_kind=kind,
                 n_misses=len(fragment.misses),
-                flags=2 if last.kind == "plain" else _BOTH_FLAGS[_both_counter(fragment)],
+                flags=FragmentFlag.LIMIT if last.kind == "plain" else _BOTH_FLAGS[_both_counter(fragment)],
             )
         )
 
@@ -343,7 +343,7 @@ def _exit_kind(last: Instruction) -> ExitKind:
     return kinds[last.kind] if last.kind in kinds else ExitKind[last.kind.upper()]
 
 
-_BOTH_FLAGS = {None: 0, 0: 16, 1: 32}
+_BOTH_FLAGS = {None: 0, 0: FragmentFlag.FIRST_COUNTS_BOTH, 1: FragmentFlag.SECOND_COUNTS_BOTH}
 
 
 def _both_counter(fragment: Fragment) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from clew.recording.journal import JOURNAL_NAME
+from clew.store.names import JOURNAL_NAME
 from tests.unit.process.fake_runtime import build_fake_runtime
 from tests.unit.recording.driver import STAGES
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import REGION_KIND_SHIFT, Mode, RecordKind, RegionWord
-from clew.recording.journal import JOURNAL_NAME, FrameKind, JournalWriter, ProcessJournal
+from clew.recording.journal import FrameKind, JournalWriter, ProcessJournal
+from clew.store.names import JOURNAL_NAME
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_records import record
 

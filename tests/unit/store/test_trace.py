@@ -15,7 +15,8 @@ import pytest
 
 from clew.errors import NotATraceError, TraceDamagedError, TraceError, TraceUnfinishedError, TraceVersionError
 from clew.store import columns
-from clew.store.manifest import JOURNAL_NAME, MANIFEST_NAME, Manifest
+from clew.store.manifest import Manifest
+from clew.store.names import JOURNAL_NAME, MANIFEST_NAME
 from clew.store.schema import FORMAT_VERSION, SCHEMAS
 from clew.store.trace import Trace
 from clew.store.writer import TraceWriter

@@ -4,17 +4,7 @@ use crate::cache::fragment::{Fragment, NONE};
 use crate::decode::{Block, Ending};
 use crate::instrument::request::Request;
 use crate::instrument::Engine;
-use crate::protocol::exit_kind;
-
-/// Bits of FragmentRecord.flags.
-const FLAG_EXCLUDED: u8 = 1;
-const FLAG_LIMIT: u8 = 2;
-const FLAG_FIRST_EDGE: u8 = 4;
-const FLAG_SECOND_EDGE: u8 = 8;
-const FLAG_FIRST_COUNTS_BOTH: u8 = 16;
-const FLAG_SECOND_COUNTS_BOTH: u8 = 32;
-/// Not 64, which is FLAG_LATER_CODE (instrument/publish.rs).
-const FLAG_COUNTED: u8 = 128;
+use crate::protocol::{exit_kind, fragment_flag};
 
 /// Counters of a fragment under construction.
 #[derive(Clone, Copy)]
@@ -41,12 +31,12 @@ impl Counters {
 
     /// Whether executions of the fragment are counted.
     pub fn is_counted(&self) -> bool {
-        self.is_included() || self.flags & FLAG_COUNTED != 0
+        self.is_included() || self.flags & fragment_flag::COUNTED != 0
     }
 
     /// Whether they are recorded as well: paths have more counted.
     pub fn is_included(&self) -> bool {
-        self.flags & FLAG_EXCLUDED == 0
+        self.flags & fragment_flag::EXCLUDED == 0
     }
 
     /// The counter of misses of a way: the one not taken or the other one; `NONE`: it can't be a leader.
@@ -59,7 +49,7 @@ impl Counters {
 
     /// Has the taken way's counter, or the other one, count both ways of a conditional branch. Which one that is.
     pub fn count_both(&mut self, with_taken: bool) -> u32 {
-        self.flags |= if with_taken { FLAG_FIRST_COUNTS_BOTH } else { FLAG_SECOND_COUNTS_BOTH };
+        self.flags |= if with_taken { fragment_flag::FIRST_COUNTS_BOTH } else { fragment_flag::SECOND_COUNTS_BOTH };
         if with_taken {
             self.main
         } else {
@@ -85,7 +75,7 @@ impl Engine {
 
     /// Which counters the fragment needs, and the record's flags.
     pub fn plan_counters(&mut self, request: &Request, block: &Block, ending: Ending, kind: u8) -> Counters {
-        let mut flags = if matches!(ending, Ending::Limit | Ending::Native) { FLAG_LIMIT } else { 0 };
+        let mut flags = if matches!(ending, Ending::Limit | Ending::Native) { fragment_flag::LIMIT } else { 0 };
         let is_included = self.shared.is_included(block.pc);
         // Paths lead through all code, and counters say how far. But not through the end of a block alone.
         let is_counted = is_included || self.counts_left_out() && !request.is_before_path();
@@ -98,16 +88,16 @@ impl Engine {
             _ => (None, None),
         };
         if !is_included {
-            flags |= FLAG_EXCLUDED | if is_counted { FLAG_COUNTED } else { 0 };
+            flags |= fragment_flag::EXCLUDED | if is_counted { fragment_flag::COUNTED } else { 0 };
             if first_target.is_some_and(|pc| self.shared.is_included(pc)) {
-                flags |= FLAG_FIRST_EDGE;
+                flags |= fragment_flag::FIRST_EDGE;
             }
             if second_target.is_some_and(|pc| self.shared.is_included(pc)) {
-                flags |= FLAG_SECOND_EDGE;
+                flags |= fragment_flag::SECOND_EDGE;
             }
         }
         let is_indirect = matches!(kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL);
-        let is_wanted = is_counted || flags & (FLAG_FIRST_EDGE | FLAG_SECOND_EDGE) != 0;
+        let is_wanted = is_counted || flags & (fragment_flag::FIRST_EDGE | fragment_flag::SECOND_EDGE) != 0;
         if !self.counts() || is_indirect || !is_wanted {
             return Counters { flags, ..Counters::NONE };
         }
@@ -117,8 +107,8 @@ impl Engine {
             self.shared.add(crate::status_field!(uncounted_fragments), 1);
             return Counters { flags, ..Counters::NONE };
         }
-        let main = if is_counted || flags & FLAG_FIRST_EDGE != 0 { first } else { NONE };
-        let second = if n == 2 && (is_counted || flags & FLAG_SECOND_EDGE != 0) { first + 1 } else { NONE };
+        let main = if is_counted || flags & fragment_flag::FIRST_EDGE != 0 { first } else { NONE };
+        let second = if n == 2 && (is_counted || flags & fragment_flag::SECOND_EDGE != 0) { first + 1 } else { NONE };
         Counters { first, main, second, flags, ..Counters::NONE }
     }
 }

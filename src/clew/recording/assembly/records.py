@@ -29,6 +29,7 @@ from clew.protocol._generated import (
     UNMAP_RECORD,
     EdgeKind,
     ExitKind,
+    FragmentFlag,
     RecordKind,
 )
 from clew.recording.assembly.blocks_keys import VSYSCALL_END, VSYSCALL_START, spans
@@ -55,9 +56,6 @@ NO_SYMBOL = 0xFFFF
 
 _ADDRESS_LIMIT = 1 << 57
 """No code of the application is as high: user space ends at 2^47, or at 2^56 with five levels of page tables."""
-
-_FLAG_EXCLUDED, _FLAG_LIMITED, _FLAG_COUNTS_FIRST, _FLAG_COUNTS_SECOND = 1, 2, 4, 8
-_FLAG_FIRST_IS_BOTH, _FLAG_SECOND_IS_BOTH, _FLAG_LATER_CODE, _FLAG_COUNTED = 16, 32, 64, 128
 
 _ROWS_AT_ONCE = 1 << 14
 """Continuations of which a copy is in memory at a time, or pieces of code of which something is worked out."""
@@ -295,14 +293,14 @@ def _parse_fragments(stream: _RecordStream, n_counters: int) -> tuple[Fragments,
         counter_index=narrow(counter_index),
         region_block=chosen["region_block"],
         exit_kind=exit_kind,
-        is_excluded=(flags & (_FLAG_EXCLUDED | _FLAG_COUNTED)) == _FLAG_EXCLUDED,
-        is_left_out=(flags & _FLAG_EXCLUDED) != 0,
-        is_limited=(flags & _FLAG_LIMITED) != 0,
-        counts_first=(flags & _FLAG_COUNTS_FIRST) != 0,
-        counts_second=(flags & _FLAG_COUNTS_SECOND) != 0,
-        first_is_both=((flags & _FLAG_FIRST_IS_BOTH) != 0) & (n_ways == 2),
-        second_is_both=((flags & _FLAG_SECOND_IS_BOTH) != 0) & (n_ways == 2),
-        is_later_code=(flags & _FLAG_LATER_CODE) != 0,
+        is_excluded=(flags & (FragmentFlag.EXCLUDED | FragmentFlag.COUNTED)) == FragmentFlag.EXCLUDED,
+        is_left_out=(flags & FragmentFlag.EXCLUDED) != 0,
+        is_limited=(flags & FragmentFlag.LIMIT) != 0,
+        counts_first=(flags & FragmentFlag.FIRST_EDGE) != 0,
+        counts_second=(flags & FragmentFlag.SECOND_EDGE) != 0,
+        first_is_both=((flags & FragmentFlag.FIRST_COUNTS_BOTH) != 0) & (n_ways == 2),
+        second_is_both=((flags & FragmentFlag.SECOND_COUNTS_BOTH) != 0) & (n_ways == 2),
+        is_later_code=(flags & FragmentFlag.LATER_CODE) != 0,
         n_misses=n_misses.astype(np.int8),
         # What comes with the code is most of the payload.
         code=stream.gather_payload(at[order], np.zeros_like(sizes), sizes),

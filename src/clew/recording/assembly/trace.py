@@ -30,7 +30,8 @@ from clew.recording.assembly.records import ImageMapping, ParsedRecords
 from clew.recording.assembly.tables import FirstIds, build_tables, clean_text, number_blocks
 from clew.recording.memory import give_back_memory
 from clew.recording.raw import RawProcess, SessionInfo
-from clew.store.manifest import PATHS_FOLDER, Manifest
+from clew.store.manifest import Manifest
+from clew.store.names import PATHS_FOLDER
 from clew.store.writer import TraceWriter
 
 __all__ = ["assemble"]

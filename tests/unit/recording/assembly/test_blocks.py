@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clew.protocol import _generated as protocol
-from clew.protocol._generated import NOWHERE_PC, EdgeKind, EndKind, ExitKind, RecordKind
+from clew.protocol._generated import NOWHERE_PC, EdgeKind, EndKind, ExitKind, FragmentFlag, RecordKind
 from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.assembly.records import parse_records
 from clew.recording.assembly.trace import assemble
@@ -214,8 +214,8 @@ def test_excluded_code_is_there_only_at_the_border(recording: Recording, tmp_pat
     recording.fragment(0x10, [5], ExitKind.CALL, 2, target=0x40)
     recording.fragment(0x15, [2], ExitKind.CONDITIONAL, 1, 1, target=0x10)
     recording.fragment(0x17, [2], ExitKind.SYSCALL, 1)
-    recording.fragment(0x40, [4], ExitKind.JUMP, target=0x50, flags=1)
-    recording.fragment(0x50, [4], ExitKind.RETURN, flags=1)
+    recording.fragment(0x40, [4], ExitKind.JUMP, target=0x50, flags=FragmentFlag.EXCLUDED)
+    recording.fragment(0x50, [4], ExitKind.RETURN, flags=FragmentFlag.EXCLUDED)
     blocks, edges = recording.assemble(tmp_path)
     assert set(blocks) == {0x10, 0x15, 0x17, 0x40}
     assert edges[0x10, 0x15, "return"] == 2
