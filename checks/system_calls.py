@@ -20,8 +20,8 @@ __all__ = ["Lists", "iter_undeclared", "parse_header", "read_lists"]
 ROOT = Path(__file__).resolve().parent.parent
 DECLARED = Path("checks/system_calls.toml")
 HANDLED = {
-    "HANDLED": Path("runtime/src/dispatch/call_table.rs"),
-    "WATCHED_CALLS": Path("runtime/src/dispatch/watched.rs"),
+    "HANDLED": Path("runtime/src/dispatch/calls/call_table.rs"),
+    "WATCHED_CALLS": Path("runtime/src/dispatch/proc/watched.rs"),
 }
 NUMBERS = Path("runtime/src/sys/number.rs")
 HEADERS = (Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), Path("/usr/include/asm/unistd_64.h"))

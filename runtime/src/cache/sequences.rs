@@ -13,7 +13,7 @@
 //! | `covered_end` | the way out behind it | no |
 //!
 //! Changed under the runtime's lock; the arenas are read by the signal handler. How fragments come here is said in
-//! instrument/rseq/sequences.rs, what happens at run time in dispatch/sequences.rs.
+//! instrument/rseq/sequences.rs, what happens at run time in dispatch/flow/sequences.rs.
 
 extern crate alloc;
 use super::slab::{Unit, HOT_ROOM_BYTES};

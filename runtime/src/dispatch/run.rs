@@ -1,12 +1,5 @@
 //! The loop: what translated code left for is dealt with, and what waits, until there is code to go on with.
 
-use super::find::find_or_build;
-use super::rewind::{leave_syscall, rewind_call, rewind_syscall};
-use super::{
-    attach, away, breakpoints, delivery, detach, excursion, execute, exits, hidden, hold, in_place, indirect, landings,
-    linking, masks, memory, natively, paths, probe_ends, probe_returns, raise, regions, release, results, room,
-    sequences, signal_calls, syscalls, vsyscall, written,
-};
 use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
 use crate::arch::x86_64::dispatcher::{
     REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN,
@@ -18,6 +11,13 @@ use crate::cache::exit::ExitType;
 use crate::cache::{Entry, NONE};
 use crate::decode::places::is_in_vsyscall_page;
 use crate::decode::NoCode;
+use crate::dispatch::apart::{away, breakpoints, excursion, hold, in_place, probe_ends, probe_returns, written};
+use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
+use crate::dispatch::calls::{memory, results, syscalls, vsyscall};
+use crate::dispatch::flow::find::find_or_build;
+use crate::dispatch::flow::{exits, indirect, landings, linking, paths, regions, sequences};
+use crate::dispatch::life::{attach, detach, execute, hidden, release, room};
+use crate::dispatch::signals::{delivery, masks, natively, raise, signal_calls};
 use crate::instrument::request::Arrival;
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::release_reason;

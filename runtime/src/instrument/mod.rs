@@ -63,9 +63,9 @@ pub enum BuildError {
 pub struct Engine {
     pub cache: Cache,
     pub ranges: Ranges,
-    /// Memory that may be written at another address (dispatch/aliases.rs).
+    /// Memory that may be written at another address (dispatch/calls/aliases.rs).
     pub aliases: Ranges,
-    /// Memory that a fork's child does not get as it is (dispatch/advice.rs).
+    /// Memory that a fork's child does not get as it is (dispatch/calls/advice.rs).
     pub not_inherited: Ranges,
     pub shared: Shared,
     pub mangler: Option<Mangler>,

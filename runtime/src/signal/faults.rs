@@ -207,7 +207,7 @@ fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool)
     let stepping = core::mem::take(&mut context.is_stepping);
     context.step_kind = stepping;
     if stepping & STEPPING_LOCKED != 0 {
-        // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/natively.rs).
+        // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/signals/natively.rs).
         unsafe { ENGINE.give_up() };
     }
     if context.native_exit == 0 {

@@ -117,7 +117,7 @@ pub struct ThreadContext {
     /// Lookups of the indirect gate that the pair table answered, not yet told on the status page.
     pub table_misses: u64,
     pub is_released: u32,
-    /// How often room had been made in the address space when the thread came to the dispatcher last (dispatch/room.rs).
+    /// How often room had been made in the address space when the thread came to the dispatcher last (dispatch/life/room.rs).
     pub rooms_seen: u32,
     /// The application's mask at a start, for a thread that was created with all signals blocked.
     pub start_mask: u64,
@@ -139,7 +139,7 @@ pub struct ThreadContext {
     pub fault_details: [u64; 3],
     /// What `fault_details` held before the fault that waits to be delivered.
     pub details_before: [u64; 3],
-    /// How often pages had been trusted no more when a write was last made again without one (dispatch/written.rs).
+    /// How often pages had been trusted no more when a write was last made again without one (dispatch/apart/written.rs).
     pub trust_ends_seen: u64,
     /// The program's mask is in the dispatcher's hands, the thread's own is not the program's: `HOLDS`, `GIVES`, or 0.
     pub holds_mask: u32,
@@ -170,7 +170,7 @@ pub struct ThreadContext {
     /// (decode/placed.rs), and how many steps it made.
     pub breakpoint_next: u64,
     pub n_breakpoint_steps: u32,
-    /// The fragment whose return led into the kernel's code for probes, plus one (dispatch/probe_returns.rs); and whether the thread
+    /// The fragment whose return led into the kernel's code for probes, plus one (dispatch/apart/probe_returns.rs); and whether the thread
     /// executes that code.
     pub probed_return: u32,
     pub is_in_probe: u32,
@@ -220,7 +220,7 @@ pub struct ThreadContext {
     pub user_dispatch: UserDispatch,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
     pub held: [SigInfo; UNDEFERRED_SIGNALS.len()],
-    /// Restartable sequences (dispatch/sequences.rs): where the thread's rseq_cs is; `no_sequence` if it has none.
+    /// Restartable sequences (dispatch/flow/sequences.rs): where the thread's rseq_cs is; `no_sequence` if it has none.
     pub sequence_word: u64,
     pub no_sequence: u64,
     /// What rseq_cs held when a sequence was left for the dispatcher, to be gone on with; 0: nothing.
@@ -268,7 +268,7 @@ pub struct ThreadContext {
     pub tells_first: u32,
     /// Where in the path the first record was dropped that is not told yet.
     pub lost_at: [u64; 4],
-    /// What the controller has the thread do (dispatch/hold.rs).
+    /// What the controller has the thread do (dispatch/apart/hold.rs).
     pub standing: Standing,
     /// What the block's next thread finds in it.
     pub left: Left,
@@ -306,7 +306,7 @@ impl ThreadContext {
     /// a mask asks here.
     ///
     /// The kernel never blocks SIGSEGV: a write to code that is protected must come to the handler (instrument/change/trust.rs), and
-    /// what the kernel does with a fault that the program blocks, the dispatcher does (dispatch/delivery.rs).
+    /// what the kernel does with a fault that the program blocks, the dispatcher does (dispatch/signals/delivery.rs).
     pub fn note_mask(&mut self, mask: u64) -> u64 {
         self.blocks_faults = u32::from(mask & MEMORY_FAULTS != 0);
         // SAFETY: fields of a live context, which the signal handler reads and writes.

@@ -238,7 +238,7 @@ global_asm!(
     ".globl clew_syscall_return",
     "clew_syscall_return:",
     "mov dword ptr gs:[{call_code}], 0",
-    // Where the kernel could not write, code may be why (dispatch/written.rs).
+    // Where the kernel could not write, code may be why (dispatch/apart/written.rs).
     "lea rcx, [rax + {EFAULT}]",
     "jrcxz clew_syscall_done_pending",
     "mov ecx, gs:[{pending}]",

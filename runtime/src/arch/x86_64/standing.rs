@@ -1,4 +1,4 @@
-//! What a thread's context keeps of the controller's wishes (dispatch/hold.rs).
+//! What a thread's context keeps of the controller's wishes (dispatch/apart/hold.rs).
 
 /// `Standing::step`: the thread is to execute one instruction, and stand still in front of the next one.
 pub const STEP_DUE: u32 = 1;

@@ -2,7 +2,7 @@
 //!
 //! Programs that make code keep all of it writable. A fragment of such code that was compared often enough and never differed
 //! makes its pages *trusted*: the runtime takes the right to write from them, and translates what they hold as it does other
-//! code. A write to them faults, and the signal handler sends the thread to the dispatcher (dispatch/written.rs): the page
+//! code. A write to them faults, and the signal handler sends the thread to the dispatcher (dispatch/apart/written.rs): the page
 //! is compared again from then on, and the write is done. Each time it takes twice as many executions until it is trusted again.
 //!
 //! The kernel writes by no instruction, and would fail: memory that system calls are given is not trusted, nor are stacks.

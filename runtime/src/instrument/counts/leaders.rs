@@ -6,8 +6,8 @@
 //! where it goes aside. What follows from what is a matter of ranks: a leader has a lower one, so there are no circles.
 //!
 //! A leader's exit does not always lead there: when it is taken by way of its stub, as before it is linked and whenever a signal
-//! waits, the dispatcher counts a *miss* (dispatch/exits.rs). An exit never leads to two followers, and once it has had one it leads
-//! nowhere else: where that goes out of use, so does the leader, when it next comes there (dispatch/linking.rs).
+//! waits, the dispatcher counts a *miss* (dispatch/flow/exits.rs). An exit never leads to two followers, and once it has had one it leads
+//! nowhere else: where that goes out of use, so does the leader, when it next comes there (dispatch/flow/linking.rs).
 
 use super::counters::Counters;
 use super::counting::has_trap;

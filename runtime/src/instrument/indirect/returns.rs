@@ -2,7 +2,7 @@
 //!
 //! Such a return is translated as an indirect jump, with a pad for each target. In paths (mode `full`) it writes a symbol from then
 //! on, which says where it went and what it popped of the open calls (pathcodec, `symbols`): most find their target where they
-//! found it before, so nothing is searched. What is not as before comes to the dispatcher (dispatch/returns.rs).
+//! found it before, so nothing is searched. What is not as before comes to the dispatcher (dispatch/flow/returns.rs).
 
 use crate::arch::x86_64::context::ThreadContext;
 use crate::arch::x86_64::displacements::GS_SHADOW_DEPTH;

@@ -1,0 +1,79 @@
+//! Which system calls come to the dispatcher.
+
+use crate::arch::x86_64::{dispatcher, probe_points};
+use crate::dispatch::proc::watched;
+use crate::dispatch::proc::watched::WATCHED_CALLS;
+use crate::instrument::Engine;
+use crate::sys::number;
+
+/// The calls that come to the dispatcher.
+pub const HANDLED: &[u64] = &[
+    number::BRK,
+    number::MLOCK,
+    number::MLOCK2,
+    number::MUNLOCK,
+    number::MSYNC,
+    number::MINCORE,
+    number::MBIND,
+    number::MSEAL,
+    number::REMAP_FILE_PAGES,
+    number::GETPPID,
+    number::OPEN,
+    number::OPENAT,
+    number::OPENAT2,
+    number::RSEQ,
+    number::MLOCKALL,
+    number::MUNLOCKALL,
+    number::PTRACE,
+    number::MMAP,
+    number::MPROTECT,
+    number::MUNMAP,
+    number::RT_SIGACTION,
+    number::RT_SIGRETURN,
+    number::MREMAP,
+    number::MADVISE,
+    number::PROCESS_MADVISE,
+    number::PROCESS_VM_WRITEV,
+    number::CLONE,
+    number::FORK,
+    number::VFORK,
+    number::EXECVE,
+    number::EXIT,
+    number::SIGALTSTACK,
+    number::PRCTL,
+    number::ARCH_PRCTL,
+    number::EXIT_GROUP,
+    number::SECCOMP,
+    number::EXECVEAT,
+    number::PERF_EVENT_OPEN,
+    number::PKEY_MPROTECT,
+    number::CLONE3,
+    number::RT_SIGPROCMASK,
+    number::SHMAT,
+    number::SHMDT,
+    number::WAIT4,
+    number::WAITID,
+];
+
+/// Tells the gate which calls come here: all that path and tags have the time of, where these are recorded.
+pub fn handle_what(engine: &Engine) {
+    let handles_all = engine.sees_all_calls();
+    for call in 0..size_of::<dispatcher::CallTable>() as u64 {
+        tell_gate(call, handles_all || HANDLED.contains(&call));
+    }
+    handle_watched(engine);
+}
+
+/// The same of those that come here only while what they may read tells of the runtime.
+pub fn handle_watched(engine: &Engine) {
+    let is_handled = engine.sees_all_calls() || watched::is_any_watched();
+    for call in WATCHED_CALLS {
+        tell_gate(*call, is_handled || (*call == number::IOCTL && probe_points::is_any_used()));
+    }
+}
+
+pub fn tell_gate(call: u64, is_handled: bool) {
+    let table = (&raw mut dispatcher::HANDLED_SYSCALLS).cast::<u8>();
+    // SAFETY: inside the table. Other threads read single bytes of it, and those of calls that must come here stay as they are.
+    unsafe { table.add(call as usize).write_volatile(u8::from(is_handled)) };
+}

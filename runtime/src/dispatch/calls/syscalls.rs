@@ -1,0 +1,191 @@
+//! System calls that the runtime has a part in. All others are made by the gate itself.
+
+use super::results::{finish, result_of, write_program};
+use super::{advice, holes, locks, memory, process_control, seccomp, segments, tracing, user_dispatch};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::selectors;
+use crate::dispatch::apart::{hardware, written};
+use crate::dispatch::flow::sequences;
+use crate::dispatch::life::{ends, execute, fork, process};
+use crate::dispatch::proc::{proc_open, proc_query, proc_reads};
+use crate::dispatch::signals::signal_calls::{return_from_handler, set_action, set_mask, set_stack};
+use crate::instrument::ENGINE;
+use crate::protocol::path_event_kind;
+use crate::sys::calls::{program_call, EPERM};
+use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
+use crate::sys::number;
+use crate::thread::path_words;
+use crate::thread::region;
+use crate::thread::registry::writer_of;
+
+/// What became of a system call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It was made; the context has its result.
+    Done,
+    /// The gate makes it.
+    ByGate,
+    /// It was not made: a signal came just before, whose handler runs first.
+    SignalFirst,
+}
+
+/// Makes the call that the context is about to make.
+pub fn handle(context: &mut ThreadContext) -> Outcome {
+    let r = &context.registers;
+    let arguments = [r[7], r[6], r[2], r[10], r[8], r[9]];
+    // The kernel looks at eax alone.
+    let call = r[0] & 0xffff_ffff;
+    if user_dispatch::intercept(context) {
+        return Outcome::Done;
+    }
+    note_in_path(context, call);
+    written::note_arguments(context, call, arguments);
+    if let Some(result) = seccomp::refusal(context, call, arguments) {
+        finish(context, result);
+        return Outcome::Done;
+    }
+    match answer(context, call, arguments) {
+        Ok(result) => {
+            finish(context, result);
+            Outcome::Done
+        }
+        Err(outcome) => outcome,
+    }
+}
+
+/// What the dispatcher does in the kernel's place: the result, or what else is to be done about the call.
+fn answer(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Result<i64, Outcome> {
+    Ok(match call {
+        number::MMAP => memory::map(context, arguments),
+        number::MUNMAP => memory::unmap(context, arguments),
+        number::MPROTECT | number::PKEY_MPROTECT => memory::protect(context, call, arguments),
+        number::MREMAP => memory::remap(context, arguments),
+        number::MADVISE => advice::advise(context, arguments),
+        number::PROCESS_MADVISE => advice::advise_pieces(context, arguments),
+        number::SHMAT => segments::attach(context, arguments),
+        number::SHMDT => segments::detach(context, arguments),
+        number::BRK => holes::move_break(context, arguments),
+        number::MLOCK
+        | number::MLOCK2
+        | number::MUNLOCK
+        | number::MSYNC
+        | number::MINCORE
+        | number::MBIND
+        | number::MSEAL
+        | number::REMAP_FILE_PAGES => match holes::name(call, arguments) {
+            Some(result) => result,
+            None => return Err(Outcome::ByGate),
+        },
+        number::MLOCKALL => locks::lock_all(context, arguments),
+        number::MUNLOCKALL => locks::unlock_all(arguments),
+        number::RSEQ => sequences::register(context, arguments),
+        number::RT_SIGACTION => set_action(context, arguments),
+        number::SIGALTSTACK => set_stack(context, arguments),
+        number::RT_SIGRETURN => return_from_handler(context),
+        number::RT_SIGPROCMASK => match set_mask(context, arguments) {
+            Some(result) => result,
+            None => return Err(Outcome::SignalFirst),
+        },
+        number::EXECVE | number::EXECVEAT => execute::execute(context, call, arguments),
+        number::CLONE => process::clone(context, arguments),
+        number::CLONE3 => process::clone3(context, arguments),
+        number::FORK | number::VFORK => process::fork(context, call),
+        number::PTRACE => tracing::trace(context, arguments),
+        number::PROCESS_VM_WRITEV => tracing::write_memory(context, arguments),
+        number::EXIT => {
+            ends::exit_thread(context, arguments);
+            return Err(Outcome::SignalFirst);
+        }
+        number::EXIT_GROUP => ends::exit_group(context, arguments),
+        number::ARCH_PRCTL => arch_control(context, arguments),
+        number::PRCTL => process_control::control(context, arguments),
+        number::SECCOMP => seccomp::change(context, call, arguments),
+        number::OPEN
+        | number::OPENAT
+        | number::OPENAT2
+        | number::PERF_EVENT_OPEN
+        | number::READ
+        | number::PREAD64
+        | number::READV
+        | number::PREADV
+        | number::PREADV2
+        | number::IOCTL
+        | number::DUP
+        | number::DUP2
+        | number::DUP3
+        | number::FCNTL
+        | number::PIDFD_GETFD
+        | number::CLOSE
+        | number::CLOSE_RANGE => match with_descriptor(context, call, arguments) {
+            Some(result) => result,
+            None => return Err(Outcome::ByGate),
+        },
+        number::GETPPID => parent(arguments),
+        number::WAIT4 | number::WAITID => {
+            fork::await_births(context);
+            return Err(Outcome::ByGate);
+        }
+        _ => return Err(Outcome::ByGate),
+    })
+}
+
+/// A call about a descriptor. `None`: the runtime has no part in this one, and it was not made yet.
+fn with_descriptor(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Option<i64> {
+    match call {
+        number::OPEN | number::OPENAT | number::OPENAT2 => proc_open::open(context, call, arguments),
+        number::PERF_EVENT_OPEN => hardware::open(context, arguments),
+        number::IOCTL => hardware::change(context, arguments).or_else(|| proc_query::query(context, arguments)),
+        number::DUP | number::DUP2 | number::DUP3 | number::FCNTL | number::PIDFD_GETFD => {
+            proc_reads::duplicate(call, arguments)
+        }
+        number::CLOSE | number::CLOSE_RANGE => {
+            proc_reads::note_closing(context, call, arguments);
+            None
+        }
+        _ => proc_reads::read(context, call, arguments),
+    }
+}
+
+/// Modes full and region: says in the path, or with a tag, that the call is about to be made.
+fn note_in_path(context: &mut ThreadContext, call: u64) {
+    if !context.has_path && !context.has_tags {
+        return;
+    }
+    let engine = ENGINE.lock();
+    if context.has_path {
+        path_words::write_event(context, &writer_of(context, engine.shared), path_event_kind::NOTE, context.rip, call);
+    }
+    if context.has_tags {
+        region::note_call(context, &writer_of(context, engine.shared), call);
+    }
+}
+
+/// getppid. An orphan's parent is not the controller, which would not be there natively.
+fn parent(arguments: [u64; 6]) -> i64 {
+    let shared = ENGINE.lock().shared;
+    let (controller, reaper) = (shared.header().controller_pid, shared.header().reaper_pid);
+    // SAFETY: no memory.
+    let result = unsafe { program_call(number::GETPPID, arguments) };
+    if reaper != 0 && result == i64::from(controller) {
+        i64::from(reaper)
+    } else {
+        result
+    }
+}
+
+/// The gs base that the program sees is its own; the processor's is the runtime's.
+fn arch_control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    match arguments[0] {
+        ARCH_SET_GS => {
+            if arguments[1] >= 0x7fff_ffff_f000 {
+                return -i64::from(EPERM);
+            }
+            context.app_gs_base = arguments[1];
+            selectors::forget_gs_selector(context);
+            0
+        }
+        ARCH_GET_GS => result_of(write_program(arguments[1], context.app_gs_base)),
+        // SAFETY: the program's own call.
+        _ => unsafe { program_call(number::ARCH_PRCTL, arguments) },
+    }
+}

@@ -1,0 +1,83 @@
+//! Syscall user dispatch: a thread's system calls that it wants to have as SIGSYS, but for those from a part of its code.
+//!
+//! The kernel would look at the gate's address, so it never comes to know: the runtime decides as the kernel does
+//! (kernel/entry/syscall_user_dispatch.c), and while a thread asks for it, all its calls come to the dispatcher.
+
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::dispatcher;
+use crate::arch::x86_64::guarded;
+use crate::arch::x86_64::layout::UserDispatch;
+use crate::dispatch::life::release;
+use crate::dispatch::signals::masks;
+use crate::sys::calls::{program_call, EFAULT};
+use crate::sys::kernel::{SigInfo, SIGSEGV, SIGSYS, SYS_USER_DISPATCH, USER_END};
+use crate::sys::number;
+
+/// prctl's operation and what it may be asked.
+pub const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+const OFF: u64 = 0;
+const ON_INSIDE: u64 = 2;
+/// What the selector's byte says.
+const ALLOW: u8 = 0;
+const BLOCK: u8 = 1;
+const SI_KERNEL: i32 = 128;
+/// si_arch of 64-bit calls (linux/audit.h).
+const AUDIT_ARCH_X86_64: u64 = 0xc000_003e;
+
+/// prctl(PR_SET_SYSCALL_USER_DISPATCH, how, offset, length, selector).
+pub fn change(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [operation, how, offset, length, selector, _] = arguments;
+    // The kernel looks at all else before it refuses a selector for its address.
+    let refused = if how == OFF { selector } else { u64::MAX };
+    // SAFETY: changes nothing, because the kernel knows of no dispatch to end, or refuses this.
+    let result = unsafe { program_call(number::PRCTL, [operation, how, offset, length, refused, 0]) };
+    let is_on = match result {
+        0 => false,
+        _ if how == OFF || result != -i64::from(EFAULT) || selector > USER_END => return result,
+        _ => true,
+    };
+    let (offset, length) = if how == ON_INSIDE {
+        // What is outside of it goes around the end of all addresses.
+        (offset.wrapping_add(length), length.wrapping_neg())
+    } else {
+        (offset, length)
+    };
+    end(context);
+    if is_on {
+        context.user_dispatch = UserDispatch { is_on: 1, padding: 0, offset, length, selector };
+        context.handled_calls = &raw const dispatcher::ALL_SYSCALLS as u64;
+    }
+    0
+}
+
+/// The thread's calls are made from now on.
+pub fn end(context: &mut ThreadContext) {
+    context.user_dispatch.is_on = 0;
+    context.handled_calls = &raw const dispatcher::HANDLED_SYSCALLS as u64;
+}
+
+/// Whether the call that the thread is about to make, behind which it goes on at `context.rip`, is not made: SIGSYS waits
+/// to be delivered then.
+pub fn intercept(context: &mut ThreadContext) -> bool {
+    let UserDispatch { is_on, offset, length, selector, .. } = context.user_dispatch;
+    if is_on == 0 || context.rip.wrapping_sub(offset) < length {
+        return false;
+    }
+    if selector != 0 {
+        let mut state = [0];
+        if masks::with_faults(context, |_| guarded::read_program(&mut state, selector)) != 1 {
+            release::end_by(context, &SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO });
+        }
+        match state[0] {
+            ALLOW => return false,
+            BLOCK => {}
+            _ => release::end_by(context, &SigInfo { signo: SIGSYS as i32, code: SI_KERNEL, ..SigInfo::ZERO }),
+        }
+    }
+    let mut info = SigInfo { signo: SIGSYS as i32, code: SYS_USER_DISPATCH, ..SigInfo::ZERO };
+    // si_syscall and si_arch.
+    info.rest[0] = context.registers[0] & 0xffff_ffff | AUDIT_ARCH_X86_64 << 32;
+    context.fault_info = info;
+    context.is_trapped = 1;
+    true
+}

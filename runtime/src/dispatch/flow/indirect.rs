@@ -1,0 +1,235 @@
+//! Indirect branches and returns that no table knew: where they lead, and the way there for the next time.
+//!
+//! Runs in the target on the runtime's stack, in the dispatcher.
+
+use super::landings::{find_landing, insert_pair};
+use super::parts::{partial_edge, uncount_block};
+use super::ways::enter_verified;
+use super::ways::{find_way, make_pad};
+use super::{paths, returns};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::cache::exit::ExitType;
+use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
+use crate::decode::places::{is_beyond, is_canonical};
+use crate::dispatch::apart::probe_returns;
+use crate::dispatch::signals::{masks, raise};
+use crate::instrument::indirect::pads::{add_to_counter, correct_early_counts};
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::{exit_kind, NOWHERE_PC};
+use crate::thread::registry::writer_of;
+use crate::thread::{open_calls, path, trust};
+
+/// The processor's number of its fault (Intel SDM, exceptions and interrupts).
+const GENERAL_PROTECTION: u64 = 13;
+
+/// Counts an indirect branch or return that no table knew, and makes its way known; the thread resumes at its target.
+pub fn take_indirect(context: &mut ThreadContext) {
+    let engine = ENGINE.lock();
+    engine.shared.add(crate::status_field!(entries_indirect), 1);
+    let target = context.target;
+    context.rip = target;
+    let site = context.site;
+    let source = if site & SITE_RETURN != 0 {
+        site & !SITE_RETURN
+    } else if site == SITE_OVERFLOW {
+        engine.cache.exit(context.exit_id).fragment
+    } else {
+        source_of_site(&engine, context)
+    };
+    drop(engine);
+    if site & SITE_RETURN != 0 {
+        // The return slot, just popped, shows what the program put there.
+        let slot = context.registers[4].wrapping_sub(8);
+        // SAFETY: the fragment's return just read and wrote this slot, unless another thread took it away meanwhile.
+        masks::with_faults(context, |context| unsafe {
+            trust::write_program(context, slot, &target.to_le_bytes());
+        });
+    }
+    if source != NONE && probe_returns::begin(context, source, target) {
+        return;
+    }
+    if source != NONE && !is_canonical(target) {
+        fault_at_branch(context, source);
+    } else if source != NONE && is_beyond(target) {
+        blame_branch(context, source);
+    } else if source != NONE {
+        masks::with_faults(context, |context| follow_indirect(context, source, target));
+    }
+}
+
+/// The fragment whose indirect branch the thread came by last; `NONE` if it is not known.
+pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> u32 {
+    engine.cache.sites.find(u64::from(context.site)).unwrap_or(NONE)
+}
+
+/// The branch or signal return at the end of `source` led to where no program has code. The fault is to come at the target,
+/// but for the records it is this instruction that was not executed.
+pub fn blame_branch(context: &mut ThreadContext, source: u32) {
+    let mut engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(source);
+    let branch = fragment.branch_pc();
+    uncount_block(&mut engine, context, source, branch);
+    forget_call(context, &fragment);
+    (context.fault_origin, context.has_fault_origin) = (branch, true);
+}
+
+/// Undoes `blame_branch`: the signal return was refused, so what follows it runs.
+pub fn forgive_branch(context: &mut ThreadContext, source: u32) {
+    let mut engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(source);
+    context.has_fault_origin = false;
+    let branch = context.fault_origin;
+    correct_early_counts(&engine.cache, context, &fragment, branch, 1);
+    engine.uncount_edge(context, partial_edge(&fragment, source, branch));
+}
+
+/// A direct branch leads to what is no address: as below. A conditional one was taken all the same, for the records.
+pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
+    let engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(exit.fragment);
+    drop(engine);
+    if exit.kind != ExitType::Taken {
+        if fragment.count_before == COUNTED_AT_EXITS && exit.counter != NONE {
+            add_to_counter(context, exit.counter, -1);
+        }
+        fault_at_branch(context, exit.fragment);
+        return;
+    }
+    context.rip = fragment.branch_pc();
+    (context.fault_origin, context.has_fault_origin) = (NOWHERE_PC, true);
+    context.exit_id = NONE;
+    raise::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+}
+
+/// A branch to what is no address faults at the branch, before it is made (Intel SDM, #GP for near branches).
+fn fault_at_branch(context: &mut ThreadContext, source: u32) {
+    let engine = ENGINE.lock();
+    let fragment = *engine.cache.fragment(source);
+    context.rip = fragment.branch_pc();
+    if fragment.exit_kind == exit_kind::RETURN || fragment.ends_with_call() {
+        let dropped = 8 + i64::from(fragment.dropped_bytes);
+        let pushed = if fragment.exit_kind == exit_kind::RETURN { -dropped } else { 8 };
+        context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
+    }
+    correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
+    forget_call(context, &fragment);
+    drop(engine);
+    context.exit_id = source;
+    raise::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+}
+
+/// Mode full: a call at a fragment's end that is not made was pushed already.
+fn forget_call(context: &ThreadContext, fragment: &Fragment) {
+    if context.has_path && fragment.ends_with_call() {
+        open_calls::unpush(context);
+    }
+}
+
+/// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
+pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    let fragment = *engine.cache.fragment(source);
+    let is_return = fragment.exit_kind == exit_kind::RETURN;
+    if is_return && fragment.takes_symbol {
+        returns::take(&mut engine, &writer, context, source, target);
+        return;
+    }
+    let landing = engine.cache.landings.find(target);
+    if context.has_path && is_return {
+        open_calls::return_to(context, &writer, fragment.branch_pc(), target);
+    }
+    if is_return && (landing.is_none() && fragment.site == NONE || context.has_path && fragment.site != NONE) {
+        engine.note_stray(&writer, context, source);
+    }
+    let is_executable = engine.ranges.find(target).is_some();
+    if is_return && fragment.site == NONE {
+        if landing.is_some() {
+            if let Some(address) = find_landing(&mut engine, target) {
+                insert_pair(&mut engine, context, 0, target, address, u64::from(NONE));
+            }
+            return;
+        }
+    } else if is_executable
+        && fragment.site != NONE
+        && !(context.has_path && is_return)
+        && paths::is_of_mode(&engine, context)
+        && !engine.stops_at(target)
+    {
+        let first = fragment.first_pad;
+        if first != NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
+            // Another thread made it meanwhile.
+            count_pad(&engine, context, first);
+            return;
+        }
+        if let Some(entry) = find_way(&engine, fragment.site, target) {
+            // Another thread made it meanwhile, or this thread's table held a dead pad.
+            // SAFETY: the entry of a site that runs is inside this thread's branch table.
+            unsafe { context.branch_entry(fragment.site, target).write_volatile(entry.pad) };
+            if entry.verified_fragment().is_none() {
+                count_pad(&engine, context, entry.pad_id as u32);
+            }
+            return;
+        }
+        let is_first_try = is_tried_first(&mut engine, source, target);
+        if !is_first_try && enter_verified(&mut engine, context, source, target) {
+            engine.take_pair(&writer, source, target);
+            return;
+        }
+        if let Some(pad_id) = make_pad(&mut engine, &writer, context, source, target, is_first_try) {
+            count_pad(&engine, context, pad_id);
+            return;
+        }
+    }
+    // Nothing to jump through: counted here.
+    if context.has_path && !is_return {
+        let is_call = fragment.exit_kind == exit_kind::INDIRECT_CALL;
+        path::branch_elsewhere(context, &writer, fragment.branch_pc(), target, is_call);
+    }
+    if is_return && landing.is_some() {
+        return;
+    }
+    let edge = engine.edge_of_branch(source, target);
+    engine.count_edge(&writer, context, edge);
+}
+
+/// Whether the pad from `source` to `target` is to be tried before the branch table is asked.
+///
+/// Most indirect branches have one target, and a pad that is tried first costs them no indirect jump. A second target
+/// takes the place of the first, because the first may have been the dynamic linker's; with a third one the table decides.
+fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
+    const MAX_TRIES: u32 = 2;
+    const REACH: u64 = 0x7000_0000;
+    let fragment = *engine.cache.fragment(source);
+    let room = engine.cache.slabs.room_near(fragment.app_pc);
+    let is_in_reach = room.is_some_and(|room| room.hot.abs_diff(fragment.cache_start) < REACH);
+    if fragment.first_try == NONE {
+        return false;
+    }
+    let is_replaced = fragment.first_pad != NONE
+        && engine.cache.pad(fragment.first_pad).is_dead
+        && engine.cache.pad(fragment.first_pad).target == target;
+    // Where a pad is tried first, the table has none for the site: a miss leads to the gate, which sees a waiting signal.
+    if !is_in_reach {
+        engine.cache.fragment_mut(source).n_tries = MAX_TRIES + 1;
+    } else if !is_replaced {
+        engine.cache.fragment_mut(source).n_tries += 1;
+    }
+    if engine.cache.fragment(source).n_tries > MAX_TRIES {
+        engine.cache.try_first(source, None);
+        return false;
+    }
+    true
+}
+
+/// The dispatcher goes to the target itself, so it counts what the pad would have.
+fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: u32) {
+    let pad = engine.cache.pad(pad_id);
+    if pad.counter != NONE {
+        add_to_counter(context, pad.counter, 1);
+    }
+    if let Some(symbol) = pad.symbol.filter(|_| context.has_path) {
+        path::write_symbol(context, symbol);
+    }
+}

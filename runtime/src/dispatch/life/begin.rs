@@ -1,0 +1,36 @@
+//! A thread begins: its slot, its first event, its path.
+
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::standing::Standing;
+use crate::dispatch::flow::paths;
+use crate::instrument::indirect::pads::DynamicEdge;
+use crate::instrument::ENGINE;
+use crate::protocol::{edge_kind, event_kind, release_reason};
+use crate::thread::registry::{begin_slot, write_event, writer_of};
+
+/// Records a thread's start: its slot, an event, and the edge into its first block.
+pub fn begin(context: &mut ThreadContext, parent: u32) {
+    let mut engine = ENGINE.lock();
+    let shared = engine.shared;
+    begin_slot(context, shared);
+    context.standing =
+        Standing { wishes_minded: engine.wishes.number(), filters_seen: shared.filter_count(), ..Standing::default() };
+    let writer = writer_of(context, shared);
+    write_event(&writer, event_kind::THREAD_START, context.rip, [u64::from(parent), u64::from(context.slot), 0]);
+    let edge = DynamicEdge {
+        kind: edge_kind::START,
+        source_fragment: crate::cache::NONE,
+        source_pc: 0,
+        target_pc: context.rip,
+    };
+    engine.count_edge(&writer, context, edge);
+    if !paths::begin(&engine, &writer, context) {
+        drop(engine);
+        give_up(context);
+    }
+}
+
+/// Releases the calling thread because the runtime cannot go on with it.
+pub fn give_up(context: &mut ThreadContext) -> ! {
+    super::release::release(context, release_reason::RUNTIME_ERROR)
+}

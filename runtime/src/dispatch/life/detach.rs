@@ -1,0 +1,138 @@
+//! Leaving a process that goes on without the runtime.
+//!
+//! The controller holds all threads by ptrace and lets them run until each has parked, its own state complete. One of them
+//! gives back what belongs to the process as a whole; the controller does the rest.
+
+use super::{release, stage};
+use crate::arch::x86_64::context::{ThreadContext, PENDING_FETCHED, PENDING_LEAVE};
+use crate::arch::x86_64::{parking, xsave};
+use crate::cache::links::UNDELIVERED;
+use crate::dispatch::flow::sequences;
+use crate::instrument::ENGINE;
+use crate::protocol::{end_kind, ThreadState};
+use crate::signal::deliver;
+use crate::signal::interrupt::app_pc_at;
+use crate::signal::table::SIGNALS;
+use crate::sys::calls::{futex_wait, set_signal_mask};
+use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};
+use crate::thread::block::set_signal_stack;
+use crate::thread::registry::writer_of;
+use core::arch::global_asm;
+use core::sync::atomic::Ordering;
+
+global_asm!(
+    ".pushsection .text.clew_leave,\"ax\",@progbits",
+    // The controller sends a thread that runs natively here if all do, rsp at the end of a stack of the runtime's. Does not
+    // return.
+    ".globl clew_leave",
+    "clew_leave:",
+    "xor ebp, ebp",
+    "call {leave}",
+    "ud2",
+    ".popsection",
+    leave = sym leave,
+);
+
+extern "C" {
+    pub fn clew_leave();
+}
+
+static FOREVER: u32 = 0;
+
+/// Whether the thread is to park. A process of its own in this memory is not: the controller holds the threads of one process,
+/// and leaves it when no other is in its memory.
+pub fn is_asked(context: &ThreadContext) -> bool {
+    if context.is_process != 0 {
+        return false;
+    }
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
+    if shared.is_detaching() {
+        return true;
+    }
+    // The controller gave up: the gates need not be left any more.
+    if context.pending & PENDING_LEAVE != 0 {
+        let before = context.pending_word().fetch_and(!(PENDING_LEAVE | PENDING_FETCHED), Ordering::Relaxed);
+        if before & PENDING_FETCHED != 0 {
+            UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    false
+}
+
+/// Stands still for the controller. Comes back only if a signal is to be delivered first, or if the controller gave up. No
+/// lock held, the context complete.
+pub fn park(context: &mut ThreadContext) {
+    let mask = set_signal_mask(u64::MAX);
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
+    let ticket = shared.detaching();
+    if context.is_signal_waiting() {
+        set_signal_mask(mask);
+        return;
+    }
+    sequences::leave(context);
+    deliver::raise_held(context);
+    ENGINE.lock().suspend_trust(&writer_of(context, shared));
+    release::note_end(context, shared.detach_reason(), end_kind::RELEASED);
+    let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;
+    let state = ThreadState {
+        registers: context.registers,
+        rip: context.rip,
+        rflags: context.rflags,
+        gs_base: context.app_gs_base,
+        mask: context.program_mask(mask),
+        context: context.self_address,
+        stack_top: context.stack_top,
+        tid: context.tid,
+        call_code: if is_inside_call { context.call_code } else { 0 },
+        rseq_area: 0,
+        rseq_signature: 0,
+        code_selector: context.code_selector,
+        stack_selector: context.stack_selector,
+        reserved: [0; 56],
+    };
+    // Nobody could tell later: the code cache goes before the threads do.
+    // SAFETY: arenas are read without a lock, as by the signal handler.
+    xsave::replace_last_x87(|pc| app_pc_at(unsafe { &ENGINE.peek().cache }, pc));
+    parking::park(&state, &program_stack(context));
+    set_signal_mask(u64::MAX);
+    stage::follow(context, context.program_mask(mask), give_back);
+    ENGINE.lock().resume_trust();
+    set_signal_stack(context);
+    super::execute::begin_slot_again(context);
+    shared.forget_detaching(ticket);
+    set_signal_mask(mask);
+}
+
+/// The program's alternate stack as sigaltstack takes it.
+fn program_stack(context: &ThreadContext) -> SigStack {
+    let stack = context.app_signal_stack;
+    let is_disabled = if stack.size == 0 { SS_DISABLE } else { 0 };
+    SigStack { flags: stack.flags & SS_AUTODISARM | is_disabled, ..stack }
+}
+
+/// The last that the runtime does for the process: all threads have parked, or run natively outside of it. SIGTRAP is still
+/// the runtime's after it.
+fn give_back() {
+    {
+        let signals = SIGNALS.lock();
+        signals.restore_all_but(SIGTRAP);
+        signals.take_without_stack(SIGTRAP);
+    }
+    let mut engine = ENGINE.lock();
+    engine.tell_memory();
+    engine.shared.stamp_last();
+    // SAFETY: no thread comes back to the cache: each goes to its own code.
+    unsafe { engine.cache.slabs.unmap_all() };
+}
+
+extern "C" fn leave() -> ! {
+    give_back();
+    parking::park_bare();
+    SIGNALS.lock().restore(SIGTRAP);
+    loop {
+        // The controller was killed, and nobody else knows where this thread came from.
+        futex_wait(&raw const FOREVER, 0, u64::from(u32::MAX), false);
+    }
+}

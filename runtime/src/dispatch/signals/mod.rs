@@ -1,0 +1,7 @@
+//! Handing signals over to the program, and with them its mask.
+
+pub mod delivery;
+pub mod masks;
+pub mod natively;
+pub mod raise;
+pub mod signal_calls;

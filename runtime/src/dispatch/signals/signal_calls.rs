@@ -1,0 +1,197 @@
+//! System calls about signals: actions, masks, stacks, and the return from a handler.
+
+use super::{masks, raise};
+use crate::arch::x86_64::context::ThreadContext;
+use crate::arch::x86_64::selectors;
+use crate::decode::placed;
+use crate::decode::places::{is_beyond, is_in_vsyscall_page};
+use crate::dispatch::apart::{away, hold};
+use crate::dispatch::calls::results::{read_program, result_of, write_program};
+use crate::dispatch::life::{detach, room};
+use crate::instrument::indirect::pads::DynamicEdge;
+use crate::instrument::ENGINE;
+use crate::protocol::{edge_kind, path_event_kind};
+use crate::signal::deliver;
+use crate::signal::returning::{self, Return};
+use crate::signal::table::table_of;
+use crate::sys::calls::{set_signal_mask, Error, EINVAL};
+use crate::sys::kernel::{SigAction, SigStack, RESUME_FLAG, TRAP_FLAG, UNBLOCKABLE};
+use crate::sys::number;
+use crate::thread::path_words;
+use crate::thread::registry::writer_of;
+
+pub fn set_action(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [signal, new, old, size, ..] = arguments;
+    if size != 8 {
+        return -i64::from(EINVAL);
+    }
+    result_of((|| {
+        let new = if new == 0 { None } else { Some(read_program::<SigAction>(new)?) };
+        let before = table_of(context).lock().change(signal as u32, new)?;
+        if old != 0 {
+            write_program(old, before)?;
+        }
+        Ok(())
+    })())
+}
+
+/// rt_sigprocmask. `None`: a signal waits, and its handler runs before the call is made.
+pub fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64> {
+    let [how, set, old, size, ..] = arguments;
+    // While nothing can come, the thread's mask is the program's own, unless a signal came just before.
+    let mask = set_signal_mask(u64::MAX);
+    if context.is_signal_waiting() {
+        set_signal_mask(mask);
+        return None;
+    }
+    let mask = context.program_mask(mask);
+    let mut new_mask = mask;
+    let result = result_of((|| {
+        if size != 8 {
+            return Err(Error(EINVAL));
+        }
+        if set != 0 {
+            let set = read_program::<u64>(set)?;
+            new_mask = match how as u32 {
+                0 => mask | set,
+                1 => mask & !set,
+                2 => set,
+                _ => return Err(Error(EINVAL)),
+            } & !UNBLOCKABLE;
+        }
+        if old != 0 {
+            write_program(old, mask)?;
+        }
+        Ok(())
+    })());
+    deliver::raise_held(context);
+    set_signal_mask(context.note_mask(new_mask));
+    Some(result)
+}
+
+/// A plain system call was interrupted: if it waits with a mask of its own (sigsuspend and the like), the handler runs
+/// with that mask, and the one before it comes back after the handler.
+pub fn note_temporary_mask(context: &mut ThreadContext) {
+    const EINTR: i64 = 4;
+    if context.registers[0] as i64 != -EINTR {
+        return;
+    }
+    let r = &context.registers;
+    let (rdi, r8, r9, r10) = (r[7], r[8], r[9], r[10]);
+    let address = match context.syscall_number {
+        number::RT_SIGSUSPEND => rdi,
+        number::PPOLL => r10,
+        number::EPOLL_PWAIT | number::EPOLL_PWAIT2 => r8,
+        number::PSELECT6 | number::IO_PGETEVENTS if r9 != 0 => read_program::<u64>(r9).unwrap_or(0),
+        _ => 0,
+    };
+    if address != 0 {
+        if let Ok(mask) = read_program::<u64>(address) {
+            context.temporary_mask = mask;
+            context.has_temporary_mask = 1;
+        }
+    }
+}
+
+/// sigaltstack acts on the program's own stack; the kernel knows the runtime's.
+pub fn set_stack(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
+    let [new, old, ..] = arguments;
+    let shown = deliver::shown_stack(context);
+    result_of((|| {
+        if new != 0 {
+            deliver::change_stack(context, &read_program::<SigStack>(new)?)?;
+        }
+        if old != 0 {
+            write_program(old, shown)?;
+        }
+        Ok(())
+    })())
+}
+
+/// rt_sigreturn. Comes back if there is no frame: the call returns, and the kernel sends SIGSEGV (signal_fault in
+/// arch/x86/kernel/signal.c).
+pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
+    let Some(frame) = masks::with_faults(context, |context| returning::read_frame(context)) else {
+        raise::raise_forced(context);
+        return 0;
+    };
+    let target = frame.rip;
+    let mut counted = None;
+    let exit_id = context.exit_id;
+    // SAFETY: only arenas are read.
+    let source = unsafe { ENGINE.peek() }.cache.exit(exit_id).fragment;
+    let is_leaving = is_foreign(&frame);
+    if is_leaving {
+        away::begin(context, exit_id);
+    } else if is_beyond(target) {
+        crate::dispatch::flow::indirect::blame_branch(context, source);
+    } else {
+        counted = Some(count_signal_return(context, exit_id, target));
+    }
+    let result = returning::return_from_handler(context, find_straight);
+    // A filter refused it.
+    match counted {
+        Some(edge) => {
+            let mut engine = ENGINE.lock();
+            engine.uncount_edge(context, edge);
+            if context.has_path {
+                let writer = writer_of(context, engine.shared);
+                path_words::write_event(context, &writer, path_event_kind::RESUME, target, context.rip);
+            }
+        }
+        None if is_leaving => context.excursion_exit = 0,
+        None => crate::dispatch::flow::indirect::forgive_branch(context, source),
+    }
+    result
+}
+
+/// Where the program's code at the context's rip is in the cache, if the thread has nothing else to do before it goes on there.
+fn find_straight(context: &mut ThreadContext) -> Option<u64> {
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
+    let tells = context.has_path || context.has_tags || context.path_due || context.sequence_aborted != 0;
+    let is_usual = context.code_selector == 0 && context.stack_selector == 0 && context.excursion_exit == 0;
+    let is_asked = context.standing.step != 0 || context.standing.wishes_minded != shared.wishes();
+    if tells || !is_usual || is_asked || context.rflags & (TRAP_FLAG | RESUME_FLAG) != 0 {
+        return None;
+    }
+    if is_in_vsyscall_page(context.rip)
+        || detach::is_asked(context)
+        || hold::reason(context, shared).is_some()
+        || hold::is_to_leave(context, shared)
+    {
+        return None;
+    }
+    room::note_arrival(context);
+    let engine = ENGINE.lock();
+    if engine.sees_all_returns() || hold::goes_alone(context, &engine) || placed::is_known(context.rip) {
+        return None;
+    }
+    let id = engine.cache.by_pc.find(context.rip)?;
+    Some(engine.cache.fragment(id).plain_entry)
+}
+
+/// Whether what a frame says of selectors is not of 64-bit code.
+fn is_foreign(frame: &Return) -> bool {
+    let (code, stack) = frame.selectors;
+    code != 0 || stack != 0 && !selectors::is_stack(stack)
+}
+
+/// Counts the return from a handler by the system call of exit `exit_id`, to `target`.
+pub fn count_signal_return(context: &mut ThreadContext, exit_id: u32, target: u64) -> DynamicEdge {
+    let mut engine = ENGINE.lock();
+    let writer = writer_of(context, engine.shared);
+    let exit = *engine.cache.exit(exit_id);
+    let fragment = *engine.cache.fragment(exit.fragment);
+    let edge = DynamicEdge {
+        kind: edge_kind::SIGRETURN,
+        source_fragment: exit.fragment,
+        source_pc: fragment.branch_pc(),
+        target_pc: target,
+    };
+    engine.count_edge(&writer, context, edge);
+    if context.has_path {
+        path_words::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target);
+    }
+    edge
+}
