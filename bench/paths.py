@@ -27,8 +27,8 @@ from bench.recorded import record_workload
 from bench.run import split
 from bench.tables import format_cells
 from bench.workloads import Workload, load_workloads, make_static_loops
-from clew.analysis.compact import compact_trace
-from clew.analysis.thread_path import ThreadPath
+from clew.analysis.order.compact import compact_trace
+from clew.analysis.order.thread_path import ThreadPath
 from clew.analysis.trace import Trace
 
 _SEED = 1

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from clew.analysis.diff import TraceDiff
+    from clew.analysis.comparison.trace_diff import TraceDiff
     from clew.errors import ClewError
     from clew.recording.arguments import Text
     from clew.trace import Trace
@@ -171,7 +171,7 @@ def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:
     """
     import os
 
-    from clew.analysis.diff import TraceDiff
+    from clew.analysis.comparison.trace_diff import TraceDiff
     from clew.trace import Trace
 
     of_a, of_b = (trace if isinstance(trace, Trace) else Trace(os.fsdecode(trace)) for trace in (a, b))
@@ -188,7 +188,7 @@ def __getattr__(name: str) -> Any:
 
         return Trace
     if name == "TraceDiff":
-        from clew.analysis.diff import TraceDiff
+        from clew.analysis.comparison.trace_diff import TraceDiff
 
         return TraceDiff
     if name == "ClewError":

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clew.analysis.arrays import to_numpy
+from clew.analysis.tables.arrays import to_numpy
 from tests.e2e import runs
 from tests.programs.build import SOURCES
 from tests.programs.load import blocks

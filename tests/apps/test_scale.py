@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.analysis.invariants import check_invariants
+from clew.analysis.invariants.check import check_invariants
 from tests.apps.chain_trace import write_chains
 from tests.e2e import runs
 from tests.programs.load import blocks

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.address import Pid
-from clew.analysis.graph import ProcessGraph
+from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
 from clew.recording.control_client import ControlClient
 from tests.e2e.live_client import LivePicture

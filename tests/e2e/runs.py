@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clew.analysis.arrays import TraceArrays
-from clew.analysis.invariants import check_invariants
-from clew.analysis.totals import summarize_trace
+from clew.analysis.invariants.check import check_invariants
+from clew.analysis.tables.arrays import TraceArrays
+from clew.analysis.tables.totals import summarize_trace
 from clew.store.trace import Trace
 from tests.e2e.forked import find_server
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from clew.analysis import compact, compact_path
+from clew.analysis.order import compact, compact_path
 from clew.analysis.trace import Trace
 from clew.errors import OutputError, TraceDamagedError
 from clew.store.path_file import PathFile

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import clew
-from clew.analysis.diff import TraceDiff
+from clew.analysis.comparison.trace_diff import TraceDiff
 from tests.e2e import runs
 
 SOURCE = """

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clew.analysis.thread_times import read_path_times
+from clew.analysis.replay.thread_times import read_path_times
 from clew.analysis.trace import Trace
 from clew.export.este import order
 from clew.export.este.config import EsteScope

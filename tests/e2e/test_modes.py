@@ -16,7 +16,7 @@ import pytest
 
 import clew
 from clew.address import Pid
-from clew.analysis.invariants import check_invariants
+from clew.analysis.invariants.check import check_invariants
 from clew.errors import ControlError
 from clew.recording.control_client import ControlClient
 from tests.e2e import runs

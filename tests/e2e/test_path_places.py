@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 import clew
-from clew.analysis.thread_path import PathPlace
+from clew.analysis.order.thread_path import PathPlace
 from clew.errors import UsageError
 from tests.e2e import runs
 from tests.programs.build import find

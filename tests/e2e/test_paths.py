@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import clew
-from clew.analysis.invariants import check_invariants
+from clew.analysis.invariants.check import check_invariants
 from clew.errors import UsageError
 from clew.protocol._generated import PathEventKind
 from clew.recording.snapshot import SNAPSHOT_NAME

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from clew.analysis import waypoints
-from clew.analysis.replay import PathReplay, Sought
-from clew.analysis.replay_tags import TagReplay
+from clew.analysis.order import waypoints
+from clew.analysis.replay.replay import PathReplay, Sought
+from clew.analysis.replay.replay_tags import TagReplay
 from clew.analysis.trace import Trace
 from clew.errors import UsageError
 from clew.protocol._generated import TickKind

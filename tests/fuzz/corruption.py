@@ -17,16 +17,16 @@ import tempfile
 import time
 from pathlib import Path
 
-import clew.analysis.block_lines
-import clew.analysis.hot_lines
-import clew.analysis.hottest
-import clew.analysis.invariants
+import clew.analysis.invariants.check
+import clew.analysis.ranking.block_lines
+import clew.analysis.ranking.hot_lines
+import clew.analysis.ranking.hottest
 import clew.cli.info_text
 import clew.cli.report_text
 import clew.export.formats
 import clew.recording.assembly.trace
 import clew.recording.journal_reader  # noqa: F401 - imported once, for all the children
-from clew.analysis import split
+from clew.analysis.tables import split
 from clew.cli import export, info, main, recover, report, verify
 from clew.recording.snapshot import SNAPSHOT_NAME
 from clew.store.names import JOURNAL_NAME

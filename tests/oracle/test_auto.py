@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import clew
-from clew.analysis.invariants import check_invariants
-from clew.analysis.thread_times import read_path_times
+from clew.analysis.invariants.check import check_invariants
+from clew.analysis.replay.thread_times import read_path_times
 from clew.protocol._generated import GapReason, PathEventKind
 from clew.store.columns import Array, to_numpy
 from tests.e2e import runs

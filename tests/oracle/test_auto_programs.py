@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import clew
-from clew.analysis.thread_times import read_path_times
-from clew.analysis.totals import summarize_trace
+from clew.analysis.replay.thread_times import read_path_times
+from clew.analysis.tables.totals import summarize_trace
 from clew.protocol._generated import GapReason
 from clew.store.columns import Array
 from tests.e2e import runs

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.analysis.invariants import check_invariants
+from clew.analysis.invariants.check import check_invariants
 from clew.analysis.trace import Trace
 from tests.web.made_up_trace import write_made_up_trace
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from clew.analysis.arrays import TraceArrays
+from clew.analysis.tables.arrays import TraceArrays
 from clew.store.columns import Array
 
 __all__ = ["BLOCK_BYTES", "EXITS", "IMAGES", "START_NS", "Program"]

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from clew.analysis.arrays import TraceArrays
+from clew.analysis.tables.arrays import TraceArrays
 from clew.store import columns
 from clew.store.columns import Array
 from clew.store.schema import SCHEMAS

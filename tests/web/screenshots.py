@@ -19,8 +19,8 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from clew.analysis.graph import ProcessGraph
-from clew.analysis.graph_tables import find_busiest_process
+from clew.analysis.graph.graph import ProcessGraph
+from clew.analysis.graph.graph_tables import find_busiest_process
 from clew.analysis.trace import Trace
 from tests.e2e.live_recording import build_new_code
 from tests.e2e.runs import ROOT

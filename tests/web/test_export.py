@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import Download, Locator, Page, expect
 
-from clew.analysis.graph import ProcessGraph
+from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
 from clew.store.columns import Array
 from tests.web.conftest import OpenViewer

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from clew.analysis.graph import ProcessGraph
+from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
 from tests.web.conftest import OpenViewer
 from tests.web.made_up_calls import HOSTILE_FILE

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 from playwright.sync_api import expect
 
-from clew.analysis.graph import ProcessGraph
+from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
 from tests.web.graph_page import CANVAS, GraphPage
 from tests.web.traces import find_trace

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from clew.analysis.graph import ProcessGraph
+from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
 from tests.web.limits import assert_within
 from tests.web.traces import find_trace

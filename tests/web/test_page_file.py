@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
-from clew.analysis.graph import ProcessGraph
-from clew.analysis.selected_tables import find_edges_at, tabulate
+from clew.analysis.graph.graph import ProcessGraph
+from clew.analysis.replay.selected_tables import find_edges_at, tabulate
 from clew.analysis.trace import Trace
 from clew.server.query import Query
 from clew.server.served_trace import ServedTrace

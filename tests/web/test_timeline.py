@@ -11,8 +11,8 @@ from functools import cache
 import pytest
 from playwright.sync_api import expect
 
-from clew.analysis.graph import ProcessGraph
-from clew.analysis.thread_times import read_path_times
+from clew.analysis.graph.graph import ProcessGraph
+from clew.analysis.replay.thread_times import read_path_times
 from clew.analysis.trace import Trace
 from clew.protocol._generated import GapReason
 from tests.web.conftest import OpenViewer, Serve

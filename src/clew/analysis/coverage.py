@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from clew.analysis.arrays import TraceArrays
+from clew.analysis.tables.arrays import TraceArrays
 from clew.store.trace import Trace
 
 __all__ = ["list_coverage"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from clew.analysis.order_gaps import find_order_gaps
-from clew.analysis.totals import summarize_trace
+from clew.analysis.order.order_gaps import find_order_gaps
+from clew.analysis.tables.totals import summarize_trace
 from clew.errors import TraceDamagedError
 from clew.store.trace import Trace
 

@@ -11,10 +11,10 @@ from clew.store.trace import Trace as StoredTrace
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from clew.analysis.graph_tables import Graph
-    from clew.analysis.invariants import Finding
-    from clew.analysis.path_code import ProcessCode
-    from clew.analysis.thread_path import ThreadPath
+    from clew.analysis.graph.graph_tables import Graph
+    from clew.analysis.invariants.check import Finding
+    from clew.analysis.order.path_code import ProcessCode
+    from clew.analysis.order.thread_path import ThreadPath
 
 __all__ = ["SUBJECTS", "Trace"]
 
@@ -33,7 +33,7 @@ class Trace(StoredTrace):
         `processes`, says which is meant; by default the last one of those that match. Raises UsageError if there is no
         such path, and TraceDamagedError.
         """
-        from clew.analysis.thread_path import ThreadPath
+        from clew.analysis.order.thread_path import ThreadPath
 
         if self.mode != "full":
             raise UsageError(f"{self.directory}: no order was recorded in mode {self.mode}; record with --mode full")
@@ -50,7 +50,7 @@ class Trace(StoredTrace):
             last = max(other["process_id"] for other in programs)
             row = next(other for other in programs if other["process_id"] == last)
         if row["process_id"] not in self._codes:
-            from clew.analysis.path_code import load_process_code
+            from clew.analysis.order.path_code import load_process_code
 
             self._codes[row["process_id"]] = load_process_code(self, row["process_id"])
         return ThreadPath(self, row, self._codes[row["process_id"]])
@@ -74,7 +74,7 @@ class Trace(StoredTrace):
         up over processes: functions, lines, images. In mode coverage, where nothing is counted, the largest come
         first. Raises UsageError for what there is none of, and TraceDamagedError.
         """
-        from clew.analysis.hottest import MERGEABLE, rank
+        from clew.analysis.ranking.hottest import MERGEABLE, rank
 
         if by not in SUBJECTS:
             raise UsageError(f"{by!r}: no such subject; choose {', '.join(SUBJECTS)}")
@@ -92,7 +92,7 @@ class Trace(StoredTrace):
         Of each invariant that does not hold up to `max_examples` places are told. What was lost is no such thing: it is
         in `manifest.losses`. Raises TraceDamagedError.
         """
-        from clew.analysis.invariants import check_invariants
+        from clew.analysis.invariants.check import check_invariants
 
         return check_invariants(self, max_examples=max_examples)
 
@@ -113,7 +113,7 @@ class Trace(StoredTrace):
         With `function` only those of the functions that have this name, demangled. Raises UsageError if there is no
         such process or function, and TraceDamagedError.
         """
-        from clew.analysis.graph_tables import make_graph
+        from clew.analysis.graph.graph_tables import make_graph
 
         return make_graph(self, process_id, function)
 

@@ -17,7 +17,7 @@ from clew.cli.light_numpy import prepare_numpy
 from clew.cli.options import output_option
 
 if TYPE_CHECKING:
-    from clew.analysis.compact import CompactPaths
+    from clew.analysis.order.compact import CompactPaths
 
 __all__ = ["command"]
 
@@ -36,7 +36,7 @@ def command(trace_path: Path, output: Path | None, no_check: bool, quiet: bool) 
     again and compared before it is used; cut off at any time, TRACE is whole.
     """
     prepare_numpy()
-    from clew.analysis.compact import compact_trace
+    from clew.analysis.order.compact import compact_trace
     from clew.store.trace import Trace
 
     is_quiet_now = quiet or is_quiet()

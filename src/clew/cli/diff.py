@@ -72,7 +72,7 @@ def command(
     that can't be compared. As ever it is 1 if a trace can't be read, and 2 if there is none.
     """
     prepare_numpy()
-    from clew.analysis.diff import TraceDiff
+    from clew.analysis.comparison.trace_diff import TraceDiff
 
     diff = TraceDiff(path_a, path_b, merge=merge)
     content = diff.to_dict(by, n_rows or (10 if by == "block" else 20), partings, start=start, only=only)

@@ -16,7 +16,7 @@ from clew.cli.console import escape_control, say
 from clew.cli.light_numpy import prepare_numpy
 
 if TYPE_CHECKING:
-    from clew.analysis.dump import DumpedBlock
+    from clew.analysis.order.dump import DumpedBlock
 
 __all__ = ["command"]
 
@@ -48,7 +48,7 @@ def command(
 ) -> None:
     """Show in which order a thread of TRACE, recorded with --mode full, executed its blocks."""
     prepare_numpy()
-    from clew.analysis.dump import Dump
+    from clew.analysis.order.dump import Dump
     from clew.analysis.trace import Trace
 
     trace = Trace(trace_path)

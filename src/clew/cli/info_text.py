@@ -30,7 +30,7 @@ MAX_PROCESSES: Final = 20
 
 
 def print_info(summary: dict[str, Any], losses: str, *, shows_all: bool) -> None:
-    """Print a summary as `clew.analysis.totals` makes it, and the line `losses` in the end, on stdout."""
+    """Print a summary as `clew.analysis.tables.totals` makes it, and the line `losses` in the end, on stdout."""
     console = make_console()
     _print_totals(console, summary)
     ends = _describe_ends(summary["processes"])

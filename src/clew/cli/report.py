@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Show what in TRACE ran the most instructions. In mode coverage, where nothing is counted, what has most."""
     prepare_numpy()
-    from clew.analysis.hottest import MERGEABLE, rank
+    from clew.analysis.ranking.hottest import MERGEABLE, rank
     from clew.errors import UsageError
     from clew.store.trace import Trace
 
@@ -62,7 +62,7 @@ def command(
 
         print_report(trace, by, ranked.rows, has_processes=pid is None and len(pids) > 1)
     if by in ("line", "block"):
-        from clew.analysis.lost_images import find_lost_images
+        from clew.analysis.code.lost_images import find_lost_images
 
         for path, loss in find_lost_images(trace, ranked.image_rows):
             say(escape_control(f"note: {path} {_LOSSES[loss]}, so its lines are not known"))

@@ -162,7 +162,7 @@ def _place(row: Row | None) -> str:
 
 
 def _print_blocks(console: Console, trace: Trace, rows: list[Row], *, has_processes: bool) -> None:
-    from clew.analysis.block_lines import find_block_lines
+    from clew.analysis.ranking.block_lines import find_block_lines
 
     lines = find_block_lines(trace, rows)
     for index, row in enumerate(rows):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 
-from clew.analysis.arrays import TraceArrays
-from clew.analysis.rankings import FunctionRanking
-from clew.analysis.split import iter_by_pid
-from clew.analysis.totals import Totals
+from clew.analysis.ranking.rankings import FunctionRanking
+from clew.analysis.tables.arrays import TraceArrays
+from clew.analysis.tables.split import iter_by_pid
+from clew.analysis.tables.totals import Totals
 from clew.cli.console import escape_control
 from clew.cli.tables import (
     Column,

@@ -19,7 +19,7 @@ __all__ = ["command"]
 @click.argument("trace_path", metavar="TRACE", type=click.Path(path_type=Path))
 def command(trace_path: Path, as_json: bool, quiet: bool) -> int:
     """Prove TRACE well-formed: flow is conserved, edges end where blocks begin, totals agree."""
-    from clew.analysis.invariants import check_invariants, list_invariants
+    from clew.analysis.invariants.check import check_invariants, list_invariants
     from clew.cli.console import escape_control
     from clew.store.trace import Trace
 

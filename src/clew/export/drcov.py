@@ -11,7 +11,7 @@ from typing import IO, Final
 
 import numpy as np
 
-from clew.analysis.arrays import TraceArrays
+from clew.analysis.tables.arrays import TraceArrays
 from clew.store.trace import Trace
 
 __all__ = ["DrcovExporter"]

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.call_rows import CALL_KINDS, CallRows
-from clew.analysis.recorded_calls import tell_arguments
-from clew.analysis.system_calls import count_system_calls, sum_system_calls
-from clew.analysis.timeline import find_edges
+from clew.analysis.calls.call_rows import CALL_KINDS, CallRows
+from clew.analysis.calls.recorded_calls import tell_arguments
+from clew.analysis.calls.system_calls import count_system_calls, sum_system_calls
+from clew.analysis.replay.timeline import find_edges
 from clew.errors import UsageError
 from clew.server.container import encode_container, pack_texts
 from clew.server.process_calls import ProcessCalls, hold_calls, parse_filter

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from clew.analysis.graph import ProcessGraph
+from clew.analysis.graph.graph import ProcessGraph
 from clew.errors import UsageError
 from clew.server.call_answers import find_places, tell_calls
 from clew.server.entity_answers import tell_entities, tell_touches

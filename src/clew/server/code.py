@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.function_code import CodeText
-from clew.analysis.graph import GraphCounts
-from clew.analysis.instruction_lines import InstructionLines
-from clew.analysis.listing import Listing
+from clew.analysis.graph.function_code import CodeText
+from clew.analysis.graph.graph import GraphCounts
+from clew.analysis.graph.instruction_lines import InstructionLines
+from clew.analysis.graph.listing import Listing
 from clew.errors import UsageError
 from clew.server.container import encode_container
 from clew.server.served_trace import ServedTrace

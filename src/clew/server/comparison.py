@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.diff import TraceDiff
-from clew.analysis.diff_code import ComparedCode
-from clew.analysis.diff_graph import UnionGraph
-from clew.analysis.diff_summary import summarize_diff
-from clew.analysis.graph import ProcessGraph
+from clew.analysis.comparison.code import ComparedCode
+from clew.analysis.comparison.summary import summarize_diff
+from clew.analysis.comparison.trace_diff import TraceDiff
+from clew.analysis.comparison.union_graph import UnionGraph
+from clew.analysis.graph.graph import ProcessGraph
 from clew.binary.demangle import demangle
 from clew.errors import UsageError
 from clew.server.code import MAX_FUNCTION_BLOCKS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clew.analysis.diff_graph import UnionGraph
+from clew.analysis.comparison.union_graph import UnionGraph
 from clew.server.container import encode_container, pack_texts
 from clew.server.graph_arrays import function_flags
 from clew.store.columns import Array

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.entities import EntityFilter, EntityTable
+from clew.analysis.calls.entities import EntityFilter, EntityTable
 from clew.errors import UsageError
 from clew.server.process_calls import hold_calls, open_entities
 from clew.server.query import Query

@@ -1,8 +1,8 @@
 """The graph of a process that runs: rows of its functions, blocks and edges, with names and counts.
 
 Runs in the controller, in the live viewer's process. Functions and blocks are those that the finished trace will have
-(`clew.analysis.graph`), but numbered as they come: a number stays. Times are told by the processor's time stamps, whose
-rate is measured from the process's start to now.
+(`analysis/graph/graph.py`), but numbered as they come: a number stays. Times are told by the processor's time stamps,
+whose rate is measured from the process's start to now.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.callers import find_callers
-from clew.analysis.functions import NO_OFFSET, name_function
-from clew.analysis.graph import CALLS, JUMPS
+from clew.analysis.code.functions import NO_OFFSET, name_function
+from clew.analysis.graph.callers import find_callers
+from clew.analysis.graph.graph import CALLS, JUMPS
 from clew.binary.demangle import demangle
 from clew.binary.path_codec import read_time_stamp
 from clew.binary.plt import SUFFIX as STUB_SUFFIX

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.arrays import Array
-from clew.analysis.call_rows import CallFilter, CallRows
-from clew.analysis.entities import EntityTable
-from clew.analysis.path_code import load_process_code
-from clew.analysis.recorded_calls import RecordedCalls
-from clew.analysis.system_calls import read_path_calls, read_tag_calls
+from clew.analysis.calls.call_rows import CallFilter, CallRows
+from clew.analysis.calls.entities import EntityTable
+from clew.analysis.calls.recorded_calls import RecordedCalls
+from clew.analysis.calls.system_calls import read_path_calls, read_tag_calls
+from clew.analysis.order.path_code import load_process_code
+from clew.analysis.tables.arrays import Array
 from clew.server.query import Query
 from clew.server.served_trace import ServedTrace
 

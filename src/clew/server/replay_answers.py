@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.path_code import ProcessCode, load_process_code
-from clew.analysis.replay import MAX_WINDOW, RECENT, PathReplay, Replay, Sought
-from clew.analysis.replay_tags import TagReplay
-from clew.analysis.tag_threads import TagThreads
-from clew.analysis.thread_path import ThreadPath
-from clew.analysis.thread_times import ThreadTimes, read_path_times
-from clew.analysis.timeline import MAX_CELLS, ProcessTimeline, TimelineThread, find_edges
+from clew.analysis.order.path_code import ProcessCode, load_process_code
+from clew.analysis.order.thread_path import ThreadPath
+from clew.analysis.replay.replay import MAX_WINDOW, RECENT, PathReplay, Replay, Sought
+from clew.analysis.replay.replay_tags import TagReplay
+from clew.analysis.replay.tag_threads import TagThreads
+from clew.analysis.replay.thread_times import ThreadTimes, read_path_times
+from clew.analysis.replay.timeline import MAX_CELLS, ProcessTimeline, TimelineThread, find_edges
 from clew.errors import ClewError, UsageError
 from clew.server.container import encode_container, pack_texts
 from clew.server.query import parse_number

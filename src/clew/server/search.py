@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from clew.analysis.search import CodeSearch, Found, parse_bytes, split_text
+from clew.analysis.graph.search import CodeSearch, Found, parse_bytes, split_text
 from clew.errors import UsageError
 from clew.server.served_trace import ServedTrace
 

@@ -12,8 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clew.analysis.graph import ProcessGraph
-from clew.analysis.totals import summarize_trace
+from clew.analysis.graph.graph import ProcessGraph
+from clew.analysis.tables.totals import summarize_trace
 from clew.analysis.trace import Trace
 
 __all__ = ["ServedTrace"]

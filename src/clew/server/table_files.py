@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from clew.analysis.selected_tables import TABLES, find_edges_at, tabulate
+from clew.analysis.replay.selected_tables import TABLES, find_edges_at, tabulate
 from clew.errors import UsageError
 from clew.server.call_tables import CALL_TABLES, tabulate_calls
 from clew.server.query import Query

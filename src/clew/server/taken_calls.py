@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clew.analysis.entities import EntityFilter
-from clew.analysis.system_calls import sum_system_calls
+from clew.analysis.calls.entities import EntityFilter
+from clew.analysis.calls.system_calls import sum_system_calls
 from clew.server.call_answers import answer_call_places, answer_call_summary, find_places, tell_call_details
 from clew.server.entity_answers import answer_entities, tell_touches
 from clew.server.process_calls import hold_calls, open_entities

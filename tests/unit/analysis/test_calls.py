@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.analysis.call_rows import CallFilter, CallRows, sort_calls
-from clew.analysis.entities import EntityFilter, EntityTable, Touch
-from clew.analysis.graph import ProcessGraph
-from clew.analysis.recorded_calls import RecordedCalls, tell_arguments
+from clew.analysis.calls.call_rows import CallFilter, CallRows, sort_calls
+from clew.analysis.calls.entities import EntityFilter, EntityTable, Touch
+from clew.analysis.calls.recorded_calls import RecordedCalls, tell_arguments
+from clew.analysis.graph.graph import ProcessGraph
 from clew.errors import UsageError
 from clew.store.trace import Trace
 from tests.unit.calls import add_calls

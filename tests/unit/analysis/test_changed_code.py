@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clew.analysis.changed_code import ChangedCode
-from clew.analysis.path_code import ProcessCode
+from clew.analysis.order.changed_code import ChangedCode
+from clew.analysis.order.path_code import ProcessCode
 from clew.binary.path_codec import BLOCK, NOWHERE, Action, Ending, PathCode
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
 from clew.store.path_checkpoints import STATE

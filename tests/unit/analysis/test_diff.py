@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clew.analysis.diff import TraceDiff
+from clew.analysis.comparison.trace_diff import TraceDiff
 from tests.unit.small_trace import BASE, MakeTrace, Rows, repeated_trace, small_trace
 
 Diff = Callable[..., TraceDiff]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.analysis.diff_partings import Chunk, End, Lookahead, Parting, Partings, find_meeting
+from clew.analysis.comparison.partings import Chunk, End, Lookahead, Parting, Partings, find_meeting
 
 SAME = list(range(100, 140))
 

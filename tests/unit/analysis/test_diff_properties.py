@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.analysis.diff import SUBJECTS, TraceDiff
+from clew.analysis.comparison.trace_diff import SUBJECTS, TraceDiff
 from tests.unit.small_trace import BASE, Rows, small_trace, write_trace
 
 SIZE = 24

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.analysis.diff_partings import End, Lookahead, Partings
-from clew.analysis.diff_pieces import Pieces
-from clew.analysis.diff_places import Code
-from clew.analysis.diff_sequences import PieceSequence
-from clew.analysis.thread_path import PathPiece, PathPlace, ThreadPath
+from clew.analysis.comparison.partings import End, Lookahead, Partings
+from clew.analysis.comparison.pieces import Pieces
+from clew.analysis.comparison.places import Code
+from clew.analysis.comparison.sequences import PieceSequence
+from clew.analysis.order.thread_path import PathPiece, PathPlace, ThreadPath
 
 Array = Any
 CODE = 24

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 from clew.address import FileOffset
-from clew.analysis.graph import ProcessGraph
-from clew.analysis.instruction_lines import InstructionLines
+from clew.analysis.graph.graph import ProcessGraph
+from clew.analysis.graph.instruction_lines import InstructionLines
 from clew.binary.disassembly import instruction_starts
 from clew.binary.elf import ElfFile, open_elf
 from clew.binary.symbols import load_symbols

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clew.analysis.invariants import check_invariants, list_invariants
+from clew.analysis.invariants.check import check_invariants, list_invariants
 from tests.unit.calls import add_calls
 from tests.unit.small_trace import MakeTrace, Rows, put_together, repeated_trace, small_trace
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from clew.analysis.invariants import check_invariants
-from clew.analysis.invariants_tags import TAG_INVARIANTS
+from clew.analysis.invariants.check import check_invariants
+from clew.analysis.invariants.tags import TAG_INVARIANTS
 from tests.unit.small_trace import MakeTrace, Rows, put_together, small_trace, write_trace
 
 ROWS, TURNS, ORDER, SUMS = (name for name, _ in TAG_INVARIANTS)

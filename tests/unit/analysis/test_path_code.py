@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clew.analysis.path_code import ProcessCode
+from clew.analysis.order.path_code import ProcessCode
 from clew.binary.path_codec import BLOCK, NOWHERE, Action, PathCode
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from clew.analysis.arrays import TraceArrays
-from clew.analysis.functions import FunctionTable
-from clew.analysis.hottest import MERGEABLE, RANKINGS
-from clew.analysis.hottest import rank as rank_trace
-from clew.analysis.split import iter_by_pid
-from clew.analysis.totals import summarize_trace
+from clew.analysis.code.functions import FunctionTable
+from clew.analysis.ranking.hottest import MERGEABLE, RANKINGS
+from clew.analysis.ranking.hottest import rank as rank_trace
+from clew.analysis.tables.arrays import TraceArrays
+from clew.analysis.tables.split import iter_by_pid
+from clew.analysis.tables.totals import summarize_trace
 from clew.binary.elf import open_elf
 from clew.store.trace import Trace
 from tests.unit.small_trace import MakeTrace, Rows, repeated_trace
@@ -151,7 +151,7 @@ def test_pieces_rank_as_the_whole(by: str, merge: bool, many: Trace, monkeypatch
         pytest.skip("is not merged")
     whole = rank_trace(many, by, 100, merge=merge)
     assert merge or whole.rows == RANKINGS[by](TraceArrays(many), 100)
-    monkeypatch.setattr("clew.analysis.hottest.iter_by_pid", lambda trace: iter_by_pid(trace, 1))
+    monkeypatch.setattr("clew.analysis.ranking.hottest.iter_by_pid", lambda trace: iter_by_pid(trace, 1))
     assert len(list(iter_by_pid(many, 1))) == 6
     for n in (100, 5):
         found = rank_trace(many, by, n, merge=merge)
@@ -209,7 +209,7 @@ def test_one_process(by: str, many: Trace, make_trace: MakeTrace, rows: Rows) ->
 def test_totals_of_pieces(many: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = summarize_trace(many)
     assert whole["totals"]["instructions"] == 8 * 37
-    monkeypatch.setattr("clew.analysis.totals.iter_by_pid", lambda trace: iter_by_pid(trace, 1))
+    monkeypatch.setattr("clew.analysis.tables.totals.iter_by_pid", lambda trace: iter_by_pid(trace, 1))
     assert summarize_trace(many) == whole
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.analysis.graph import ProcessGraph
-from clew.analysis.search import CodeSearch, Found, parse_bytes, split_text
+from clew.analysis.graph.graph import ProcessGraph
+from clew.analysis.graph.search import CodeSearch, Found, parse_bytes, split_text
 from clew.binary.disassembly import disassemble
 from clew.errors import UsageError
 from tests.unit.small_trace import BASE, MakeTrace, Rows, repeated_trace, write_trace

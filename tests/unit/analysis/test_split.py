@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew.analysis.arrays import to_numpy
-from clew.analysis.linked import find_linked
-from clew.analysis.split import iter_by_pid, iter_closed
+from clew.analysis.tables.arrays import to_numpy
+from clew.analysis.tables.linked import find_linked
+from clew.analysis.tables.split import iter_by_pid, iter_closed
 from clew.store.row_groups import MAX_GROUP_ROWS
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clew.analysis.graph import ProcessGraph
-from clew.analysis.system_calls import CallPlace, count_system_calls, read_tag_calls
+from clew.analysis.calls.system_calls import CallPlace, count_system_calls, read_tag_calls
+from clew.analysis.graph.graph import ProcessGraph
 from tests.unit.small_trace import MakeTrace, Rows
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.analysis.tag_rows import TAG_KINDS
-from clew.analysis.tag_threads import TagThreads
+from clew.analysis.replay.tag_threads import TagThreads
+from clew.analysis.tags.tag_rows import TAG_KINDS
 from clew.protocol._generated import GapReason
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clew.analysis.graph import ProcessGraph
-from clew.analysis.thread_times import GAP, TICK, make_times
-from clew.analysis.timeline import ProcessTimeline, find_edges, name_tick
+from clew.analysis.graph.graph import ProcessGraph
+from clew.analysis.replay.thread_times import GAP, TICK, make_times
+from clew.analysis.replay.timeline import ProcessTimeline, find_edges, name_tick
 from clew.errors import UsageError
 from clew.protocol._generated import GapReason, TickKind
 from tests.unit.small_trace import MakeTrace, Rows

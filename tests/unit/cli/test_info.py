@@ -9,7 +9,7 @@ import re
 import pytest
 from rich.console import Console
 
-from clew.analysis.order_gaps import OrderGaps
+from clew.analysis.order.order_gaps import OrderGaps
 from clew.cli.main import main
 from clew.cli.tables import Column, print_table
 from tests.unit.small_trace import MakeTrace, repeated_trace

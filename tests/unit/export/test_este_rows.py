@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clew.analysis.path_code import load_process_code
+from clew.analysis.order.path_code import load_process_code
 from clew.export.este.code import NO_BLOCK, EsteCode
 from clew.export.este.config import EsteScope
 from clew.export.este.graph import ThreadGraph

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from clew.analysis.graph import ProcessGraph
+from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
 from clew.server.app import make_app
 from clew.server.served_trace import ServedTrace

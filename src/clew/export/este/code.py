@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clew.analysis.path_code import ProcessCode, read_process_rows
+from clew.analysis.order.path_code import ProcessCode, read_process_rows
 from clew.binary.path_codec import Ending
 from clew.export.este.images import EsteImage, find_section
 from clew.store.columns import Array, to_numpy

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from clew.analysis.path_code import load_process_code
-from clew.analysis.split import iter_by_pid
+from clew.analysis.order.path_code import load_process_code
+from clew.analysis.tables.split import iter_by_pid
 from clew.errors import UsageError
 from clew.export.este.code import EsteCode
 from clew.export.este.config import EsteScope

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from clew.analysis.thread_path import ThreadPath
+from clew.analysis.order.thread_path import ThreadPath
 from clew.protocol._generated import PathEventKind
 from clew.store.columns import Array
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from clew.analysis.thread_path import PathPiece, ThreadPath
-from clew.analysis.thread_times import read_path_times
+from clew.analysis.order.thread_path import PathPiece, ThreadPath
+from clew.analysis.replay.thread_times import read_path_times
 from clew.export.este.code import NO_BLOCK
 from clew.export.este.interruptions import Interruptions
 from clew.store.columns import Array
 
 if TYPE_CHECKING:
-    from clew.analysis.path_code import ProcessCode
+    from clew.analysis.order.path_code import ProcessCode
     from clew.store.trace import Trace
 
 __all__ = ["EsteThread", "Run", "ThreadOrder"]

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from clew.address import Tid
-from clew.analysis.invariants import check_invariants
+from clew.analysis.invariants.check import check_invariants
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import EdgeKind, ExitKind, RecordKind
 from clew.recording.assembly.records import parse_records

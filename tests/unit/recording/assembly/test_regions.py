@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from clew.address import Tid
-from clew.analysis.invariants import check_invariants
+from clew.analysis.invariants.check import check_invariants
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import (
     REGION_KIND_SHIFT,

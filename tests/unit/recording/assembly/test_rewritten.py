@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from clew.analysis.invariants import check_invariants
+from clew.analysis.invariants.check import check_invariants
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import EdgeKind, ExitKind, Mode, RecordKind
 from clew.recording.assembly.trace import assemble

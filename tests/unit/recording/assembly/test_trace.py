@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from clew.analysis.invariants import check_invariants
+from clew.analysis.invariants.check import check_invariants
 from clew.protocol._generated import Mode
 from clew.recording.assembly.trace import assemble
 from clew.store.trace import Trace

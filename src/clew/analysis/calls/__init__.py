@@ -1,0 +1,1 @@
+"""Calls of functions and of the system, and what they touched."""

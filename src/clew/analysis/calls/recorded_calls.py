@@ -1,0 +1,161 @@
+"""The recorded calls of a process (table `calls`), as arrays, and what is told of single ones.
+
+Runs in the controller. Texts stay in the file until somebody looks at the calls that have them.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from clew.analysis.calls.call_rows import CALL_KINDS, MOST_CALLS, CallRows, join_parts, sort_calls
+from clew.analysis.graph.graph import ProcessGraph
+from clew.analysis.tables.arrays import Array, find_rows, to_numpy, to_words
+from clew.analysis.tables.told_json import MAX_TEXT, read_json, tell_value
+from clew.store.excerpt import excerpt_of_process
+
+__all__ = ["RecordedCalls", "tell_arguments"]
+
+_COLUMNS: Final = ("call_id", "tid", "time_ns", "duration_ns", "kind", "name", "block_id", "error")
+_TOLD: Final = (
+    *("call_id", "parent_call_id", "kind", "number", "library", "position", "arguments", "result", "result_text"),
+    "error",
+)
+_MAX_ARGUMENTS: Final = 64
+
+
+class RecordedCalls:
+    """The calls of the process of `graph`. `rows` has them; their `source` is a row of the process' calls.
+
+    Raises TraceDamagedError when a table is read.
+    """
+
+    def __init__(self, graph: ProcessGraph) -> None:
+        self._graph = graph
+        self._excerpt = excerpt_of_process(graph.trace, graph.process_id)
+        self.n_all = self._excerpt.n_rows("calls")
+        """How many there are, listed or not."""
+        self.n_references = self._excerpt.n_rows("references")
+
+    @cached_property
+    def rows(self) -> CallRows:
+        """All that are listed, in the order of time."""
+        tids = self._graph.threads.tolist()
+        names: dict[str, int] = {}
+        parts: dict[str, list[Array]] = {name: [] for name in (*_COLUMNS, "failed")}
+        left = MOST_CALLS
+        for piece in self._excerpt.iter_pieces("calls", _COLUMNS):
+            piece = piece.slice(0, left)
+            left -= piece.num_rows
+            for name in ("time_ns", "duration_ns", "block_id"):
+                parts[name].append(to_numpy(piece[name]))
+            parts["tid"].append(find_rows(np.array(tids, np.int64), to_numpy(piece["tid"]).astype(np.int64)))
+            parts["kind"].append(to_words(piece["kind"], CALL_KINDS))
+            parts["name"].append(_number_names(piece["name"].combine_chunks(), names))
+            parts["failed"].append(to_numpy(piece["error"].combine_chunks().indices) >= 0)
+            if not left:
+                break
+        time_ns = join_parts(parts["time_ns"], np.int64)
+        return sort_calls(
+            CallRows(
+                names=list(names),
+                tids=tids,
+                time_ns=time_ns,
+                # What there is not is behind the last.
+                name=_fit(join_parts(parts["name"], np.int64), len(names)),
+                thread=_fit(join_parts(parts["tid"], np.int64), len(tids)),
+                block=find_rows(self._graph.block_id, join_parts(parts["block_id"], np.int64)).astype(np.int32),
+                kind=_fit(join_parts(parts["kind"], np.int64), len(CALL_KINDS)),
+                failed=join_parts(parts["failed"], np.bool_),
+                duration_ns=join_parts(parts["duration_ns"], np.int64),
+                source=np.arange(len(time_ns)),
+                n_omitted=self.n_all - len(time_ns),
+            )
+        )
+
+    @cached_property
+    def _call_id(self) -> Array:
+        """By row of the process' calls."""
+        return to_numpy(self._excerpt.read("calls", ["call_id"])["call_id"])
+
+    @cached_property
+    def _index(self) -> Array:
+        """By row of the process' calls, and behind the last for none, the index of the call; -1 if it is not listed."""
+        found = np.full(max(self.n_all, len(self.rows)) + 1, -1)
+        found[self.rows.source] = np.arange(len(self.rows))
+        return found
+
+    def find(self, call_ids: Array) -> Array:
+        """Indices of the calls that have these numbers, rising; those that are not listed left out."""
+        index = np.unique(self._index[find_rows(self._call_id, call_ids)])
+        return index[index >= 0]
+
+    def find_text(self, text: str) -> Array:
+        """Indices of the calls that have a text, in whatever case, in an argument or in what their result means."""
+        import pyarrow.compute as pc
+
+        first, found = 0, [np.zeros(0, np.int64)]
+        for piece in self._excerpt.iter_pieces("calls", ["arguments", "result_text"]):
+            has_text = np.zeros(piece.num_rows, bool)
+            for name in ("arguments", "result_text"):
+                matching = pc.match_substring(piece[name], text, ignore_case=True).combine_chunks()
+                has_text |= to_numpy(pc.fill_null(matching, False))
+            found.append(first + np.flatnonzero(has_text))
+            first += piece.num_rows
+        index = self._index[np.concatenate(found)]
+        return index[index >= 0]
+
+    def read(self, indices: list[int]) -> list[dict[str, Any]]:
+        """What is told of some calls, in the order of `indices`."""
+        rows = self.rows.source[np.array(indices, np.int64)].tolist()
+        return self._excerpt.read_rows("calls", rows, _TOLD)
+
+    def find_entity(self, entity_id: int) -> Array:
+        """Indices of the calls that have to do with an entity."""
+        found = [
+            to_numpy(piece["call_id"])[to_numpy(piece["entity_id"]) == entity_id]
+            for piece in self._excerpt.iter_pieces("references", ["call_id", "entity_id"])
+        ]
+        return self.find(join_parts(found, np.int64))
+
+    def read_references(self, indices: list[int], limit: int) -> list[list[dict[str, Any]]]:
+        """By call, in the order of `indices`, what it did with which entities; at most so many of each."""
+        call_ids = self._call_id[self.rows.source[np.array(indices, np.int64)]].tolist()
+        found: dict[int, list[dict[str, Any]]] = {call_id: [] for call_id in call_ids}
+        for piece in self._excerpt.iter_pieces("references", ["call_id", "entity_id", "role", "argument", "bytes"]):
+            named = to_numpy(piece["call_id"])
+            for call_id, told in found.items():
+                rows = np.flatnonzero(named == call_id)[: limit - len(told)].tolist()
+                told += [{name: piece[name][row].as_py() for name in piece.column_names} for row in rows]
+        return [found[call_id] for call_id in call_ids]
+
+
+def _number_names(column: Any, names: dict[str, int]) -> Array:
+    """Indices of names among all so far; -1 for null."""
+    known = column.dictionary.to_pylist()
+    lookup = np.array([*(names.setdefault(str(name), len(names)) for name in known), -1], np.int64)
+    return lookup[to_numpy(column.indices)]
+
+
+def _fit(values: Array, n: int) -> Array:
+    """Numbers below `n`, and `n` for those that are not, in as few bytes as they need."""
+    return np.where((values >= 0) & (values < n), values, n).astype(np.min_scalar_type(n))
+
+
+def tell_arguments(text: str) -> list[dict[str, str]]:
+    """The arguments of a call, each with what is told of `name`, `type`, `value` and `text`; never more than some.
+
+    What is no such JSON is one argument whose `text` it is.
+    """
+    told = read_json(text)
+    if not isinstance(told, list):
+        return [{"text": text[:MAX_TEXT]}] if text else []
+    found = []
+    for one in told[:_MAX_ARGUMENTS]:
+        words = one if isinstance(one, dict) else {"value": one}
+        found.append(
+            {name: tell_value(words[name]) for name in ("name", "type", "value", "text") if words.get(name) is not None}
+        )
+    return found

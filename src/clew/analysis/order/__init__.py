@@ -1,0 +1,1 @@
+"""The order of execution, read from paths (mode full)."""

@@ -1,0 +1,1 @@
+"""What ran the most: `clew report`."""

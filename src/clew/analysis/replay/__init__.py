@@ -1,0 +1,1 @@
+"""What was executed when, for timelines and replays."""

@@ -1,0 +1,1 @@
+"""Tables of a trace as arrays, process by process."""
