@@ -64,7 +64,7 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
     fragments = parsed.fragments
     counted, damaged_counters = _complete_counters(parsed, threads)
     used = sorted_unique(np.zeros(0, np.int64), *(one.number for one in counted))
-    edges, paths = collect_ways(parsed, states, NumberSet(used))
+    edges, paths = collect_ways(parsed, states, None if _has_open_paths(threads) else NumberSet(used))
     # What counted, but was never announced: those records were lost.
     damaged_counters += int(np.count_nonzero(~NumberSet(edges.counter, paths.counter).holds(used)))
 
@@ -90,6 +90,13 @@ def compute_flow(parsed: ParsedRecords, states: CodeStates, threads: Sequence[Ra
         edge_total=flow.edge_total[taken],
         edge_place=flow.edge_place[taken],
     )
+
+
+def _has_open_paths(threads: Sequence[RawThread]) -> bool:
+    """Whether counters of a thread with a path were read while it ran on. They are not of one time then: a count that
+    is the difference of two others may come out as none, though the path, and what its checkpoints say, lead there.
+    """
+    return any(thread.path_bytes for thread in threads)
 
 
 def _complete_counters(parsed: ParsedRecords, threads: Sequence[RawThread]) -> tuple[list[KeptTally], int]:
