@@ -66,7 +66,8 @@ int main(void)
         shared->task = getpid();
         _exit(spin(stack));
     }
-    note("ended", -1 - wait_stop(task));
+    /* The tracer writes too: what it has to say comes first. */
     note("tracer", -1 - wait_stop(tracer));
+    note("ended", -1 - wait_stop(task));
     return 0;
 }
