@@ -243,3 +243,18 @@ def test_it_changes_all_the_time(tmp_path: Path, what: str, options: tuple[str, 
     assert (process.returncode, output, said) == (expected.status, expected.stdout, b"")
     assert n_changes > 2
     assert not check_invariants(clew.Trace(tmp_path / "out.clew"))
+
+
+@pytest.mark.parametrize("budget", ["0", "0.001"])
+def test_a_budget_takes_back_nothing(program: Path, tmp_path: Path, budget: str) -> None:
+    """What was recorded while all was wanted is there, however little may be recorded later."""
+    with controlled(program, tmp_path / "out.clew", "--mode", "full") as target:
+        pid = target.target_pid
+        target.tell("40")
+        target.read_until(b"did 40\n")
+        assert control(pid, "budget", budget).status == 0
+        target.tell("9")
+        target.read_until(b"did 9\n")
+        finish_well(target)
+    runs.read(tmp_path / "out.clew")
+    assert told_of(clew.Trace(tmp_path / "out.clew"), "counted", pid) >= 40

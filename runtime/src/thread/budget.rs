@@ -21,10 +21,13 @@ const MAX_COST: u64 = 1 << 26;
 
 /// What may be spent now; below 0 it is owed.
 static ALLOWANCE: AtomicI64 = AtomicI64::new(0);
-/// When it was added to last; 0: never.
+/// When it was added to last; NEVER, or FIRST while somebody does it for the first time.
 static REFILLED_NS: AtomicU64 = AtomicU64::new(0);
 /// The most that a thread ever had to have for going on: it is kept, too.
 static MOST_NEEDED: AtomicI64 = AtomicI64::new(0);
+
+const NEVER: u64 = 0;
+const FIRST: u64 = 1;
 
 impl Shared {
     fn budget(&self) -> u64 {
@@ -89,15 +92,26 @@ fn reserve(rate: u64) -> i64 {
 /// What may be spent now.
 fn refill(rate: u64) -> i64 {
     let now = monotonic_ns();
-    let last = REFILLED_NS.load(Ordering::Relaxed);
+    let last = REFILLED_NS.load(Ordering::Acquire);
+    if last <= FIRST {
+        return fill(rate, now);
+    }
     let elapsed = now.saturating_sub(last);
     let is_due = elapsed >= REFILL_NS;
     if is_due && REFILLED_NS.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         let more = u128::from(rate) * u128::from(elapsed.min(SECOND_NS)) / u128::from(SECOND_NS);
-        let more = if last == 0 { kept(rate) } else { more as i64 };
-        let all = ALLOWANCE.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        let all = ALLOWANCE.fetch_add(more as i64, Ordering::Relaxed).saturating_add(more as i64);
         let most = kept(rate).max(MOST_NEEDED.load(Ordering::Relaxed));
         ALLOWANCE.fetch_sub((all - most).max(0), Ordering::Relaxed);
     }
     ALLOWANCE.load(Ordering::Relaxed)
+}
+
+/// The same before there is anything: one thread fills it, and those that ask meanwhile have as much.
+fn fill(rate: u64, now: u64) -> i64 {
+    if REFILLED_NS.compare_exchange(NEVER, FIRST, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        ALLOWANCE.fetch_add(kept(rate), Ordering::Relaxed);
+        REFILLED_NS.store(now, Ordering::Release);
+    }
+    kept(rate)
 }

@@ -28,6 +28,9 @@ const BUFFERS: [(u64, u64, u64); 2] = [
     (PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL, SYMBOLS_END_OFFSET),
 ];
 
+/// ThreadContext.promised_bytes of a thread that wrote without a budget. A path never comes to so many.
+pub const ALL_PROMISED: u64 = u64::MAX;
+
 /// Begins the path where the thread began, and tells all that such a path has to. `false`: there is no memory for it.
 pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -> bool {
     set_decisions(context, 0);
@@ -42,7 +45,8 @@ pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) ->
     }
     forget_calls(context);
     (context.has_path, context.path_began, context.has_news) = (true, true, false);
-    (context.promised_bytes, context.least_cost) = (0, 0);
+    context.least_cost = 0;
+    promise_all(context, writer);
     tell_state(context, writer, PATH_START, log);
     write_event(context, writer, path_event_kind::RESUME, PATH_START, context.start_pc);
     if writer.shared.may_tell_nothing() {
@@ -50,6 +54,11 @@ pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) ->
         break_off(context, writer, context.start_pc);
     }
     true
+}
+
+/// Without a budget all that a thread writes is told, also if one is set before its buffers are emptied.
+fn promise_all(context: &mut ThreadContext, writer: &RingWriter) {
+    context.promised_bytes = if writer.shared.has_budget() { 0 } else { ALL_PROMISED };
 }
 
 /// No order is recorded from here on, in front of the context's rip.
@@ -80,6 +89,7 @@ pub fn resume(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -
         break_off(context, writer, context.start_pc);
     }
     (context.has_path, context.path_due) = (true, true);
+    promise_all(context, writer);
     forget_calls(context);
     context.calls_kept = 0;
     true
@@ -213,6 +223,7 @@ pub fn unwrite_symbol(context: &ThreadContext, symbol: u16) {
 /// was long ago. Whether it goes on behind something that was dropped.
 pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) -> bool {
     let goes_on = is_between && go_on(context, writer);
+    context.promised_bytes = ALL_PROMISED;
     if is_full(context) {
         flush(context, writer);
     }

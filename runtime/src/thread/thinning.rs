@@ -5,7 +5,7 @@
 
 use super::activity;
 use super::checkpoint;
-use super::path::{come_to_bytes, discard_all, flush, go_on, is_full, leave_out};
+use super::path::{come_to_bytes, discard_all, flush, go_on, is_full, leave_out, ALL_PROMISED};
 use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::thread::path_words::{gap, lose, Gap};
@@ -25,6 +25,11 @@ pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool, 
     if gap(context) == Gap::Lost {
         // Still: it is not to be taken for what was left out.
         return goes_on;
+    }
+    if context.promised_bytes == ALL_PROMISED {
+        // What was written before there was a budget; what it takes is owed.
+        flush(context, writer);
+        context.promised_bytes = 0;
     }
     if is_new {
         context.has_news = true;

@@ -134,9 +134,16 @@ class Control:
             raise ControlError(f"mode {before.name.lower()} stays; start with --mode counts to have the order later")
         # All of it where nothing is said.
         budget = _budget_of({"bytes": -1} | question)
+
+        def change() -> None:
+            # Before anybody goes on: the first that is recorded is already of the new budget.
+            self._processes.set_budget(budget)
+            self._processes.set_mode(mode)
+
         if mode != before:
-            yield from self._changing(lambda: self._processes.live, lambda: self._processes.set_mode(mode))
-        self._processes.set_budget(budget)
+            yield from self._changing(lambda: self._processes.live, change)
+        else:
+            self._processes.set_budget(budget)
         yield from self.status(question)
 
     def _find(self, question: dict[str, Any]) -> FollowedProcess:
