@@ -20,6 +20,9 @@ from checks.violation import Violation, report
 ROOT = Path(__file__).resolve().parent.parent
 CRATES = ("runtime", "pathcodec")
 
+ALIASES = {"cpu": ("arch", "x86_64")}
+"""Modules of the crate's root that are another's: what `cpu` is while x86-64 is compiled for."""
+
 Module = tuple[str, ...]
 """A file's module path below the crate's root: empty for `lib.rs`."""
 
@@ -57,6 +60,7 @@ def iter_used(modules: dict[Module, Path], module: Module) -> Iterator[Module]:
             n = root.count("super")
             start = folder[: len(folder) - n + 1] if path.stem != "mod" else folder[: len(folder) - n]
         for names in _iter_paths(code, match.end(), start)[0]:
+            names = (*ALIASES.get(names[0], names[:1]), *names[1:]) if names else names
             used = next((names[:n] for n in range(len(names), 0, -1) if names[:n] in modules), None)
             if used is not None and used != module:
                 yield used

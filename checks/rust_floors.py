@@ -1,5 +1,8 @@
 """The floors of the Rust crates: a module uses only modules below its own.
 
+What a processor has of its own lies in `arch/PROCESSOR`, and is known as `cpu`. A folder there that has a floor's name is on that
+floor; everything else there is on the floor `arch`.
+
 Reads the Rust files as text (`crate::name`, `super::name`, also in braces); what the compiler would resolve through
 re-exports it does not follow, so re-exports upward are found where they are written.
 
@@ -51,7 +54,13 @@ CRATES = {"runtime": RUNTIME_FLOORS, "pathcodec": PATHCODEC_FLOORS}
 CRATE_ROOTS = frozenset({"lib", "main"})
 """They stand above every floor."""
 
-_PATH = re.compile(r"(?<![\w:])(?P<root>crate|(?:super\s*::\s*)*super)\s*::\s*(?P<rest>\{|\w+)")
+PROCESSORS = "arch"
+"""The folder of the processors' modules."""
+
+PROCESSOR = "cpu"
+"""The name by which the one that is compiled for is known in the crate's root."""
+
+_PATH = re.compile(r"(?<![\w:])(?P<root>crate|(?:super\s*::\s*)*super)\s*::\s*(?P<rest>\{|\w+)(?:\s*::\s*(?P<next>\w+))?")
 
 
 def check_floors(sources: Path, floors: Floors) -> Iterator[Violation]:
@@ -59,20 +68,22 @@ def check_floors(sources: Path, floors: Floors) -> Iterator[Violation]:
     floor_index = {module: index for index, floor in enumerate(floors) for module in floor}
     for path in sorted(sources.rglob("*.rs")):
         parts = path.relative_to(sources).with_suffix("").parts
-        module = parts[0]
+        module = parts[2] if parts[0] == PROCESSORS and parts[2:] and parts[2] in floor_index else parts[0]
         if module in CRATE_ROOTS or module == "bin":
             continue
         if module not in floor_index:
             yield Violation(str(path), f"module {module} is on no floor: give it one in checks/rust_floors.py")
             continue
         depth = len(parts) - (parts[-1] == "mod")
-        for line, used in iter_used_modules(path.read_text(encoding="utf-8"), depth):
+        for line, name in iter_used_modules(path.read_text(encoding="utf-8"), depth):
+            first, _, second = name.partition("::")
+            used = (second if second in floor_index else PROCESSORS) if first == PROCESSOR else first
             if floor_index.get(used, len(floors)) < floor_index[module]:
                 yield Violation(f"{path}:{line}", f"{module} uses {used}, which is on a floor above it")
 
 
 def iter_used_modules(text: str, depth: int) -> Iterator[tuple[int, str]]:
-    """Line and name of each top-level module that the source text names.
+    """Line and name of each top-level module that the source text names; of `cpu` with the name in it, if there is one.
 
     `depth` is how many modules deep the file is (1 for `cache.rs` and `cache/mod.rs`), which says how many `super`
     reach the crate's root. Inside an inline module `super` counts from the file all the same.
@@ -84,10 +95,22 @@ def iter_used_modules(text: str, depth: int) -> Iterator[tuple[int, str]]:
             continue
         line = code.count("\n", 0, match.start()) + 1
         if match["rest"] == "{":
-            for offset, name in _iter_brace_names(code, match.end()):
+            for offset, name in _iter_brace_names(code, match.end("rest")):
                 yield code.count("\n", 0, offset) + 1, name
+        elif match["rest"] == PROCESSOR:
+            yield from _iter_processor_names(code, match, line)
         else:
             yield line, match["rest"]
+
+
+def _iter_processor_names(code: str, match: re.Match[str], line: int) -> Iterator[tuple[int, str]]:
+    """The same of one use of `cpu`."""
+    group = re.compile(r"\s*::\s*\{").match(code, match.end("rest"))
+    if group is None:
+        yield line, f"{PROCESSOR}::{match['next']}" if match["next"] else PROCESSOR
+        return
+    for offset, name in _iter_brace_names(code, group.end()):
+        yield code.count("\n", 0, offset) + 1, f"{PROCESSOR}::{name}"
 
 
 def _iter_brace_names(code: str, start: int) -> Iterator[tuple[int, str]]:

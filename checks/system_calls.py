@@ -23,7 +23,7 @@ HANDLED = {
     "HANDLED": Path("runtime/src/dispatch/calls/call_table.rs"),
     "WATCHED_CALLS": Path("runtime/src/dispatch/proc/watched.rs"),
 }
-NUMBERS = Path("runtime/src/sys/number.rs")
+NUMBERS = Path("runtime/src/arch/x86_64/sys/number.rs")
 HEADERS = (Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), Path("/usr/include/asm/unistd_64.h"))
 
 

@@ -10,8 +10,9 @@ mod standing;
 pub use patience::Patience;
 pub use ring::RingWriter;
 
+use crate::cpu::sys::clock::ticks;
 use crate::protocol::{self, release_reason, FilterRange, SessionHeader, StatusPage, ThreadSlot};
-use crate::sys::calls::{futex_wake, monotonic_ns, mremap, munmap, rdtsc, Error};
+use crate::sys::calls::{futex_wake, monotonic_ns, mremap, munmap, Error};
 use crate::sys::kernel::{MREMAP_FIXED, MREMAP_MAYMOVE};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -247,7 +248,7 @@ impl Shared {
     /// Keeps a pair of time stamp counter and clock on the status page.
     pub fn stamp_last(&self) {
         self.set(|s| unsafe_field(s, core::mem::offset_of!(StatusPage, last_ns)), monotonic_ns());
-        self.set(|s| unsafe_field(s, core::mem::offset_of!(StatusPage, last_tsc)), rdtsc());
+        self.set(|s| unsafe_field(s, core::mem::offset_of!(StatusPage, last_tsc)), ticks());
     }
 }
 

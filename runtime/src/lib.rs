@@ -22,7 +22,8 @@ pub mod instrument;
 #[allow(dead_code)]
 pub mod protocol;
 pub mod sys;
-pub mod translate;
+
+pub use arch::cpu;
 
 /// Leaves a panic's place on the status page.
 #[cfg(not(test))]

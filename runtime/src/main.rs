@@ -2,7 +2,7 @@
 #![no_std]
 #![no_main]
 
-use clew_runtime::arch::x86_64::xmm::AT_ENTRY;
+use clew_runtime::cpu::xmm::AT_ENTRY;
 use clew_runtime::protocol::{self, error_code, StartBlock};
 use core::arch::global_asm;
 use core::panic::PanicInfo;
@@ -79,6 +79,6 @@ fn panic(info: &PanicInfo) -> ! {
     clew_runtime::report_panic(error_code::PANIC, line, file);
     loop {
         // SAFETY: ends the process; status 125 tells the controller to look at the status page.
-        unsafe { clew_runtime::sys::syscall(clew_runtime::sys::number::EXIT_GROUP, [125, 0, 0, 0, 0, 0]) };
+        unsafe { clew_runtime::sys::syscall(clew_runtime::cpu::sys::number::EXIT_GROUP, [125, 0, 0, 0, 0, 0]) };
     }
 }

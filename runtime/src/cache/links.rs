@@ -8,8 +8,8 @@ use super::fragment::NONE;
 use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
-use crate::arch::x86_64::emit::Emitter;
 use crate::cache::exit::{Entry, Exit, ExitType};
+use crate::cpu::emit::Emitter;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -19,7 +19,7 @@ extern crate alloc;
 use super::slab::{Unit, HOT_ROOM_BYTES};
 use super::slabs::Slabs;
 use super::views::writable;
-use crate::arch::x86_64::emit::Emitter;
+use crate::cpu::emit::Emitter;
 use crate::sys::heap::Arena;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -5,7 +5,7 @@
 
 use super::views::writable;
 use super::views::SLAB_BYTES;
-use crate::arch::x86_64::emit::Emitter;
+use crate::cpu::emit::Emitter;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -4,12 +4,13 @@
 //! Both mappings are shared: a fork's child would write into its parent's cache. It maps copies in their place, which its parent
 //! made in front of the fork.
 
+use crate::cpu::sys::number;
 use crate::sys::calls::{check, close, limit_of, mmap, munmap, syscall, EACCES, EINVAL, EPERM};
+use crate::sys::heap;
 use crate::sys::kernel::{
     MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MAP_SHARED, PROT_EXEC, PROT_NONE, PROT_READ, PROT_WRITE,
 };
 use crate::sys::spare::with_mapping;
-use crate::sys::{heap, number};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A slab that is mapped twice.

@@ -4,7 +4,7 @@
 
 use super::ranges::{Kind, Ranges};
 use super::trusted::PAGE_BITS;
-use crate::arch::x86_64::guarded;
+use crate::cpu::guarded;
 
 /// Bytes read at a time: few blocks are longer, and what lies behind is not touched for nothing.
 const STEP: usize = 64;

@@ -1,19 +1,22 @@
 //! The loop: what translated code left for is dealt with, and what waits, until there is code to go on with.
 
-use crate::arch::x86_64::context::{ThreadContext, RESTART_DUE};
-use crate::arch::x86_64::dispatcher::{
-    REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN,
-    REASON_SYSCALL_DONE,
-};
-use crate::arch::x86_64::{gate, selectors};
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::exit::ExitType;
 use crate::cache::{Entry, NONE};
+use crate::cpu::context::{ThreadContext, RESTART_DUE};
+use crate::cpu::dispatch::excursion;
+use crate::cpu::dispatch::in_place;
+use crate::cpu::dispatch::vsyscall;
+use crate::cpu::dispatcher::{
+    REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN,
+    REASON_SYSCALL_DONE,
+};
+use crate::cpu::{gate, selectors};
 use crate::decode::places::is_in_vsyscall_page;
 use crate::decode::NoCode;
-use crate::dispatch::apart::{away, breakpoints, excursion, hold, in_place, probe_ends, probe_returns, written};
+use crate::dispatch::apart::{away, breakpoints, hold, probe_ends, probe_returns, written};
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
-use crate::dispatch::calls::{memory, results, syscalls, vsyscall};
+use crate::dispatch::calls::{memory, results, syscalls};
 use crate::dispatch::flow::find::find_or_build;
 use crate::dispatch::flow::{exits, indirect, landings, linking, paths, regions, sequences};
 use crate::dispatch::life::{attach, detach, execute, hidden, release, room};

@@ -50,7 +50,7 @@ impl BranchPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instrument::counts::counting::{CountPlace, CountWay};
+    use crate::cpu::instrument::counting::{CountPlace, CountWay};
 
     const PLAN: BranchPlan =
         BranchPlan { is_taken_straight: Some(true), leads_back: false, is_taken_counted: None, path: None };

@@ -1,20 +1,20 @@
 //! A plan becomes code: entries, guards, the block's instructions with what is inserted between them, ways out, stubs.
 
-use super::change::staleness::emit_check;
-use super::counts::counting::{emit_count, emit_rewrite, may_stand_before};
 use super::exits::{BRANCH_BYTES, WORD_BYTES};
-use super::indirect::verification::emit_verified_entry;
 use super::output::Output;
 use super::plan::{Guard, Plan};
-use super::tags::code::emit_question;
-use super::way_out::{IndirectWay, WayOut};
 use super::{BuildError, Engine};
-use crate::arch::x86_64::layout::gs_heat;
 use crate::cache::exit::{Entry, ExitType};
 use crate::cache::fragment::SpillState;
+use crate::cpu::instrument::counting::{emit_count, emit_rewrite, may_stand_before};
+use crate::cpu::instrument::staleness::emit_check;
+use crate::cpu::instrument::tags::emit_question;
+use crate::cpu::instrument::verification::emit_verified_entry;
+use crate::cpu::instrument::way_out::{IndirectWay, WayOut};
+use crate::cpu::layout::gs_heat;
+use crate::cpu::translate::Spare;
 use crate::decode::{Block, Ending};
 use crate::protocol::error_code;
-use crate::translate::Spare;
 
 /// Where a fragment can be entered: addresses, 0 where it can't (see `cache::Fragment`).
 #[derive(Clone, Copy, Default)]

@@ -1,10 +1,10 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
-use crate::arch::x86_64::displacements::{GS_EXIT_ID, GS_GATE_EXIT};
-use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::layout::gs_heat;
 use crate::cache::exit::{Entry, Exit, ExitType};
 use crate::cache::fragment::NONE;
+use crate::cpu::displacements::{GS_EXIT_ID, GS_GATE_EXIT};
+use crate::cpu::emit::Emitter;
+use crate::cpu::layout::gs_heat;
 
 /// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
 /// ways back of it, and the question of mode `region`).

@@ -4,15 +4,17 @@
 //! (instrument/plan.rs).
 
 use super::counts::counters::Counters;
-use super::counts::counting::is_taken_straight;
-use super::counts::loops::Round;
 use super::kinds::{hash, kind_of};
 use super::order::decisions::PathFacts;
 use super::request::{Arrival, Request};
 use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit, NONE};
-use crate::decode::{flags, scratch, Block, Ending};
+use crate::cpu::decode::flags;
+use crate::cpu::decode::scratch;
+use crate::cpu::instrument::counting::is_taken_straight;
+use crate::cpu::instrument::loops::Round;
+use crate::decode::{Block, Ending};
 
 /// What a plan is made from, beside the block's instructions.
 pub struct Facts {

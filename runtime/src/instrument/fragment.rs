@@ -12,9 +12,9 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, Habit, NONE};
 use crate::cache::Unit;
+use crate::cpu::sys::clock::ticks;
 use crate::decode::{decode_block, Block, Ending};
 use crate::protocol::{error_code, exit_kind};
-use crate::sys::calls::rdtsc;
 
 impl Engine {
     /// Translates the block that is asked for.
@@ -147,7 +147,7 @@ fn describe(block: &Block, plan: &Plan, emitted: &Emitted) -> Fragment {
         is_hot: facts.is_hot(),
         counts_heat: facts.counts_heat,
         heat_bytes: emitted.heat_bytes,
-        heated_at: rdtsc(),
+        heated_at: ticks(),
         habit: facts.habit().unwrap_or(Habit::UNKNOWN),
         behind_question: emitted.behind_question,
         region_block: facts.region_block,

@@ -5,8 +5,8 @@
 //! instruction behind it is come to, in the thread that does, with gs on the thread's own block.
 
 extern crate alloc;
-use super::counts::counting::CountPlace;
-use crate::arch::x86_64::emit::Emitter;
+use crate::cpu::emit::Emitter;
+use crate::cpu::instrument::counting::CountPlace;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -81,8 +81,8 @@ impl Inserted for Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::x86_64::displacements::{GS_GATE_EXIT, GS_SITE};
-    use crate::arch::x86_64::{INDEX, TARGET};
+    use crate::cpu::displacements::{GS_GATE_EXIT, GS_SITE};
+    use crate::cpu::{INDEX, TARGET};
     use iced_x86::{Code, Decoder, DecoderOptions, Register};
 
     /// An event: a number is written where the thread's own block has room for it. Needs no register, changes no flags.

@@ -4,7 +4,6 @@
 
 pub mod alignment;
 pub mod branch_plan;
-pub mod branch_ways;
 pub mod change;
 pub mod counts;
 pub mod emission;
@@ -23,16 +22,15 @@ pub mod recorders;
 pub mod request;
 pub mod rseq;
 pub mod tags;
-pub mod way_out;
 
 extern crate alloc;
-use crate::arch::x86_64::question::Question;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::{Cache, NONE};
+use crate::cpu::question::Question;
+use crate::cpu::translate::Mangler;
 use crate::decode::{Block, NoCode, Ranges};
 use crate::protocol;
 use crate::sys::lock::Lock;
-use crate::translate::Mangler;
 use alloc::collections::BTreeMap;
 use change::stops::{ProbeCode, Wishes};
 use change::trust::Trust;
@@ -78,7 +76,7 @@ pub struct Engine {
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
     /// By address of a return: how often it led elsewhere than its call (instrument/indirect/returns.rs).
-    strays: BTreeMap<u64, u32>,
+    pub strays: BTreeMap<u64, u32>,
     /// Which of its two cells a decision is counted in.
     decision_cells: DecisionCells,
     /// The numbers that paths have for targets of indirect branches.

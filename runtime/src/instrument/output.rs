@@ -2,7 +2,7 @@
 
 use super::exits::ExitList;
 use super::instruction_map::MapBuilder;
-use crate::arch::x86_64::emit::Emitter;
+use crate::cpu::emit::Emitter;
 
 /// What code is written to, and noted in.
 pub struct Output<'a, 'b> {

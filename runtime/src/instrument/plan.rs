@@ -6,13 +6,13 @@
 
 use super::branch_plan::BranchPlan;
 use super::counts::counters::Counters;
-use super::counts::counting::{are_flags_dead_at_start, CountPlace};
-use super::counts::loops::LoopPlan;
 use super::facts::Facts;
 use super::insertions::{Count, Insertions};
 use super::order::decisions::PathPlan;
-use crate::arch::x86_64::INDEX;
 use crate::cache::fragment::{COUNTED_AT_EXITS, NONE};
+use crate::cpu::instrument::counting::{are_flags_dead_at_start, CountPlace};
+use crate::cpu::instrument::loops::LoopPlan;
+use crate::cpu::INDEX;
 use crate::decode::{Block, Ending};
 use crate::protocol::exit_kind;
 
@@ -149,11 +149,11 @@ fn count_place(block: &Block, facts: &Facts, both: Option<(Option<CountPlace>, b
 
 #[cfg(test)]
 mod tests {
-    use super::super::counts::loops::Round;
     use super::super::order::decisions::PathFacts;
     use super::super::request::{Arrival, Request};
     use super::*;
     use crate::cache::Fragment;
+    use crate::cpu::instrument::loops::Round;
     use iced_x86::{Decoder, DecoderOptions};
 
     const PC: u64 = 0x1000;

@@ -6,10 +6,10 @@ use super::counts::counters::Counters;
 use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
+use crate::cpu::sys::clock::ticks;
 use crate::decode::places::name_of;
 use crate::decode::{Block, Ending};
 use crate::protocol::{exit_kind, fragment_flag, record_kind, FragmentRecord};
-use crate::sys::calls::rdtsc;
 
 impl Engine {
     /// Makes a finished fragment known: to the lookups, the slab's index and the controller.
@@ -61,7 +61,7 @@ impl Engine {
             tid: writer.tid,
             app_pc: block.pc,
             target_pc,
-            tsc: rdtsc(),
+            tsc: ticks(),
             fragment_id: id,
             counter_index: counters.first,
             code_version: self.cache.fragment(id).code_version,

@@ -7,10 +7,11 @@
 //!
 //! Called by the handler, and keeps to its rules.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::sys::calls::{check, rdtsc, syscall};
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::clock::ticks;
+use crate::cpu::sys::number;
+use crate::sys::calls::{check, syscall};
 use crate::sys::kernel::{SigInfo, SIGALRM, SIGPROF, SIGVTALRM, SI_KERNEL, SI_TIMER, TRAP_FLAG};
-use crate::sys::number;
 
 /// A handler returned no longer ago: the program hardly got on since.
 const SOON_CYCLES: u64 = 60_000;
@@ -101,7 +102,7 @@ impl Timer {
 
 /// A handler returns: the program gets on from now.
 pub fn note_return(context: &mut ThreadContext) {
-    context.returned_tsc = rdtsc();
+    context.returned_tsc = ticks();
     context.returned_to_step = u32::from(context.rflags & TRAP_FLAG != 0);
 }
 
@@ -117,7 +118,7 @@ pub fn is_merged(context: &mut ThreadContext, signal: u32, info: &SigInfo) -> bo
     };
     let is_step_owed = core::mem::replace(&mut context.step_owed, 1) != 0 && context.returned_to_step != 0;
     // What the kernel takes for a timer that has expired again may be longer than all of that.
-    let is_soon = context.returning() != 0 || rdtsc().wrapping_sub(context.returned_tsc) < SOON_CYCLES;
+    let is_soon = context.returning() != 0 || ticks().wrapping_sub(context.returned_tsc) < SOON_CYCLES;
     if !is_soon && !is_step_owed {
         context.n_soon = context.n_soon.saturating_sub(1);
         return false;

@@ -4,17 +4,7 @@
 //! state at once; an asynchronous signal waits until the thread comes to the dispatcher, which the handler hastens. The
 //! dispatcher then builds the frame that the kernel would have built and goes on in the program's handler, translated.
 
-pub mod asynchronous;
-pub mod blocked;
-pub mod deliver;
-pub mod faults;
-pub mod frame;
-pub mod handler;
-pub mod image;
-pub mod interrupt;
-pub mod leaving;
 pub mod merging;
 pub mod nested;
-pub mod returning;
 pub mod stepping;
 pub mod table;

@@ -6,8 +6,9 @@
 //!
 //! Called by the handler, and keeps to its rules.
 
-use super::{blocked, deliver};
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::signal::blocked;
+use crate::cpu::signal::deliver;
 use crate::sys::calls::set_signal_mask;
 use crate::sys::kernel::{SigInfo, UContext};
 use crate::thread::block::signal_stack;

@@ -1,14 +1,14 @@
 //! The program's signal dispositions, and what the kernel is told instead.
 
 extern crate alloc;
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::number;
 use crate::sys::calls::{check, syscall, Error, EINVAL};
 use crate::sys::kernel::{
     SigAction, FAULT_SIGNALS, MEMORY_FAULTS, N_SIGNALS, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART,
     SA_RESTORER, SA_SIGINFO, SIGCHLD, SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN, UNBLOCKABLE, UNDEFERRED_SIGNALS,
 };
 use crate::sys::lock::Lock;
-use crate::sys::number;
 use alloc::boxed::Box;
 
 /// Everything but what an instruction can cause, a system call among them: blocked while a signal waits to be delivered.

@@ -1,6 +1,6 @@
 //! Which arguments of system calls are addresses that the kernel may write to.
 
-use super::number;
+use crate::cpu::sys::number;
 
 /// Bits of arguments, the first one's lowest, and the calls of which these may be such addresses, from one number to another:
 /// what are pointers in include/linux/syscalls.h and not const, nor names or structures that the kernel only reads. Of calls

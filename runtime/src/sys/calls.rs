@@ -1,8 +1,9 @@
 //! Raw Linux system calls.
 
-use super::number;
-use core::arch::{asm, global_asm};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::cpu::sys::number;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+pub use crate::cpu::sys::calls::{clew_program_call_returned, program_call, syscall};
 
 /// A system call's error number (positive errno).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,61 +20,9 @@ pub const EPERM: i32 = 1;
 pub const ESRCH: i32 = 3;
 pub const ENOSYS: i32 = 38;
 
-/// Makes a system call and returns what the kernel left in rax.
-///
-/// # Safety
-/// The arguments must be what the call expects; whatever memory it writes must be the runtime's to lose.
-#[inline(always)]
-pub unsafe fn syscall(number: u64, arguments: [u64; 6]) -> i64 {
-    let result: i64;
-    // SAFETY: the kernel clobbers rcx and r11 only; memory effects are the caller's promise.
-    unsafe {
-        asm!("syscall", inlateout("rax") number as i64 => result,
-            in("rdi") arguments[0], in("rsi") arguments[1], in("rdx") arguments[2],
-            in("r10") arguments[3], in("r8") arguments[4], in("r9") arguments[5],
-            lateout("rcx") _, lateout("r11") _, options(nostack));
-    }
-    result
-}
-
-global_asm!(
-    ".pushsection .text.clew_program_call,\"ax\",@progbits",
-    // i64 clew_program_call(rdi number, rsi six arguments). Clobbers what a C function may.
-    ".globl clew_program_call",
-    "clew_program_call:",
-    "mov rax, rdi",
-    "mov r11, rsi",
-    "mov rdi, [r11]",
-    "mov rsi, [r11 + 8]",
-    "mov rdx, [r11 + 16]",
-    "mov r10, [r11 + 24]",
-    "mov r8, [r11 + 32]",
-    "mov r9, [r11 + 40]",
-    "syscall",
-    ".globl clew_program_call_returned",
-    "clew_program_call_returned:",
-    "ret",
-    ".popsection",
-);
-
-extern "C" {
-    fn clew_program_call(number: u64, arguments: *const u64) -> i64;
-    pub fn clew_program_call_returned();
-}
-
 /// What a call of the program's seems to return that a seccomp filter answered with a signal: no error of the kernel's
 /// (they end at 4,094), so that it counts as failed.
 pub const TRAPPED: i64 = -4095;
-
-/// Makes a system call for the program, from an instruction where its seccomp filters apply (sys/filter.rs), and returns
-/// what the kernel left in rax, or `TRAPPED`.
-///
-/// # Safety
-/// As `syscall`; what it does to the program's memory must be what the program asked for.
-pub unsafe fn program_call(number: u64, arguments: [u64; 6]) -> i64 {
-    // SAFETY: reads the six arguments; the rest is the caller's promise.
-    unsafe { clew_program_call(number, arguments.as_ptr()) }
-}
 
 /// The result of a system call as value or error.
 pub fn check(result: i64) -> Result<u64, Error> {
@@ -266,56 +215,4 @@ pub fn set_signal_mask(mask: u64) -> u64 {
     // SAFETY: reads `new`, writes `old`, eight bytes each. 2 is SIG_SETMASK.
     unsafe { syscall(number::RT_SIGPROCMASK, [2, &new as *const u64 as u64, &mut old as *mut u64 as u64, 8, 0, 0]) };
     old
-}
-
-/// prctl(PR_SET_TSC): a thread may have the time stamp counter refused to it (prctl(2)).
-const PR_GET_TSC: u64 = 25;
-pub const PR_SET_TSC: u64 = 26;
-const PR_TSC_ENABLE: u64 = 1;
-pub const PR_TSC_SIGSEGV: u64 = 2;
-
-/// Whether any thread may be refused the time stamp counter; `UNKNOWN` before the first use, as a program can be born so.
-static TSC_REFUSAL: AtomicU32 = AtomicU32::new(UNKNOWN);
-const UNKNOWN: u32 = 0;
-const NOWHERE: u32 = 1;
-const SOMEWHERE: u32 = 2;
-
-/// From now on a thread may be refused the time stamp counter.
-pub fn note_tsc_refusal() {
-    TSC_REFUSAL.store(SOMEWHERE, Ordering::Relaxed);
-}
-
-fn is_tsc_refused() -> bool {
-    let mut state = 0u32;
-    // SAFETY: writes `state`.
-    unsafe { syscall(number::PRCTL, [PR_GET_TSC, &mut state as *mut u32 as u64, 0, 0, 0, 0]) };
-    u64::from(state) == PR_TSC_SIGSEGV
-}
-
-fn set_tsc(state: u64) {
-    // SAFETY: whether this thread may read the counter, nothing else.
-    unsafe { syscall(number::PRCTL, [PR_SET_TSC, state, 0, 0, 0, 0]) };
-}
-
-/// The processor's time stamp counter, read after everything in front of it is done: what is stamped under a lock is
-/// stamped while the lock is held (Intel SDM, RDTSC). Where it is refused to the thread, it is allowed for this one
-/// instruction.
-pub fn rdtsc() -> u64 {
-    let refusal = TSC_REFUSAL.load(Ordering::Relaxed);
-    let is_refused = refusal != NOWHERE && is_tsc_refused();
-    if refusal == UNKNOWN {
-        TSC_REFUSAL.store(if is_refused { SOMEWHERE } else { NOWHERE }, Ordering::Relaxed);
-    }
-    if is_refused {
-        set_tsc(PR_TSC_ENABLE);
-    }
-    // SAFETY: neither has an effect but the result.
-    let now = unsafe {
-        core::arch::x86_64::_mm_lfence();
-        core::arch::x86_64::_rdtsc()
-    };
-    if is_refused {
-        set_tsc(PR_TSC_SIGSEGV);
-    }
-    now
 }

@@ -4,8 +4,8 @@
 
 extern crate alloc;
 use super::calls::{check, close, read_start, syscall};
-use super::number;
 use super::proc_text::{self, FileMapping, Mapping};
+use crate::cpu::sys::number;
 use core::ops::ControlFlow;
 
 const O_CLOEXEC: u64 = 0x8_0000;

@@ -9,9 +9,6 @@ pub mod heap;
 pub mod kernel;
 pub mod lock;
 pub mod mappings;
-#[cfg(not(test))]
-pub mod memory;
-pub mod number;
 pub mod proc_records;
 pub mod proc_state;
 pub mod proc_text;

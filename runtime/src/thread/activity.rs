@@ -3,9 +3,9 @@
 //! Of each group of counters that lie together, a word is kept: the low half of their sum, and one bit for each of the last
 //! periods in which it rose.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::layout::{ACTIVITY_BYTES, ACTIVITY_OFFSET};
 use crate::buffer::Shared;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::layout::{ACTIVITY_BYTES, ACTIVITY_OFFSET};
 use crate::protocol::PATH_WINDOW_BYTES;
 
 const GROUP: u64 = 8;

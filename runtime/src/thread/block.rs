@@ -1,14 +1,15 @@
 //! A thread's private block: mapping it and filling its context.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::layout::{
+use crate::buffer::Shared;
+use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::layout::{
     BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET, SIGNAL_STACK_BYTES,
     SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
-use crate::arch::x86_64::region::{REGION_BYTES, REGION_CELLS_OFFSET};
-use crate::arch::x86_64::{dispatcher, gate};
-use crate::buffer::Shared;
-use crate::cache::NONE;
+use crate::cpu::region::{REGION_BYTES, REGION_CELLS_OFFSET};
+use crate::cpu::sys::number;
+use crate::cpu::{dispatcher, gate};
 use crate::instrument::recorders::has_cells;
 use crate::protocol::{error_code, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{mmap, mremap, syscall};
@@ -16,7 +17,6 @@ use crate::sys::kernel::{
     SigInfo, SigStack, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_READ,
     PROT_WRITE,
 };
-use crate::sys::number;
 use crate::sys::spare::with_mapping;
 
 /// Maps the block of slot `slot` at `address`, which never was. `false`: reported.

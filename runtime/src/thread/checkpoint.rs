@@ -5,11 +5,11 @@
 
 use super::block::map_kept;
 use super::open_calls::open_calls;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::layout::{KEPT_CALLS_OFFSET, KEPT_COUNTERS_BYTES, KEPT_COUNTERS_OFFSET};
 use crate::buffer::{RingWriter, Shared};
+use crate::cpu::context::ThreadContext;
+use crate::cpu::layout::{KEPT_CALLS_OFFSET, KEPT_COUNTERS_BYTES, KEPT_COUNTERS_OFFSET};
+use crate::cpu::sys::clock::ticks;
 use crate::protocol::{path_event_kind, path_stream, PATH_WINDOW_BYTES};
-use crate::sys::calls::rdtsc;
 use crate::thread::path_words::{event_here, write_chunk};
 
 /// No sooner after another: some milliseconds. A reader walks through as much in a few more.
@@ -31,18 +31,18 @@ pub fn begin(context: &mut ThreadContext, shared: Shared) -> bool {
     if !map_kept(context, shared) {
         return false;
     }
-    context.checkpoint_due = rdtsc() + INTERVAL_CYCLES;
+    context.checkpoint_due = ticks() + INTERVAL_CYCLES;
     (context.counters_written, context.calls_written, context.calls_kept) = (0, 0, 0);
     true
 }
 
 pub fn is_due(context: &ThreadContext) -> bool {
-    rdtsc() >= context.checkpoint_due
+    ticks() >= context.checkpoint_due
 }
 
 /// No checkpoint is due for some milliseconds.
 pub fn postpone(context: &mut ThreadContext) {
-    context.checkpoint_due = rdtsc() + INTERVAL_CYCLES;
+    context.checkpoint_due = ticks() + INTERVAL_CYCLES;
 }
 
 /// Writes a checkpoint that shows all open calls.
@@ -53,7 +53,7 @@ pub fn write_whole(context: &mut ThreadContext, writer: &RingWriter) -> bool {
 
 /// Writes a checkpoint in front of the context's rip. `false`: something of it was dropped.
 pub fn write(context: &mut ThreadContext, writer: &RingWriter) -> bool {
-    let start = rdtsc();
+    let start = ticks();
     context.left.is_kept_used = true;
     let Some(n_rises) = write_counters(context, writer) else {
         return false;
@@ -62,7 +62,7 @@ pub fn write(context: &mut ThreadContext, writer: &RingWriter) -> bool {
         return false;
     };
     let event = event_here(context, writer, path_event_kind::CHECKPOINT, context.rip, n_same);
-    let end = rdtsc();
+    let end = ticks();
     let cost = end.wrapping_sub(start).saturating_add(n_rises * RISE_CYCLES);
     context.checkpoint_due = end + cost.saturating_mul(SHARE).clamp(INTERVAL_CYCLES, MAX_INTERVAL_CYCLES);
     writer.write(&event, &[])

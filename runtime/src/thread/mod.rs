@@ -6,7 +6,6 @@ pub mod activity;
 pub mod block;
 pub mod budget;
 pub mod checkpoint;
-pub mod create;
 pub mod open_calls;
 pub mod path;
 pub mod path_words;

@@ -3,9 +3,9 @@
 //! Translated code pushes and pops (arch/x86_64/shadow.rs, instrument/indirect/returns.rs); the rules are the crate `pathcodec`'s.
 
 use super::path_words::write_event;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::layout::{SHADOW_BYTES, SHADOW_OFFSET};
 use crate::buffer::RingWriter;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::layout::{SHADOW_BYTES, SHADOW_OFFSET};
 use crate::protocol::path_event_kind;
 use clew_pathcodec::shadow::depth_after;
 

@@ -10,9 +10,9 @@ use super::path_words::{
     cell, decisions, event_here, position, set_cell, set_decisions, write_chunk, write_event, write_record, written,
 };
 use super::path_words::{gap, lose, Gap};
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::displacements::{SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::buffer::RingWriter;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::displacements::{SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::instrument::order::log::PathLog;
 use crate::protocol::{
     path_event_kind, path_gap, PathEventRecord, PATH_BUFFER_BYTES, PATH_LOST_CELL, PATH_START, PATH_SURPRISES_CELL,

@@ -1,13 +1,13 @@
 //! What is written of a thread's path: events at its position, and chunks of its streams.
 
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::clock::ticks;
 use crate::protocol::{
     self, path_gap, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
     PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL,
     PATH_SYMBOLS_LEFT_CELL,
 };
-use crate::sys::calls::rdtsc;
 
 /// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
 pub fn write_event(context: &mut ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) {
@@ -28,7 +28,7 @@ pub fn write_record(context: &mut ThreadContext, writer: &RingWriter, event: &Pa
 pub fn event_here(context: &ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) -> PathEventRecord {
     let [surprise_bytes, decisions, symbol_bytes, depth] = position(context);
     let event_kind = kind;
-    let (kind, tid, tsc) = (record_kind::PATH_EVENT, writer.tid, rdtsc());
+    let (kind, tid, tsc) = (record_kind::PATH_EVENT, writer.tid, ticks());
     PathEventRecord { kind, event_kind, tid, tsc, surprise_bytes, decisions, symbol_bytes, depth, pc, value }
 }
 
@@ -75,7 +75,7 @@ pub fn write_chunk(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) -
         kind: record_kind::PATH_CHUNK,
         rows: bytes.len().div_ceil(protocol::RECORD_BYTES as usize) as u16,
         tid: writer.tid,
-        tsc: rdtsc(),
+        tsc: ticks(),
         start,
         size_bytes: bytes.len() as u32,
         stream,

@@ -4,18 +4,18 @@
 //! engine's lock. Words and numbers are told in the schema (`RegionWord`).
 
 extern crate alloc;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::region::{
+use crate::buffer::RingWriter;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::region::{
     gs_region_cell, NUMBERS_END_OFFSET, REGION_LEVEL_OFFSET, REGION_TABLE_OFFSET, WORDS_END_OFFSET,
 };
-use crate::buffer::RingWriter;
+use crate::cpu::sys::clock::ticks;
 use crate::instrument::tags::rules::{fill_table, level_after};
 use crate::instrument::Engine;
 use crate::protocol::{
     self, record_kind, region_word, RegionChunkRecord, REGION_BUFFER_BYTES, REGION_KIND_SHIFT, REGION_NUMBERS_CELL,
     REGION_NUMBERS_LEFT_CELL, REGION_WORDS_CELL, REGION_WORDS_LEFT_CELL,
 };
-use crate::sys::calls::rdtsc;
 use crate::sys::lock::Lock;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -75,7 +75,7 @@ fn become_busy(engine: &Engine, context: &ThreadContext, writer: &RingWriter, nu
     let total = add_ways(engine, context, number, &mut busy.ways);
     busy.blocks.push((number, first));
     set_byte(context, u64::from(gs_region_cell(number)), 1);
-    write(context, writer, region_word::BECAME_BUSY, number, &[rdtsc(), total]);
+    write(context, writer, region_word::BECAME_BUSY, number, &[ticks(), total]);
 }
 
 /// Appends to `ways` how often the thread executed a block, by where it went; sorted, each once. Returns their sum.
@@ -123,7 +123,7 @@ fn write_counts(engine: &Engine, context: &ThreadContext, writer: &RingWriter) {
         busy.ways.truncate(n_before);
         set_byte(context, u64::from(gs_region_cell(*number)), 0);
     }
-    write(context, writer, region_word::LEFT_BUSY, 0, &[rdtsc()]);
+    write(context, writer, region_word::LEFT_BUSY, 0, &[ticks()]);
 }
 
 /// Writes that an execution was cut off in front of the instruction at `pc`.
@@ -134,12 +134,12 @@ pub fn note_stop(context: &ThreadContext, writer: &RingWriter, pc: u64) {
 /// Writes that a signal comes, at the instruction at `pc`.
 pub fn note_signal(context: &ThreadContext, writer: &RingWriter, is_fault: bool, signal: u32, pc: u64) {
     let kind = if is_fault { region_word::FAULT } else { region_word::SIGNAL };
-    write(context, writer, kind, signal & 0xff, &[rdtsc(), pc]);
+    write(context, writer, kind, signal & 0xff, &[ticks(), pc]);
 }
 
 /// Writes that system call `call` is about to be made.
 pub fn note_call(context: &ThreadContext, writer: &RingWriter, call: u64) {
-    write(context, writer, region_word::SYSCALL, 0, &[rdtsc(), call]);
+    write(context, writer, region_word::SYSCALL, 0, &[ticks(), call]);
 }
 
 /// Writes what is left to be written of a thread that is followed no further, or perhaps not.
@@ -148,7 +148,7 @@ pub fn end(engine: &Engine, context: &ThreadContext, writer: &RingWriter) {
         write_counts(engine, context, writer);
         set_byte(context, REGION_LEVEL_OFFSET, engine.shared.header().busy_limit as u8);
     }
-    write(context, writer, region_word::END, 0, &[rdtsc(), context.rip]);
+    write(context, writer, region_word::END, 0, &[ticks(), context.rip]);
     flush(context, writer);
 }
 
@@ -203,7 +203,7 @@ fn write_chunks(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) {
             kind: record_kind::REGION_CHUNK,
             continuations: chunk.len().div_ceil(protocol::CONTINUATION_PAYLOAD_BYTES as usize) as u16,
             tid: writer.tid,
-            tsc: rdtsc(),
+            tsc: ticks(),
             start: start + (index * CHUNK_BYTES) as u64,
             size_bytes: chunk.len() as u32,
             stream,

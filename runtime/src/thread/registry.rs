@@ -2,14 +2,15 @@
 
 extern crate alloc;
 use super::block;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::private_range::private_base;
 use crate::buffer::{Patience, RingWriter, Shared};
+use crate::cpu::context::ThreadContext;
+use crate::cpu::private_range::private_base;
+use crate::cpu::sys::clock::ticks;
+use crate::cpu::sys::number;
 use crate::protocol::{record_kind, slot_state, EventRecord, THREAD_STRIDE_BYTES};
-use crate::sys::calls::{futex_wait, rdtsc, syscall, thread_exists};
+use crate::sys::calls::{futex_wait, syscall, thread_exists};
 use crate::sys::kernel::MADV_REMOVE;
 use crate::sys::lock::Lock;
-use crate::sys::number;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -138,7 +139,7 @@ impl Threads {
         // SAFETY: the slot is mapped, and its user writes it no more.
         unsafe {
             if (&raw const (*row).end_tsc).read_volatile() == 0 {
-                (&raw mut (*row).end_tsc).write_volatile(rdtsc());
+                (&raw mut (*row).end_tsc).write_volatile(ticks());
             }
             AtomicU32::from_ptr(&raw mut (*row).state).store(slot_state::ENDED, Ordering::Release);
         }
@@ -315,7 +316,7 @@ pub fn write_event(writer: &RingWriter, event_kind: u16, app_pc: u64, details: [
         tid: writer.tid,
         app_pc,
         a: details[0],
-        tsc: rdtsc(),
+        tsc: ticks(),
         b: details[1],
         c: details[2],
         event_kind,
@@ -334,7 +335,7 @@ pub fn begin_slot(context: &ThreadContext, shared: Shared) {
         (&raw mut (*slot).end_tsc).write_volatile(0);
         (&raw mut (*slot).end_kind).write_volatile(0);
         (&raw mut (*slot).name).write_volatile([0; 16]);
-        (&raw mut (*slot).start_tsc).write_volatile(rdtsc());
+        (&raw mut (*slot).start_tsc).write_volatile(ticks());
     }
 }
 
@@ -363,7 +364,7 @@ pub fn describe_end(context: &ThreadContext, shared: Shared, end_kind: u32) {
     unsafe {
         (&raw mut (*slot).name).write_volatile(name);
         (&raw mut (*slot).end_kind).write_volatile(end_kind);
-        (&raw mut (*slot).end_tsc).write_volatile(rdtsc());
+        (&raw mut (*slot).end_tsc).write_volatile(ticks());
     }
 }
 

@@ -6,8 +6,8 @@
 use super::activity;
 use super::checkpoint;
 use super::path::{come_to_bytes, discard_all, flush, go_on, is_full, leave_out, ALL_PROMISED};
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
+use crate::cpu::context::ThreadContext;
 use crate::thread::path_words::{gap, lose, Gap};
 
 /// As `path::tend`, of a process with a budget. `is_new`: the thread is about to come to code that never ran.

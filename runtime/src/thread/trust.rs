@@ -2,9 +2,9 @@
 
 use super::registry::writer_of;
 use super::THREADS;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::guarded;
 use crate::instrument::{Engine, ENGINE};
 
 /// Trusts the pages of a fragment that was compared often, if no thread has its stack there, and all can take the fault.

@@ -16,7 +16,7 @@
 
 use super::layout::UserDispatch;
 use super::standing::Standing;
-use crate::arch::x86_64::layout::{gs_branch_table, gs_counter, gs_heat};
+use crate::cpu::layout::{gs_branch_table, gs_counter, gs_heat};
 use crate::sys::kernel::{SigInfo, SigStack, MEMORY_FAULTS, SEGV_BIT, TRAP_FLAG, UNDEFERRED_SIGNALS};
 use core::sync::atomic::{AtomicU32, Ordering};
 

@@ -5,7 +5,7 @@
 //! `gs:[x]`, others by `gs:[eip + x]` and not by `gs:[x]`, because they ask for a base register, and eip counts as one. No
 //! manual says which, so both are tried once in each process, for some microseconds. Both are equally long.
 
-use crate::sys::calls::rdtsc;
+use crate::cpu::sys::clock::ticks;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -67,9 +67,9 @@ pub fn choose(set_gs_base: impl Fn(u64)) {
 
 fn shortest(count: impl Fn()) -> u64 {
     let trial = |_| {
-        let start = rdtsc();
+        let start = ticks();
         count();
-        rdtsc().wrapping_sub(start)
+        ticks().wrapping_sub(start)
     };
     (0..TRIALS).map(trial).min().unwrap_or(u64::MAX)
 }
@@ -77,8 +77,8 @@ fn shortest(count: impl Fn()) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::sys::number;
     use crate::sys::calls::syscall;
-    use crate::sys::number;
 
     fn set_gs_base(base: u64) {
         const ARCH_SET_GS: u64 = 0x1001;

@@ -1,6 +1,9 @@
-//! x86-64.
+//! x86-64: registers, gates and machine code here, and in folders what each floor above and below has of its own for this processor.
 
 pub mod context;
+pub mod decode;
+#[cfg(not(test))]
+pub mod dispatch;
 pub mod dispatcher;
 pub mod displacements;
 pub mod emit;
@@ -10,6 +13,7 @@ pub mod gate;
 pub mod guarded;
 pub mod hull;
 mod instructions;
+pub mod instrument;
 mod jumps;
 pub mod layout;
 #[cfg(not(test))]
@@ -21,7 +25,13 @@ pub mod region;
 pub mod selectors;
 pub mod sequence;
 mod shadow;
+#[cfg(not(test))]
+pub mod signal;
 pub mod standing;
+pub mod sys;
+#[cfg(not(test))]
+pub mod thread;
+pub mod translate;
 #[cfg(not(test))]
 pub mod xmm;
 pub mod xsave;

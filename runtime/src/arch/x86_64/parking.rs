@@ -6,10 +6,10 @@
 
 use super::context::ThreadContext;
 use super::xmm::load_xmm;
+use crate::cpu::sys::number;
 use crate::protocol::ThreadState;
 use crate::sys::calls::set_signal_mask;
 use crate::sys::kernel::{SigStack, SIGTRAP};
-use crate::sys::number;
 use core::arch::global_asm;
 use core::mem::offset_of;
 

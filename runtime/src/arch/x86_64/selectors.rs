@@ -3,9 +3,9 @@
 //! Runs in the target. The selector in gs is always the program's; so are fs, ds and es, which the runtime never touches.
 
 use super::context::ThreadContext;
+use crate::cpu::sys::number;
 use crate::sys::calls::syscall;
 use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
-use crate::sys::number;
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, Ordering};
 

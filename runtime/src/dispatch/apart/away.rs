@@ -1,8 +1,8 @@
 //! Whether a thread is in code that is not 64-bit code, and by which branch it went there.
 
 extern crate alloc;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::selectors;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::selectors;
 use crate::dispatch::flow::parts::uncount_block;
 use crate::instrument::ENGINE;
 

@@ -2,11 +2,11 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
-use crate::arch::x86_64::context::{ThreadContext, MEETS_ONCE, MET_ONCE};
-use crate::arch::x86_64::guarded;
 use crate::buffer::Shared;
 use crate::cache::NONE;
-use crate::decode::placed;
+use crate::cpu::context::{ThreadContext, MEETS_ONCE, MET_ONCE};
+use crate::cpu::decode::placed;
+use crate::cpu::guarded;
 use crate::dispatch::signals::natively;
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::recorders::has_cells;

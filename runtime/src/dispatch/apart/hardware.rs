@@ -5,13 +5,13 @@
 //! address. Not known are those of a tracer, and those of processors, which are about all processes.
 
 extern crate alloc;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::{guarded, probe_points};
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::number;
+use crate::cpu::{guarded, probe_points};
 use crate::dispatch::signals::masks;
 use crate::instrument::ENGINE;
 use crate::sys::calls::{program_call, thread_exists};
 use crate::sys::kernel::USER_END;
-use crate::sys::number;
 use crate::thread::registry::writer_of;
 use alloc::vec::Vec;
 

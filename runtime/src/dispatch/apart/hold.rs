@@ -4,11 +4,11 @@
 //! is; should the controller be killed, it goes on. What the controller wishes while threads stand still, each minds before it
 //! executes anything more.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::probe_points;
-use crate::arch::x86_64::standing::{STEP_DUE, STEP_MADE};
 use crate::buffer::{RingWriter, Shared};
-use crate::decode::placed;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::decode::placed;
+use crate::cpu::probe_points;
+use crate::cpu::standing::{STEP_DUE, STEP_MADE};
 use crate::dispatch::calls::call_table;
 use crate::dispatch::flow::{landings, paths};
 use crate::dispatch::life::begin;

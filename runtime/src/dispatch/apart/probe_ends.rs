@@ -1,7 +1,7 @@
 //! The end of a return's probe: the thread goes on where the probed function's caller is.
 
 use super::probe_returns;
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
 use crate::dispatch::flow::indirect;
 use crate::dispatch::signals::masks;
 

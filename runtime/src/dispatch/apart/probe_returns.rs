@@ -3,7 +3,7 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
 use crate::instrument::ENGINE;
 use crate::protocol::exit_kind;
 use crate::sys::mappings::{look_through, open_list};

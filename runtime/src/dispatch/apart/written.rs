@@ -2,13 +2,14 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher, no lock held.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::hull;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::hull;
+use crate::cpu::sys::number;
 use crate::decode::trusted::PAGE_BITS;
 use crate::dispatch::calls::vectors::read_pieces;
 use crate::instrument::ENGINE;
+use crate::sys::arguments;
 use crate::sys::kernel::{SEGV_ACCERR, SIGSEGV};
-use crate::sys::{arguments, number};
 use crate::thread::registry::writer_of;
 
 /// Bits of a page fault's error code: a write, by the program (Intel SDM, page-fault exceptions). Whether the page is there

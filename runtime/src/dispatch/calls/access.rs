@@ -1,7 +1,7 @@
 //! Whether the program's memory can be read and written, as far as the runtime knows.
 
+use crate::cpu::sys::number;
 use crate::sys::calls::{syscall, EFAULT};
-use crate::sys::number;
 
 /// Whether the program may read `size` bytes at `address`: the kernel is asked, by a call that fails without an effect.
 pub fn is_readable(address: u64, size: u64) -> bool {

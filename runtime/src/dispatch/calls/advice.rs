@@ -4,14 +4,14 @@ extern crate alloc;
 use super::mappings::page_end;
 use super::memory::{call_holding, is_place};
 use super::vectors::read_pieces;
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
 use crate::instrument::{Engine, ENGINE};
 use crate::sys::calls::{program_call, ENOMEM};
 use crate::sys::kernel::{MADV_DONTFORK, MADV_GUARD_INSTALL, MADV_HWPOISON, MADV_WIPEONFORK};
 use crate::sys::kernel::{MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_FREE, MADV_REMOVE};
-use crate::sys::number;
 use crate::thread::registry::writer_of;
 use alloc::vec::Vec;
 

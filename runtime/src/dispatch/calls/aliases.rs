@@ -3,10 +3,10 @@
 //!
 //! Known from the calls that map. Changed under the engine's lock.
 
+use crate::cpu::sys::number;
 use crate::instrument::Engine;
 use crate::sys::calls::{check, syscall};
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_SHARED, PROT_EXEC, PROT_WRITE};
-use crate::sys::number;
 
 /// Whether a mapping made so can be written elsewhere. A file that is not mapped to be executed is not asked for: who maps
 /// it to change it first, and to run it then, does not map it private.

@@ -1,10 +1,10 @@
 //! Which system calls come to the dispatcher.
 
-use crate::arch::x86_64::{dispatcher, probe_points};
+use crate::cpu::sys::number;
+use crate::cpu::{dispatcher, probe_points};
 use crate::dispatch::proc::watched;
 use crate::dispatch::proc::watched::WATCHED_CALLS;
 use crate::instrument::Engine;
-use crate::sys::number;
 
 /// The calls that come to the dispatcher.
 pub const HANDLED: &[u64] = &[

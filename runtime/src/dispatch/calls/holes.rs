@@ -3,12 +3,12 @@
 use super::locks;
 use super::mappings::{page_end, PAGE};
 use super::memory::is_place;
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::number;
 use crate::dispatch::life::{hidden, room};
 use crate::instrument::ENGINE;
 use crate::sys::calls::{program_call, EFAULT, EINVAL, ENOMEM};
 use crate::sys::kernel::USER_END;
-use crate::sys::number;
 use crate::thread::registry::writer_of;
 
 /// Calls that name memory by address and size, and change nothing that is known of code. `None`: the gate makes it. Where a part is

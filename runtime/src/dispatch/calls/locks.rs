@@ -6,11 +6,12 @@
 
 extern crate alloc;
 use super::mappings::{page_end, visit_mappings, PAGE};
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
 use crate::sys::calls::{check, limit_of, program_call, read_start, syscall, EINVAL, ENOMEM};
 use crate::sys::kernel::USER_END;
-use crate::sys::{number, proc_text};
+use crate::sys::proc_text;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};

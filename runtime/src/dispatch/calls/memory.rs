@@ -7,17 +7,19 @@ extern crate alloc;
 use super::mappings::{find_mapping, Mapping};
 use super::mappings::{page_end, PAGE};
 use super::{aliases, locks};
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::clock::ticks;
+use crate::cpu::sys::number;
 use crate::dispatch::life::dumpable::while_shown;
 use crate::dispatch::life::{hidden, room};
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
-use crate::sys::calls::{check, program_call, rdtsc, syscall, EAGAIN, EFAULT, ENOMEM};
+use crate::sys::calls::{check, program_call, syscall, EAGAIN, EFAULT, ENOMEM};
+use crate::sys::filter;
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, USER_END};
 use crate::sys::lock::Guard;
 use crate::sys::spare_pages;
-use crate::sys::{filter, number};
 use crate::thread::registry::{write_event, writer_of};
 use core::ops::Range;
 
@@ -42,7 +44,7 @@ fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
         tid: writer.tid,
         start,
         size_bytes: end - start,
-        tsc: rdtsc(),
+        tsc: ticks(),
         reserved: [0; 32],
     };
     writer.write(&record, &[]);
@@ -111,7 +113,7 @@ pub fn map(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     if is_executable {
         aliases::insert_code(&mut engine, start, end, protection);
         let file = if flags & MAP_ANONYMOUS != 0 { None } else { Some((descriptor, offset)) };
-        let tsc = rdtsc();
+        let tsc = ticks();
         drop(engine);
         tell_image(&writer, start, end, protection, file, tsc);
     }
@@ -248,7 +250,7 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     if is_executable {
         aliases::insert_code(&mut engine, start, end, protection | PROT_READ);
         if !was_executable {
-            let tsc = rdtsc();
+            let tsc = ticks();
             drop(engine);
             tell_image(&writer, start, end, protection, None, tsc);
         }
@@ -297,7 +299,7 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     aliases::note_mapping(&mut engine, start, page_end(start, new_size), is_alias);
     if let Some(range) = range {
         aliases::insert_code(&mut engine, start, page_end(start, new_size), range.protection);
-        let tsc = rdtsc();
+        let tsc = ticks();
         drop(engine);
         if start != old {
             tell_image(&writer, start, page_end(start, new_size), range.protection, None, tsc);
@@ -327,7 +329,7 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     }
     aliases::insert_code(&mut engine, start, end, protection);
     let writer = writer_of(context, engine.shared);
-    let tsc = rdtsc();
+    let tsc = ticks();
     drop(engine);
     tell_image(&writer, start, end, protection, None, tsc);
     true

@@ -2,12 +2,13 @@
 
 use super::user_dispatch::PR_SET_SYSCALL_USER_DISPATCH;
 use super::{seccomp, user_dispatch};
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::clock::{note_refusal, PR_SET_TSC, PR_TSC_SIGSEGV};
+use crate::cpu::sys::number;
 use crate::dispatch::life::dumpable;
 use crate::dispatch::life::dumpable::{PR_GET_DUMPABLE, PR_SET_DUMPABLE};
 use crate::instrument::ENGINE;
-use crate::sys::calls::{note_tsc_refusal, program_call, PR_SET_TSC, PR_TSC_SIGSEGV};
-use crate::sys::number;
+use crate::sys::calls::program_call;
 use crate::thread::registry::writer_of;
 
 /// prctl's operation (linux/prctl.h).
@@ -25,7 +26,7 @@ pub fn control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         return dumpable::change(arguments);
     }
     if [arguments[0] as u32, arguments[1] as u32] == [PR_SET_TSC as u32, PR_TSC_SIGSEGV as u32] {
-        note_tsc_refusal();
+        note_refusal();
     }
     seccomp::change(context, number::PRCTL, arguments)
 }

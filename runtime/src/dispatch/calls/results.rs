@@ -1,7 +1,7 @@
 //! What system calls read, write and answer.
 
 use super::access;
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
 use crate::sys::calls::{Error, EFAULT};
 
 /// The call is done. One that a filter answered with a signal leaves its number where it was.

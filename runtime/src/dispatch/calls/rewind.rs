@@ -1,6 +1,6 @@
 //! System calls that were not made: the program is in front of them again.
 
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
 use crate::dispatch::flow::parts;
 use crate::instrument::ENGINE;
 

@@ -5,18 +5,18 @@
 //! program's that changes nothing.
 
 extern crate alloc;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::guarded;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::guarded;
+use crate::cpu::signal::image::image_range;
+use crate::cpu::signal::image::program_calls;
+use crate::cpu::sys::number;
 use crate::dispatch::life::release;
 use crate::dispatch::signals::masks;
 use crate::instrument::ENGINE;
 use crate::protocol::{event_kind, release_reason};
-use crate::signal::image::image_range;
-use crate::signal::image::program_calls;
 use crate::sys::calls::{check, program_call, syscall};
 use crate::sys::filter::{self, Instruction, Program};
 use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
-use crate::sys::number;
 use crate::thread::registry::{write_event, writer_of};
 use alloc::vec::Vec;
 

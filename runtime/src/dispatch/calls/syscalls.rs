@@ -1,9 +1,11 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
 use super::results::{finish, result_of, write_program};
-use super::{advice, holes, locks, memory, process_control, seccomp, segments, tracing, user_dispatch};
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::selectors;
+use super::{advice, holes, locks, memory, process_control, seccomp, tracing, user_dispatch};
+use crate::cpu::context::ThreadContext;
+use crate::cpu::dispatch::segments;
+use crate::cpu::selectors;
+use crate::cpu::sys::number;
 use crate::dispatch::apart::{hardware, written};
 use crate::dispatch::flow::sequences;
 use crate::dispatch::life::{ends, execute, fork, process};
@@ -13,7 +15,6 @@ use crate::instrument::ENGINE;
 use crate::protocol::path_event_kind;
 use crate::sys::calls::{program_call, EPERM};
 use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
-use crate::sys::number;
 use crate::thread::path_words;
 use crate::thread::region;
 use crate::thread::registry::writer_of;

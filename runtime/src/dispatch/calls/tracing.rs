@@ -4,12 +4,13 @@
 //! Runs on the runtime's stack, no lock held.
 
 use super::vectors::read_pieces;
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::sys::number;
 use crate::dispatch::life::release;
 use crate::instrument::ENGINE;
 use crate::protocol::{release_reason, request_kind};
 use crate::sys::calls::{check, program_call, syscall, Error, EFAULT};
-use crate::sys::{number, proc_text};
+use crate::sys::proc_text;
 use crate::thread::registry::writer_of;
 
 const TRACEME: u64 = 0;

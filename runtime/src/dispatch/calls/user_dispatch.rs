@@ -3,15 +3,15 @@
 //! The kernel would look at the gate's address, so it never comes to know: the runtime decides as the kernel does
 //! (kernel/entry/syscall_user_dispatch.c), and while a thread asks for it, all its calls come to the dispatcher.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::dispatcher;
-use crate::arch::x86_64::guarded;
-use crate::arch::x86_64::layout::UserDispatch;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::dispatcher;
+use crate::cpu::guarded;
+use crate::cpu::layout::UserDispatch;
+use crate::cpu::sys::number;
 use crate::dispatch::life::release;
 use crate::dispatch::signals::masks;
 use crate::sys::calls::{program_call, EFAULT};
 use crate::sys::kernel::{SigInfo, SIGSEGV, SIGSYS, SYS_USER_DISPATCH, USER_END};
-use crate::sys::number;
 
 /// prctl's operation and what it may be asked.
 pub const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;

@@ -1,8 +1,8 @@
 //! Vectors of the program's: arrays of struct iovec, which system calls take where memory comes in pieces.
 
 extern crate alloc;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::guarded;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::guarded;
 use crate::dispatch::signals::masks;
 use alloc::vec::Vec;
 

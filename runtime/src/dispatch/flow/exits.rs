@@ -4,13 +4,15 @@
 //! Runs in the target, in the dispatcher. Where the thread goes on, and what is linked to it, is decided by its caller.
 
 use super::parts::uncount_block;
-use super::{float_state, indirect, regions, returns, sequences};
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::layout::SITE_RETURN;
+use super::{indirect, regions, returns, sequences};
 use crate::cache::exit::{Exit, ExitType};
 use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::dispatch::float_state;
+use crate::cpu::dispatch::in_place;
+use crate::cpu::layout::SITE_RETURN;
 use crate::decode::places::is_canonical;
-use crate::dispatch::apart::{hold, in_place};
+use crate::dispatch::apart::hold;
 use crate::dispatch::life::release;
 use crate::dispatch::signals::masks;
 use crate::instrument::indirect::pads::add_to_counter;

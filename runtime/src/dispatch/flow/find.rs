@@ -1,9 +1,9 @@
 //! Where execution goes on: the fragment at an address, made now if there is none.
 
 use super::landings;
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
 use crate::instrument::request::{Arrival, Request};
 use crate::instrument::{BuildError, Engine};
 use crate::thread::THREADS;

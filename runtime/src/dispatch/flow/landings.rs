@@ -1,9 +1,9 @@
 //! Where returns land: behind the call that the processor called from.
 
-use crate::arch::x86_64::context::ThreadContext;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::SpillState;
 use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
 use crate::instrument::Engine;
 use crate::protocol::error_code;
 use crate::thread::THREADS;

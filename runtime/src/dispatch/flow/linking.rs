@@ -2,10 +2,10 @@
 
 use super::find::find_or_build;
 use super::{paths, ways};
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
 use crate::dispatch::signals::masks;
 use crate::instrument::request::Arrival;
 use crate::instrument::{Engine, ENGINE};

@@ -2,7 +2,6 @@
 
 pub mod exits;
 pub mod find;
-pub mod float_state;
 pub mod indirect;
 pub mod landings;
 pub mod linking;

@@ -1,9 +1,9 @@
 //! What the dispatcher does for the order of execution: paths (mode `full`) and tags (mode `region`).
 
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
 use crate::instrument::{Engine, ENGINE};
 use crate::thread::path_words;
 use crate::thread::path_words::Gap;

@@ -3,8 +3,8 @@
 //! Programs that always do something new come here very often, so what else the dispatcher does is left out where nothing else is
 //! to be done.
 
-use crate::arch::x86_64::context::ThreadContext;
 use crate::cache::exit::ExitType;
+use crate::cpu::context::ThreadContext;
 use crate::dispatch::life::detach;
 use crate::instrument::{Engine, ENGINE};
 use crate::sys::kernel::TRAP_FLAG;

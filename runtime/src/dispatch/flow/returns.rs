@@ -4,10 +4,10 @@
 
 use super::paths;
 use super::ways::{find_way, make_pad};
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::exit::Exit;
 use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::order::symbols::MAX_POPS;
 use crate::instrument::Engine;

@@ -5,18 +5,18 @@
 //! fragments of a sequence and comes through the runtime, or runs a call in it, the word tells afterwards whether the kernel
 //! would have aborted it, and the dispatcher does it then.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::guarded;
-use crate::arch::x86_64::sequence::{SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH};
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::guarded;
+use crate::cpu::sequence::{SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH};
+use crate::cpu::sys::number;
 use crate::dispatch::signals::masks;
 use crate::instrument::indirect::pads::{add_to_counter, DynamicEdge};
 use crate::instrument::rseq::sequences::{may_be_descriptor, read_descriptor};
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{edge_kind, path_event_kind};
 use crate::sys::calls::program_call;
-use crate::sys::number;
 use crate::thread::path_words;
 use crate::thread::registry::writer_of;
 

@@ -3,10 +3,10 @@
 use super::find::find_or_build;
 use super::landings::insert_pair;
 use super::paths;
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::pairs::{PairEntry, VERIFIED};
 use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
 use crate::instrument::request::Arrival;
 use crate::instrument::Engine;
 

@@ -5,10 +5,10 @@
 
 use super::stage::program_signal_stack;
 use super::{begin, stage};
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::xmm::AT_ENTRY;
-use crate::arch::x86_64::{gate, parking};
 use crate::buffer::Shared;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::xmm::AT_ENTRY;
+use crate::cpu::{gate, parking};
 use crate::dispatch::flow::sequences;
 use crate::dispatch::life::detach;
 use crate::instrument::ENGINE;

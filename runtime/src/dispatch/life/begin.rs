@@ -1,7 +1,7 @@
 //! A thread begins: its slot, its first event, its path.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::standing::Standing;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::standing::Standing;
 use crate::dispatch::flow::paths;
 use crate::instrument::indirect::pads::DynamicEdge;
 use crate::instrument::ENGINE;

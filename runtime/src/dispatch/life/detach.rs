@@ -4,14 +4,14 @@
 //! gives back what belongs to the process as a whole; the controller does the rest.
 
 use super::{release, stage};
-use crate::arch::x86_64::context::{ThreadContext, PENDING_FETCHED, PENDING_LEAVE};
-use crate::arch::x86_64::{parking, xsave};
 use crate::cache::links::UNDELIVERED;
+use crate::cpu::context::{ThreadContext, PENDING_FETCHED, PENDING_LEAVE};
+use crate::cpu::signal::deliver;
+use crate::cpu::signal::interrupt::app_pc_at;
+use crate::cpu::{parking, xsave};
 use crate::dispatch::flow::sequences;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, ThreadState};
-use crate::signal::deliver;
-use crate::signal::interrupt::app_pc_at;
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, set_signal_mask};
 use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};

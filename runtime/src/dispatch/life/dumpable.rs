@@ -1,9 +1,9 @@
 //! A process that is not dumpable (PR_SET_DUMPABLE) is looked at by nobody without privileges, and that may be the controller. So it is
 //! dumpable for as long as it asks the controller something for which that has to look at it.
 
+use crate::cpu::sys::number;
 use crate::sys::calls::{program_call, syscall};
 use crate::sys::lock::{Guard, Lock};
-use crate::sys::number;
 
 /// prctl's operations (linux/prctl.h).
 pub const PR_GET_DUMPABLE: u32 = 3;

@@ -1,13 +1,14 @@
 //! The system calls that end a thread or the process.
 
 use super::{execute, process, release};
-use crate::arch::x86_64::context::ThreadContext;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::signal::deliver;
+use crate::cpu::sys::number;
 use crate::dispatch::calls::results::{finish, is_trapped};
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind};
-use crate::signal::deliver;
 use crate::sys::calls::{program_call, set_signal_mask};
-use crate::sys::{filter, number};
+use crate::sys::filter;
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 use crate::thread::THREADS;
 

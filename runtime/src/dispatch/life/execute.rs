@@ -2,14 +2,14 @@
 
 use super::dumpable::while_shown;
 use super::release;
-use crate::arch::x86_64::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
+use crate::cpu::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
+use crate::cpu::signal::deliver;
+use crate::cpu::sys::number;
+use crate::cpu::thread::create;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, request_kind};
-use crate::signal::deliver;
 use crate::signal::table::table_of;
 use crate::sys::calls::{program_call, set_signal_mask};
-use crate::sys::number;
-use crate::thread::create;
 use crate::thread::registry::{describe_end, write_event, writer_of};
 
 /// execve and execveat: everything is recorded before, because nothing of the runtime is left after. The controller is

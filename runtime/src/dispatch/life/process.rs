@@ -2,9 +2,13 @@
 
 use super::begin::begin;
 use super::{fork, release};
-use crate::arch::x86_64::context::{ThreadContext, NOT_WAITED_FOR, WAITED_FOR};
-use crate::arch::x86_64::selectors::set_gs_base;
 use crate::buffer::Shared;
+use crate::cpu::context::{ThreadContext, NOT_WAITED_FOR, WAITED_FOR};
+use crate::cpu::selectors::set_gs_base;
+use crate::cpu::sys::number;
+use crate::cpu::thread::create::{
+    self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_SIZES, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
+};
 use crate::dispatch::calls::access::is_readable;
 use crate::dispatch::calls::seccomp;
 use crate::instrument::ENGINE;
@@ -12,11 +16,7 @@ use crate::protocol::event_kind;
 use crate::signal::table::{copy_table, free_table, table_of};
 use crate::sys::calls::{check, gettid, program_call, set_signal_mask, E2BIG, EAGAIN, EINVAL};
 use crate::sys::kernel::{CLONE_CLEAR_SIGHAND, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, SIGCHLD};
-use crate::sys::number;
 use crate::thread::block::set_signal_stack;
-use crate::thread::create::{
-    self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_SIZES, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
-};
 use crate::thread::registry::{take_slot, write_event, writer_of};
 use crate::thread::THREADS;
 

@@ -1,15 +1,15 @@
 //! Threads that are followed no further: they go on natively, or end.
 
-use crate::arch::x86_64::context::{ThreadContext, PENDING_SIGNAL};
 use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
+use crate::cpu::context::{ThreadContext, PENDING_SIGNAL};
+use crate::cpu::signal::deliver;
 use crate::decode::places::name_of;
 use crate::dispatch::apart::away;
 use crate::dispatch::signals::masks::take_mask;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{end_kind, event_kind, path_event_kind, release_reason};
-use crate::signal::deliver;
 use crate::signal::table::{table_of, ALL_BUT_FAULTS};
 use crate::sys::calls::set_signal_mask;
 use crate::sys::kernel::SigInfo;

@@ -6,13 +6,14 @@
 
 extern crate alloc;
 use super::hidden;
-use crate::arch::x86_64::context::{ThreadContext, WAITED_FOR};
-use crate::arch::x86_64::{gate, guarded};
 use crate::buffer::RingWriter;
+use crate::cpu::context::{ThreadContext, WAITED_FOR};
+use crate::cpu::signal::image::image_range;
+use crate::cpu::sys::number;
+use crate::cpu::{gate, guarded};
 use crate::instrument::Engine;
-use crate::signal::image::image_range;
 use crate::sys::calls::{monotonic_ns, read_start, syscall, thread_exists};
-use crate::sys::{number, proc_text};
+use crate::sys::proc_text;
 use crate::thread::THREADS;
 use alloc::vec::Vec;
 use core::ops::Range;

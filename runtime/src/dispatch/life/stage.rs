@@ -1,16 +1,16 @@
 //! Entering a process and leaving it are all or nothing, also if the controller is killed on the way: the control block
 //! says which, and whoever goes on without the controller does what it would have done.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::parking;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::parking;
+use crate::cpu::signal::deliver;
+use crate::cpu::sys::number;
 use crate::protocol::{stage, ControlBlock};
-use crate::signal::deliver;
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::syscall;
 use crate::sys::calls::{futex_wait, futex_wake};
 use crate::sys::kernel::SIGTRAP;
 use crate::sys::kernel::{SigStack, SS_AUTODISARM, SS_DISABLE};
-use crate::sys::number;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 const WAIT_NS: u64 = 10_000_000;

@@ -2,26 +2,26 @@
 
 use super::running::{stamp_start, tell_running};
 use super::{attach, begin, hidden, process};
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::private_range::set_private_range;
-use crate::arch::x86_64::question::Question;
-use crate::arch::x86_64::{dispatcher, forwarding, parking, selectors};
 use crate::buffer::{Patience, Shared};
-use crate::decode::block::is_amd;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::decode::block::is_amd;
+use crate::cpu::private_range::set_private_range;
+use crate::cpu::question::Question;
+use crate::cpu::signal::image::set_image_range;
+use crate::cpu::sys::number;
+use crate::cpu::thread::create;
+use crate::cpu::translate::Mangler;
+use crate::cpu::{dispatcher, forwarding, parking, selectors};
 use crate::dispatch::proc::proc_reads;
 use crate::dispatch::run::dispatch;
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
-use crate::signal::image::set_image_range;
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, gettid, limit_of, set_signal_mask, syscall};
 use crate::sys::kernel::{SIGTRAP, USER_END};
-use crate::sys::number;
 use crate::sys::{filter, heap};
 use crate::thread::block::set_signal_stack;
-use crate::thread::create;
 use crate::thread::THREADS;
-use crate::translate::Mangler;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Takes the process over. Called once, on the image's boot stack.
@@ -42,9 +42,9 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     hidden::initialize(block.image_base, block.heap_base + block.heap_bytes);
     set_image_range(block.image_base, block.image_base + block.image_bytes);
     dispatcher::set_dispatch(dispatch);
-    crate::decode::block::initialize();
-    crate::arch::x86_64::xsave::initialize();
-    crate::arch::x86_64::guarded::initialize();
+    crate::cpu::decode::block::initialize();
+    crate::cpu::xsave::initialize();
+    crate::cpu::guarded::initialize();
     selectors::initialize(block.has_fsgsbase != 0);
     forwarding::choose(selectors::set_gs_base);
     selectors::set_gs_base(block.gs_base);

@@ -1,8 +1,9 @@
 //! Which files of /proc tell of the runtime.
 
 extern crate alloc;
+use crate::cpu::sys::number;
 use crate::sys::calls::{check, getpid, syscall};
-use crate::sys::{number, proc_text};
+use crate::sys::proc_text;
 use alloc::vec::Vec;
 
 /// What a path's last component may stand for.

@@ -9,12 +9,12 @@ extern crate alloc;
 use super::proc_files::distrust_code;
 use super::proc_kinds::{kind_of, path_of, shown_by, Kind};
 use super::proc_reads;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::guarded;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::guarded;
+use crate::cpu::sys::number;
 use crate::dispatch::calls::tracing;
 use crate::dispatch::signals::masks;
 use crate::sys::calls::{check, program_call, syscall};
-use crate::sys::number;
 
 /// open, openat and openat2. `None`: nothing that concerns the runtime, and not made yet.
 pub fn open(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Option<i64> {

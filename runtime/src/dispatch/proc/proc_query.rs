@@ -7,12 +7,12 @@ extern crate alloc;
 use super::proc_files::show_mappings_as_made;
 use super::proc_kinds::Kind;
 use super::proc_reads;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::guarded;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::guarded;
+use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
 use crate::dispatch::signals::masks;
 use crate::sys::calls::{check, program_call, Error, EFAULT};
-use crate::sys::number;
 use core::ops::Range;
 
 /// _IOWR('f', 17, struct procmap_query)

@@ -6,9 +6,9 @@
 
 extern crate alloc;
 use super::proc_kinds::path_of;
+use crate::cpu::signal::image::image_range;
+use crate::cpu::signal::image::program_calls;
 use crate::instrument::ENGINE;
-use crate::signal::image::image_range;
-use crate::signal::image::program_calls;
 use crate::sys::calls::read_start;
 use crate::sys::proc_state::{as_running, state_of, State};
 use crate::sys::proc_text;

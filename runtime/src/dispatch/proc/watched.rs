@@ -1,7 +1,7 @@
 //! Descriptors that are watched: what is read by them tells of the runtime.
 
 extern crate alloc;
-use crate::sys::number;
+use crate::cpu::sys::number;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The calls that come to the dispatcher while a descriptor is watched.

@@ -5,8 +5,11 @@
 //! again once, at the very end, so that no signal sees one that is neither.
 
 use super::masks::{give_mask, take_mask};
-use crate::arch::x86_64::context::ThreadContext;
 use crate::cache::NONE;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::signal::deliver::{self, Delivery};
+use crate::cpu::signal::faults::{FORCED, TRAPPED};
+use crate::cpu::signal::frame;
 use crate::decode::places::name_of;
 use crate::dispatch::apart::{away, breakpoints, written};
 use crate::dispatch::flow::parts::count_part;
@@ -14,9 +17,6 @@ use crate::dispatch::life::release::{end_by, end_by_default, take_pending};
 use crate::instrument::indirect::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, event_kind, path_event_kind};
-use crate::signal::deliver::{self, Delivery};
-use crate::signal::faults::{FORCED, TRAPPED};
-use crate::signal::frame;
 use crate::signal::table::table_of;
 use crate::sys::calls::EINTR;
 use crate::sys::kernel::{SigInfo, SA_RESTART, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN, SI_KERNEL};

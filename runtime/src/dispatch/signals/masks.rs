@@ -1,7 +1,7 @@
 //! The program's mask in the runtime's hands: while anything waits to be delivered, and around what may fault.
 
-use crate::arch::x86_64::context::{ThreadContext, GIVES, HOLDS};
-use crate::signal::deliver;
+use crate::cpu::context::{ThreadContext, GIVES, HOLDS};
+use crate::cpu::signal::deliver;
 use crate::signal::table::ALL_BUT_MEMORY_FAULTS;
 use crate::sys::calls::set_signal_mask;
 

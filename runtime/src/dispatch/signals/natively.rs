@@ -1,9 +1,9 @@
 //! The processor executes at an address where nothing is known to be executable: the fault comes from there.
 
-use crate::arch::x86_64::context::{ThreadContext, STEPPING_LOCKED};
+use crate::cpu::context::{ThreadContext, STEPPING_LOCKED};
+use crate::cpu::signal::deliver;
 use crate::dispatch::apart::probe_returns;
 use crate::instrument::ENGINE;
-use crate::signal::deliver;
 use crate::sys::calls::set_signal_mask;
 
 /// Lets the processor execute at the context's rip, where it cannot, as far as is known: the fault comes from there. Comes back only if a

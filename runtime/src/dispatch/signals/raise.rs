@@ -1,9 +1,9 @@
 //! Faults and traps that the program's instructions cause, made to wait until they are delivered.
 
 use super::masks::take_mask;
-use crate::arch::x86_64::context::ThreadContext;
 use crate::cache::NONE;
-use crate::signal::faults::{FORCED, TRAPPED};
+use crate::cpu::context::ThreadContext;
+use crate::cpu::signal::faults::{FORCED, TRAPPED};
 use crate::signal::merging;
 use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SI_KERNEL, TRAP_TRACE};
 

@@ -1,9 +1,12 @@
 //! System calls about signals: actions, masks, stacks, and the return from a handler.
 
 use super::{masks, raise};
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::selectors;
-use crate::decode::placed;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::decode::placed;
+use crate::cpu::selectors;
+use crate::cpu::signal::deliver;
+use crate::cpu::signal::returning::{self, Return};
+use crate::cpu::sys::number;
 use crate::decode::places::{is_beyond, is_in_vsyscall_page};
 use crate::dispatch::apart::{away, hold};
 use crate::dispatch::calls::results::{read_program, result_of, write_program};
@@ -11,12 +14,9 @@ use crate::dispatch::life::{detach, room};
 use crate::instrument::indirect::pads::DynamicEdge;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, path_event_kind};
-use crate::signal::deliver;
-use crate::signal::returning::{self, Return};
 use crate::signal::table::table_of;
 use crate::sys::calls::{set_signal_mask, Error, EINVAL};
 use crate::sys::kernel::{SigAction, SigStack, RESUME_FLAG, TRAP_FLAG, UNBLOCKABLE};
-use crate::sys::number;
 use crate::thread::path_words;
 use crate::thread::registry::writer_of;
 

@@ -8,15 +8,15 @@
 //! is other code all the same: then it is dropped as well, for the trace is told of what came after what.
 
 extern crate alloc;
-use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, NONE};
+use crate::cpu::guarded;
+use crate::cpu::sys::clock::ticks;
 use crate::decode::Block;
 use crate::instrument::kinds::hash;
 use crate::instrument::Engine;
 use crate::protocol::{record_kind, InvalidateRecord, MAX_FRAGMENT_BYTES};
-use crate::sys::calls::rdtsc;
 use alloc::vec::Vec;
 
 impl Engine {
@@ -204,7 +204,7 @@ impl Engine {
             tid: writer.tid,
             app_pc: fragment.app_pc,
             reserved_target: 0,
-            tsc: rdtsc(),
+            tsc: ticks(),
             fragment_id: id,
             reserved: [0; 28],
         };

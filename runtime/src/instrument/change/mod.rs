@@ -2,6 +2,5 @@
 
 pub mod invalidate;
 pub mod relayout;
-pub mod staleness;
 pub mod stops;
 pub mod trust;

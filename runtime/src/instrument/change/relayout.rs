@@ -5,18 +5,18 @@
 //! enough it goes out of use, and is translated once more as it runs: next to what became hot just before, straight along the
 //! way that is taken most, and counting its heat no more.
 
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::layout::HEAT_CELLS;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Habit, COUNTED_AT_EXITS, NONE};
 use crate::cache::Fragment;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::instrument::counting::{are_flags_dead_at_start, has_trap};
+use crate::cpu::layout::HEAT_CELLS;
+use crate::cpu::sys::clock::ticks;
 use crate::decode::{Block, Ending};
-use crate::instrument::counts::counting::{are_flags_dead_at_start, has_trap};
 use crate::instrument::request::Arrival;
 use crate::instrument::Engine;
 use crate::protocol::exit_kind;
-use crate::sys::calls::rdtsc;
 use iced_x86::Instruction;
 
 /// What ran so many times less often than it takes to be hot is on the way to be.
@@ -163,7 +163,7 @@ impl Engine {
     /// anew costs more than it gains.
     fn is_hot_now(&self, id: u32) -> bool {
         let executions = self.shared.header().relayout_executions;
-        let elapsed = rdtsc().wrapping_sub(self.cache.fragment(id).heated_at);
+        let elapsed = ticks().wrapping_sub(self.cache.fragment(id).heated_at);
         elapsed < u64::from(executions) * MAX_CYCLES_EACH || executions < MIN_TIMED
     }
 
@@ -171,7 +171,7 @@ impl Engine {
     /// counting costs, too; what it leads to or comes from may still find it.
     fn look_again(&mut self, context: &ThreadContext, id: u32) {
         let fragment = self.cache.fragment_mut(id);
-        fragment.heated_at = rdtsc();
+        fragment.heated_at = ticks();
         fragment.n_looks += 1;
         if fragment.n_looks < MAX_LOOKS {
             self.begin_heat(context, id);

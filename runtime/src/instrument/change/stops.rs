@@ -5,11 +5,12 @@
 //! leads to it comes to the dispatcher.
 
 extern crate alloc;
-use crate::arch::x86_64::{guarded, probe_points};
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
+use crate::cpu::decode::placed;
+use crate::cpu::{guarded, probe_points};
 use crate::decode::trusted::PAGE_BITS;
-use crate::decode::{decode_block, placed, Block, Ending};
+use crate::decode::{decode_block, Block, Ending};
 use crate::instrument::request::{Arrival, Request};
 use crate::instrument::{BuildError, Engine};
 use crate::protocol::{exit_kind, MAX_CHANGED_PAGES};

@@ -7,15 +7,15 @@
 //!
 //! The kernel writes by no instruction, and would fail: memory that system calls are given is not trusted, nor are stacks.
 
-use crate::arch::x86_64::hull;
 use crate::buffer::RingWriter;
 use crate::cache::table::PcTable;
+use crate::cpu::hull;
+use crate::cpu::sys::number;
 use crate::decode::ranges::{Range, Ranges};
 use crate::decode::trusted::PAGE_BITS;
 use crate::instrument::Engine;
 use crate::sys::calls::{check, syscall};
 use crate::sys::kernel::{PROT_EXEC, PROT_READ, PROT_WRITE};
-use crate::sys::number;
 use core::sync::atomic::{fence, AtomicBool, Ordering};
 
 const PAGE_BYTES: u64 = 1 << PAGE_BITS;

@@ -10,13 +10,13 @@
 //! nowhere else: where that goes out of use, so does the leader, when it next comes there (dispatch/flow/linking.rs).
 
 use super::counters::Counters;
-use super::counting::has_trap;
-use crate::arch::x86_64::context::ThreadContext;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::NONE;
 use crate::cache::Fragment;
-use crate::decode::float_state::stored_pointer;
+use crate::cpu::context::ThreadContext;
+use crate::cpu::decode::float_state::stored_pointer;
+use crate::cpu::instrument::counting::has_trap;
 use crate::decode::{Block, Ending};
 use crate::instrument::change::relayout::executions_of;
 use crate::instrument::request::Arrival;

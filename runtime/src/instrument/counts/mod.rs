@@ -1,6 +1,4 @@
 //! Counters: where they stand, which code does without one, and hot loops.
 
 pub mod counters;
-pub mod counting;
 pub mod leaders;
-pub mod loops;

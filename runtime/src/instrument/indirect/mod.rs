@@ -1,5 +1,3 @@
 //! Indirect branches and returns: pads, and how a target is verified.
 
 pub mod pads;
-pub mod returns;
-pub mod verification;

@@ -1,18 +1,20 @@
 //! Pads: from one indirect branch site to one target. And edges that are counted by the dispatcher itself.
 
-use super::returns::emit_return_ways;
-use super::verification::emit_verification;
-use crate::arch::x86_64::context::ThreadContext;
-use crate::arch::x86_64::emit::Emitter;
-use crate::arch::x86_64::{INDEX, RCX, TARGET};
 use crate::buffer::RingWriter;
 use crate::cache::exit::{Entry, ExitType, Pad};
 use crate::cache::fragment::NONE;
 use crate::cache::{Cache, Fragment, Unit};
-use crate::decode::{flags, scratch};
-use crate::instrument::counts::counting::{emit_count, emit_count_through};
+use crate::cpu::context::ThreadContext;
+use crate::cpu::decode::flags;
+use crate::cpu::decode::scratch;
+use crate::cpu::emit::Emitter;
+use crate::cpu::instrument::counting::{emit_count, emit_count_through};
+use crate::cpu::instrument::order::emit_symbol;
+use crate::cpu::instrument::returns::emit_return_ways;
+use crate::cpu::instrument::verification::emit_verification;
+use crate::cpu::sys::clock::ticks;
+use crate::cpu::{INDEX, RCX, TARGET};
 use crate::instrument::exits::ExitList;
-use crate::instrument::order::code::emit_symbol;
 use crate::instrument::order::symbols::ReturnSymbols;
 use crate::instrument::order::symbols::NO_SYMBOL;
 use crate::instrument::{BuildError, Engine};
@@ -20,7 +22,6 @@ use crate::protocol::{
     edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord, PATH_DECISIONS_CELL,
     PATH_OTHER_DECISIONS_CELL,
 };
-use crate::sys::calls::rdtsc;
 
 /// An edge that is found at run time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -216,7 +217,7 @@ impl Engine {
             tid: writer.tid,
             source_pc: edge.source_pc,
             target_pc: edge.target_pc,
-            tsc: rdtsc(),
+            tsc: ticks(),
             source_fragment_id: edge.source_fragment,
             target_fragment_id: target_fragment.unwrap_or(NONE),
             counter_index: counter,
@@ -293,7 +294,7 @@ impl Engine {
             tid: writer.tid,
             source_pc: source.app_pc,
             target_pc: exit.target,
-            tsc: rdtsc(),
+            tsc: ticks(),
             source_fragment_id: exit.fragment,
             target_fragment_id: target_fragment,
             edge_kind: kind,

@@ -1,10 +1,10 @@
 //! What of a block's way out is recorded in its thread's path (mode `full`).
 
-use crate::arch::x86_64::TARGET;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit, NONE};
+use crate::cpu::instrument::counting::CountPlace;
+use crate::cpu::TARGET;
 use crate::decode::{Block, Ending};
-use crate::instrument::counts::counting::CountPlace;
 use crate::instrument::Engine;
 use crate::protocol::{PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL};
 

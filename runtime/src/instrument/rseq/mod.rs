@@ -1,5 +1,3 @@
 //! Restartable sequences (rseq(2)): finding them, and the copy that the kernel can abort.
 
-pub mod code;
 pub mod sequences;
-pub mod ways;

@@ -10,10 +10,10 @@
 //! - in front of calls, indirect branches, system calls and whatever else does not stay in the enclosure. These instructions
 //!   run as anywhere else. If the kernel would have aborted the thread meanwhile, it is when it comes back into the sequence.
 
-use crate::arch::x86_64::guarded;
 use crate::buffer::RingWriter;
 use crate::cache::sequences::{Descriptor, MAX_SEQUENCE_BYTES};
 use crate::cache::{Exit, NONE};
+use crate::cpu::guarded;
 use crate::decode::{decode_block, trusted, Block, Ending};
 use crate::instrument::exits::{ExitList, BLANK};
 use crate::instrument::request::Request;

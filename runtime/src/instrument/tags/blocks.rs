@@ -4,9 +4,9 @@
 //! its number, so several fragments may have one. Runs under the runtime's lock, on the runtime's stack.
 
 extern crate alloc;
-use crate::arch::x86_64::context::ThreadContext;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, NONE};
+use crate::cpu::context::ThreadContext;
 use crate::instrument::change::relayout::executions_of;
 use crate::instrument::Engine;
 use crate::protocol::{edge_kind, exit_kind, REGION_BLOCKS};

@@ -1,5 +1,4 @@
 //! Tags of blocks (mode `region`).
 
 pub mod blocks;
-pub mod code;
 pub mod rules;

@@ -1,0 +1,13 @@
+//! Machine code that is inserted into blocks and put at their ends, for x86-64.
+
+pub mod branch_ways;
+pub mod counting;
+pub mod loops;
+pub mod order;
+pub mod returns;
+pub mod sequence_code;
+pub mod sequence_ways;
+pub mod staleness;
+pub mod tags;
+pub mod verification;
+pub mod way_out;

@@ -1,0 +1,3 @@
+//! Threads of x86-64.
+
+pub mod create;
