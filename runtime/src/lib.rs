@@ -17,6 +17,7 @@ pub mod thread;
 pub mod arch;
 pub mod buffer;
 pub mod cache;
+pub mod context;
 pub mod decode;
 pub mod instrument;
 #[allow(dead_code)]

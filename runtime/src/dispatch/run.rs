@@ -3,7 +3,8 @@
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::exit::ExitType;
 use crate::cache::{Entry, NONE};
-use crate::cpu::context::{ThreadContext, RESTART_DUE};
+use crate::context::call::RESTART_DUE;
+use crate::context::ThreadContext;
 use crate::cpu::dispatch::excursion;
 use crate::cpu::dispatch::in_place;
 use crate::cpu::dispatch::vsyscall;
@@ -33,16 +34,16 @@ use crate::thread::{path, THREADS};
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = NONE;
-    context.doubtful_pc = 0;
+    context.signals.doubtful_pc = 0;
     context.set_returning(0);
-    context.returned_to = 0;
+    context.signals.returned_to = 0;
     if reason != REASON_RESUME {
-        context.stack_selector = selectors::stack_selector();
+        context.registers.stack_selector = selectors::stack_selector();
     }
     path::note_that_it_tells_first(context);
-    let is_call_allowed = core::mem::take(&mut context.is_call_allowed) != 0;
-    context.sequence_plain = 0;
-    if reason == REASON_EXIT && context.has_tags {
+    let is_call_allowed = core::mem::take(&mut context.call.is_allowed) != 0;
+    context.sequence.plain = 0;
+    if reason == REASON_EXIT && context.path.has_tags {
         if let Some(address) = regions::decide_alone(context) {
             return address;
         }
@@ -50,49 +51,48 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     match reason {
         REASON_EXIT => link = exits::take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
-        REASON_SYSCALL if context.pending != 0 => rewind_syscall(context),
+        REASON_SYSCALL if context.signals.pending != 0 => rewind_syscall(context),
         REASON_SYSCALL => match take_call(context) {
             Ok(exit) => link = exit,
             Err(gate) => return gate,
         },
         REASON_SYSCALL_DONE
-            if context.registers[0] as i64 == -i64::from(EFAULT) && written::is_to_be_made_again(context) =>
+            if context.registers.result() as i64 == -i64::from(EFAULT) && written::is_to_be_made_again(context) =>
         {
-            context.registers[0] = context.syscall_number;
-            (context.registers[1], context.registers[11]) = (context.spill_rcx, context.spill_r11);
+            context.registers.set_result(context.call.number);
+            context.registers.put_back(context.gate.overwritten());
             rewind_syscall(context);
         }
         REASON_SYSCALL_DONE => {
             signal_calls::note_temporary_mask(context);
             context.note_step();
-            link = context.exit_id;
+            link = context.gate.exit_id;
             let next = leave_syscall(context);
-            context.registers[1] = next;
-            context.rip = next;
+            context.registers.return_from_call(next);
         }
         REASON_SYSCALL_AGAIN => rewind_call(context),
         REASON_ATTACH => attach::begin(context),
         _ if is_call_allowed => rewind_call(context),
-        _ if context.restart == RESTART_DUE => {
-            context.restart = 0;
+        _ if context.call.restart == RESTART_DUE => {
+            context.call.restart = 0;
             table_of(context).lock().pass_ignored(false);
             execute::give_up(context);
             rewind_syscall(context);
         }
-        _ if context.native_exit != 0 => link = in_place::settle(context),
+        _ if context.stepping.native_exit != 0 => link = in_place::settle(context),
         _ => {}
     }
     probe_ends::settle(context);
     let is_traced = excursion::settle(context);
-    if context.excursion_exit != 0 && context.fault_pending == 0 && !away::is_away(context) {
+    if context.stepping.excursion_exit != 0 && context.signals.fault_pending == 0 && !away::is_away(context) {
         excursion::come_back(context);
     }
     if is_traced {
         raise::raise_step(context);
     }
     let address = resume(context, link);
-    if context.stack_selector != 0 {
-        selectors::load_stack_selector(context.stack_selector);
+    if context.registers.stack_selector != 0 {
+        selectors::load_stack_selector(context.registers.stack_selector);
     }
     address
 }
@@ -100,31 +100,28 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 /// A system call, which the gate has left to the dispatcher. The exit to link, or where in the gate the thread goes on, which
 /// makes the call.
 pub fn take_call(context: &mut ThreadContext) -> Result<u32, u64> {
-    let exit_id = context.exit_id;
+    let exit_id = context.gate.exit_id;
     let next = leave_syscall(context);
-    let before = (context.registers[1], context.registers[11]);
-    context.call_return = context.jump;
-    // The instruction leaves flags and next address there (Intel SDM, SYSCALL).
-    context.registers[1] = next;
-    context.registers[11] = context.rflags;
-    context.rip = next;
+    let before = context.registers.overwritten();
+    context.call.goes_on_at = context.gate.jump;
+    context.registers.pass_call(next);
     match syscalls::handle(context) {
         syscalls::Outcome::Done => {
             context.note_step();
             Ok(exit_id)
         }
         syscalls::Outcome::ByGate => {
-            (context.registers[1], context.registers[11]) = before;
-            if context.has_path {
+            context.registers.put_back(before);
+            if context.path.is_on {
                 // Others count on it that the thread tells what changed meanwhile before it executes anything.
-                context.call_return = gate::clew_syscall_done_pending as *const () as u64;
+                context.call.goes_on_at = gate::clew_syscall_done_pending as *const () as u64;
             }
             // Until the gate is there, a signal makes the thread come back as if it had not been here.
-            context.is_call_allowed = 1;
+            context.call.is_allowed = 1;
             Err(gate::clew_gate_syscall_allowed as *const () as u64)
         }
         syscalls::Outcome::SignalFirst => {
-            (context.registers[1], context.registers[11]) = before;
+            context.registers.put_back(before);
             rewind_syscall(context);
             Ok(NONE)
         }
@@ -141,18 +138,18 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     paths::tend(context, link);
-    if context.sequence_aborted != 0 {
+    if context.sequence.aborted != 0 {
         sequences::count_abort(context);
     }
     loop {
         if results::is_trapped(context) {
             raise::raise_trap(context);
         }
-        if context.fault_pending != 0 || context.is_signal_waiting() && !probe_returns::is_inside(context) {
+        if context.signals.fault_pending != 0 || context.is_signal_waiting() && !probe_returns::is_inside(context) {
             linking::note_first_exit(context, link);
             link = NONE;
             sequences::settle(context);
-            if context.fault_pending == 0 && context.is_step_due() {
+            if context.signals.fault_pending == 0 && context.is_step_due() {
                 raise::raise_step(context);
             }
             delivery::deliver_pending(context);
@@ -228,18 +225,18 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
         excursion::go_on(context);
         return Next::AgainAlone;
     }
-    if context.path_due {
+    if context.path.is_due {
         paths::go_on_if_between(context, link);
-        if context.path_due {
+        if context.path.is_due {
             // Single instructions are none of a sequence.
             sequences::settle(context);
         }
     }
-    if !is_in_vsyscall_page(context.rip) {
+    if !is_in_vsyscall_page(context.registers.pc) {
         return Next::Code;
     }
     vsyscall::emulate(context);
-    if context.fault_pending != 0 {
+    if context.signals.fault_pending != 0 {
         Next::AgainAlone
     } else {
         Next::CodeAlone
@@ -258,7 +255,7 @@ pub fn find_to_resume(
         return Err(BuildError::OtherMode);
     }
     let writer = writer_of(context, engine.shared);
-    if engine.cache.by_pc.find(context.rip).is_none() {
+    if engine.cache.by_pc.find(context.registers.pc).is_none() {
         sequences::learn_announced(engine, &writer, context);
     }
     if hold::goes_alone(context, engine) {
@@ -270,8 +267,8 @@ pub fn find_to_resume(
         _ if engine.cache.exit(link).kind == ExitType::Call => Arrival::Call,
         _ => Arrival::Exit(link),
     };
-    let id = find_or_build(engine, &writer, context, context.rip, arrival)?;
-    if context.has_path {
+    let id = find_or_build(engine, &writer, context, context.registers.pc, arrival)?;
+    if context.path.is_on {
         paths::tell_changes(engine, &writer, context);
     }
     if link != NONE {
@@ -283,17 +280,17 @@ pub fn find_to_resume(
         return engine.cache.entry_behind_question(id, Entry::Plain).ok_or(BuildError::OutOfMemory);
     }
     let fragment = engine.cache.fragment(id);
-    let is_plain = context.sequence_plain != 0;
+    let is_plain = context.sequence.plain != 0;
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 
 /// The same where that takes no look at the program's memory, which takes system calls while the program blocks faults.
 pub fn find_known(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -> Option<Result<u64, BuildError>> {
-    if context.blocks_faults == 0 {
+    if context.signals.blocks_faults == 0 {
         return None;
     }
     let mut engine = ENGINE.lock();
-    let id = engine.cache.by_pc.find(context.rip)?;
+    let id = engine.cache.by_pc.find(context.registers.pc)?;
     let is_linked = link == NONE || engine.cache.exit(link).linked_to == id;
     let is_known = is_linked && !hold::goes_alone(context, &engine);
     is_known.then(|| find_to_resume(&mut engine, context, link, n_changes))
@@ -305,7 +302,7 @@ pub fn enter_alone(engine: &mut Engine, writer: &RingWriter, context: &mut Threa
     if site != NONE {
         THREADS.lock().reach_site(site);
     }
-    if context.has_path {
+    if context.path.is_on {
         paths::tell_changes(engine, writer, context);
     }
     if link != NONE && engine.tells_links() && engine.cache.exit(link).linked_to == NONE {

@@ -6,12 +6,12 @@ use super::plan::{Guard, Plan};
 use super::{BuildError, Engine};
 use crate::cache::exit::{Entry, ExitType};
 use crate::cache::fragment::SpillState;
+use crate::context::layout::heat_offset;
 use crate::cpu::instrument::counting::{emit_count, emit_rewrite, may_stand_before};
 use crate::cpu::instrument::staleness::emit_check;
 use crate::cpu::instrument::tags::emit_question;
 use crate::cpu::instrument::verification::emit_verified_entry;
 use crate::cpu::instrument::way_out::{IndirectWay, WayOut};
-use crate::cpu::layout::gs_heat;
 use crate::cpu::translate::Spare;
 use crate::decode::{Block, Ending};
 use crate::protocol::error_code;
@@ -129,7 +129,7 @@ impl Engine {
         match guard {
             Guard::Compare { counts_trust } => {
                 let stale = exits.add_stub_only(ExitType::Stale, block.pc);
-                let mut hot = || (gs_heat(plan.facts.id), exits.add_stub_only(ExitType::Relayout, block.pc));
+                let mut hot = || (heat_offset(plan.facts.id), exits.add_stub_only(ExitType::Relayout, block.pc));
                 let hot = counts_trust.then(&mut hot);
                 let failed = emit_check(emitter, block, stale, hot);
                 // A fault in front of the first entry is the comparison's, and goes on at that entry (signal/faults.rs).

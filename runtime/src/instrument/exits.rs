@@ -2,9 +2,9 @@
 
 use crate::cache::exit::{Entry, Exit, ExitType};
 use crate::cache::fragment::NONE;
+use crate::context::layout::heat_offset;
 use crate::cpu::displacements::{GS_EXIT_ID, GS_GATE_EXIT};
 use crate::cpu::emit::Emitter;
-use crate::cpu::layout::gs_heat;
 
 /// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
 /// ways back of it, and the question of mode `region`).
@@ -96,7 +96,7 @@ impl ExitList {
 
     /// Emits what counts how often the fragment runs, and leaves in front of `pc` when it is hot. Changes flags.
     pub fn emit_heat(&mut self, emitter: &mut Emitter, fragment: u32, pc: u64) {
-        emitter.increment_gs16(gs_heat(fragment));
+        emitter.increment_gs16(heat_offset(fragment));
         self.emit_condition(emitter, ZERO, ExitType::Relayout, pc);
     }
 

@@ -7,11 +7,11 @@
 //!
 //! Called by the handler, and keeps to its rules.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
 use crate::sys::calls::{check, syscall};
-use crate::sys::kernel::{SigInfo, SIGALRM, SIGPROF, SIGVTALRM, SI_KERNEL, SI_TIMER, TRAP_FLAG};
+use crate::sys::kernel::{SigInfo, SIGALRM, SIGPROF, SIGVTALRM, SI_KERNEL, SI_TIMER};
 
 /// A handler returned no longer ago: the program hardly got on since.
 const SOON_CYCLES: u64 = 60_000;
@@ -102,13 +102,13 @@ impl Timer {
 
 /// A handler returns: the program gets on from now.
 pub fn note_return(context: &mut ThreadContext) {
-    context.returned_tsc = ticks();
-    context.returned_to_step = u32::from(context.rflags & TRAP_FLAG != 0);
+    context.signals.returned_tsc = ticks();
+    context.signals.returned_to_step = u32::from(context.registers.are_stepped());
 }
 
 /// The program has done a step.
 pub fn note_step_done(context: &mut ThreadContext) {
-    context.step_owed = 0;
+    context.signals.step_owed = 0;
 }
 
 /// Whether a signal counts as merged with the next one of its timer, because the program did not get on for so long.
@@ -116,16 +116,17 @@ pub fn is_merged(context: &mut ThreadContext, signal: u32, info: &SigInfo) -> bo
     let Some(timer) = Timer::of(signal, info) else {
         return false;
     };
-    let is_step_owed = core::mem::replace(&mut context.step_owed, 1) != 0 && context.returned_to_step != 0;
+    let is_step_owed =
+        core::mem::replace(&mut context.signals.step_owed, 1) != 0 && context.signals.returned_to_step != 0;
     // What the kernel takes for a timer that has expired again may be longer than all of that.
-    let is_soon = context.returning() != 0 || ticks().wrapping_sub(context.returned_tsc) < SOON_CYCLES;
+    let is_soon = context.returning() != 0 || ticks().wrapping_sub(context.signals.returned_tsc) < SOON_CYCLES;
     if !is_soon && !is_step_owed {
-        context.n_soon = context.n_soon.saturating_sub(1);
+        context.signals.n_soon = context.signals.n_soon.saturating_sub(1);
         return false;
     }
-    context.n_soon = (context.n_soon + 1).min(2 * MANY);
-    let n_more = context.n_soon.saturating_sub(MANY);
-    let turn_ns = match context.returned_to_step {
+    context.signals.n_soon = (context.signals.n_soon + 1).min(2 * MANY);
+    let n_more = context.signals.n_soon.saturating_sub(MANY);
+    let turn_ns = match context.signals.returned_to_step {
         0 => TURN_NS,
         _ => STEPPING_TURN_NS << (n_more / 2).min(MAX_DOUBLINGS),
     };

@@ -6,7 +6,7 @@
 //!
 //! Called by the handler, and keeps to its rules.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::signal::blocked;
 use crate::cpu::signal::deliver;
 use crate::sys::calls::set_signal_mask;
@@ -22,13 +22,13 @@ pub fn is_within_handler(context: &ThreadContext, ucontext: &UContext) -> bool {
 /// The handler begins.
 pub fn begin(context: &mut ThreadContext) {
     // SAFETY: a field of a live context, which a signal that comes meanwhile writes.
-    unsafe { (&raw mut context.is_handler_deaf).write_volatile(0) };
+    unsafe { (&raw mut context.signals.is_handler_deaf).write_volatile(0) };
 }
 
 /// Whether everything is blocked for the rest of the handler.
 pub fn is_deaf(context: &ThreadContext) -> bool {
     // SAFETY: as above.
-    unsafe { (&raw const context.is_handler_deaf).read_volatile() != 0 }
+    unsafe { (&raw const context.signals.is_handler_deaf).read_volatile() != 0 }
 }
 
 /// Puts a signal off that came within the handler. If that is about to leave for the dispatcher it is held back there; else it
@@ -36,12 +36,12 @@ pub fn is_deaf(context: &ThreadContext) -> bool {
 /// faults again right there, and the kernel ends the process.
 pub fn put_off(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
     // SAFETY: a field of a live context, which the interrupted handler writes.
-    if unsafe { (&raw const context.has_state_apart).read_volatile() } != 0 {
+    if unsafe { (&raw const context.signals.has_state_apart).read_volatile() } != 0 {
         blocked::hold(context, signal, info);
         return;
     }
     // SAFETY: as in `begin`.
-    unsafe { (&raw mut context.is_handler_deaf).write_volatile(1) };
+    unsafe { (&raw mut context.signals.is_handler_deaf).write_volatile(1) };
     set_signal_mask(u64::MAX);
     ucontext.sigmask = u64::MAX;
     deliver::send_again(&SigInfo { signo: signal as i32, ..*info });

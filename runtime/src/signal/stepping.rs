@@ -6,7 +6,7 @@
 
 use crate::cache::fragment::SpillState;
 use crate::cache::{Cache, Fragment};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::cpu::signal::interrupt::fragment_at;
 
@@ -25,7 +25,7 @@ pub fn is_instruction_done(cache: &Cache, context: &mut ThreadContext, pc: u64) 
         return false;
     }
     // Back from a handler or a system call, the first instruction is still to come.
-    core::mem::take(&mut context.is_step_fresh) == 0
+    core::mem::take(&mut context.stepping.is_fresh) == 0
 }
 
 /// Whether the code of an instruction starts at a cache offset: at its first entry in the instruction map. What stands in

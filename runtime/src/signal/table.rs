@@ -1,7 +1,7 @@
 //! The program's signal dispositions, and what the kernel is told instead.
 
 extern crate alloc;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::sys::calls::{check, syscall, Error, EINVAL};
 use crate::sys::kernel::{
@@ -41,11 +41,11 @@ pub static SIGNALS: Lock<SignalTable> = Lock::new(SignalTable {
 
 /// The table that the thread's actions are in. Reachable from the signal handler.
 pub fn table_of(context: &ThreadContext) -> &'static Lock<SignalTable> {
-    if context.signal_table == 0 {
+    if context.signals.table == 0 {
         return &SIGNALS;
     }
     // SAFETY: made by `copy_table`, and given back when nobody runs on the context any more.
-    unsafe { &*(context.signal_table as *const Lock<SignalTable>) }
+    unsafe { &*(context.signals.table as *const Lock<SignalTable>) }
 }
 
 /// A table like the thread's, for a task that shares its memory and not its actions; as a context holds it.

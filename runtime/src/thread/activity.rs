@@ -4,8 +4,8 @@
 //! periods in which it rose.
 
 use crate::buffer::Shared;
-use crate::cpu::context::ThreadContext;
-use crate::cpu::layout::{ACTIVITY_BYTES, ACTIVITY_OFFSET};
+use crate::context::layout::{ACTIVITY_BYTES, ACTIVITY_OFFSET};
+use crate::context::ThreadContext;
 use crate::protocol::PATH_WINDOW_BYTES;
 
 const GROUP: u64 = 8;

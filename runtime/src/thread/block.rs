@@ -2,11 +2,11 @@
 
 use crate::buffer::Shared;
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
-use crate::cpu::layout::{
+use crate::context::layout::{
     BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET, SIGNAL_STACK_BYTES,
     SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
+use crate::context::ThreadContext;
 use crate::cpu::region::{REGION_BYTES, REGION_CELLS_OFFSET};
 use crate::cpu::sys::number;
 use crate::cpu::{dispatcher, gate};
@@ -43,19 +43,19 @@ pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut Thre
         &mut *context
     };
     context.self_address = address;
-    context.stack_top = address + STACK_OFFSET + STACK_BYTES;
-    context.gate_exit = gate::clew_gate_exit as *const () as u64;
-    context.gate_indirect = gate::clew_gate_indirect as *const () as u64;
-    context.gate_syscall = gate::clew_gate_syscall as *const () as u64;
-    context.one = 1;
-    context.handled_calls = &raw const dispatcher::HANDLED_SYSCALLS as u64;
-    context.mxcsr = 0x1f80;
-    context.pending_info = SigInfo::ZERO;
-    context.app_signal_stack = SigStack::DISABLED;
-    context.unlinked_fragment = NONE;
+    context.gate.stack_top = address + STACK_OFFSET + STACK_BYTES;
+    context.gate.gate_exit = gate::clew_gate_exit as *const () as u64;
+    context.gate.gate_indirect = gate::clew_gate_indirect as *const () as u64;
+    context.gate.gate_syscall = gate::clew_gate_syscall as *const () as u64;
+    context.gate.one = 1;
+    context.call.handled = &raw const dispatcher::HANDLED_SYSCALLS as u64;
+    context.vector.mxcsr = 0x1f80;
+    context.signals.pending_info = SigInfo::ZERO;
+    context.signals.stack = SigStack::DISABLED;
+    context.signals.unlinked_fragment = NONE;
     context.slot = slot;
-    context.tells_first = 1;
-    context.sequence_word = &raw const context.no_sequence as u64;
+    context.path.tells_first = 1;
+    context.sequence.word = &raw const context.sequence.no_word as u64;
     Some(context)
 }
 

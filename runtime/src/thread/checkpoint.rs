@@ -6,8 +6,8 @@
 use super::block::map_kept;
 use super::open_calls::open_calls;
 use crate::buffer::{RingWriter, Shared};
-use crate::cpu::context::ThreadContext;
-use crate::cpu::layout::{KEPT_CALLS_OFFSET, KEPT_COUNTERS_BYTES, KEPT_COUNTERS_OFFSET};
+use crate::context::layout::{KEPT_CALLS_OFFSET, KEPT_COUNTERS_BYTES, KEPT_COUNTERS_OFFSET};
+use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::protocol::{path_event_kind, path_stream, PATH_WINDOW_BYTES};
 use crate::thread::path_words::{event_here, write_chunk};
@@ -31,23 +31,23 @@ pub fn begin(context: &mut ThreadContext, shared: Shared) -> bool {
     if !map_kept(context, shared) {
         return false;
     }
-    context.checkpoint_due = ticks() + INTERVAL_CYCLES;
-    (context.counters_written, context.calls_written, context.calls_kept) = (0, 0, 0);
+    context.path.checkpoint_due = ticks() + INTERVAL_CYCLES;
+    (context.path.counters_written, context.path.calls_written, context.path.calls_kept) = (0, 0, 0);
     true
 }
 
 pub fn is_due(context: &ThreadContext) -> bool {
-    ticks() >= context.checkpoint_due
+    ticks() >= context.path.checkpoint_due
 }
 
 /// No checkpoint is due for some milliseconds.
 pub fn postpone(context: &mut ThreadContext) {
-    context.checkpoint_due = ticks() + INTERVAL_CYCLES;
+    context.path.checkpoint_due = ticks() + INTERVAL_CYCLES;
 }
 
 /// Writes a checkpoint that shows all open calls.
 pub fn write_whole(context: &mut ThreadContext, writer: &RingWriter) -> bool {
-    context.calls_kept = 0;
+    context.path.calls_kept = 0;
     write(context, writer)
 }
 
@@ -61,10 +61,10 @@ pub fn write(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     let Some(n_same) = write_calls(context, writer) else {
         return false;
     };
-    let event = event_here(context, writer, path_event_kind::CHECKPOINT, context.rip, n_same);
+    let event = event_here(context, writer, path_event_kind::CHECKPOINT, context.registers.pc, n_same);
     let end = ticks();
     let cost = end.wrapping_sub(start).saturating_add(n_rises * RISE_CYCLES);
-    context.checkpoint_due = end + cost.saturating_mul(SHARE).clamp(INTERVAL_CYCLES, MAX_INTERVAL_CYCLES);
+    context.path.checkpoint_due = end + cost.saturating_mul(SHARE).clamp(INTERVAL_CYCLES, MAX_INTERVAL_CYCLES);
     writer.write(&event, &[])
 }
 
@@ -104,10 +104,10 @@ fn write_calls(context: &mut ThreadContext, writer: &RingWriter) -> Option<u64> 
     const PIECE: usize = 0x1000;
     let kept = (context.self_address + KEPT_CALLS_OFFSET) as *mut u64;
     let open = open_calls(context);
-    let mut written = context.calls_written;
+    let mut written = context.path.calls_written;
     // SAFETY: there is room for as many kept addresses as may be open; only this thread touches them.
     let is_same = |index: usize| unsafe { kept.add(index).read_volatile() == open[index] };
-    let n_same = (0..open.len().min(context.calls_kept as usize)).take_while(|index| is_same(*index)).count();
+    let n_same = (0..open.len().min(context.path.calls_kept as usize)).take_while(|index| is_same(*index)).count();
     for calls in open[n_same..].chunks(PIECE) {
         // SAFETY: plain memory of as many bytes.
         let bytes = unsafe { core::slice::from_raw_parts(calls.as_ptr().cast::<u8>(), size_of_val(calls)) };
@@ -121,7 +121,7 @@ fn write_calls(context: &mut ThreadContext, writer: &RingWriter) -> Option<u64> 
         unsafe { kept.add(index).write_volatile(*address) };
     }
     let n_open = open.len() as u64;
-    (context.calls_written, context.calls_kept) = (written, n_open);
+    (context.path.calls_written, context.path.calls_kept) = (written, n_open);
     Some(n_same as u64)
 }
 
@@ -239,10 +239,10 @@ impl Piece {
             place.write_volatile(place.read_volatile().wrapping_add(rise));
         };
         if let Some((head, entries)) = few.split_first_chunk() {
-            if !write_chunk(writer, path_stream::FEW, context.counters_written, few) {
+            if !write_chunk(writer, path_stream::FEW, context.path.counters_written, few) {
                 return false;
             }
-            context.counters_written += few.len() as u64;
+            context.path.counters_written += few.len() as u64;
             let mut index = u32::from_le_bytes(*head);
             for entry in entries.chunks_exact(FEW_BYTES) {
                 let (step, rise) = (u32::from(entry[0]), u16::from_le_bytes([entry[1], entry[2]]));
@@ -253,10 +253,10 @@ impl Piece {
         if many.is_empty() {
             return true;
         }
-        if !write_chunk(writer, path_stream::COUNTERS, context.counters_written, many) {
+        if !write_chunk(writer, path_stream::COUNTERS, context.path.counters_written, many) {
             return false;
         }
-        context.counters_written += many.len() as u64;
+        context.path.counters_written += many.len() as u64;
         for entry in many.chunks_exact(MANY_BYTES) {
             let (index, rise) = entry.split_at(4);
             let index = u32::from_le_bytes(index.try_into().unwrap_or_default());

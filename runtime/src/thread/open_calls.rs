@@ -4,8 +4,8 @@
 
 use super::path_words::write_event;
 use crate::buffer::RingWriter;
-use crate::cpu::context::ThreadContext;
-use crate::cpu::layout::{SHADOW_BYTES, SHADOW_OFFSET};
+use crate::context::layout::{SHADOW_BYTES, SHADOW_OFFSET};
+use crate::context::ThreadContext;
 use crate::protocol::path_event_kind;
 use clew_pathcodec::shadow::depth_after;
 
@@ -32,19 +32,19 @@ pub fn find_open(context: &ThreadContext, target: u64, most: usize) -> Option<us
 
 /// Pops open calls, if there are as many.
 pub fn pop(context: &ThreadContext, n: usize) {
-    set_depth(context, context.shadow_depth.saturating_sub(n as u64));
+    set_depth(context, context.path.shadow_depth.saturating_sub(n as u64));
 }
 
 /// Pushes a call that no translated code made.
 pub fn push(context: &mut ThreadContext, return_pc: u64) {
-    if context.shadow_depth == SHADOW_BYTES / 8 {
-        context.shadow_forgotten += context.shadow_depth;
+    if context.path.shadow_depth == SHADOW_BYTES / 8 {
+        context.path.shadow_forgotten += context.path.shadow_depth;
         set_depth(context, 0);
     }
-    let place = context.self_address + SHADOW_OFFSET + context.shadow_depth * 8;
+    let place = context.self_address + SHADOW_OFFSET + context.path.shadow_depth * 8;
     // SAFETY: the shadow stack has room for it, and is the thread's own.
     unsafe { (place as *mut u64).write_volatile(return_pc) };
-    set_depth(context, context.shadow_depth + 1);
+    set_depth(context, context.path.shadow_depth + 1);
 }
 
 /// Takes back the call that was pushed last.
@@ -54,18 +54,18 @@ pub fn unpush(context: &ThreadContext) {
 
 /// None is open that is known.
 pub fn forget_calls(context: &mut ThreadContext) {
-    context.shadow_forgotten = 0;
+    context.path.shadow_forgotten = 0;
     set_depth(context, 0);
 }
 
 /// Return addresses of the open calls, the outermost first, without those that were forgotten.
 pub fn open_calls(context: &ThreadContext) -> &[u64] {
-    let depth = context.shadow_depth.min(SHADOW_BYTES / 8) as usize;
+    let depth = context.path.shadow_depth.min(SHADOW_BYTES / 8) as usize;
     // SAFETY: the thread's own stack, mapped as a whole, which only this thread writes.
     unsafe { core::slice::from_raw_parts((context.self_address + SHADOW_OFFSET) as *const u64, depth) }
 }
 
 fn set_depth(context: &ThreadContext, depth: u64) {
     // SAFETY: a field of a live context that only the thread itself writes, here and in translated code.
-    unsafe { (&raw const context.shadow_depth as *mut u64).write_volatile(depth) };
+    unsafe { (&raw const context.path.shadow_depth as *mut u64).write_volatile(depth) };
 }

@@ -11,7 +11,7 @@ use super::path_words::{
 };
 use super::path_words::{gap, lose, Gap};
 use crate::buffer::RingWriter;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::displacements::{SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::instrument::order::log::PathLog;
 use crate::protocol::{
@@ -44,28 +44,28 @@ pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) ->
         return false;
     }
     forget_calls(context);
-    (context.has_path, context.path_began, context.has_news) = (true, true, false);
-    context.least_cost = 0;
+    (context.path.is_on, context.path.began, context.path.has_news) = (true, true, false);
+    context.path.least_cost = 0;
     promise_all(context, writer);
     tell_state(context, writer, PATH_START, log);
-    write_event(context, writer, path_event_kind::RESUME, PATH_START, context.start_pc);
+    write_event(context, writer, path_event_kind::RESUME, PATH_START, context.path.start_pc);
     if writer.shared.may_tell_nothing() {
         // No checkpoint may come before the thread ends, and what is in its buffers then is told.
-        break_off(context, writer, context.start_pc);
+        break_off(context, writer, context.path.start_pc);
     }
     true
 }
 
 /// Without a budget all that a thread writes is told, also if one is set before its buffers are emptied.
 fn promise_all(context: &mut ThreadContext, writer: &RingWriter) {
-    context.promised_bytes = if writer.shared.has_budget() { 0 } else { ALL_PROMISED };
+    context.path.promised_bytes = if writer.shared.has_budget() { 0 } else { ALL_PROMISED };
 }
 
 /// No order is recorded from here on, in front of the context's rip.
 pub fn suspend(context: &mut ThreadContext, writer: &RingWriter) {
     flush(context, writer);
-    break_off(context, writer, context.rip);
-    (context.has_path, context.path_due) = (false, false);
+    break_off(context, writer, context.registers.pc);
+    (context.path.is_on, context.path.is_due) = (false, false);
 }
 
 /// What follows is left out, from exactly `pc` on.
@@ -81,17 +81,17 @@ fn break_off(context: &mut ThreadContext, writer: &RingWriter, pc: u64) {
 /// The order is to be recorded again from the next block on (`path_due`); of the calls that are open now it is not known. `false`:
 /// there is no memory.
 pub fn resume(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -> bool {
-    if !context.path_began {
+    if !context.path.began {
         if !begin(context, writer, log) {
             return false;
         }
         // It is further than where the path begins, which was not recorded.
-        break_off(context, writer, context.start_pc);
+        break_off(context, writer, context.path.start_pc);
     }
-    (context.has_path, context.path_due) = (true, true);
+    (context.path.is_on, context.path.is_due) = (true, true);
     promise_all(context, writer);
     forget_calls(context);
-    context.calls_kept = 0;
+    context.path.calls_kept = 0;
     true
 }
 
@@ -104,12 +104,12 @@ pub fn branch_elsewhere(context: &mut ThreadContext, writer: &RingWriter, branch
 /// How many bytes the path has come to, checkpoints included, whether or not they were told.
 pub fn come_to_bytes(context: &ThreadContext) -> u64 {
     let [surprise_bytes, _, symbol_bytes, _] = position(context);
-    surprise_bytes + symbol_bytes + context.counters_written + context.calls_written
+    surprise_bytes + symbol_bytes + context.path.counters_written + context.path.calls_written
 }
 
 /// From here on nothing of the path is told, nor what is in the buffers.
 pub fn leave_out(context: &mut ThreadContext, writer: &RingWriter) {
-    context.lost_at = position(context);
+    context.path.lost_at = position(context);
     set_cell(context, PATH_LOST_CELL, path_gap::LEFT_OUT);
     discard_all(context);
     checkpoint::postpone(context);
@@ -127,8 +127,8 @@ pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     };
     // What is in the buffers follows what is missing.
     discard_all(context);
-    let [surprise_bytes, decisions, symbol_bytes, depth] = context.lost_at;
-    let here = event_here(context, writer, kind, context.rip, 0);
+    let [surprise_bytes, decisions, symbol_bytes, depth] = context.path.lost_at;
+    let here = event_here(context, writer, kind, context.registers.pc, 0);
     let event = PathEventRecord { surprise_bytes, decisions, symbol_bytes, depth, ..here };
     let is_told = writer.write(&event, &[])
         && match gap {
@@ -136,7 +136,7 @@ pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) -> bool {
             _ => checkpoint::write_whole(context, writer),
         };
     set_cell(context, PATH_LOST_CELL, if is_told { path_gap::NONE } else { path_gap::LOST });
-    context.path_due &= !is_told;
+    context.path.is_due &= !is_told;
     is_told && gap == Gap::Lost
 }
 
@@ -145,19 +145,19 @@ pub fn tell_state(context: &mut ThreadContext, writer: &RingWriter, pc: u64, log
     for (kind, value) in log.state() {
         write_event(context, writer, kind, pc, value);
     }
-    context.changes_told = log.length();
+    context.path.changes_told = log.length();
 }
 
 /// From here on the thread tells what changed before it executes anything: others need not wait for that.
 pub fn note_that_it_tells_first(context: &mut ThreadContext) {
     // SAFETY: an aligned field that other threads read.
-    unsafe { AtomicU32::from_ptr(&raw mut context.tells_first) }.store(1, Ordering::Release);
+    unsafe { AtomicU32::from_ptr(&raw mut context.path.tells_first) }.store(1, Ordering::Release);
 }
 
 /// The thread told all changes, and is about to execute. The engine's lock is held.
 pub fn note_that_it_told(context: &mut ThreadContext) {
     // SAFETY: as above.
-    unsafe { AtomicU32::from_ptr(&raw mut context.tells_first) }.store(0, Ordering::Release);
+    unsafe { AtomicU32::from_ptr(&raw mut context.path.tells_first) }.store(0, Ordering::Release);
 }
 
 /// How many of `length` changes a thread has told, or tells before it executes anything that is recorded. The engine's lock is held.
@@ -167,12 +167,12 @@ pub fn note_that_it_told(context: &mut ThreadContext) {
 pub unsafe fn changes_told(context: *mut ThreadContext, length: u32) -> u32 {
     // SAFETY: as the caller promises: mapped, the fields aligned.
     unsafe {
-        let is_telling = AtomicU32::from_ptr(&raw mut (*context).tells_first).load(Ordering::Acquire) != 0;
-        let is_recorded = (&raw const (*context).has_path).read_volatile();
+        let is_telling = AtomicU32::from_ptr(&raw mut (*context).path.tells_first).load(Ordering::Acquire) != 0;
+        let is_recorded = (&raw const (*context).path.is_on).read_volatile();
         if is_telling || !is_recorded || gap(&*context) == Gap::LeftOut {
             return length;
         }
-        (&raw const (*context).changes_told).read_volatile()
+        (&raw const (*context).path.changes_told).read_volatile()
     }
 }
 
@@ -223,7 +223,7 @@ pub fn unwrite_symbol(context: &ThreadContext, symbol: u16) {
 /// was long ago. Whether it goes on behind something that was dropped.
 pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) -> bool {
     let goes_on = is_between && go_on(context, writer);
-    context.promised_bytes = ALL_PROMISED;
+    context.path.promised_bytes = ALL_PROMISED;
     if is_full(context) {
         flush(context, writer);
     }

@@ -1,7 +1,7 @@
 //! What is written of a thread's path: events at its position, and chunks of its streams.
 
 use crate::buffer::RingWriter;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::protocol::{
     self, path_gap, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
@@ -38,7 +38,7 @@ pub fn position(context: &ThreadContext) -> [u64; 4] {
         cell(context, PATH_SURPRISES_LEFT_CELL) + written(context, PATH_SURPRISES_CELL),
         decisions(context),
         cell(context, PATH_SYMBOLS_LEFT_CELL) + written(context, PATH_SYMBOLS_CELL),
-        context.shadow_forgotten + context.shadow_depth,
+        context.path.shadow_forgotten + context.path.shadow_depth,
     ]
 }
 
@@ -109,7 +109,7 @@ pub fn gap(context: &ThreadContext) -> Gap {
 /// Something was dropped here: nothing more of the path can be told until a checkpoint finds room.
 pub fn lose(context: &mut ThreadContext) {
     if gap(context) == Gap::None {
-        context.lost_at = position(context);
+        context.path.lost_at = position(context);
         set_cell(context, PATH_LOST_CELL, path_gap::LOST);
     }
 }

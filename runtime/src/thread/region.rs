@@ -5,7 +5,7 @@
 
 extern crate alloc;
 use crate::buffer::RingWriter;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::region::{
     gs_region_cell, NUMBERS_END_OFFSET, REGION_LEVEL_OFFSET, REGION_TABLE_OFFSET, WORDS_END_OFFSET,
 };
@@ -148,7 +148,7 @@ pub fn end(engine: &Engine, context: &ThreadContext, writer: &RingWriter) {
         write_counts(engine, context, writer);
         set_byte(context, REGION_LEVEL_OFFSET, engine.shared.header().busy_limit as u8);
     }
-    write(context, writer, region_word::END, 0, &[ticks(), context.rip]);
+    write(context, writer, region_word::END, 0, &[ticks(), context.registers.pc]);
     flush(context, writer);
 }
 

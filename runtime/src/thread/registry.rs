@@ -3,7 +3,7 @@
 extern crate alloc;
 use super::block;
 use crate::buffer::{Patience, RingWriter, Shared};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::private_range::private_base;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
@@ -233,8 +233,8 @@ impl Threads {
         for context in self.contexts() {
             // SAFETY: the context of a slot that is in use; other threads read these fields one at a time, and either value is right.
             unsafe {
-                (&raw mut (*context).pair_table).write_volatile(table);
-                (&raw mut (*context).pair_mask).write_volatile(mask);
+                (&raw mut (*context).gate.pair_table).write_volatile(table);
+                (&raw mut (*context).gate.pair_mask).write_volatile(mask);
             }
         }
     }
@@ -331,7 +331,7 @@ pub fn begin_slot(context: &ThreadContext, shared: Shared) {
     // SAFETY: the slot is mapped and this thread's own.
     unsafe {
         (&raw mut (*slot).tid).write_volatile(context.tid);
-        (&raw mut (*slot).parent_tid).write_volatile(context.parent_tid);
+        (&raw mut (*slot).parent_tid).write_volatile(context.process.parent_tid);
         (&raw mut (*slot).end_tsc).write_volatile(0);
         (&raw mut (*slot).end_kind).write_volatile(0);
         (&raw mut (*slot).name).write_volatile([0; 16]);
@@ -341,7 +341,7 @@ pub fn begin_slot(context: &ThreadContext, shared: Shared) {
 
 /// Tells on the status page what a thread's gates counted since this was last done.
 fn tell_misses(context: &ThreadContext, shared: Shared) {
-    let misses = &raw const context.table_misses as *mut u64;
+    let misses = &raw const context.gate.table_misses as *mut u64;
     // SAFETY: an aligned field of a live context. Its thread may add to it meanwhile, which may be lost.
     let count = unsafe {
         let count = misses.read_volatile();

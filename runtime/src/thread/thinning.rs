@@ -7,7 +7,7 @@ use super::activity;
 use super::checkpoint;
 use super::path::{come_to_bytes, discard_all, flush, go_on, is_full, leave_out, ALL_PROMISED};
 use crate::buffer::RingWriter;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::thread::path_words::{gap, lose, Gap};
 
 /// As `path::tend`, of a process with a budget. `is_new`: the thread is about to come to code that never ran.
@@ -26,31 +26,34 @@ pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool, 
         // Still: it is not to be taken for what was left out.
         return goes_on;
     }
-    if context.promised_bytes == ALL_PROMISED {
+    if context.path.promised_bytes == ALL_PROMISED {
         // What was written before there was a budget; what it takes is owed.
         flush(context, writer);
-        context.promised_bytes = 0;
+        context.path.promised_bytes = 0;
     }
     if is_new {
-        context.has_news = true;
+        context.path.has_news = true;
     }
     let is_due = is_between && checkpoint::is_due(context);
     if !is_due && !is_full(context) {
         return goes_on;
     }
     if is_due && activity::has_changed(context, writer.shared) {
-        context.has_news = true;
+        context.path.has_news = true;
     }
-    let is_promised = come_to_bytes(context) < context.promised_bytes;
-    let may_tell =
-        if context.has_news || is_promised { writer.shared.may_tell_news() } else { writer.shared.may_tell_more() };
+    let is_promised = come_to_bytes(context) < context.path.promised_bytes;
+    let may_tell = if context.path.has_news || is_promised {
+        writer.shared.may_tell_news()
+    } else {
+        writer.shared.may_tell_more()
+    };
     if !may_tell {
         leave_out(context, writer);
-        context.least_cost = 0;
+        context.path.least_cost = 0;
         return goes_on;
     }
     flush(context, writer);
-    context.has_news = false;
+    context.path.has_news = false;
     if is_due && gap(context) == Gap::None && !checkpoint::write(context, writer) {
         lose(context);
     }
@@ -71,20 +74,20 @@ fn tend_left_out(context: &mut ThreadContext, writer: &RingWriter, is_new: bool)
     let Some(stretch) = find_stretch(context, writer, has_news) else {
         return false;
     };
-    context.has_news = has_news;
+    context.path.has_news = has_news;
     let tells_anew = go_on(context, writer);
-    context.promised_bytes = come_to_bytes(context) + stretch;
+    context.path.promised_bytes = come_to_bytes(context) + stretch;
     tells_anew
 }
 
 /// How many bytes the thread may tell if it goes on here; `None`: it is too early, for what the checkpoint takes.
 fn find_stretch(context: &mut ThreadContext, writer: &RingWriter, has_news: bool) -> Option<u64> {
-    writer.shared.find_stretch(context.least_cost, has_news)?;
+    writer.shared.find_stretch(context.path.least_cost, has_news)?;
     let cost = checkpoint::find_cost(context, writer);
     let stretch = writer.shared.find_stretch(cost, has_news);
     if stretch.is_none() {
         // It only grows, and finding out takes as long as writing it: not to be done again and again.
-        context.least_cost = cost + cost / 4;
+        context.path.least_cost = cost + cost / 4;
     }
     stretch
 }

@@ -3,7 +3,7 @@
 use super::registry::writer_of;
 use super::THREADS;
 use crate::buffer::RingWriter;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::instrument::{Engine, ENGINE};
 
@@ -17,8 +17,8 @@ pub fn trust_pages_of(engine: &mut Engine, writer: &RingWriter, id: u32) {
             // blocked see `announce` in instrument/change/trust.rs.
             let (is_blocked, stack) = unsafe {
                 (
-                    (&raw const (*context).is_segv_blocked).read_volatile() != 0,
-                    (&raw const (*context).registers[4]).read(),
+                    (&raw const (*context).signals.is_segv_blocked).read_volatile() != 0,
+                    (&raw const (*context).registers).read().sp(),
                 )
             };
             !is_blocked && !(range.start..range.end).contains(&stack)

@@ -1,6 +1,6 @@
 //! What the gates know of the floors above them: which function they call and why, and which system calls it has a part in.
 
-use super::context::ThreadContext;
+use crate::context::ThreadContext;
 
 pub const REASON_EXIT: u32 = 0;
 pub const REASON_INDIRECT: u32 = 1;

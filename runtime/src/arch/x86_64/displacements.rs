@@ -2,39 +2,39 @@
 //!
 //! Numbers for machine code. What the fields are for is said in `context`.
 
-use super::context::ThreadContext;
-use super::layout::gs_counter;
+use crate::context::layout::counter_offset;
+use crate::context::ThreadContext;
 use crate::protocol;
 use core::mem::offset_of;
 
 /// gs displacement of a context field.
 macro_rules! gs_offset {
-    ($field:ident) => {
-        offset_of!(ThreadContext, $field) as u32
+    ($($field:ident).+) => {
+        offset_of!(ThreadContext, $($field).+) as u32
     };
 }
 
-pub const GS_EXIT_ID: u32 = gs_offset!(exit_id);
-pub const GS_SITE: u32 = gs_offset!(site);
-pub const GS_SPILL_INDEX: u32 = gs_offset!(spill_index);
-pub const GS_SPILL_TARGET: u32 = gs_offset!(spill_target);
-pub const GS_SPILL_OTHER: u32 = gs_offset!(spill_other);
-pub const GS_SPILL_RCX: u32 = gs_offset!(spill_rcx);
-pub const GS_SPILL_ADDRESS: u32 = gs_offset!(spill_address);
-pub const GS_SPILL_R11: u32 = gs_offset!(spill_r11);
-pub const GS_GATE_EXIT: u32 = gs_offset!(gate_exit);
-pub const GS_GATE_INDIRECT: u32 = gs_offset!(gate_indirect);
-pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate_syscall);
-pub const GS_ONE: u32 = gs_offset!(one);
-pub const GS_APP_GS_BASE: u32 = gs_offset!(app_gs_base);
-pub const GS_SPILL_RAX: u32 = gs_offset!(spill_rax);
-pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence_word);
-pub const GS_SEQUENCE_LEFT: u32 = gs_offset!(sequence_left);
-pub const GS_SEQUENCE_COUNT: u32 = gs_offset!(sequence_count);
-pub const GS_SEQUENCE_PATH: u32 = gs_offset!(sequence_path);
-pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence_state);
-pub const GS_SHADOW_DEPTH: u32 = gs_offset!(shadow_depth);
-pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence_undo);
+pub const GS_EXIT_ID: u32 = gs_offset!(gate.exit_id);
+pub const GS_SITE: u32 = gs_offset!(gate.site);
+pub const GS_SPILL_INDEX: u32 = gs_offset!(gate.spill_index);
+pub const GS_SPILL_TARGET: u32 = gs_offset!(gate.spill_target);
+pub const GS_SPILL_OTHER: u32 = gs_offset!(gate.spill_other);
+pub const GS_SPILL_RCX: u32 = gs_offset!(gate.spill_rcx);
+pub const GS_SPILL_ADDRESS: u32 = gs_offset!(gate.spill_address);
+pub const GS_SPILL_R11: u32 = gs_offset!(gate.spill_r11);
+pub const GS_GATE_EXIT: u32 = gs_offset!(gate.gate_exit);
+pub const GS_GATE_INDIRECT: u32 = gs_offset!(gate.gate_indirect);
+pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate.gate_syscall);
+pub const GS_ONE: u32 = gs_offset!(gate.one);
+pub const GS_APP_GS_BASE: u32 = gs_offset!(registers.gs_base);
+pub const GS_SPILL_RAX: u32 = gs_offset!(gate.spill_rax);
+pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence.word);
+pub const GS_SEQUENCE_LEFT: u32 = gs_offset!(sequence.left);
+pub const GS_SEQUENCE_COUNT: u32 = gs_offset!(sequence.count);
+pub const GS_SEQUENCE_PATH: u32 = gs_offset!(sequence.path);
+pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence.state);
+pub const GS_SHADOW_DEPTH: u32 = gs_offset!(path.shadow_depth);
+pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence.undo);
 
 /// gs displacements of the ends of a path's buffers.
 pub const SURPRISES_END_OFFSET: u64 =
@@ -44,5 +44,5 @@ pub const SYMBOLS_END_OFFSET: u64 =
 
 /// gs displacement of one of a path's cells.
 pub fn gs_path_cell(cell: u64) -> u32 {
-    gs_counter(cell as u32)
+    counter_offset(cell as u32)
 }

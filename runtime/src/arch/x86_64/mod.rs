@@ -15,7 +15,6 @@ pub mod hull;
 mod instructions;
 pub mod instrument;
 mod jumps;
-pub mod layout;
 #[cfg(not(test))]
 pub mod parking;
 pub mod private_range;
@@ -27,7 +26,6 @@ pub mod sequence;
 mod shadow;
 #[cfg(not(test))]
 pub mod signal;
-pub mod standing;
 pub mod sys;
 #[cfg(not(test))]
 pub mod thread;

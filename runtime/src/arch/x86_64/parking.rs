@@ -4,8 +4,8 @@
 //! go on behind it (signal/handler.rs). It must find the runtime's alternate stack then, or none: a frame on the program's
 //! could lie over one that is in use.
 
-use super::context::ThreadContext;
 use super::xmm::load_xmm;
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::protocol::ThreadState;
 use crate::sys::calls::set_signal_mask;
@@ -49,8 +49,8 @@ global_asm!(
     "syscall",
     "ud2",
     ".popsection",
-    mxcsr = const offset_of!(ThreadContext, mxcsr),
-    xmm = const offset_of!(ThreadContext, xmm),
+    mxcsr = const offset_of!(ThreadContext, vector.mxcsr),
+    xmm = const offset_of!(ThreadContext, vector.xmm),
     SIGALTSTACK = const number::SIGALTSTACK,
 );
 

@@ -1,6 +1,6 @@
 //! Where all threads' private blocks are: the way from an address to the thread whose block it is in.
 
-use super::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::protocol;
 use core::sync::atomic::{AtomicU64, Ordering};
 

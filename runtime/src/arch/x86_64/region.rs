@@ -6,8 +6,8 @@
 //! was never executed is zero; they end at the limit. A table says what the thread's level becomes (instrument/tags/rules.rs).
 
 use super::emit::Emitter;
-use super::layout::SHADOW_OFFSET;
 use super::{RCX, TARGET};
+use crate::context::layout::SHADOW_OFFSET;
 use crate::protocol;
 
 /// The blocks' cells.

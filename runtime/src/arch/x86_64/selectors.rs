@@ -2,7 +2,7 @@
 //!
 //! Runs in the target. The selector in gs is always the program's; so are fs, ds and es, which the runtime never touches.
 
-use super::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::sys::calls::syscall;
 use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
@@ -31,7 +31,7 @@ pub fn has_base_instructions() -> bool {
 
 /// Gives the program its own gs base: nothing may use the context through gs until `take_gs`. Callable from the signal handler.
 pub fn give_gs(context: &ThreadContext) {
-    set_gs_base(context.app_gs_base);
+    set_gs_base(context.registers.gs_base);
 }
 
 /// Takes the gs base back after native code, and notes what the program's is by now. Callable from the signal handler.
@@ -44,7 +44,7 @@ pub fn take_gs(context: &mut ThreadContext) {
         // SAFETY: writes `base`.
         unsafe { syscall(number::ARCH_PRCTL, [ARCH_GET_GS, &raw mut base as u64, 0, 0, 0, 0]) };
     }
-    context.app_gs_base = base;
+    context.registers.gs_base = base;
     set_gs_base(context.self_address);
 }
 

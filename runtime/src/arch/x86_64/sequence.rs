@@ -1,7 +1,7 @@
 //! What the kernel leaves in a thread's context where it aborts a restartable sequence.
 
-use super::context::ThreadContext;
 use super::displacements::SURPRISES_END_OFFSET;
+use crate::context::ThreadContext;
 use crate::protocol;
 use clew_pathcodec::surprises::MAX_BYTES;
 
@@ -20,34 +20,35 @@ impl ThreadContext {
     /// Takes back what the kernel aborted a sequence in: the registers out of their slots, and what the path was told of the
     /// fragment that was left.
     pub fn undo_sequence(&mut self) {
-        if self.sequence_state & SEQUENCE_WRITES_PATH != 0 {
+        if self.sequence.state & SEQUENCE_WRITES_PATH != 0 {
             for (cell, value) in
                 [protocol::PATH_DECISIONS_CELL, protocol::PATH_OTHER_DECISIONS_CELL, protocol::PATH_SURPRISES_CELL]
                     .into_iter()
-                    .zip(self.sequence_path)
+                    .zip(self.sequence.path)
             {
                 // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
                 unsafe { self.counter(cell as u32).write_volatile(value) };
             }
-            let behind = self.self_address.wrapping_add(SURPRISES_END_OFFSET).wrapping_add(self.sequence_path[2]);
+            let behind = self.self_address.wrapping_add(SURPRISES_END_OFFSET).wrapping_add(self.sequence.path[2]);
             // SAFETY: the offset was the buffer's, behind which there is room for more than one number. None may be there.
             unsafe { core::ptr::write_bytes(behind as *mut u8, 0, MAX_BYTES) };
         }
-        let undo = core::mem::take(&mut self.sequence_undo);
+        let undo = core::mem::take(&mut self.sequence.undo);
         if undo & UNDO_RCX_RAX != 0 {
-            self.registers[1] = self.spill_rcx;
-            self.registers[0] = self.spill_rax;
+            self.registers.general[1] = self.gate.spill_rcx;
+            self.registers.general[0] = self.gate.spill_rax;
         }
         if undo & UNDO_INDEX != 0 {
-            self.registers[10] = self.spill_index;
+            self.registers.general[10] = self.gate.spill_index;
         }
         if undo & UNDO_TARGET != 0 {
-            self.registers[11] = self.spill_target;
+            self.registers.general[11] = self.gate.spill_target;
         }
-        for (shift, value) in [(UNDO_OTHER_SHIFT, self.spill_other), (UNDO_ADDRESS_SHIFT, self.spill_address)] {
+        for (shift, value) in [(UNDO_OTHER_SHIFT, self.gate.spill_other), (UNDO_ADDRESS_SHIFT, self.gate.spill_address)]
+        {
             let number = undo >> shift & 0xff;
             if number != 0 {
-                self.registers[(number - 1) as usize & 15] = value;
+                self.registers.general[(number - 1) as usize & 15] = value;
             }
         }
     }

@@ -5,9 +5,9 @@
 
 use super::displacements::{GS_SHADOW_DEPTH, GS_SPILL_OTHER};
 use super::emit::Emitter;
-use super::layout::SHADOW_OFFSET;
 use super::question::Question;
 use super::{INDEX, RCX, TARGET};
+use crate::context::layout::SHADOW_OFFSET;
 
 impl Emitter<'_> {
     /// Where the processor's call came in with r10 and r11 lent, r11 holding the application's return address: puts that into

@@ -5,7 +5,7 @@
 //! address. Not known are those of a tracer, and those of processors, which are about all processes.
 
 extern crate alloc;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::cpu::{guarded, probe_points};
 use crate::dispatch::signals::masks;

@@ -5,32 +5,31 @@
 //! executes anything more.
 
 use crate::buffer::{RingWriter, Shared};
-use crate::cpu::context::ThreadContext;
+use crate::context::standing::{STEP_DUE, STEP_MADE};
+use crate::context::ThreadContext;
 use crate::cpu::decode::placed;
 use crate::cpu::probe_points;
-use crate::cpu::standing::{STEP_DUE, STEP_MADE};
 use crate::dispatch::calls::call_table;
 use crate::dispatch::flow::{landings, paths};
 use crate::dispatch::life::begin;
 use crate::dispatch::signals::masks;
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{event_kind, hold_reason, hold_reply};
-use crate::sys::kernel::RESUME_FLAG;
 use crate::thread::registry::{write_event, writer_of};
 
 /// Why the thread is to stand still in front of the context's rip; `None`: it is not. A process of its own in this memory
 /// is not: the controller holds the threads of one process.
 pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
-    if context.is_process != 0 || context.standing.step == STEP_DUE {
+    if context.process.is_process != 0 || context.standing.step == STEP_DUE {
         return None;
     }
     if context.standing.step == STEP_MADE {
         context.standing.step = 0;
         return Some(hold_reason::STEPPED);
     }
-    if context.standing.passed_pc != context.rip {
+    if context.standing.passed_pc != context.registers.pc {
         context.standing.passed_pc = 0;
-        if shared.has_breakpoint(context.rip) {
+        if shared.has_breakpoint(context.registers.pc) {
             return Some(hold_reason::BREAKPOINT);
         }
     }
@@ -39,7 +38,7 @@ pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
 
 /// Whether the thread, which is a process of its own in this memory, is to go on natively: somebody traces it.
 pub fn is_to_leave(context: &ThreadContext, shared: Shared) -> bool {
-    context.is_process != 0 && shared.released_task() == context.tid
+    context.process.is_process != 0 && shared.released_task() == context.tid
 }
 
 /// Stands still for the controller until that says how to go on, or is gone. No lock held, the context complete.
@@ -47,33 +46,29 @@ pub fn stand(context: &mut ThreadContext, shared: Shared, reason: u32) {
     // Where the program would have been aborted natively, for that it stopped.
     crate::dispatch::flow::sequences::settle(context);
     let writer = writer_of(context, shared);
-    let mut registers = [0; 18];
-    registers[..16].copy_from_slice(&context.registers);
-    registers[16] = context.rip;
-    registers[17] = context.rflags;
-    let reply = writer.stand(reason, registers);
-    context.standing.passed_pc = context.rip;
+    let reply = writer.stand(reason, context.registers.held());
+    context.standing.passed_pc = context.registers.pc;
     context.standing.step = if reply == hold_reply::STEP { STEP_DUE } else { 0 };
 }
 
 /// Whether the thread is to execute the instruction at the context's rip by itself, in code that nothing is linked to: for a
 /// step, because nobody else may pass there, or because its path is to go on in front of the next block.
 pub fn goes_alone(context: &ThreadContext, engine: &Engine) -> bool {
-    context.standing.step == STEP_DUE || context.path_due || engine.stops_at(context.rip)
+    context.standing.step == STEP_DUE || context.path.is_due || engine.stops_at(context.registers.pc)
 }
 
 /// Executes that instruction: where its code is. It is made anew each time, as seldom as that is; but for a breakpoint of the
 /// program's, which it comes by.
 pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext) -> Result<u32, BuildError> {
-    let id = engine.build_alone(writer, context.rip, context.path_due)?;
+    let id = engine.build_alone(writer, context.registers.pc, context.path.is_due)?;
     context.standing.passed_pc = 0;
     if context.standing.step == STEP_DUE {
         context.standing.step = STEP_MADE;
     }
-    if let Some(point) = probe_points::find(context.rip).filter(|_| context.rflags & RESUME_FLAG == 0) {
+    if let Some(point) = probe_points::find(context.registers.pc).filter(|_| !context.registers.pass_breakpoint()) {
         // As the kernel has it: one execution is one hit, whatever comes between both (arch/x86/kernel/hw_breakpoint.c,
         // hw_breakpoint_handler). The processor clears the flag behind the instruction.
-        context.rflags |= RESUME_FLAG;
+        context.registers.let_pass_breakpoint();
         probe_points::come_by(point);
     }
     Ok(id)
@@ -81,8 +76,8 @@ pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadCo
 
 /// The thread came by the breakpoint in front of it, if there is one, and did not execute the instruction.
 pub fn stay_at_probe(context: &mut ThreadContext) {
-    if probe_points::find(context.rip).is_some() || placed::is_known(context.rip) {
-        context.rflags |= RESUME_FLAG;
+    if probe_points::find(context.registers.pc).is_some() || placed::is_known(context.registers.pc) {
+        context.registers.let_pass_breakpoint();
     }
 }
 
@@ -104,9 +99,9 @@ pub fn mind(context: &mut ThreadContext, shared: Shared) {
     context.standing.wishes_minded = wishes;
     let before = core::mem::replace(&mut context.standing.filters_seen, n_filters);
     if before != n_filters {
-        let is_included = |count| u64::from(shared.is_included_by(context.rip, count));
+        let is_included = |count| u64::from(shared.is_included_by(context.registers.pc, count));
         let details = [is_included(before), is_included(n_filters), 0];
-        write_event(&writer, event_kind::RECORDING_CHANGED, context.rip, details);
+        write_event(&writer, event_kind::RECORDING_CHANGED, context.registers.pc, details);
     }
     drop(engine);
     follow_mode(context, shared);

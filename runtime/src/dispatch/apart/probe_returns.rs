@@ -3,7 +3,7 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::instrument::ENGINE;
 use crate::protocol::exit_kind;
 use crate::sys::mappings::{look_through, open_list};
@@ -52,16 +52,16 @@ pub fn begin(context: &mut ThreadContext, source: u32, target: u64) -> bool {
     if !is_in_code_of_kernel(target) {
         return false;
     }
-    context.probed_return = source + 1;
+    context.stepping.probed_return = source + 1;
     true
 }
 
 /// Whether the thread is in the kernel's code after such a return: it is out of it soon, and signals wait so long.
 pub fn is_inside(context: &ThreadContext) -> bool {
-    context.probed_return != 0 && is_known(context.rip)
+    context.stepping.probed_return != 0 && is_known(context.registers.pc)
 }
 
 /// The thread is about to execute natively what is at its rip.
 pub fn note_native(context: &mut ThreadContext) {
-    context.is_in_probe = u32::from(is_inside(context));
+    context.stepping.is_in_probe = u32::from(is_inside(context));
 }

@@ -2,7 +2,7 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher, no lock held.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::hull;
 use crate::cpu::sys::number;
 use crate::decode::trusted::PAGE_BITS;
@@ -19,9 +19,9 @@ const WRITE: u64 = 6;
 /// Whether the fault that waits to be delivered is none of the program's, but a write to code that was trusted until now: the
 /// program goes on as if nothing had been.
 pub fn settle_fault(context: &mut ThreadContext) -> bool {
-    let info = context.fault_info;
+    let info = context.signals.fault_info;
     let is_write =
-        info.signo as u32 == SIGSEGV && info.code == SEGV_ACCERR && context.fault_details[0] & WRITE == WRITE;
+        info.signo as u32 == SIGSEGV && info.code == SEGV_ACCERR && context.signals.fault_details[0] & WRITE == WRITE;
     if !is_write {
         return false;
     }
@@ -31,13 +31,13 @@ pub fn settle_fault(context: &mut ThreadContext) -> bool {
     // It may also have been trusted until another thread wrote there, or made it something else, while this one was on its
     // way here. A fault of the program's comes again.
     let n_ends = engine.trust.n_ends;
-    if core::mem::replace(&mut context.trust_ends_seen, n_ends) == n_ends {
+    if core::mem::replace(&mut context.stepping.trust_ends_seen, n_ends) == n_ends {
         return false;
     }
     drop(engine);
-    context.fault_details = context.details_before;
+    context.signals.fault_details = context.signals.details_before;
     // Out of a restartable sequence it goes on where that is aborted, as if it had been interrupted.
-    context.is_fault_past = 0;
+    context.signals.is_fault_past = 0;
     context.note_step();
     true
 }
@@ -81,8 +81,8 @@ fn vector_of(context: &mut ThreadContext) -> Option<(u64, u64)> {
     const PROCESS_VM_READV: u64 = 310;
     /// struct msghdr: the vector and its length.
     const VECTOR_OFFSET: u64 = 16;
-    let (second, third) = (context.registers[6], context.registers[2]);
-    match context.syscall_number & 0xffff_ffff {
+    let [_, second, third, ..] = context.registers.call_arguments();
+    match context.call.number & 0xffff_ffff {
         number::READV | number::PREADV | number::PREADV2 | PROCESS_VM_READV => Some((second, third)),
         // The two lie as a piece does.
         RECVMSG => read_pieces(context, second.wrapping_add(VECTOR_OFFSET), 1).first().copied(),

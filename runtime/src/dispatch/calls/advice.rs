@@ -5,7 +5,7 @@ use super::mappings::page_end;
 use super::memory::{call_holding, is_place};
 use super::vectors::read_pieces;
 use crate::buffer::RingWriter;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
 use crate::instrument::{Engine, ENGINE};

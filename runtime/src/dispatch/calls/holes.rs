@@ -3,7 +3,7 @@
 use super::locks;
 use super::mappings::{page_end, PAGE};
 use super::memory::is_place;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::dispatch::life::{hidden, room};
 use crate::instrument::ENGINE;

@@ -6,7 +6,7 @@
 
 extern crate alloc;
 use super::mappings::{page_end, visit_mappings, PAGE};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
 use crate::sys::calls::{check, limit_of, program_call, read_start, syscall, EINVAL, ENOMEM};

@@ -3,7 +3,7 @@
 //!
 //! Runs on the runtime's stack, no lock held.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::dispatch::life::dumpable::while_shown;
 use crate::instrument::ENGINE;
 use crate::protocol::request_kind;

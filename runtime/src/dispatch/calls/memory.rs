@@ -8,7 +8,7 @@ use super::mappings::{find_mapping, Mapping};
 use super::mappings::{page_end, PAGE};
 use super::{aliases, locks};
 use crate::buffer::RingWriter;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
 use crate::dispatch::life::dumpable::while_shown;

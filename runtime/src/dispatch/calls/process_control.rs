@@ -2,7 +2,7 @@
 
 use super::user_dispatch::PR_SET_SYSCALL_USER_DISPATCH;
 use super::{seccomp, user_dispatch};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::clock::{note_refusal, PR_SET_TSC, PR_TSC_SIGSEGV};
 use crate::cpu::sys::number;
 use crate::dispatch::life::dumpable;

@@ -1,20 +1,20 @@
 //! What system calls read, write and answer.
 
 use super::access;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::sys::calls::{Error, EFAULT};
 
 /// The call is done. One that a filter answered with a signal leaves its number where it was.
 pub fn finish(context: &mut ThreadContext, result: i64) {
     if !is_trapped(context) {
-        context.registers[0] = result as u64;
+        context.registers.set_result(result as u64);
     }
 }
 
 /// Whether a filter answered the call with a signal: read anew each time, because the signal handler says so.
 pub fn is_trapped(context: &ThreadContext) -> bool {
     // SAFETY: a field of a live context.
-    unsafe { (&raw const context.is_trapped).read_volatile() != 0 }
+    unsafe { (&raw const context.call.is_trapped).read_volatile() != 0 }
 }
 
 /// Reads a structure of the program's. The kernel would answer EFAULT for a bad address; a fault here ends the process.

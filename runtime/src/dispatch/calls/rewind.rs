@@ -1,6 +1,6 @@
 //! System calls that were not made: the program is in front of them again.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::dispatch::flow::parts;
 use crate::instrument::ENGINE;
 
@@ -9,22 +9,22 @@ pub fn leave_syscall(context: &mut ThreadContext) -> u64 {
     // SAFETY: only arenas are read, and `shared`, which is set before any thread runs and never changes.
     let engine = unsafe { ENGINE.peek() };
     engine.shared.add(crate::status_field!(entries_syscall), 1);
-    engine.cache.exit(context.exit_id).target
+    engine.cache.exit(context.gate.exit_id).target
 }
 
 /// A system call that the gate was to make and did not: the application is in front of it again.
 pub fn rewind_call(context: &mut ThreadContext) {
     rewind_syscall(context);
-    context.call_pc = context.rip;
+    context.call.pc = context.registers.pc;
 }
 
 /// A system call that was not made yet: the application is in front of it again.
 pub fn rewind_syscall(context: &mut ThreadContext) {
     let mut engine = ENGINE.lock();
-    let exit = *engine.cache.exit(context.exit_id);
+    let exit = *engine.cache.exit(context.gate.exit_id);
     let fragment = *engine.cache.fragment(exit.fragment);
-    context.rip = fragment.branch_pc();
+    context.registers.pc = fragment.branch_pc();
     context.note_step();
-    let stopped_at = context.rip;
+    let stopped_at = context.registers.pc;
     parts::uncount_block(&mut engine, context, exit.fragment, stopped_at);
 }

@@ -5,7 +5,7 @@
 //! program's that changes nothing.
 
 extern crate alloc;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::signal::image::image_range;
 use crate::cpu::signal::image::program_calls;
@@ -87,10 +87,10 @@ fn install(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
         let shared = ENGINE.lock().shared;
         let flags = if call == number::SECCOMP { arguments[1] } else { 0 };
         let details = [SET_MODE_FILTER, flags, program.len() as u64];
-        write_event(&writer_of(context, shared), event_kind::SECCOMP, context.rip, details);
+        write_event(&writer_of(context, shared), event_kind::SECCOMP, context.registers.pc, details);
         if filter::reads_address(&program) {
             // It would see the gate's address at every call.
-            context.registers[0] = result as u64;
+            context.registers.set_result(result as u64);
             release::release(context, release_reason::SECCOMP_FILTER);
         }
     }

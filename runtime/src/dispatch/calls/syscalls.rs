@@ -2,7 +2,7 @@
 
 use super::results::{finish, result_of, write_program};
 use super::{advice, holes, locks, memory, process_control, seccomp, tracing, user_dispatch};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::dispatch::segments;
 use crate::cpu::selectors;
 use crate::cpu::sys::number;
@@ -32,10 +32,7 @@ pub enum Outcome {
 
 /// Makes the call that the context is about to make.
 pub fn handle(context: &mut ThreadContext) -> Outcome {
-    let r = &context.registers;
-    let arguments = [r[7], r[6], r[2], r[10], r[8], r[9]];
-    // The kernel looks at eax alone.
-    let call = r[0] & 0xffff_ffff;
+    let (call, arguments) = (context.registers.call_number(), context.registers.call_arguments());
     if user_dispatch::intercept(context) {
         return Outcome::Done;
     }
@@ -149,14 +146,20 @@ fn with_descriptor(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) 
 
 /// Modes full and region: says in the path, or with a tag, that the call is about to be made.
 fn note_in_path(context: &mut ThreadContext, call: u64) {
-    if !context.has_path && !context.has_tags {
+    if !context.path.is_on && !context.path.has_tags {
         return;
     }
     let engine = ENGINE.lock();
-    if context.has_path {
-        path_words::write_event(context, &writer_of(context, engine.shared), path_event_kind::NOTE, context.rip, call);
+    if context.path.is_on {
+        path_words::write_event(
+            context,
+            &writer_of(context, engine.shared),
+            path_event_kind::NOTE,
+            context.registers.pc,
+            call,
+        );
     }
-    if context.has_tags {
+    if context.path.has_tags {
         region::note_call(context, &writer_of(context, engine.shared), call);
     }
 }
@@ -181,11 +184,11 @@ fn arch_control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
             if arguments[1] >= 0x7fff_ffff_f000 {
                 return -i64::from(EPERM);
             }
-            context.app_gs_base = arguments[1];
+            context.registers.gs_base = arguments[1];
             selectors::forget_gs_selector(context);
             0
         }
-        ARCH_GET_GS => result_of(write_program(arguments[1], context.app_gs_base)),
+        ARCH_GET_GS => result_of(write_program(arguments[1], context.registers.gs_base)),
         // SAFETY: the program's own call.
         _ => unsafe { program_call(number::ARCH_PRCTL, arguments) },
     }

@@ -4,7 +4,7 @@
 //! Runs on the runtime's stack, no lock held.
 
 use super::vectors::read_pieces;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::dispatch::life::release;
 use crate::instrument::ENGINE;
@@ -29,7 +29,7 @@ pub fn trace(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     // SAFETY: the program's own call.
     let result = unsafe { program_call(number::PTRACE, arguments) };
     if request == TRACEME && result == 0 {
-        context.registers[0] = 0;
+        context.registers.set_result(0);
         release::release_all(context, release_reason::TRACED);
     }
     result

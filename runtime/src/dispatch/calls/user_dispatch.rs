@@ -3,10 +3,10 @@
 //! The kernel would look at the gate's address, so it never comes to know: the runtime decides as the kernel does
 //! (kernel/entry/syscall_user_dispatch.c), and while a thread asks for it, all its calls come to the dispatcher.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::call::UserDispatch;
+use crate::context::ThreadContext;
 use crate::cpu::dispatcher;
 use crate::cpu::guarded;
-use crate::cpu::layout::UserDispatch;
 use crate::cpu::sys::number;
 use crate::dispatch::life::release;
 use crate::dispatch::signals::masks;
@@ -44,23 +44,23 @@ pub fn change(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     };
     end(context);
     if is_on {
-        context.user_dispatch = UserDispatch { is_on: 1, padding: 0, offset, length, selector };
-        context.handled_calls = &raw const dispatcher::ALL_SYSCALLS as u64;
+        context.call.user_dispatch = UserDispatch { is_on: 1, padding: 0, offset, length, selector };
+        context.call.handled = &raw const dispatcher::ALL_SYSCALLS as u64;
     }
     0
 }
 
 /// The thread's calls are made from now on.
 pub fn end(context: &mut ThreadContext) {
-    context.user_dispatch.is_on = 0;
-    context.handled_calls = &raw const dispatcher::HANDLED_SYSCALLS as u64;
+    context.call.user_dispatch.is_on = 0;
+    context.call.handled = &raw const dispatcher::HANDLED_SYSCALLS as u64;
 }
 
 /// Whether the call that the thread is about to make, behind which it goes on at `context.rip`, is not made: SIGSYS waits
 /// to be delivered then.
 pub fn intercept(context: &mut ThreadContext) -> bool {
-    let UserDispatch { is_on, offset, length, selector, .. } = context.user_dispatch;
-    if is_on == 0 || context.rip.wrapping_sub(offset) < length {
+    let UserDispatch { is_on, offset, length, selector, .. } = context.call.user_dispatch;
+    if is_on == 0 || context.registers.pc.wrapping_sub(offset) < length {
         return false;
     }
     if selector != 0 {
@@ -76,8 +76,8 @@ pub fn intercept(context: &mut ThreadContext) -> bool {
     }
     let mut info = SigInfo { signo: SIGSYS as i32, code: SYS_USER_DISPATCH, ..SigInfo::ZERO };
     // si_syscall and si_arch.
-    info.rest[0] = context.registers[0] & 0xffff_ffff | AUDIT_ARCH_X86_64 << 32;
-    context.fault_info = info;
-    context.is_trapped = 1;
+    info.rest[0] = context.registers.call_number() | AUDIT_ARCH_X86_64 << 32;
+    context.signals.fault_info = info;
+    context.call.is_trapped = 1;
     true
 }

@@ -1,7 +1,7 @@
 //! Vectors of the program's: arrays of struct iovec, which system calls take where memory comes in pieces.
 
 extern crate alloc;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::dispatch::signals::masks;
 use alloc::vec::Vec;

@@ -7,10 +7,10 @@ use super::parts::uncount_block;
 use super::{indirect, regions, returns, sequences};
 use crate::cache::exit::{Exit, ExitType};
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::layout::SITE_RETURN;
+use crate::context::ThreadContext;
 use crate::cpu::dispatch::float_state;
 use crate::cpu::dispatch::in_place;
-use crate::cpu::layout::SITE_RETURN;
 use crate::decode::places::is_canonical;
 use crate::dispatch::apart::hold;
 use crate::dispatch::life::release;
@@ -26,9 +26,9 @@ use crate::thread::{open_calls, path, trust};
 pub fn take_exit(context: &mut ThreadContext) -> u32 {
     let mut engine = ENGINE.lock();
     engine.shared.add(crate::status_field!(entries_exit), 1);
-    let exit_id = context.exit_id;
+    let exit_id = context.gate.exit_id;
     let exit = *engine.cache.exit(exit_id);
-    context.rip = exit.target;
+    context.registers.pc = exit.target;
     if exit.misses != NONE {
         add_to_counter(context, exit.misses, 1);
     }
@@ -80,7 +80,7 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
         ExitType::SequenceAbort => {
             context.note_step();
             context.undo_sequence();
-            context.sequence_aborted = 1;
+            context.sequence.aborted = 1;
             NONE
         }
         ExitType::FloatState => {
@@ -168,7 +168,7 @@ fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: u32) {
 /// A return came to a landing, and the open calls have another address on top.
 fn return_elsewhere(engine: &mut Engine, context: &mut ThreadContext, target: u64) {
     let writer = writer_of(context, engine.shared);
-    let id = context.site & !SITE_RETURN;
+    let id = context.gate.site & !SITE_RETURN;
     let branch = engine.cache.fragment(id).branch_pc();
     open_calls::return_to(context, &writer, branch, target);
     engine.note_stray(&writer, context, id);

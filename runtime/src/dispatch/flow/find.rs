@@ -3,7 +3,7 @@
 use super::landings;
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::instrument::request::{Arrival, Request};
 use crate::instrument::{BuildError, Engine};
 use crate::thread::THREADS;

@@ -9,8 +9,8 @@ use super::ways::{find_way, make_pad};
 use super::{paths, returns};
 use crate::cache::exit::ExitType;
 use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
-use crate::cpu::context::ThreadContext;
-use crate::cpu::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::context::ThreadContext;
 use crate::decode::places::{is_beyond, is_canonical};
 use crate::dispatch::apart::probe_returns;
 use crate::dispatch::signals::{masks, raise};
@@ -27,20 +27,20 @@ const GENERAL_PROTECTION: u64 = 13;
 pub fn take_indirect(context: &mut ThreadContext) {
     let engine = ENGINE.lock();
     engine.shared.add(crate::status_field!(entries_indirect), 1);
-    let target = context.target;
-    context.rip = target;
-    let site = context.site;
+    let target = context.gate.target;
+    context.registers.pc = target;
+    let site = context.gate.site;
     let source = if site & SITE_RETURN != 0 {
         site & !SITE_RETURN
     } else if site == SITE_OVERFLOW {
-        engine.cache.exit(context.exit_id).fragment
+        engine.cache.exit(context.gate.exit_id).fragment
     } else {
         source_of_site(&engine, context)
     };
     drop(engine);
     if site & SITE_RETURN != 0 {
         // The return slot, just popped, shows what the program put there.
-        let slot = context.registers[4].wrapping_sub(8);
+        let slot = context.registers.sp().wrapping_sub(8);
         // SAFETY: the fragment's return just read and wrote this slot, unless another thread took it away meanwhile.
         masks::with_faults(context, |context| unsafe {
             trust::write_program(context, slot, &target.to_le_bytes());
@@ -60,7 +60,7 @@ pub fn take_indirect(context: &mut ThreadContext) {
 
 /// The fragment whose indirect branch the thread came by last; `NONE` if it is not known.
 pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> u32 {
-    engine.cache.sites.find(u64::from(context.site)).unwrap_or(NONE)
+    engine.cache.sites.find(u64::from(context.gate.site)).unwrap_or(NONE)
 }
 
 /// The branch or signal return at the end of `source` led to where no program has code. The fault is to come at the target,
@@ -71,15 +71,15 @@ pub fn blame_branch(context: &mut ThreadContext, source: u32) {
     let branch = fragment.branch_pc();
     uncount_block(&mut engine, context, source, branch);
     forget_call(context, &fragment);
-    (context.fault_origin, context.has_fault_origin) = (branch, true);
+    (context.signals.fault_origin, context.signals.has_fault_origin) = (branch, true);
 }
 
 /// Undoes `blame_branch`: the signal return was refused, so what follows it runs.
 pub fn forgive_branch(context: &mut ThreadContext, source: u32) {
     let mut engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
-    context.has_fault_origin = false;
-    let branch = context.fault_origin;
+    context.signals.has_fault_origin = false;
+    let branch = context.signals.fault_origin;
     correct_early_counts(&engine.cache, context, &fragment, branch, 1);
     engine.uncount_edge(context, partial_edge(&fragment, source, branch));
 }
@@ -96,9 +96,9 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
         fault_at_branch(context, exit.fragment);
         return;
     }
-    context.rip = fragment.branch_pc();
-    (context.fault_origin, context.has_fault_origin) = (NOWHERE_PC, true);
-    context.exit_id = NONE;
+    context.registers.pc = fragment.branch_pc();
+    (context.signals.fault_origin, context.signals.has_fault_origin) = (NOWHERE_PC, true);
+    context.gate.exit_id = NONE;
     raise::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
 }
 
@@ -106,22 +106,23 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
 fn fault_at_branch(context: &mut ThreadContext, source: u32) {
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
-    context.rip = fragment.branch_pc();
+    context.registers.pc = fragment.branch_pc();
     if fragment.exit_kind == exit_kind::RETURN || fragment.ends_with_call() {
         let dropped = 8 + i64::from(fragment.dropped_bytes);
         let pushed = if fragment.exit_kind == exit_kind::RETURN { -dropped } else { 8 };
-        context.registers[4] = context.registers[4].wrapping_add_signed(pushed);
+        let sp = context.registers.sp();
+        context.registers.set_sp(sp.wrapping_add_signed(pushed));
     }
-    correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
+    correct_early_counts(&engine.cache, context, &fragment, context.registers.pc, -1);
     forget_call(context, &fragment);
     drop(engine);
-    context.exit_id = source;
+    context.gate.exit_id = source;
     raise::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
 }
 
 /// Mode full: a call at a fragment's end that is not made was pushed already.
 fn forget_call(context: &ThreadContext, fragment: &Fragment) {
-    if context.has_path && fragment.ends_with_call() {
+    if context.path.is_on && fragment.ends_with_call() {
         open_calls::unpush(context);
     }
 }
@@ -137,10 +138,10 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
         return;
     }
     let landing = engine.cache.landings.find(target);
-    if context.has_path && is_return {
+    if context.path.is_on && is_return {
         open_calls::return_to(context, &writer, fragment.branch_pc(), target);
     }
-    if is_return && (landing.is_none() && fragment.site == NONE || context.has_path && fragment.site != NONE) {
+    if is_return && (landing.is_none() && fragment.site == NONE || context.path.is_on && fragment.site != NONE) {
         engine.note_stray(&writer, context, source);
     }
     let is_executable = engine.ranges.find(target).is_some();
@@ -153,7 +154,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
         }
     } else if is_executable
         && fragment.site != NONE
-        && !(context.has_path && is_return)
+        && !(context.path.is_on && is_return)
         && paths::is_of_mode(&engine, context)
         && !engine.stops_at(target)
     {
@@ -183,7 +184,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
         }
     }
     // Nothing to jump through: counted here.
-    if context.has_path && !is_return {
+    if context.path.is_on && !is_return {
         let is_call = fragment.exit_kind == exit_kind::INDIRECT_CALL;
         path::branch_elsewhere(context, &writer, fragment.branch_pc(), target, is_call);
     }
@@ -229,7 +230,7 @@ fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: u32) {
     if pad.counter != NONE {
         add_to_counter(context, pad.counter, 1);
     }
-    if let Some(symbol) = pad.symbol.filter(|_| context.has_path) {
+    if let Some(symbol) = pad.symbol.filter(|_| context.path.is_on) {
         path::write_symbol(context, symbol);
     }
 }

@@ -3,7 +3,7 @@
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::SpillState;
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::instrument::Engine;
 use crate::protocol::error_code;
 use crate::thread::THREADS;

@@ -5,7 +5,7 @@ use super::{paths, ways};
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::dispatch::signals::masks;
 use crate::instrument::request::Arrival;
 use crate::instrument::{Engine, ENGINE};
@@ -22,11 +22,11 @@ pub fn note_first_exit(context: &mut ThreadContext, link: u32) {
 
 fn note_exit(context: &mut ThreadContext, link: u32) {
     let mut engine = ENGINE.lock();
-    if engine.cache.exit(link).linked_to != NONE || engine.stops_at(context.rip) {
+    if engine.cache.exit(link).linked_to != NONE || engine.stops_at(context.registers.pc) {
         return;
     }
     let writer = writer_of(context, engine.shared);
-    if let Ok(id) = find_or_build(&mut engine, &writer, context, context.rip, Arrival::Other) {
+    if let Ok(id) = find_or_build(&mut engine, &writer, context, context.registers.pc, Arrival::Other) {
         link_exit(&mut engine, &writer, context, link, id);
     }
 }
@@ -64,7 +64,7 @@ pub fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadC
     }
     engine.lead_if_possible(writer, exit_id, id);
     if !engine.cache.link(exit_id, id) {
-        engine.shared.report_error(error_code::NO_SLAB, [context.rip, 2, 0, 0]);
+        engine.shared.report_error(error_code::NO_SLAB, [context.registers.pc, 2, 0, 0]);
     }
     if exit.kind == ExitType::Pad {
         ways::leave_out_pad(engine, context, exit.pad);

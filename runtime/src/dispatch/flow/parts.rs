@@ -1,7 +1,7 @@
 //! Blocks that did not run to their end: counted as a part.
 
 use crate::cache::{Fragment, NONE};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::instrument::indirect::pads::{correct_early_counts, DynamicEdge};
 use crate::instrument::Engine;
 use crate::protocol::edge_kind;

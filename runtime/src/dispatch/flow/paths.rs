@@ -3,7 +3,7 @@
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::instrument::{Engine, ENGINE};
 use crate::thread::path_words;
 use crate::thread::path_words::Gap;
@@ -12,33 +12,33 @@ use crate::thread::{path, region, thinning, THREADS};
 
 /// Modes full and region: tells what waits of the thread's path, which left a block by exit `link` if that is one, or of its tags.
 pub fn tend(context: &mut ThreadContext, link: u32) {
-    if !context.has_path && !context.has_tags {
+    if !context.path.is_on && !context.path.has_tags {
         return;
     }
     let engine = ENGINE.lock();
-    if context.has_path {
+    if context.path.is_on {
         let is_between = is_between_blocks(&engine, link);
         let writer = writer_of(context, engine.shared);
         let tells_anew = if engine.shared.has_budget() {
             let is_known = |pc| engine.cache.by_pc.find(pc).or(engine.cache.versions.find(pc)).is_some();
-            thinning::tend(context, &writer, is_between, !is_known(context.rip))
+            thinning::tend(context, &writer, is_between, !is_known(context.registers.pc))
         } else {
             path::tend(context, &writer, is_between)
         };
         if tells_anew {
-            path::tell_state(context, &writer, context.rip, &engine.path_log);
+            path::tell_state(context, &writer, context.registers.pc, &engine.path_log);
         }
     }
-    if context.has_tags {
+    if context.path.has_tags {
         region::flush_if_full(context, &writer_of(context, engine.shared));
     }
 }
 
 /// Begins what a new thread tells. `false`: there is no memory for it.
 pub fn begin(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) -> bool {
-    (context.has_path, context.path_began, context.start_pc) = (false, false, context.rip);
-    context.has_tags = engine.records_tags();
-    if context.has_tags {
+    (context.path.is_on, context.path.began, context.path.start_pc) = (false, false, context.registers.pc);
+    context.path.has_tags = engine.records_tags();
+    if context.path.has_tags {
         region::begin(context, engine.shared.header().busy_limit);
     }
     !engine.records_order() || path::begin(context, writer, &engine.path_log)
@@ -47,7 +47,7 @@ pub fn begin(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) 
 /// Whether the thread's path is recorded, or not, as what is translated now tells of the order, or not: not if another thread has changed
 /// the mode, and this one is about to learn of it.
 pub fn is_of_mode(engine: &Engine, context: &ThreadContext) -> bool {
-    context.has_path == engine.records_order()
+    context.path.is_on == engine.records_order()
 }
 
 /// Whether the thread that left by exit `link` is in front of a block.
@@ -64,17 +64,17 @@ pub fn go_on_if_between(context: &mut ThreadContext, link: u32) {
     if !is_between_blocks(&engine, link) {
         return;
     }
-    context.path_due = false;
+    context.path.is_due = false;
     let writer = writer_of(context, engine.shared);
     if engine.shared.may_tell_news() && path::go_on(context, &writer) {
-        path::tell_state(context, &writer, context.rip, &engine.path_log);
+        path::tell_state(context, &writer, context.registers.pc, &engine.path_log);
     }
 }
 
 /// Has the thread's path be recorded from the next block on, or no more from the context's rip on, as the engine has it. `false`:
 /// there is no memory for it.
 pub fn follow_mode(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) -> bool {
-    match (context.has_path, engine.records_order()) {
+    match (context.path.is_on, engine.records_order()) {
         (true, false) => path::suspend(context, writer),
         (false, true) => return path::resume(context, writer, &engine.path_log),
         _ => {}
@@ -85,9 +85,9 @@ pub fn follow_mode(engine: &Engine, writer: &RingWriter, context: &mut ThreadCon
 /// Tells in the thread's path what changed since it last did, in front of the context's rip.
 pub fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
     let is_left_out = path_words::gap(context) == Gap::LeftOut;
-    while let Some((kind, value)) = engine.path_log.change(context.changes_told).filter(|_| !is_left_out) {
-        path_words::write_event(context, writer, kind, context.rip, value);
-        context.changes_told += 1;
+    while let Some((kind, value)) = engine.path_log.change(context.path.changes_told).filter(|_| !is_left_out) {
+        path_words::write_event(context, writer, kind, context.registers.pc, value);
+        context.path.changes_told += 1;
     }
     path::note_that_it_told(context);
 }

@@ -4,10 +4,9 @@
 //! to be done.
 
 use crate::cache::exit::ExitType;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::dispatch::life::detach;
 use crate::instrument::{Engine, ENGINE};
-use crate::sys::kernel::TRAP_FLAG;
 use crate::thread::region;
 use crate::thread::registry::writer_of;
 use core::sync::atomic::Ordering;
@@ -21,18 +20,18 @@ pub fn decide(engine: &Engine, context: &ThreadContext, id: u32) {
 /// Decides, if that is what the thread came for, and if it goes on right away: where. `None`: nothing was done.
 pub fn decide_alone(context: &mut ThreadContext) -> Option<u64> {
     let engine = ENGINE.lock();
-    let exit = *engine.cache.exit(context.exit_id);
+    let exit = *engine.cache.exit(context.gate.exit_id);
     let is_alone = exit.kind == ExitType::Region
         && context.pending_word().load(Ordering::Relaxed) == 0
-        && context.fault_pending == 0
-        && context.sequence_aborted == 0
-        && context.rflags & TRAP_FLAG == 0
+        && context.signals.fault_pending == 0
+        && context.sequence.aborted == 0
+        && !context.registers.are_stepped()
         && !detach::is_asked(context);
     // Exits of other kinds may belong to no fragment.
     if !is_alone || !engine.cache.fragment(exit.fragment).is_valid {
         return None;
     }
-    context.rip = exit.target;
+    context.registers.pc = exit.target;
     decide(&engine, context, exit.fragment);
     // Should a signal come before it is there, the thread goes on in front of it.
     Some(engine.cache.fragment(exit.fragment).plain_entry)

@@ -7,7 +7,7 @@ use super::ways::{find_way, make_pad};
 use crate::buffer::RingWriter;
 use crate::cache::exit::Exit;
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::order::symbols::MAX_POPS;
 use crate::instrument::Engine;
@@ -27,14 +27,14 @@ pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContex
             if is_new {
                 engine.announce_return(writer, source, target, symbol);
             }
-            if context.has_path {
+            if context.path.is_on {
                 open_calls::pop(context, found.unwrap_or(1));
                 path::write_symbol(context, symbol);
             }
             find_pad(engine, writer, context, source, target)
         }
         None => {
-            if context.has_path {
+            if context.path.is_on {
                 open_calls::return_elsewhere(context, writer, branch, target);
             }
             None

@@ -7,7 +7,7 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::sequence::{SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH};
 use crate::cpu::sys::number;
@@ -30,7 +30,7 @@ pub fn register(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     // SAFETY: the program's own call.
     let result = unsafe { program_call(number::RSEQ, arguments) };
     if result == 0 && flags as u32 & UNREGISTER != 0 {
-        context.sequence_word = &raw const context.no_sequence as u64;
+        context.sequence.word = &raw const context.sequence.no_word as u64;
     } else if result == 0 {
         note_area(context, address);
         note_signature(signature as u32);
@@ -40,7 +40,7 @@ pub fn register(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
 
 /// The thread's `struct rseq` is at `address`.
 pub fn note_area(context: &mut ThreadContext, address: u64) {
-    context.sequence_word = address + WORD_OFFSET;
+    context.sequence.word = address + WORD_OFFSET;
 }
 
 /// Aborts go to addresses behind `signature`.
@@ -49,18 +49,18 @@ pub fn note_signature(signature: u32) {
 }
 
 fn is_registered(context: &ThreadContext) -> bool {
-    context.sequence_word != &raw const context.no_sequence as u64
+    context.sequence.word != &raw const context.sequence.no_word as u64
 }
 
 /// The thread's rseq_cs, as a whole: the kernel clears it wherever the thread is interrupted. The access may fault.
 fn read_word(context: &ThreadContext) -> u64 {
-    guarded::read_word(context.sequence_word).unwrap_or(0)
+    guarded::read_word(context.sequence.word).unwrap_or(0)
 }
 
 /// As a whole, too: for a descriptor that can't be read the kernel kills (kernel/rseq.c, rseq_get_rseq_cs).
 fn write_word(context: &ThreadContext, value: u64) {
     // SAFETY: the program gave the word to the kernel, which writes it too.
-    unsafe { guarded::write_word(context.sequence_word, value) };
+    unsafe { guarded::write_word(context.sequence.word, value) };
 }
 
 /// Before code is translated at the context's rip: a sequence that the thread has announced is known from now on.
@@ -84,7 +84,9 @@ pub fn learn_named(context: &mut ThreadContext) {
     masks::with_faults(context, |context| {
         let mut engine = ENGINE.lock();
         let writer = writer_of(context, engine.shared);
-        for address in context.registers.into_iter().filter(|value| may_be_descriptor(*value, context.rip)) {
+        for address in
+            context.registers.general.into_iter().filter(|value| may_be_descriptor(*value, context.registers.pc))
+        {
             engine.learn_sequence(&writer, address, false);
         }
     });
@@ -92,14 +94,14 @@ pub fn learn_named(context: &mut ThreadContext) {
 
 /// A thread came to a sequence's code, at the context's rip, and rseq_cs holds neither its descriptor nor the shadow.
 pub fn enter(context: &mut ThreadContext) {
-    let left = core::mem::take(&mut context.sequence_left);
+    let left = core::mem::take(&mut context.sequence.left);
     if !is_registered(context) {
-        context.sequence_plain = 1;
+        context.sequence.plain = 1;
         return;
     }
     let what = masks::with_faults(context, |context| decide(context, left));
     match what {
-        Entry::Plain => context.sequence_plain = 1,
+        Entry::Plain => context.sequence.plain = 1,
         Entry::Announced => {}
         Entry::Aborted(target) => abort(context, target),
     }
@@ -118,7 +120,7 @@ enum Entry {
 fn decide(context: &ThreadContext, left: u64) -> Entry {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    let pc = context.rip;
+    let pc = context.registers.pc;
     let Some(index) = engine.cache.sequences.find(pc) else {
         return Entry::Announced;
     };
@@ -159,11 +161,11 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
 fn find_announced(engine: &Engine, context: &ThreadContext, index: u32) -> (u64, u64) {
     let last = engine.cache.sequences.enclosure(index);
     let of_last = (last.address, last.descriptor.abort);
-    if context.registers.contains(&last.address) {
+    if context.registers.general.contains(&last.address) {
         return of_last;
     }
     let start = last.descriptor.start;
-    let named = context.registers.iter().find_map(|value| {
+    let named = context.registers.general.iter().find_map(|value| {
         let descriptor = may_be_descriptor(*value, start).then(|| read_descriptor(*value)).flatten()?;
         (descriptor.start == start && engine.is_sequence(&descriptor)).then_some((*value, descriptor.abort))
     });
@@ -184,16 +186,16 @@ pub fn leave(context: &mut ThreadContext) {
 }
 
 fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
-    if context.sequence_aborted != 0 {
+    if context.sequence.aborted != 0 {
         count_abort(context);
     }
-    let left = core::mem::take(&mut context.sequence_left);
+    let left = core::mem::take(&mut context.sequence.left);
     // SAFETY: only an arena is read.
     let is_any = !unsafe { ENGINE.peek() }.cache.sequences.enclosures.is_empty();
     if !is_registered(context) || !(is_any || is_leaving) {
         return;
     }
-    let is_fault = context.fault_pending == 1;
+    let is_fault = context.signals.fault_pending == 1;
     let target = masks::with_faults(context, |context| {
         let engine = ENGINE.lock();
         let sequences = &engine.cache.sequences;
@@ -201,7 +203,7 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
             return None;
         }
         let word = read_word(context);
-        let found = sequences.find(context.rip);
+        let found = sequences.find(context.registers.pc);
         let is_the_kernels = is_leaving && found.is_none() && !engine.cache.slabs.contains(word);
         if word != 0 && !is_the_kernels {
             write_word(context, 0);
@@ -213,13 +215,13 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
         if is_announced || is_left {
             return Some(enclosure.descriptor.abort);
         }
-        let is_cleared = word == 0 && context.rip == enclosure.descriptor.start && !is_fault;
+        let is_cleared = word == 0 && context.registers.pc == enclosure.descriptor.start && !is_fault;
         is_cleared.then(|| find_announced(&engine, context, index).1)
     });
     if let Some(target) = target {
         // A call or a jump beside an enclosure: it stands alone, so no part of it was counted.
-        context.exit_id = NONE;
-        context.is_fault_past = u32::from(is_fault);
+        context.gate.exit_id = NONE;
+        context.signals.is_fault_past = u32::from(is_fault);
         abort(context, target);
     }
 }
@@ -227,16 +229,16 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
 /// The kernel aborted a thread, which goes on at the context's rip now: counts it as stopped at the start of the fragment
 /// that it had entered last.
 pub fn count_abort(context: &mut ThreadContext) {
-    context.sequence_aborted = 0;
-    context.sequence_left = 0;
+    context.sequence.aborted = 0;
+    context.sequence.left = 0;
     let engine = ENGINE.lock();
-    let state = context.sequence_state;
+    let state = context.sequence.state;
     let id = if state & SEQUENCE_LEAVING == 0 {
         state
     } else {
         let exit = *engine.cache.exit(state & !(SEQUENCE_LEAVING | SEQUENCE_WRITES_PATH));
         // SAFETY: counters that were given out are inside the thread's mapped window.
-        let is_different = || unsafe { context.counter(exit.counter).read_volatile() } != context.sequence_count;
+        let is_different = || unsafe { context.counter(exit.counter).read_volatile() } != context.sequence.count;
         if exit.counter != NONE && is_different() {
             add_to_counter(context, exit.counter, -1);
         }
@@ -249,7 +251,7 @@ pub fn count_abort(context: &mut ThreadContext) {
 
 /// Aborts the thread in front of the context's rip.
 fn abort(context: &mut ThreadContext, target: u64) {
-    let source_pc = core::mem::replace(&mut context.rip, target);
+    let source_pc = core::mem::replace(&mut context.registers.pc, target);
     context.note_step();
     count_edge(context, source_pc);
 }
@@ -258,9 +260,10 @@ fn abort(context: &mut ThreadContext, target: u64) {
 fn count_edge(context: &mut ThreadContext, source_pc: u64) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    let edge = DynamicEdge { kind: edge_kind::SIGNAL, source_fragment: NONE, source_pc, target_pc: context.rip };
+    let edge =
+        DynamicEdge { kind: edge_kind::SIGNAL, source_fragment: NONE, source_pc, target_pc: context.registers.pc };
     engine.count_edge(&writer, context, edge);
-    if context.has_path {
-        path_words::write_event(context, &writer, path_event_kind::RESUME, source_pc, context.rip);
+    if context.path.is_on {
+        path_words::write_event(context, &writer, path_event_kind::RESUME, source_pc, context.registers.pc);
     }
 }

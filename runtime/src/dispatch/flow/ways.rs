@@ -6,7 +6,7 @@ use super::paths;
 use crate::buffer::RingWriter;
 use crate::cache::pairs::{PairEntry, VERIFIED};
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::instrument::request::Arrival;
 use crate::instrument::Engine;
 

@@ -6,7 +6,8 @@
 use super::stage::program_signal_stack;
 use super::{begin, stage};
 use crate::buffer::Shared;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
+use crate::cpu::context::Registers;
 use crate::cpu::xmm::AT_ENTRY;
 use crate::cpu::{gate, parking};
 use crate::dispatch::flow::sequences;
@@ -45,10 +46,10 @@ pub unsafe fn publish(address: u64) -> u32 {
     block.gates_start = address_of(gate::clew_gate_exit);
     block.gates_end = address_of(gate::clew_gates_end);
     block.call_pc = address_of(parking::clew_controller_call);
-    block.pending_offset = offset_of!(ThreadContext, pending) as u32;
-    block.call_code_offset = offset_of!(ThreadContext, call_code) as u32;
+    block.pending_offset = offset_of!(ThreadContext, signals.pending) as u32;
+    block.call_code_offset = offset_of!(ThreadContext, call.code) as u32;
     block.tid_offset = offset_of!(ThreadContext, tid) as u32;
-    block.signal_stack_offset = offset_of!(ThreadContext, app_signal_stack) as u32;
+    block.signal_stack_offset = offset_of!(ThreadContext, signals.stack) as u32;
     block.thread_count
 }
 
@@ -69,23 +70,18 @@ pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
     let mut threads = THREADS.lock();
     for state in states {
         let context = threads.take(shared).ok_or(NoRoom)?;
-        context.registers = state.registers;
-        context.rip = state.rip;
-        context.rflags = state.rflags;
-        context.app_gs_base = state.gs_base;
-        context.code_selector = state.code_selector;
-        context.stack_selector = state.stack_selector;
-        context.start_mask = state.mask;
-        context.call_code = state.call_code;
-        context.call_pc = state.rip;
+        context.registers = Registers::of_thread(state);
+        context.process.start_mask = state.mask;
+        context.call.code = state.call_code;
+        context.call.pc = context.registers.pc;
         context.tid = state.tid;
         if state.rseq_area != 0 {
             sequences::note_area(context, state.rseq_area);
         }
-        context.pair_table = table;
-        context.pair_mask = table_mask;
+        context.gate.pair_table = table;
+        context.gate.pair_mask = table_mask;
         state.context = context.self_address;
-        state.stack_top = context.stack_top;
+        state.stack_top = context.gate.stack_top;
         let (slot, tid) = (context.slot, context.tid);
         threads.set_tid(slot, tid);
     }
@@ -108,8 +104,8 @@ pub unsafe fn abandon_first(address: u64) -> ! {
     let context = unsafe { &mut *(address as *mut ThreadContext) };
     // SAFETY: written by the entry, before this thread came here, and never again.
     unsafe {
-        context.xmm = AT_ENTRY.xmm;
-        context.mxcsr = AT_ENTRY.mxcsr;
+        context.vector.xmm = AT_ENTRY.xmm;
+        context.vector.mxcsr = AT_ENTRY.mxcsr;
     }
     stage::abandon(context)
 }
@@ -120,15 +116,15 @@ pub fn begin(context: &mut ThreadContext) {
         stage::abandon(context);
     }
     SIGNALS.lock().take_all();
-    context.app_signal_stack = program_signal_stack();
+    context.signals.stack = program_signal_stack();
     set_signal_stack(context);
     begin::begin(context, 0);
-    let mask = context.note_mask(context.start_mask);
+    let mask = context.note_mask(context.process.start_mask);
     // Before its system call is made anew no call of the runtime's may be one that the kernel has a restart function for, nor
     // return from a signal: the kernel would forget how long the thread has waited already (kernel/signal.c,
     // restart_syscall).
     set_signal_mask(mask);
-    if context.call_code == 0 {
+    if context.call.code == 0 {
         sequences::learn_named(context);
     }
 }

@@ -1,7 +1,7 @@
 //! A thread begins: its slot, its first event, its path.
 
-use crate::cpu::context::ThreadContext;
-use crate::cpu::standing::Standing;
+use crate::context::standing::Standing;
+use crate::context::ThreadContext;
 use crate::dispatch::flow::paths;
 use crate::instrument::indirect::pads::DynamicEdge;
 use crate::instrument::ENGINE;
@@ -16,12 +16,17 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     context.standing =
         Standing { wishes_minded: engine.wishes.number(), filters_seen: shared.filter_count(), ..Standing::default() };
     let writer = writer_of(context, shared);
-    write_event(&writer, event_kind::THREAD_START, context.rip, [u64::from(parent), u64::from(context.slot), 0]);
+    write_event(
+        &writer,
+        event_kind::THREAD_START,
+        context.registers.pc,
+        [u64::from(parent), u64::from(context.slot), 0],
+    );
     let edge = DynamicEdge {
         kind: edge_kind::START,
         source_fragment: crate::cache::NONE,
         source_pc: 0,
-        target_pc: context.rip,
+        target_pc: context.registers.pc,
     };
     engine.count_edge(&writer, context, edge);
     if !paths::begin(&engine, &writer, context) {

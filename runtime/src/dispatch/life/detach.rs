@@ -5,7 +5,9 @@
 
 use super::{release, stage};
 use crate::cache::links::UNDELIVERED;
-use crate::cpu::context::{ThreadContext, PENDING_FETCHED, PENDING_LEAVE};
+use crate::context::signals::PENDING_FETCHED;
+use crate::context::signals::PENDING_LEAVE;
+use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::signal::interrupt::app_pc_at;
 use crate::cpu::{parking, xsave};
@@ -42,7 +44,7 @@ static FOREVER: u32 = 0;
 /// Whether the thread is to park. A process of its own in this memory is not: the controller holds the threads of one process,
 /// and leaves it when no other is in its memory.
 pub fn is_asked(context: &ThreadContext) -> bool {
-    if context.is_process != 0 {
+    if context.process.is_process != 0 {
         return false;
     }
     // SAFETY: `shared` is set before any thread runs and never changes.
@@ -51,7 +53,7 @@ pub fn is_asked(context: &ThreadContext) -> bool {
         return true;
     }
     // The controller gave up: the gates need not be left any more.
-    if context.pending & PENDING_LEAVE != 0 {
+    if context.signals.pending & PENDING_LEAVE != 0 {
         let before = context.pending_word().fetch_and(!(PENDING_LEAVE | PENDING_FETCHED), Ordering::Relaxed);
         if before & PENDING_FETCHED != 0 {
             UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
@@ -75,22 +77,14 @@ pub fn park(context: &mut ThreadContext) {
     deliver::raise_held(context);
     ENGINE.lock().suspend_trust(&writer_of(context, shared));
     release::note_end(context, shared.detach_reason(), end_kind::RELEASED);
-    let is_inside_call = context.call_code != 0 && context.call_pc == context.rip;
+    let is_inside_call = context.call.code != 0 && context.call.pc == context.registers.pc;
     let state = ThreadState {
-        registers: context.registers,
-        rip: context.rip,
-        rflags: context.rflags,
-        gs_base: context.app_gs_base,
         mask: context.program_mask(mask),
         context: context.self_address,
-        stack_top: context.stack_top,
+        stack_top: context.gate.stack_top,
         tid: context.tid,
-        call_code: if is_inside_call { context.call_code } else { 0 },
-        rseq_area: 0,
-        rseq_signature: 0,
-        code_selector: context.code_selector,
-        stack_selector: context.stack_selector,
-        reserved: [0; 56],
+        call_code: if is_inside_call { context.call.code } else { 0 },
+        ..context.registers.state()
     };
     // Nobody could tell later: the code cache goes before the threads do.
     // SAFETY: arenas are read without a lock, as by the signal handler.
@@ -107,7 +101,7 @@ pub fn park(context: &mut ThreadContext) {
 
 /// The program's alternate stack as sigaltstack takes it.
 fn program_stack(context: &ThreadContext) -> SigStack {
-    let stack = context.app_signal_stack;
+    let stack = context.signals.stack;
     let is_disabled = if stack.size == 0 { SS_DISABLE } else { 0 };
     SigStack { flags: stack.flags & SS_AUTODISARM | is_disabled, ..stack }
 }

@@ -1,7 +1,7 @@
 //! The system calls that end a thread or the process.
 
 use super::{execute, process, release};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::number;
 use crate::dispatch::calls::results::{finish, is_trapped};
@@ -25,7 +25,7 @@ pub fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
         return;
     }
     let writer = writer_of(context, shared);
-    write_event(&writer, event_kind::THREAD_END, context.rip, [u64::from(end_kind::EXIT), 0, 0]);
+    write_event(&writer, event_kind::THREAD_END, context.registers.pc, [u64::from(end_kind::EXIT), 0, 0]);
     release::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXIT);
     if !process::is_waited_for(context) {
@@ -42,7 +42,7 @@ fn go_on_without_slot(context: &mut ThreadContext, mask: u64, result: i64) -> ! 
     finish(context, result);
     set_signal_mask(u64::MAX);
     if is_trapped(context) {
-        deliver::raise_again(&context.fault_info);
+        deliver::raise_again(&context.signals.fault_info);
     }
     deliver::release_native(context, mask)
 }
@@ -55,11 +55,11 @@ pub fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         engine.shared
     };
     let writer = writer_of(context, shared);
-    write_event(&writer, event_kind::EXIT_GROUP, context.rip, [arguments[0], 0, 0]);
+    write_event(&writer, event_kind::EXIT_GROUP, context.registers.pc, [arguments[0], 0, 0]);
     THREADS.lock().tell_misses(shared);
     release::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXIT_GROUP);
-    if context.is_process != 0 && !process::is_waited_for(context) {
+    if context.process.is_process != 0 && !process::is_waited_for(context) {
         // The process whose memory this is goes on, and does not wait for this one.
         let mask = set_signal_mask(u64::MAX);
         end_slot(context, shared);

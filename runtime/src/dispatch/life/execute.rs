@@ -2,7 +2,9 @@
 
 use super::dumpable::while_shown;
 use super::release;
-use crate::cpu::context::{ThreadContext, RESTART_ARMED, RESTART_DUE};
+use crate::context::call::RESTART_ARMED;
+use crate::context::call::RESTART_DUE;
+use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::number;
 use crate::cpu::thread::create;
@@ -24,7 +26,7 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
             if call == number::EXECVEAT { (first, second, fifth) } else { (AT_FDCWD, first, 0) };
         while_shown(|| writer.request(request_kind::EXECVE, [path, directory, flags, 0])) == Some(1)
     };
-    write_event(&writer, event_kind::EXECVE, context.rip, [u64::from(is_followed), 0, 0]);
+    write_event(&writer, event_kind::EXECVE, context.registers.pc, [u64::from(is_followed), 0, 0]);
     release::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXECVE);
     table_of(context).lock().pass_ignored(true);
@@ -34,7 +36,7 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
         writer.request(request_kind::EXECVE_FAILED, [0; 4]);
     }
     begin_slot_again(context);
-    write_event(&writer, event_kind::EXECVE_FAILED, context.rip, [-result as u64, 0, 0]);
+    write_event(&writer, event_kind::EXECVE_FAILED, context.registers.pc, [-result as u64, 0, 0]);
     result
 }
 
@@ -50,15 +52,14 @@ pub fn give_up(context: &ThreadContext) {
 /// Makes a call that passes the thread's mask on: a signal before it gives it up, is delivered, and the program makes
 /// the call again. No lock may be held.
 fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
-    let after = (context.registers[1], context.registers[11], context.rip);
-    context.registers[1] = context.spill_rcx;
-    context.registers[11] = context.spill_r11;
+    let (after, pc) = (context.registers.overwritten(), context.registers.pc);
+    context.registers.put_back(context.gate.overwritten());
     let mask = set_signal_mask(u64::MAX);
     // SAFETY: a field of a live context, which the signal handler reads.
-    unsafe { (&raw mut context.restart).write_volatile(RESTART_ARMED) };
+    unsafe { (&raw mut context.call.restart).write_volatile(RESTART_ARMED) };
     if context.is_signal_waiting() {
         // It came before the call was armed: the mask is not the program's.
-        context.restart = RESTART_DUE;
+        context.call.restart = RESTART_DUE;
         set_signal_mask(mask);
         create::enter(context);
     }
@@ -69,8 +70,9 @@ fn call_restartable(context: &mut ThreadContext, call: u64, arguments: [u64; 6])
     let result = unsafe { program_call(call, arguments) };
     set_signal_mask(mask);
     // SAFETY: as above.
-    unsafe { (&raw mut context.restart).write_volatile(0) };
-    (context.registers[1], context.registers[11], context.rip) = after;
+    unsafe { (&raw mut context.call.restart).write_volatile(0) };
+    context.registers.put_back(after);
+    context.registers.pc = pc;
     result
 }
 

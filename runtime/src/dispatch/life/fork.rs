@@ -11,7 +11,7 @@ use super::running::{stamp_start, tell_running};
 use crate::buffer::Shared;
 use crate::cache::links::UNDELIVERED;
 use crate::cache::{copies, NONE};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::thread::create::{self, child_stack_top, ChildEntry};
@@ -39,10 +39,10 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
     if region == 0 {
         return start_unfollowed(context, stack, start);
     }
-    context.child_region = region;
+    context.process.child_region = region;
     // No lock of the runtime's may be held for as long as a child is waited for, so it is not the kernel that waits.
-    let is_waited_for = context.child_flags & CLONE_VFORK != 0;
-    context.child_flags &= !CLONE_VFORK;
+    let is_waited_for = context.process.child_flags & CLONE_VFORK != 0;
+    context.process.child_flags &= !CLONE_VFORK;
     let mut is_possible = true;
     let result = start_copy(context, stack, |context| {
         let Some(result) = start_whole_copy(context, start) else {
@@ -53,7 +53,7 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
         match check(result) {
             Ok(pid) => {
                 writer.tell_birth(region, pid);
-                write_event(&writer, event_kind::FORK, context.rip, [pid, 1, 0]);
+                write_event(&writer, event_kind::FORK, context.registers.pc, [pid, 1, 0]);
                 if is_buried_unseen(context) {
                     await_births(context);
                 }
@@ -68,7 +68,7 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
         result
     });
     if !is_possible {
-        context.child_flags |= if is_waited_for { CLONE_VFORK } else { 0 };
+        context.process.child_flags |= if is_waited_for { CLONE_VFORK } else { 0 };
         writer_of(context, shared).request(request_kind::FORK, [u64::from(region), 0, 0, 0]);
         return start_unfollowed(context, stack, start);
     }
@@ -87,7 +87,7 @@ fn start_whole_copy(context: &mut ThreadContext, start: Start) -> Option<i64> {
     let _actions = table_of(context).lock();
     let _texts = proc_reads::hold();
     heap::hold();
-    context.fork_tsc = ticks();
+    context.process.fork_tsc = ticks();
     core::hint::black_box(&raw mut *context);
     let result = start(context, child_stack_top(context), followed_child);
     // SAFETY: held above.
@@ -119,7 +119,7 @@ pub fn start_unfollowed(context: &mut ThreadContext, stack: u64, start: Start) -
     let result = start_copy(context, stack, |context| start(context, child_stack_top(context), released_child));
     ENGINE.lock().resume_trust();
     if let Ok(pid) = check(result) {
-        write_event(&writer_of(context, shared), event_kind::FORK, context.rip, [pid, 0, 0]);
+        write_event(&writer_of(context, shared), event_kind::FORK, context.registers.pc, [pid, 0, 0]);
     }
     result
 }
@@ -137,24 +137,25 @@ fn ask_for_region(context: &ThreadContext, shared: Shared) -> u32 {
 fn start_copy(context: &mut ThreadContext, stack: u64, start: impl FnOnce(&mut ThreadContext) -> i64) -> i64 {
     let mask = set_signal_mask(u64::MAX);
     // A child that shares memory runs on this very context, and changes nothing that is not put back.
-    let saved = (context.registers, context.start_mask);
-    context.registers[0] = 0;
+    let saved = (context.registers.general, context.process.start_mask);
+    context.registers.set_result(0);
     if stack != 0 {
-        context.registers[4] = stack;
+        context.registers.set_sp(stack);
     }
-    context.start_mask = context.program_mask(if context.is_signal_waiting() { context.pending_mask } else { mask });
+    context.process.start_mask =
+        context.program_mask(if context.is_signal_waiting() { context.signals.pending_mask } else { mask });
     // The child gets the context by its address alone: the stores above must not be taken for dead.
     core::hint::black_box(&raw mut *context);
     let result = start(context);
     core::hint::black_box(&raw mut *context);
-    (context.registers, context.start_mask) = saved;
+    (context.registers.general, context.process.start_mask) = saved;
     set_signal_mask(mask);
     result
 }
 
 /// The first thing that a process does which is not followed: it leaves the runtime.
 extern "C" fn released_child(context: &mut ThreadContext) -> ! {
-    let mask = context.start_mask;
+    let mask = context.process.start_mask;
     deliver::release_process(context, mask)
 }
 
@@ -169,7 +170,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
         ENGINE.give_up();
         dumpable::let_go();
     }
-    let mask = context.start_mask;
+    let mask = context.process.start_mask;
     if !copies::take_copies() {
         deliver::release_process(context, mask);
     }
@@ -178,23 +179,25 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
     let mut engine = ENGINE.lock();
     let shared = engine.shared;
     context.tid = gettid();
-    context.parent_tid = 0;
+    context.process.parent_tid = 0;
     // Whatever made it, it has its memory to itself.
-    context.is_process = 0;
+    context.process.is_process = 0;
     // SAFETY: the only thread, and it does not touch the shared memory meanwhile.
-    if unsafe { shared.move_to_region(context.child_region) }.is_err() || !THREADS.lock().keep_only(context, shared) {
+    if unsafe { shared.move_to_region(context.process.child_region) }.is_err()
+        || !THREADS.lock().keep_only(context, shared)
+    {
         // What is mapped is still the parent's, or nothing: not a word about it.
         engine.unprotect_all();
         deliver::release_process(context, mask);
     }
     move_in(context, &mut engine);
     drop(engine);
-    let arguments = [u64::from(getpid()), context.fork_tsc, 0, 0];
+    let arguments = [u64::from(getpid()), context.process.fork_tsc, 0, 0];
     if while_shown(|| writer_of(context, shared).request(request_kind::ADOPT, arguments)) != Some(1) {
         ENGINE.lock().unprotect_all();
         deliver::release_process(context, mask);
     }
-    if context.child_flags & CLONE_CLEAR_SIGHAND != 0 {
+    if context.process.child_flags & CLONE_CLEAR_SIGHAND != 0 {
         table_of(context).lock().clear_handlers();
     }
     locks::forget();
@@ -221,12 +224,12 @@ fn move_in(context: &ThreadContext, engine: &mut Engine) {
 /// Signals that the parent's threads took are theirs to deliver.
 fn forget_signals(context: &mut ThreadContext) {
     UNDELIVERED.store(0, Ordering::SeqCst);
-    context.pending = 0;
-    for info in &mut context.held {
+    context.signals.pending = 0;
+    for info in &mut context.signals.held {
         info.signo = 0;
     }
-    if context.unlinked_fragment != NONE {
-        let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
+    if context.signals.unlinked_fragment != NONE {
+        let id = core::mem::replace(&mut context.signals.unlinked_fragment, NONE);
         ENGINE.lock().cache.relink_after_interrupt(id);
     }
 }

@@ -3,7 +3,9 @@
 use super::begin::begin;
 use super::{fork, release};
 use crate::buffer::Shared;
-use crate::cpu::context::{ThreadContext, NOT_WAITED_FOR, WAITED_FOR};
+use crate::context::process::NOT_WAITED_FOR;
+use crate::context::process::WAITED_FOR;
+use crate::context::ThreadContext;
 use crate::cpu::selectors::set_gs_base;
 use crate::cpu::sys::number;
 use crate::cpu::thread::create::{
@@ -24,7 +26,9 @@ use crate::thread::THREADS;
 pub fn clone(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let [flags, stack, parent_tid, child_tid, tls, _] = arguments;
     let others = [parent_tid, child_tid, tls];
-    start_task(context, stack, flags, |child, top, entry| create::clone(child.child_flags, others, top, child, entry))
+    start_task(context, stack, flags, |child, top, entry| {
+        create::clone(child.process.child_flags, others, top, child, entry)
+    })
 }
 
 /// What makes the call: with the child's context, the stack on which the child starts, and what it runs first there.
@@ -38,7 +42,7 @@ fn start_task(
     flags: u64,
     start: impl Fn(&ThreadContext, u64, ChildEntry) -> i64,
 ) -> i64 {
-    context.child_flags = flags;
+    context.process.child_flags = flags;
     if flags & CLONE_VM == 0 {
         return fork::start_process(context, stack, &start);
     }
@@ -72,7 +76,7 @@ pub fn clone3(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let stack = base + length;
     start_task(context, stack, flags, |child, top, entry| {
         let mut words = words;
-        words[CLONE_ARGS_FLAGS] = child.child_flags;
+        words[CLONE_ARGS_FLAGS] = child.process.child_flags;
         create::clone3(words, known_size, top, child, entry)
     })
 }
@@ -94,38 +98,35 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
         shared.add(crate::status_field!(lost_threads), 1);
         return -i64::from(EAGAIN);
     };
-    child.registers = context.registers;
-    child.registers[0] = 0;
+    child.registers.inherit(&context.registers);
+    child.registers.set_result(0);
     if stack != 0 {
-        child.registers[4] = stack;
+        child.registers.set_sp(stack);
     }
-    child.rip = context.rip;
-    child.rflags = context.rflags;
-    child.xmm = context.xmm;
-    child.mxcsr = context.mxcsr;
-    child.app_gs_base = context.app_gs_base;
-    child.pair_table = context.pair_table;
-    child.pair_mask = context.pair_mask;
-    child.parent_tid = context.tid;
-    child.start_mask = context.program_mask(if context.is_signal_waiting() { context.pending_mask } else { mask });
-    child.is_process = match flags & (CLONE_VFORK | CLONE_THREAD) {
+    child.vector = context.vector;
+    child.gate.pair_table = context.gate.pair_table;
+    child.gate.pair_mask = context.gate.pair_mask;
+    child.process.parent_tid = context.tid;
+    child.process.start_mask =
+        context.program_mask(if context.is_signal_waiting() { context.signals.pending_mask } else { mask });
+    child.process.is_process = match flags & (CLONE_VFORK | CLONE_THREAD) {
         CLONE_VFORK => WAITED_FOR,
         0 => NOT_WAITED_FOR,
         _ => 0,
     };
-    child.child_flags = flags;
-    child.signal_table = if flags & CLONE_SIGHAND == 0 { copy_table(context) } else { context.signal_table };
+    child.process.child_flags = flags;
+    child.signals.table = if flags & CLONE_SIGHAND == 0 { copy_table(context) } else { context.signals.table };
     if flags & CLONE_VFORK != 0 {
         // As the kernel does for it (kernel/fork.c, copy_process).
-        child.app_signal_stack = context.app_signal_stack;
+        child.signals.stack = context.signals.stack;
     }
     let slot = child.slot;
     core::hint::black_box(&raw mut *child);
-    let result = start(child, child.stack_top, started_task);
+    let result = start(child, child.gate.stack_top, started_task);
     let is_started = check(result).is_ok();
-    if is_started && child.is_process != 0 {
+    if is_started && child.process.is_process != 0 {
         let details = [result as u64, 1, 0];
-        write_event(&writer_of(context, shared), event_kind::FORK, context.rip, details);
+        write_event(&writer_of(context, shared), event_kind::FORK, context.registers.pc, details);
     }
     if !is_started {
         THREADS.lock().give_back(shared, slot);
@@ -134,7 +135,7 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     }
     if flags & CLONE_SIGHAND == 0 && (!is_started || flags & CLONE_VFORK != 0) {
         // SAFETY: the child never was, or uses this memory no more.
-        unsafe { free_table(child.signal_table) };
+        unsafe { free_table(child.signals.table) };
     }
     set_signal_mask(mask);
     result
@@ -142,7 +143,7 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
 
 /// Whether the thread is a vfork's child, whose slot its parent ends.
 pub fn is_waited_for(context: &ThreadContext) -> bool {
-    context.is_process == WAITED_FOR
+    context.process.is_process == WAITED_FOR
 }
 
 /// After a vfork: the child is gone from this memory, by a new program, its own end or a signal that killed it.
@@ -159,11 +160,11 @@ extern "C" fn started_task(context: &mut ThreadContext) -> ! {
     set_signal_stack(context);
     context.tid = gettid();
     THREADS.lock().set_tid(context.slot, context.tid);
-    if context.child_flags & CLONE_CLEAR_SIGHAND != 0 {
+    if context.process.child_flags & CLONE_CLEAR_SIGHAND != 0 {
         table_of(context).lock().clear_handlers();
     }
-    begin(context, context.parent_tid);
-    set_signal_mask(context.note_mask(context.start_mask));
+    begin(context, context.process.parent_tid);
+    set_signal_mask(context.note_mask(context.process.start_mask));
     create::enter(context)
 }
 

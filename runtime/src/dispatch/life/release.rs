@@ -3,7 +3,8 @@
 use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
-use crate::cpu::context::{ThreadContext, PENDING_SIGNAL};
+use crate::context::signals::PENDING_SIGNAL;
+use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::decode::places::name_of;
 use crate::dispatch::apart::away;
@@ -33,8 +34,8 @@ pub fn end_by(context: &mut ThreadContext, info: &SigInfo) -> ! {
 pub fn take_pending(context: &mut ThreadContext) {
     context.pending_word().fetch_and(!PENDING_SIGNAL, Ordering::Relaxed);
     UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
-    if context.unlinked_fragment != NONE {
-        let id = core::mem::replace(&mut context.unlinked_fragment, NONE);
+    if context.signals.unlinked_fragment != NONE {
+        let id = core::mem::replace(&mut context.signals.unlinked_fragment, NONE);
         ENGINE.lock().cache.relink_after_interrupt(id);
     }
 }
@@ -58,7 +59,7 @@ pub fn release_all(context: &mut ThreadContext, reason: u16) -> ! {
     let is_alone = THREADS.lock().count_running(shared) == 1;
     let mask = end_following(context, reason);
     if is_alone {
-        context.child_flags = 0;
+        context.process.child_flags = 0;
         deliver::release_process(context, mask);
     }
     deliver::release_native(context, mask)
@@ -79,7 +80,7 @@ pub fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);
     if context.is_signal_waiting() {
-        deliver::raise_again(&context.pending_info);
+        deliver::raise_again(&context.signals.pending_info);
         take_pending(context);
     }
     deliver::raise_held(context);
@@ -88,24 +89,24 @@ pub fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
 
 /// Modes full and region: the thread's path, or its tags, end in front of the context's rip, as far as they are recorded.
 pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
-    if context.has_path {
+    if context.path.is_on {
         path::go_on(context, writer);
-        path_words::write_event(context, writer, path_event_kind::END, name_of(context.rip), 0);
+        path_words::write_event(context, writer, path_event_kind::END, name_of(context.registers.pc), 0);
         path::flush(context, writer);
     }
-    if context.has_tags {
+    if context.path.has_tags {
         region::end(engine, context, writer);
     }
 }
 
 /// Records that the thread is followed no further.
 pub fn note_end(context: &mut ThreadContext, reason: u16, end: u32) {
-    let went_on_at = context.rip;
-    context.rip = away::abandon(context).unwrap_or(went_on_at);
+    let went_on_at = context.registers.pc;
+    context.registers.pc = away::abandon(context).unwrap_or(went_on_at);
     let engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    write_event(&writer, event_kind::RELEASED, name_of(context.rip), [u64::from(reason), 0, 0]);
+    write_event(&writer, event_kind::RELEASED, name_of(context.registers.pc), [u64::from(reason), 0, 0]);
     end_path(&engine, &writer, context);
     describe_end(context, engine.shared, end);
-    context.rip = went_on_at;
+    context.registers.pc = went_on_at;
 }

@@ -7,7 +7,8 @@
 extern crate alloc;
 use super::hidden;
 use crate::buffer::RingWriter;
-use crate::cpu::context::{ThreadContext, WAITED_FOR};
+use crate::context::process::WAITED_FOR;
+use crate::context::ThreadContext;
 use crate::cpu::signal::image::image_range;
 use crate::cpu::sys::number;
 use crate::cpu::{gate, guarded};
@@ -76,7 +77,7 @@ fn wait_for_all(context: &ThreadContext, left: &[Range<u64>], ticket: u32) -> bo
         let own = context.self_address;
         THREADS.lock().contexts().filter(|other| *other as u64 != own).collect()
     };
-    let parent = if context.is_process == WAITED_FOR { context.parent_tid } else { 0 };
+    let parent = if context.process.is_process == WAITED_FOR { context.process.parent_tid } else { 0 };
     let until = monotonic_ns() + LIMIT_NS;
     let mut inside = others;
     loop {
@@ -117,13 +118,13 @@ unsafe fn is_out(context: *mut ThreadContext, left: &[Range<u64>], ticket: u32, 
         Waiting::No => false,
         // SAFETY: as above.
         Waiting::Yes => unsafe {
-            lead_out(&raw mut (*context).jump, left);
-            lead_out(&raw mut (*context).call_return, left);
+            lead_out(&raw mut (*context).gate.jump, left);
+            lead_out(&raw mut (*context).call.goes_on_at, left);
             // It may have gone on meanwhile, back into a slab and into the next call.
             let is_led = |field: *const u64| !left.iter().any(|slab| slab.contains(&field.read_volatile()));
             waiting_call(tid) == Waiting::Yes
-                && is_led(&raw const (*context).jump)
-                && is_led(&raw const (*context).call_return)
+                && is_led(&raw const (*context).gate.jump)
+                && is_led(&raw const (*context).call.goes_on_at)
         },
     }
 }
@@ -173,7 +174,7 @@ fn waiting_call(tid: u32) -> Waiting {
 fn forget_shadows(left: &Range<u64>) {
     for context in THREADS.lock().contexts() {
         // SAFETY: contexts of slots in use. What is at the word's address is the program's and may be gone: a guarded access.
-        let address = unsafe { (&raw const (*context).sequence_word).read_volatile() };
+        let address = unsafe { (&raw const (*context).sequence.word).read_volatile() };
         if guarded::read_word(address).is_some_and(|word| left.contains(&word)) {
             // SAFETY: the kernel clears this word itself where a thread is in no sequence.
             unsafe { guarded::write_word(address, 0) };

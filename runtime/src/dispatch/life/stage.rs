@@ -1,7 +1,7 @@
 //! Entering a process and leaving it are all or nothing, also if the controller is killed on the way: the control block
 //! says which, and whoever goes on without the controller does what it would have done.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::parking;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::number;
@@ -38,7 +38,7 @@ pub fn is_entered() -> bool {
 /// Lets a thread that was to enter go on as it came: the controller was killed before it could send all of them.
 pub fn abandon(context: &mut ThreadContext) -> ! {
     SIGNALS.lock().restore(SIGTRAP);
-    deliver::go_native(context, context.start_mask, program_signal_stack())
+    deliver::go_native(context, context.process.start_mask, program_signal_stack())
 }
 
 /// What a thread does that has parked and goes on: comes back if the process was not left, in which the controller gave up or

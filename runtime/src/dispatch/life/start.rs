@@ -3,7 +3,8 @@
 use super::running::{stamp_start, tell_running};
 use super::{attach, begin, hidden, process};
 use crate::buffer::{Patience, Shared};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
+use crate::cpu::context::Registers;
 use crate::cpu::decode::block::is_amd;
 use crate::cpu::private_range::set_private_range;
 use crate::cpu::question::Question;
@@ -109,24 +110,21 @@ fn prepare_engine(block: &StartBlock, shared: Shared) -> bool {
         engine.note_candidate(start, end, protection);
         high_end = high_end.max(end);
     }
-    let stack_floor = stack_floor(block.registers[4]);
+    let stack_floor = stack_floor(Registers::of_start(block).sp());
     engine.cache.slabs.initialize(high_end, stack_floor);
     engine.cache.pairs.initialize()
 }
 
 /// Has the process' first thread, which calls this, be in front of its first instruction.
 fn begin_first_thread(context: &mut ThreadContext, block: &StartBlock) {
-    context.registers = block.registers;
-    context.rip = block.rip;
-    context.rflags = block.rflags;
-    context.app_gs_base = block.gs_base;
+    context.registers = Registers::of_start(block);
     context.tid = gettid();
     // exec leaves no alternate stack, but does not say SS_DISABLE in frames, as a new thread's do (fs/exec.c,
     // setup_new_exec; include/linux/signal.h, sas_ss_reset).
-    context.app_signal_stack.flags = 0;
+    context.signals.stack.flags = 0;
     let (table, table_mask) = ENGINE.lock().cache.pairs.location();
-    context.pair_table = table;
-    context.pair_mask = table_mask;
+    context.gate.pair_table = table;
+    context.gate.pair_mask = table_mask;
     THREADS.lock().set_tid(context.slot, context.tid);
     selectors::set_gs_base(context.self_address);
     set_signal_stack(context);

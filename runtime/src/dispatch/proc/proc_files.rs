@@ -3,7 +3,7 @@
 extern crate alloc;
 use super::proc_kinds::Kind;
 use super::proc_states;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::dispatch::life::hidden;
 use crate::instrument::ENGINE;
 use crate::signal::table::table_of;

@@ -9,7 +9,7 @@ extern crate alloc;
 use super::proc_files::distrust_code;
 use super::proc_kinds::{kind_of, path_of, shown_by, Kind};
 use super::proc_reads;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::sys::number;
 use crate::dispatch::calls::tracing;

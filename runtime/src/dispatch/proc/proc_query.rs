@@ -7,7 +7,7 @@ extern crate alloc;
 use super::proc_files::show_mappings_as_made;
 use super::proc_kinds::Kind;
 use super::proc_reads;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;

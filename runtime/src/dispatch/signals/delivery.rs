@@ -6,7 +6,7 @@
 
 use super::masks::{give_mask, take_mask};
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::signal::deliver::{self, Delivery};
 use crate::cpu::signal::faults::{FORCED, TRAPPED};
 use crate::cpu::signal::frame;
@@ -29,40 +29,40 @@ pub fn deliver_pending(context: &mut ThreadContext) {
     let mut mask = take_mask(context);
     // Before that, the mask in place when the signal came is not always the one that let it in (sigsuspend).
     let mut is_after_fault = false;
-    if context.fault_pending != 0 {
-        let kind = core::mem::replace(&mut context.fault_pending, 0);
-        let id = context.exit_id;
+    if context.signals.fault_pending != 0 {
+        let kind = core::mem::replace(&mut context.signals.fault_pending, 0);
+        let id = context.gate.exit_id;
         if id != NONE {
             let mut engine = ENGINE.lock();
-            let stopped_at = context.rip;
+            let stopped_at = context.registers.pc;
             count_part(&mut engine, context, id, stopped_at);
         }
         breakpoints::settle_fault(context);
         if kind == 1 && written::settle_fault(context) {
             // Nothing to deliver.
         } else if kind == 1 {
-            let info = context.fault_info;
-            let details = context.fault_details;
+            let info = context.signals.fault_info;
+            let details = context.signals.fault_details;
             mask = deliver_one(context, &info, mask, details, true);
             is_after_fault = true;
         } else if kind == FORCED {
             mask = force_segv(context, mask);
             is_after_fault = true;
         } else if kind == TRAPPED {
-            let info = context.fault_info;
+            let info = context.signals.fault_info;
             mask = force(context, &info, mask);
             is_after_fault = true;
         }
     }
     if context.is_signal_waiting() {
-        let info = context.pending_info;
+        let info = context.signals.pending_info;
         take_pending(context);
         if is_after_fault && mask & 1 << (info.signo - 1) != 0 {
             // The fault's handler blocks it: it waits in the kernel, as if it had come just after the fault.
             deliver::raise_again(&info);
         } else {
             // A fault's handler is interrupted at its first instruction: its mask is the program's now.
-            mask = deliver_one(context, &info, mask, context.fault_details, false);
+            mask = deliver_one(context, &info, mask, context.signals.fault_details, false);
         }
     }
     give_mask(context, mask);
@@ -81,16 +81,16 @@ fn force(context: &mut ThreadContext, info: &SigInfo, mask: u64) -> u64 {
     if mask & 1 << (info.signo - 1) != 0 || handler == SIG_DFL || handler == SIG_IGN {
         end_by(context, info);
     }
-    deliver_one(context, info, mask, context.fault_details, false)
+    deliver_one(context, info, mask, context.signals.fault_details, false)
 }
 
 /// Delivers one signal; returns the program's mask after it.
 fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3], is_fault: bool) -> u64 {
-    let interrupted_pc = match core::mem::take(&mut context.has_fault_origin) {
-        false => away::origin(context).unwrap_or(name_of(context.rip)),
-        true => context.fault_origin,
+    let interrupted_pc = match core::mem::take(&mut context.signals.has_fault_origin) {
+        false => away::origin(context).unwrap_or(name_of(context.registers.pc)),
+        true => context.signals.fault_origin,
     };
-    let is_past = is_fault && core::mem::take(&mut context.is_fault_past) != 0;
+    let is_past = is_fault && core::mem::take(&mut context.signals.is_fault_past) != 0;
     let event = if is_fault { event_kind::FAULT } else { event_kind::SIGNAL };
     {
         // SAFETY: `shared` is set before any thread runs and never changes.
@@ -98,7 +98,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         shared.add(crate::status_field!(entries_signal), 1);
         let writer = writer_of(context, shared);
         write_event(&writer, event, interrupted_pc, [info.signo as u64, info.code as u64, info.address]);
-        if context.has_tags {
+        if context.path.has_tags {
             let _engine = ENGINE.lock();
             region::note_signal(context, &writer, is_fault, info.signo as u32, interrupted_pc);
         }
@@ -118,12 +118,20 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             away::abandon(context);
             let mut engine = ENGINE.lock();
             // The instruction's address alone would not tell which version of code that changes it was.
-            let source_fragment = if is_fault { engine.cache.holder(context.exit_id, interrupted_pc) } else { NONE };
-            let edge = DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.rip };
+            let source_fragment =
+                if is_fault { engine.cache.holder(context.gate.exit_id, interrupted_pc) } else { NONE };
+            let edge =
+                DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.registers.pc };
             let writer = writer_of(context, engine.shared);
             engine.count_edge(&writer, context, edge);
-            if context.has_path {
-                path_words::write_event(context, &writer, path_event_kind::RESUME, interrupted_pc, context.rip);
+            if context.path.is_on {
+                path_words::write_event(
+                    context,
+                    &writer,
+                    path_event_kind::RESUME,
+                    interrupted_pc,
+                    context.registers.pc,
+                );
             }
             new_mask
         }
@@ -156,16 +164,16 @@ fn end_interrupted_call(context: &mut ThreadContext, signal: u32) {
     const ERESTARTSYS: u32 = 512;
     const ERESTARTNOINTR: u32 = 513;
     const SYSCALL_BYTES: u64 = 2;
-    if context.call_code == 0 || context.rip != context.call_pc {
+    if context.call.code == 0 || context.registers.pc != context.call.pc {
         return;
     }
     let action = table_of(context).lock().action(signal);
     if action.handler == SIG_DFL || action.handler == SIG_IGN {
         return;
     }
-    let code = core::mem::take(&mut context.call_code);
+    let code = core::mem::take(&mut context.call.code);
     if code != ERESTARTNOINTR && (code != ERESTARTSYS || action.flags & SA_RESTART == 0) {
-        context.registers[0] = -i64::from(EINTR) as u64;
-        context.rip += SYSCALL_BYTES;
+        context.registers.set_result(-i64::from(EINTR) as u64);
+        context.registers.pc += SYSCALL_BYTES;
     }
 }

@@ -1,23 +1,25 @@
 //! The program's mask in the runtime's hands: while anything waits to be delivered, and around what may fault.
 
-use crate::cpu::context::{ThreadContext, GIVES, HOLDS};
+use crate::context::signals::GIVES;
+use crate::context::signals::HOLDS;
+use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::signal::table::ALL_BUT_MEMORY_FAULTS;
 use crate::sys::calls::set_signal_mask;
 
 /// Takes the program's mask into the runtime's hands: what is sent from now on waits, until `give_mask`.
 pub fn take_mask(context: &mut ThreadContext) -> u64 {
-    let is_kept = |context: &ThreadContext| context.is_signal_waiting() || context.fault_pending != 0;
+    let is_kept = |context: &ThreadContext| context.is_signal_waiting() || context.signals.fault_pending != 0;
     if is_kept(context) {
         // The handler left everything blocked that needs to be.
         set_holds_mask(context, HOLDS);
-        return context.program_mask(context.pending_mask);
+        return context.program_mask(context.signals.pending_mask);
     }
     let mask = set_signal_mask(u64::MAX);
     // Nothing can come now, so what was there a moment ago is decided.
     let is_kept = is_kept(context);
     hold_mask(context);
-    context.program_mask(if is_kept { context.pending_mask } else { mask })
+    context.program_mask(if is_kept { context.signals.pending_mask } else { mask })
 }
 
 /// The thread's mask is the program's again, and what was held back comes if that lets it.
@@ -47,12 +49,12 @@ pub fn let_go_of_mask(context: &mut ThreadContext, mask: u64) {
 
 pub fn set_holds_mask(context: &mut ThreadContext, value: u32) {
     // SAFETY: a field of a live context, which the signal handler reads.
-    unsafe { (&raw mut context.holds_mask).write_volatile(value) };
+    unsafe { (&raw mut context.signals.holds_mask).write_volatile(value) };
 }
 
 /// Runs what may read the program's memory by a guarded copy, whose faults must not be blocked.
 pub fn with_faults<T>(context: &mut ThreadContext, read: impl FnOnce(&mut ThreadContext) -> T) -> T {
-    if context.blocks_faults == 0 || context.holds_mask != 0 {
+    if context.signals.blocks_faults == 0 || context.signals.holds_mask != 0 {
         return read(context);
     }
     let mask = set_signal_mask(u64::MAX);

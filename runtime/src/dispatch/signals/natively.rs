@@ -1,6 +1,7 @@
 //! The processor executes at an address where nothing is known to be executable: the fault comes from there.
 
-use crate::cpu::context::{ThreadContext, STEPPING_LOCKED};
+use crate::context::stepping::STEPPING_LOCKED;
+use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::dispatch::apart::probe_returns;
 use crate::instrument::ENGINE;

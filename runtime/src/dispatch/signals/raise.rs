@@ -2,7 +2,7 @@
 
 use super::masks::take_mask;
 use crate::cache::NONE;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::signal::faults::{FORCED, TRAPPED};
 use crate::signal::merging;
 use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SI_KERNEL, TRAP_TRACE};
@@ -10,10 +10,10 @@ use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SEGV_MAPERR, SIGSEGV, SIGSYS,
 /// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's rip causes.
 pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
     let mask = take_mask(context);
-    context.pending_mask = mask;
-    context.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
+    context.signals.pending_mask = mask;
+    context.signals.fault_info = SigInfo { signo: SIGSEGV as i32, code: SI_KERNEL, ..SigInfo::ZERO };
     context.note_fault(details);
-    context.fault_pending = 1;
+    context.signals.fault_pending = 1;
 }
 
 /// Makes the SIGSEGV wait to be delivered that the program's next instruction causes, of which what is at `address` can't be
@@ -22,35 +22,36 @@ pub fn raise_page_fault(context: &mut ThreadContext, address: u64) {
     const PAGE_FAULT: u64 = 14;
     /// By user code, of instructions (Intel SDM, page-fault exceptions).
     const ERROR_CODE: u64 = 0x14;
-    context.exit_id = NONE;
+    context.gate.exit_id = NONE;
     raise_fault(context, [ERROR_CODE, PAGE_FAULT, address]);
-    context.fault_info.code = SEGV_MAPERR;
-    context.fault_info.address = address;
+    context.signals.fault_info.code = SEGV_MAPERR;
+    context.signals.fault_info.address = address;
 }
 
 /// Makes the trap wait to be delivered that the trap flag causes behind an instruction.
 pub fn raise_step(context: &mut ThreadContext) {
     merging::note_step_done(context);
-    context.exit_id = NONE;
+    context.gate.exit_id = NONE;
     raise_fault(context, [0, DEBUG_EXCEPTION, 0]);
-    context.fault_info = SigInfo { signo: SIGTRAP as i32, code: TRAP_TRACE, address: context.rip, ..SigInfo::ZERO };
+    context.signals.fault_info =
+        SigInfo { signo: SIGTRAP as i32, code: TRAP_TRACE, address: context.registers.pc, ..SigInfo::ZERO };
 }
 
 /// Makes a SIGSEGV wait to be delivered that the kernel sends by itself.
 pub fn raise_forced(context: &mut ThreadContext) {
-    context.exit_id = NONE;
-    raise_fault(context, context.fault_details);
-    context.fault_pending = FORCED;
+    context.gate.exit_id = NONE;
+    raise_fault(context, context.signals.fault_details);
+    context.signals.fault_pending = FORCED;
 }
 
 /// Makes the SIGSYS in `fault_info` wait to be delivered, which answers the system call behind which the program is.
 pub fn raise_trap(context: &mut ThreadContext) {
-    context.is_trapped = 0;
+    context.call.is_trapped = 0;
     let mask = take_mask(context);
-    context.pending_mask = mask;
-    context.exit_id = NONE;
-    context.fault_info.signo = SIGSYS as i32;
-    context.fault_info.address = context.rip;
-    context.fault_details = [0; 3];
-    context.fault_pending = TRAPPED;
+    context.signals.pending_mask = mask;
+    context.gate.exit_id = NONE;
+    context.signals.fault_info.signo = SIGSYS as i32;
+    context.signals.fault_info.address = context.registers.pc;
+    context.signals.fault_details = [0; 3];
+    context.signals.fault_pending = TRAPPED;
 }

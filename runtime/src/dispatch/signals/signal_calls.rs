@@ -1,7 +1,7 @@
 //! System calls about signals: actions, masks, stacks, and the return from a handler.
 
 use super::{masks, raise};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::decode::placed;
 use crate::cpu::selectors;
 use crate::cpu::signal::deliver;
@@ -16,7 +16,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, path_event_kind};
 use crate::signal::table::table_of;
 use crate::sys::calls::{set_signal_mask, Error, EINVAL};
-use crate::sys::kernel::{SigAction, SigStack, RESUME_FLAG, TRAP_FLAG, UNBLOCKABLE};
+use crate::sys::kernel::{SigAction, SigStack, UNBLOCKABLE};
 use crate::thread::path_words;
 use crate::thread::registry::writer_of;
 
@@ -73,22 +73,21 @@ pub fn set_mask(context: &mut ThreadContext, arguments: [u64; 6]) -> Option<i64>
 /// with that mask, and the one before it comes back after the handler.
 pub fn note_temporary_mask(context: &mut ThreadContext) {
     const EINTR: i64 = 4;
-    if context.registers[0] as i64 != -EINTR {
+    if context.registers.result() as i64 != -EINTR {
         return;
     }
-    let r = &context.registers;
-    let (rdi, r8, r9, r10) = (r[7], r[8], r[9], r[10]);
-    let address = match context.syscall_number {
-        number::RT_SIGSUSPEND => rdi,
-        number::PPOLL => r10,
-        number::EPOLL_PWAIT | number::EPOLL_PWAIT2 => r8,
-        number::PSELECT6 | number::IO_PGETEVENTS if r9 != 0 => read_program::<u64>(r9).unwrap_or(0),
+    let arguments = context.registers.call_arguments();
+    let address = match context.call.number {
+        number::RT_SIGSUSPEND => arguments[0],
+        number::PPOLL => arguments[3],
+        number::EPOLL_PWAIT | number::EPOLL_PWAIT2 => arguments[4],
+        number::PSELECT6 | number::IO_PGETEVENTS if arguments[5] != 0 => read_program::<u64>(arguments[5]).unwrap_or(0),
         _ => 0,
     };
     if address != 0 {
         if let Ok(mask) = read_program::<u64>(address) {
-            context.temporary_mask = mask;
-            context.has_temporary_mask = 1;
+            context.signals.temporary_mask = mask;
+            context.signals.has_temporary_mask = 1;
         }
     }
 }
@@ -117,7 +116,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
     };
     let target = frame.rip;
     let mut counted = None;
-    let exit_id = context.exit_id;
+    let exit_id = context.gate.exit_id;
     // SAFETY: only arenas are read.
     let source = unsafe { ENGINE.peek() }.cache.exit(exit_id).fragment;
     let is_leaving = is_foreign(&frame);
@@ -134,12 +133,12 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
         Some(edge) => {
             let mut engine = ENGINE.lock();
             engine.uncount_edge(context, edge);
-            if context.has_path {
+            if context.path.is_on {
                 let writer = writer_of(context, engine.shared);
-                path_words::write_event(context, &writer, path_event_kind::RESUME, target, context.rip);
+                path_words::write_event(context, &writer, path_event_kind::RESUME, target, context.registers.pc);
             }
         }
-        None if is_leaving => context.excursion_exit = 0,
+        None if is_leaving => context.stepping.excursion_exit = 0,
         None => crate::dispatch::flow::indirect::forgive_branch(context, source),
     }
     result
@@ -149,13 +148,15 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
 fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
-    let tells = context.has_path || context.has_tags || context.path_due || context.sequence_aborted != 0;
-    let is_usual = context.code_selector == 0 && context.stack_selector == 0 && context.excursion_exit == 0;
+    let tells = context.path.is_on || context.path.has_tags || context.path.is_due || context.sequence.aborted != 0;
+    let is_usual = context.registers.code_selector == 0
+        && context.registers.stack_selector == 0
+        && context.stepping.excursion_exit == 0;
     let is_asked = context.standing.step != 0 || context.standing.wishes_minded != shared.wishes();
-    if tells || !is_usual || is_asked || context.rflags & (TRAP_FLAG | RESUME_FLAG) != 0 {
+    if tells || !is_usual || is_asked || context.registers.are_stepped() || context.registers.pass_breakpoint() {
         return None;
     }
-    if is_in_vsyscall_page(context.rip)
+    if is_in_vsyscall_page(context.registers.pc)
         || detach::is_asked(context)
         || hold::reason(context, shared).is_some()
         || hold::is_to_leave(context, shared)
@@ -164,10 +165,10 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     }
     room::note_arrival(context);
     let engine = ENGINE.lock();
-    if engine.sees_all_returns() || hold::goes_alone(context, &engine) || placed::is_known(context.rip) {
+    if engine.sees_all_returns() || hold::goes_alone(context, &engine) || placed::is_known(context.registers.pc) {
         return None;
     }
-    let id = engine.cache.by_pc.find(context.rip)?;
+    let id = engine.cache.by_pc.find(context.registers.pc)?;
     Some(engine.cache.fragment(id).plain_entry)
 }
 
@@ -190,7 +191,7 @@ pub fn count_signal_return(context: &mut ThreadContext, exit_id: u32, target: u6
         target_pc: target,
     };
     engine.count_edge(&writer, context, edge);
-    if context.has_path {
+    if context.path.is_on {
         path_words::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target);
     }
     edge

@@ -14,7 +14,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::NONE;
 use crate::cache::Fragment;
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::instrument::counting::has_trap;
 use crate::decode::{Block, Ending};

@@ -4,7 +4,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::{Entry, ExitType, Pad};
 use crate::cache::fragment::NONE;
 use crate::cache::{Cache, Fragment, Unit};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
 use crate::cpu::emit::Emitter;

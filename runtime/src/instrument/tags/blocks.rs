@@ -6,7 +6,7 @@
 extern crate alloc;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, NONE};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::instrument::change::relayout::executions_of;
 use crate::instrument::Engine;
 use crate::protocol::{edge_kind, exit_kind, REGION_BLOCKS};

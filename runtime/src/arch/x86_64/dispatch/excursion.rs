@@ -9,7 +9,10 @@
 
 extern crate alloc;
 use crate::cache::exit::ExitType;
-use crate::cpu::context::{ThreadContext, FOREIGN_PUSH, FOREIGN_STEP, STEPPING_ALREADY};
+use crate::context::stepping::FOREIGN_PUSH;
+use crate::context::stepping::FOREIGN_STEP;
+use crate::context::stepping::STEPPING_ALREADY;
+use crate::context::ThreadContext;
 use crate::cpu::dispatch::in_place;
 use crate::cpu::guarded;
 use crate::cpu::selectors;
@@ -32,7 +35,7 @@ const MAX_STEPS: u32 = 1 << 16;
 pub fn go_on(context: &mut ThreadContext) {
     let instruction = next_instruction(context);
     let is_call = instruction.is_some_and(|instruction| is_system_call(&instruction));
-    if is_call || context.excursion_steps == MAX_STEPS {
+    if is_call || context.stepping.excursion_steps == MAX_STEPS {
         release::release(context, release_reason::OTHER_CODE);
     }
     let mask = set_signal_mask(u64::MAX);
@@ -40,9 +43,9 @@ pub fn go_on(context: &mut ThreadContext) {
         set_signal_mask(mask);
         return;
     }
-    context.excursion_steps += 1;
+    context.stepping.excursion_steps += 1;
     let does_push = instruction.is_some_and(|instruction| pushes_flags(&instruction));
-    context.foreign_step = if does_push { FOREIGN_PUSH } else { FOREIGN_STEP };
+    context.stepping.foreign = if does_push { FOREIGN_PUSH } else { FOREIGN_STEP };
     let kind = instruction.map_or(0, |instruction| in_place::loads_flags(&instruction));
     deliver::step_native(context, mask, kind)
 }
@@ -50,12 +53,12 @@ pub fn go_on(context: &mut ThreadContext) {
 /// After an instruction, unless it faulted: tells of it, and takes back the trap flag that it pushed if that was not the program's.
 /// Whether the program has a trap for it.
 pub fn settle(context: &mut ThreadContext) -> bool {
-    let step = core::mem::take(&mut context.foreign_step);
-    if step == 0 || context.fault_pending != 0 {
+    let step = core::mem::take(&mut context.stepping.foreign);
+    if step == 0 || context.signals.fault_pending != 0 {
         return false;
     }
     ENGINE.lock().shared.add(crate::status_field!(uncounted_instructions), 1);
-    let is_traced = context.step_kind & STEPPING_ALREADY != 0;
+    let is_traced = context.stepping.kind & STEPPING_ALREADY != 0;
     if step == FOREIGN_PUSH && !is_traced {
         clear_pushed_flag(context);
     }
@@ -65,8 +68,8 @@ pub fn settle(context: &mut ThreadContext) -> bool {
 /// Clears the trap flag in the flags that were pushed last.
 fn clear_pushed_flag(context: &mut ThreadContext) {
     // The stack segment begins at address 0, or it is one of the program's own making, which has a base.
-    let base = if context.stack_selector == 0 { 0 } else { base_of(context.stack_selector) };
-    let place = (base.wrapping_add(context.registers[4]) & 0xffff_ffff).wrapping_add(1);
+    let base = if context.registers.stack_selector == 0 { 0 } else { base_of(context.registers.stack_selector) };
+    let place = (base.wrapping_add(context.registers.general[4]) & 0xffff_ffff).wrapping_add(1);
     masks::with_faults(context, |_| {
         let mut byte = [0];
         if guarded::read_program(&mut byte, place) == 1 {
@@ -86,19 +89,19 @@ pub fn come_back(context: &mut ThreadContext) {
     if exit.kind == ExitType::NativeBranch {
         in_place::follow_branch(context, exit.fragment);
     } else {
-        signal_calls::count_signal_return(context, exit_id, context.rip);
+        signal_calls::count_signal_return(context, exit_id, context.registers.pc);
     }
 }
 
 /// The instruction that is next, if it can be read.
 fn next_instruction(context: &mut ThreadContext) -> Option<Instruction> {
-    let selector = context.code_selector;
+    let selector = context.registers.code_selector;
     if selector == 0 {
         return None;
     }
     let bits = if selectors::is_wide_code(selector)? { 32 } else { 16 };
     let base = base_of(selector);
-    Some(in_place::read_instruction(context, base.wrapping_add(context.rip) & 0xffff_ffff, bits))
+    Some(in_place::read_instruction(context, base.wrapping_add(context.registers.pc) & 0xffff_ffff, bits))
 }
 
 fn is_system_call(instruction: &Instruction) -> bool {

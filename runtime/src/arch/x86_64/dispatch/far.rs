@@ -4,7 +4,7 @@
 //! Runs in the target on the runtime's stack. What is not quite plain (another segment, a stack that can't be read, flags with which
 //! an iretq faults) is left to the processor (in_place.rs).
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::dispatch::float_state::address_of;
 use crate::cpu::guarded;
 use crate::cpu::selectors::{USER_CS, USER_PRIVILEGE, USER_SS};
@@ -20,7 +20,9 @@ const LOADED_FLAGS: u64 = 0x24_4dd5;
 
 /// Makes the far branch at the context's rip, if it is a plain one. Guarded copies may fault. `false`: nothing was changed.
 pub fn transfer(context: &mut ThreadContext, instruction: &Instruction) -> bool {
-    if context.rflags & (TRAP_FLAG | NESTED_TASK | ALIGNMENT_CHECK) != 0 || context.stack_selector != 0 {
+    if context.registers.flags & (TRAP_FLAG | NESTED_TASK | ALIGNMENT_CHECK) != 0
+        || context.registers.stack_selector != 0
+    {
         return false;
     }
     match instruction.code() {
@@ -34,28 +36,28 @@ pub fn transfer(context: &mut ThreadContext, instruction: &Instruction) -> bool 
 }
 
 fn interrupt_return(context: &mut ThreadContext) -> bool {
-    let Some([rip, cs, rflags, rsp, ss]) = read_words(context.registers[4]) else {
+    let Some([rip, cs, rflags, rsp, ss]) = read_words(context.registers.general[4]) else {
         return false;
     };
     if cs as u16 != USER_CS || ss as u16 != USER_SS || !is_canonical(rip) {
         return false;
     }
-    context.rip = rip;
-    context.registers[4] = rsp;
-    context.rflags = context.rflags & !LOADED_FLAGS | rflags & LOADED_FLAGS;
+    context.registers.pc = rip;
+    context.registers.general[4] = rsp;
+    context.registers.flags = context.registers.flags & !LOADED_FLAGS | rflags & LOADED_FLAGS;
     context.note_step();
     true
 }
 
 fn far_return(context: &mut ThreadContext, dropped: u64) -> bool {
-    let Some([rip, cs]) = read_words(context.registers[4]) else {
+    let Some([rip, cs]) = read_words(context.registers.general[4]) else {
         return false;
     };
     if cs as u16 != USER_CS || !is_canonical(rip) {
         return false;
     }
-    context.rip = rip;
-    context.registers[4] = context.registers[4].wrapping_add(16 + dropped);
+    context.registers.pc = rip;
+    context.registers.general[4] = context.registers.general[4].wrapping_add(16 + dropped);
     true
 }
 
@@ -75,7 +77,7 @@ fn far_jump(context: &mut ThreadContext, instruction: &Instruction, size: usize)
     if selector | USER_PRIVILEGE != USER_CS || !is_canonical(rip) {
         return false;
     }
-    context.rip = rip;
+    context.registers.pc = rip;
     true
 }
 

@@ -3,7 +3,7 @@
 //! Runs in the target on the runtime's stack, in the dispatcher, behind the instruction that stores it.
 
 use crate::cache::{Cache, Fragment};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::decode::block::decoder_options;
 use crate::cpu::decode::float_state::{is_x87, stored_pointer, StoredPointer};
 use crate::cpu::guarded;
@@ -63,9 +63,9 @@ fn find_truncated(cache: &Cache, low: u64) -> Option<u64> {
 pub fn address_of(instruction: &Instruction, context: &ThreadContext) -> Option<u64> {
     instruction.virtual_address(0, 0, |register, _, _| match register {
         Register::FS => Some(fs_base()),
-        Register::GS => Some(context.app_gs_base),
+        Register::GS => Some(context.registers.gs_base),
         _ if register.is_segment_register() => Some(0),
-        _ => context.registers.get(register.number()).copied(),
+        _ => context.registers.general.get(register.number()).copied(),
     })
 }
 

@@ -6,7 +6,9 @@
 
 use crate::cache::exit::ExitType;
 use crate::cache::NONE;
-use crate::cpu::context::{ThreadContext, STEPPING_ALREADY, STEPPING_LOADS_FLAGS};
+use crate::context::stepping::STEPPING_ALREADY;
+use crate::context::stepping::STEPPING_LOADS_FLAGS;
+use crate::context::ThreadContext;
 use crate::cpu::decode::block::decoder_options;
 use crate::cpu::dispatch::far;
 use crate::cpu::guarded;
@@ -37,8 +39,8 @@ pub fn execute(context: &mut ThreadContext, exit_id: u32) -> u32 {
         let pc = fragment.branch_pc();
         (exit.fragment, pc, exit.kind == ExitType::NativeBranch)
     };
-    context.rip = pc;
-    context.exit_id = exit_id;
+    context.registers.pc = pc;
+    context.gate.exit_id = exit_id;
     let instruction = read_instruction(context, pc, 64);
     if is_branch && masks::with_faults(context, |context| far::transfer(context, &instruction)) {
         finish_branch(context, exit_id);
@@ -54,7 +56,7 @@ pub fn execute(context: &mut ThreadContext, exit_id: u32) -> u32 {
         }
         return NONE;
     }
-    context.native_exit = exit_id + 1;
+    context.stepping.native_exit = exit_id + 1;
     deliver::step_native(context, mask, loads_flags(&instruction))
 }
 
@@ -81,36 +83,36 @@ pub fn loads_flags(instruction: &Instruction) -> u32 {
 
 /// The processor executed the instruction, or it faulted, or it has more to do: counts it. Returns the exit to link.
 pub fn settle(context: &mut ThreadContext) -> u32 {
-    let exit_id = core::mem::take(&mut context.native_exit) - 1;
+    let exit_id = core::mem::take(&mut context.stepping.native_exit) - 1;
     let (source, pc, next, is_branch) = {
         let engine = ENGINE.lock();
         let exit = *engine.cache.exit(exit_id);
         let fragment = *engine.cache.fragment(exit.fragment);
         let pc = fragment.branch_pc();
-        if context.fault_pending != 0 {
+        if context.signals.fault_pending != 0 {
             correct_early_counts(&engine.cache, context, &fragment, pc, -1);
-            context.exit_id = exit.fragment;
+            context.gate.exit_id = exit.fragment;
             return NONE;
         }
         (exit.fragment, pc, exit.target, exit.kind == ExitType::NativeBranch)
     };
-    if !is_branch && context.rip == pc {
+    if !is_branch && context.registers.pc == pc {
         // A string instruction, after one of its turns.
         return execute(context, exit_id);
     }
     if is_branch {
         finish_branch(context, exit_id);
-    } else if context.rip != next {
+    } else if context.registers.pc != next {
         // Other code was put there meanwhile. What was executed is one instruction not counted.
         uncount_block(&mut ENGINE.lock(), context, source, pc);
     }
-    let kind = core::mem::take(&mut context.step_kind);
+    let kind = core::mem::take(&mut context.stepping.kind);
     if kind & STEPPING_LOADS_FLAGS != 0 && kind & STEPPING_ALREADY == 0 {
         context.note_step();
-    } else if kind & STEPPING_LOADS_FLAGS != 0 && context.rflags & TRAP_FLAG == 0 {
+    } else if kind & STEPPING_LOADS_FLAGS != 0 && context.registers.flags & TRAP_FLAG == 0 {
         raise::raise_step(context);
     }
-    if is_branch || context.rip != next {
+    if is_branch || context.registers.pc != next {
         NONE
     } else {
         exit_id
@@ -129,9 +131,9 @@ fn finish_branch(context: &mut ThreadContext, exit_id: u32) {
 
 /// Counts the branch at the end of fragment `source`, which led to where the context is.
 pub fn follow_branch(context: &mut ThreadContext, source: u32) {
-    let target = context.rip;
+    let target = context.registers.pc;
     let fragment = *ENGINE.lock().cache.fragment(source);
-    if context.has_path && fragment.exit_kind == exit_kind::INDIRECT_CALL {
+    if context.path.is_on && fragment.exit_kind == exit_kind::INDIRECT_CALL {
         open_calls::push(context, fragment.end());
     }
     if is_beyond(target) {

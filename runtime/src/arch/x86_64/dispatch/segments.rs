@@ -1,6 +1,6 @@
 //! Segments of shared memory (shmat, shmdt): the size of what they map is the kernel's to know.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::dispatch::calls::locks;
 use crate::dispatch::calls::mappings::{page_end, PAGE};

@@ -3,7 +3,7 @@
 //! The page cannot be read, and the kernel emulates what would run there (arch/x86/entry/vsyscall/vsyscall_64.c). If the
 //! program called it natively, it would come back natively; so the runtime emulates it the same way.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::decode::places::VSYSCALL_PAGE;
 use crate::dispatch::calls::results;
@@ -17,13 +17,13 @@ use crate::thread::registry::writer_of;
 /// stack to return from, and for a bad pointer, a SIGSEGV waits to be delivered (emulate_vsyscall).
 pub fn emulate(context: &mut ThreadContext) {
     // gettimeofday, time, getcpu
-    let number = match context.rip - VSYSCALL_PAGE {
+    let number = match context.registers.pc - VSYSCALL_PAGE {
         0x000 => 96,
         0x400 => 201,
         0x800 => 309,
         _ => return,
     };
-    let r = context.registers;
+    let r = context.registers.general;
     let mut slot = [0; 8];
     let read = masks::with_faults(context, |_| guarded::read_program(&mut slot, r[4]));
     if read != slot.len() {
@@ -37,13 +37,13 @@ pub fn emulate(context: &mut ThreadContext) {
         return;
     }
     // A call that a filter answers with a signal leaves its number (emulate_vsyscall).
-    context.registers[0] = if results::is_trapped(context) { number } else { result as u64 };
+    context.registers.general[0] = if results::is_trapped(context) { number } else { result as u64 };
     let target = u64::from_le_bytes(slot);
     let engine = ENGINE.lock();
-    if context.has_path {
-        open_calls::return_to(context, &writer_of(context, engine.shared), context.rip, target);
+    if context.path.is_on {
+        open_calls::return_to(context, &writer_of(context, engine.shared), context.registers.pc, target);
     }
     drop(engine);
-    context.rip = target;
-    context.registers[4] = r[4].wrapping_add(8);
+    context.registers.pc = target;
+    context.registers.general[4] = r[4].wrapping_add(8);
 }

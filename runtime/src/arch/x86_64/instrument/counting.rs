@@ -6,10 +6,10 @@
 
 use crate::cache::fragment::Habit;
 use crate::cache::NONE;
+use crate::context::layout::counter_offset;
 use crate::cpu::decode::flags::{flag_use, INC_FLAGS};
 use crate::cpu::displacements::GS_SPILL_INDEX;
 use crate::cpu::emit::Emitter;
-use crate::cpu::layout::gs_counter;
 use crate::cpu::{Gpr, INDEX, TARGET};
 use crate::decode::Block;
 use iced_x86::{Code, Instruction, OpKind, Register};
@@ -19,7 +19,7 @@ pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_
     if counter == NONE {
         return;
     }
-    let displacement = gs_counter(counter);
+    let displacement = counter_offset(counter);
     if are_flags_dead {
         emitter.increment_gs(displacement);
         return;
@@ -36,19 +36,19 @@ pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_
 
 /// Emits a load of what a counter is, for `emit_kept_count`.
 pub fn emit_keep(emitter: &mut Emitter, counter: u32, register: Gpr) {
-    emitter.load_gs(register, gs_counter(counter));
+    emitter.load_gs(register, counter_offset(counter));
 }
 
 /// Emits `counter += 1` where a register has it; flags are kept.
 pub fn emit_kept_count(emitter: &mut Emitter, counter: u32, register: Gpr) {
     emitter.add_immediate(register, 1);
-    emitter.store_gs(gs_counter(counter), register);
+    emitter.store_gs(counter_offset(counter), register);
 }
 
 /// Emits a store of what a counter is, which changes nothing: the next one to count in it finds a store to forward from. Some processors
 /// learn whether a load can have what was stored each time anew, if it can't at first. Flags are kept.
 pub fn emit_rewrite(emitter: &mut Emitter, counter: u32, is_lending: bool) {
-    let displacement = gs_counter(counter);
+    let displacement = counter_offset(counter);
     if !is_lending {
         emitter.store_gs(GS_SPILL_INDEX, INDEX);
     }
@@ -61,7 +61,7 @@ pub fn emit_rewrite(emitter: &mut Emitter, counter: u32, is_lending: bool) {
 
 /// Emits `counter += 1` where `register` may be lost; flags are kept.
 pub fn emit_count_through(emitter: &mut Emitter, counter: u32, register: Gpr) {
-    let displacement = gs_counter(counter);
+    let displacement = counter_offset(counter);
     emitter.load_gs(register, displacement);
     emitter.add_immediate(register, 1);
     emitter.store_gs(displacement, register);

@@ -5,11 +5,11 @@
 //! found it before, so nothing is searched. What is not as before comes to the dispatcher (dispatch/flow/returns.rs).
 
 use crate::buffer::RingWriter;
-use crate::cpu::context::ThreadContext;
+use crate::context::layout::SHADOW_OFFSET;
+use crate::context::ThreadContext;
 use crate::cpu::displacements::GS_SHADOW_DEPTH;
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::order::{emit_full_question, emit_symbol_bytes, FullBuffer};
-use crate::cpu::layout::SHADOW_OFFSET;
 use crate::cpu::{INDEX, RCX, TARGET};
 use crate::instrument::order::symbols::ReturnSymbols;
 use crate::instrument::order::symbols::MAX_POPS;

@@ -5,13 +5,13 @@
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::NONE;
 use crate::cache::sequences::Enclosure;
+use crate::context::layout::counter_offset;
 use crate::cpu::displacements::{
     gs_path_cell, GS_SEQUENCE_COUNT, GS_SEQUENCE_LEFT, GS_SEQUENCE_PATH, GS_SEQUENCE_STATE, GS_SEQUENCE_UNDO,
     GS_SEQUENCE_WORD, GS_SPILL_INDEX, GS_SPILL_RAX, GS_SPILL_RCX, GS_SPILL_TARGET,
 };
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::order::{emit_surprise_bytes, FullBuffer};
-use crate::cpu::layout::gs_counter;
 use crate::cpu::sequence::{SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH, UNDO_INDEX, UNDO_RCX_RAX, UNDO_TARGET};
 use crate::cpu::{INDEX, RAX, RCX, TARGET};
 use crate::decode::{Block, Ending};
@@ -148,11 +148,11 @@ pub fn emit_count(emitter: &mut Emitter, exit: u32, counter: u32) {
     }
     emitter.store_gs(GS_SPILL_INDEX, INDEX);
     emitter.store_gs_immediate(GS_SEQUENCE_UNDO, UNDO_INDEX);
-    emitter.load_gs(INDEX, gs_counter(counter));
+    emitter.load_gs(INDEX, counter_offset(counter));
     emitter.store_gs(GS_SEQUENCE_COUNT, INDEX);
     emitter.store_gs_immediate(GS_SEQUENCE_STATE, exit | SEQUENCE_LEAVING);
     emitter.add_immediate(INDEX, 1);
-    emitter.store_gs(gs_counter(counter), INDEX);
+    emitter.store_gs(counter_offset(counter), INDEX);
     emitter.load_gs(INDEX, GS_SPILL_INDEX);
     emitter.store_gs_immediate(GS_SEQUENCE_UNDO, 0);
 }
@@ -178,13 +178,13 @@ fn emit_step(
     emitter.load_gs(RCX, decisions);
     emitter.store_gs(GS_SEQUENCE_PATH, RCX);
     if counter != NONE {
-        emitter.load_gs(RAX, gs_counter(counter));
+        emitter.load_gs(RAX, counter_offset(counter));
         emitter.store_gs(GS_SEQUENCE_COUNT, RAX);
     }
     emitter.store_gs_immediate(GS_SEQUENCE_STATE, exit | SEQUENCE_LEAVING | SEQUENCE_WRITES_PATH);
     if counter != NONE {
         emitter.add_immediate(RAX, 1);
-        emitter.store_gs(gs_counter(counter), RAX);
+        emitter.store_gs(counter_offset(counter), RAX);
     }
     emitter.add_immediate(RCX, 1);
     emitter.store_gs(decisions, RCX);

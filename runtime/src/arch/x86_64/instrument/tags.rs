@@ -4,11 +4,11 @@
 //! rules (instrument/tags/rules.rs) and writes a word. Where it would become busy, is busy, or finds the buffer full, it leaves for
 //! the dispatcher, having changed nothing, and asks again when it comes back. Nothing here touches flags that are live.
 
+use crate::context::layout::counter_offset;
 use crate::cpu::decode::flags::flag_use;
 use crate::cpu::displacements::GS_SPILL_OTHER;
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::counting::has_trap;
-use crate::cpu::layout::gs_counter;
 use crate::cpu::region::{gs_region_cell, REGION_LEVEL_OFFSET, REGION_TABLE_OFFSET, WORDS_END_OFFSET};
 use crate::cpu::{INDEX, RCX, TARGET};
 use crate::decode::Block;
@@ -78,7 +78,7 @@ pub fn emit_question(emitter: &mut Emitter, block: &Block, number: u32, exit: u3
 /// Emits the rules; r11 and rcx are free. `false`: `to_dispatcher` is too far.
 fn emit_rules(emitter: &mut Emitter, number: u32, to_dispatcher: u64) -> bool {
     let (cell, level) = (gs_region_cell(number), REGION_LEVEL_OFFSET as u32);
-    let words = gs_counter(REGION_WORDS_CELL as u32);
+    let words = counter_offset(REGION_WORDS_CELL as u32);
     // The offset is negative until the buffer is full.
     emitter.load_gs32(RCX, words + 4);
     let is_full = emitter.jump_rcx_zero();

@@ -2,6 +2,8 @@
 
 use crate::cache::exit::{Entry, ExitType};
 use crate::cache::fragment::{SpillState, NONE};
+use crate::context::layout::branch_table_offset;
+use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
 use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::decode::scratch;
 use crate::cpu::displacements::{
@@ -9,8 +11,6 @@ use crate::cpu::displacements::{
 };
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::verification::{emit_other_way, emit_question};
-use crate::cpu::layout::gs_branch_table;
-use crate::cpu::layout::{SITE_OVERFLOW, SITE_RETURN};
 use crate::cpu::{INDEX, R11, RAX, RCX, RSP, TARGET};
 use crate::decode::{Block, Ending};
 use crate::instrument::exits::ExitList;
@@ -234,7 +234,7 @@ impl WayOut<'_, '_> {
                 self.indirect.first_try = self.exits.emit_first_try(self.emitter);
                 self.emitter.store_gs_immediate(GS_SITE, site);
                 self.emitter.index_from_target();
-                self.emitter.jump_gs_table(gs_branch_table(site));
+                self.emitter.jump_gs_table(branch_table_offset(site));
             }
             None => {
                 self.name_exit_for_gate();
@@ -300,7 +300,7 @@ impl WayOut<'_, '_> {
             self.spill_index();
         }
         self.emitter.index_from_target();
-        self.emitter.load_index_gs_table(gs_branch_table(0));
+        self.emitter.load_index_gs_table(branch_table_offset(0));
         if !self.plan.is_lending {
             self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id);
         }
@@ -333,7 +333,7 @@ impl WayOut<'_, '_> {
         self.emitter.add_registers(RSP, RSP, None, 1, 8 + i32::from(drop));
         self.map.mark(self.emitter.position(), offset, SpillState::Dropped);
         match site {
-            Some(site) => self.emitter.jump_gs_table(gs_branch_table(site)),
+            Some(site) => self.emitter.jump_gs_table(branch_table_offset(site)),
             None => self.emitter.jump_gs(GS_GATE_INDIRECT),
         }
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);

@@ -2,8 +2,13 @@
 
 use crate::cache::links::UNDELIVERED;
 use crate::cache::NONE;
-use crate::cpu::context::{ThreadContext, GIVES, PENDING_FETCHED, PENDING_LEAVE, PENDING_SIGNAL};
-use crate::cpu::context::{RESTART_ARMED, RESTART_DUE};
+use crate::context::call::RESTART_ARMED;
+use crate::context::call::RESTART_DUE;
+use crate::context::signals::GIVES;
+use crate::context::signals::PENDING_FETCHED;
+use crate::context::signals::PENDING_LEAVE;
+use crate::context::signals::PENDING_SIGNAL;
+use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::cpu::selectors::{own_selector, USER_SS};
 use crate::cpu::signal::blocked;
@@ -20,7 +25,7 @@ use core::sync::atomic::Ordering;
 
 /// Makes a signal wait that was sent, and the thread come to the dispatcher.
 pub(super) fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
-    if context.is_signal_waiting() || context.fault_pending != 0 || holds_mask(context, ucontext) {
+    if context.is_signal_waiting() || context.signals.fault_pending != 0 || holds_mask(context, ucontext) {
         blocked::hold(context, signal, info);
         return;
     }
@@ -31,11 +36,11 @@ pub(super) fn handle_asynchronous(context: &mut ThreadContext, signal: u32, info
     if !is_in_call(ucontext.mcontext.rip) && merging::is_merged(context, signal, info) {
         return;
     }
-    context.pending_info = *info;
-    context.pending_info.signo = signal as i32;
+    context.signals.pending_info = *info;
+    context.signals.pending_info.signo = signal as i32;
     returning::lead_to_landing(context, ucontext);
-    context.pending_mask = match context.returning() {
-        0 if context.is_stepping != 0 => context.step_mask,
+    context.signals.pending_mask = match context.returning() {
+        0 if context.stepping.state != 0 => context.stepping.mask,
         0 => ucontext.sigmask,
         _ => returning::block_in_return(context),
     };
@@ -52,7 +57,7 @@ pub fn is_in_call(pc: u64) -> bool {
 
 /// Whether the dispatcher has the program's mask in its hands, and did not give it to the kernel yet.
 pub fn holds_mask(context: &ThreadContext, ucontext: &UContext) -> bool {
-    match context.holds_mask {
+    match context.signals.holds_mask {
         0 => false,
         GIVES => (ucontext.sigmask | UNBLOCKABLE) & ALL_BUT_FAULTS == ALL_BUT_FAULTS,
         _ => true,
@@ -67,18 +72,18 @@ pub fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
     let engine = unsafe { ENGINE.peek() };
     let pc = ucontext.mcontext.rip;
     let interruption = if engine.cache.slabs.contains(pc) {
-        context.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
+        context.registers.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
         interrupt::in_cache(&engine.cache, context, &ucontext.mcontext)
-    } else if context.restart == RESTART_ARMED {
-        context.restart = RESTART_DUE;
+    } else if context.call.restart == RESTART_ARMED {
+        context.call.restart = RESTART_DUE;
         // The context is complete, vector state included: what the processor holds is the runtime's.
         redirect(context, ucontext, gate::clew_gate_redispatch as *const () as u64);
         return;
     } else if is_in_image(pc) {
         if interrupt::is_call_restarted(&ucontext.mcontext) {
             // The kernel has been there: the instruction's marks are in the registers already.
-            context.spill_rcx = engine.cache.exit(context.exit_id).target;
-            context.spill_r11 = ucontext.mcontext.rflags;
+            context.gate.spill_rcx = engine.cache.exit(context.gate.exit_id).target;
+            context.gate.spill_r11 = ucontext.mcontext.rflags;
         }
         interrupt::in_runtime(pc)
     } else {
@@ -90,17 +95,17 @@ pub fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
         Interruption::Redirect(address) => ucontext.mcontext.rip = address,
         Interruption::TakenBack => {
             let (id, _) = interrupt::fragment_at(&engine.cache, pc).unwrap_or((NONE, 0));
-            context.exit_id = id;
+            context.gate.exit_id = id;
             if id != NONE {
                 let fragment = *engine.cache.fragment(id);
-                correct_early_counts(&engine.cache, context, &fragment, context.rip, -1);
+                correct_early_counts(&engine.cache, context, &fragment, context.registers.pc, -1);
             }
-            context.fault_pending = TAKEN_BACK;
+            context.signals.fault_pending = TAKEN_BACK;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
         Interruption::TakenBackAtStart => {
-            context.exit_id = NONE;
-            context.fault_pending = TAKEN_BACK;
+            context.gate.exit_id = NONE;
+            context.signals.fault_pending = TAKEN_BACK;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
     }
@@ -115,9 +120,9 @@ pub fn hasten_to_leave(context: &mut ThreadContext, ucontext: &mut UContext) {
     if before & PENDING_FETCHED != 0 {
         UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
     }
-    if context.fault_pending == TAKEN_BACK {
+    if context.signals.fault_pending == TAKEN_BACK {
         if !context.is_signal_waiting() {
-            context.pending_mask = mask;
+            context.signals.pending_mask = mask;
         }
         ucontext.sigmask |= ALL_BUT_FAULTS;
     }

@@ -2,7 +2,7 @@
 //!
 //! Called by the handler, and keeps to its rules.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::number;
@@ -17,7 +17,7 @@ pub fn is_blocked_by_program(context: &ThreadContext, ucontext: &UContext) -> bo
     let is_interrupted = machine.rip == gate::clew_syscall_return as *const () as u64 && machine.rax as i64 == -EINTR;
     let waits_with_mask = is_interrupted
         && matches!(
-            context.syscall_number,
+            context.call.number,
             number::RT_SIGSUSPEND
                 | number::PPOLL
                 | number::PSELECT6
@@ -31,13 +31,13 @@ pub fn is_blocked_by_program(context: &ThreadContext, ucontext: &UContext) -> bo
 /// A SIGSEGV was sent that the program blocks: it waits in the kernel, where the program can look for it.
 pub fn block_again(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
     // SAFETY: a field of a live context, which only its own thread writes.
-    unsafe { (&raw mut context.is_segv_blocked).write_volatile(1) };
+    unsafe { (&raw mut context.signals.is_segv_blocked).write_volatile(1) };
     if trust::is_active() {
-        context.is_segv_blocked = 0;
+        context.signals.is_segv_blocked = 0;
         hold(context, SIGSEGV, info);
         return;
     }
-    context.hides_block = 0;
+    context.signals.hides_block = 0;
     ucontext.sigmask |= SEGV_BIT;
     deliver::send_again(info);
 }
@@ -48,7 +48,7 @@ pub fn hold(context: &mut ThreadContext, signal: u32, info: &SigInfo) {
     let Some(index) = UNDEFERRED_SIGNALS.iter().position(|number| *number == signal) else {
         return;
     };
-    if context.held[index].signo == 0 {
-        context.held[index] = SigInfo { signo: signal as i32, ..*info };
+    if context.signals.held[index].signo == 0 {
+        context.signals.held[index] = SigInfo { signo: signal as i32, ..*info };
     }
 }

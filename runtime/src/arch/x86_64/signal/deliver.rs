@@ -1,6 +1,8 @@
 //! Delivering a signal to the program's handler, natively where it is not followed, and what is held back of signals.
 
-use crate::cpu::context::{ThreadContext, STEPPING, STEPPING_ALREADY};
+use crate::context::stepping::STEPPING;
+use crate::context::stepping::STEPPING_ALREADY;
+use crate::context::ThreadContext;
 use crate::cpu::selectors::{self, USER_CS, USER_SS};
 use crate::cpu::signal::frame::{self, FrameContent};
 use crate::cpu::sys::number;
@@ -41,10 +43,10 @@ fn is_inside(stack: &SigStack, sp: u64) -> bool {
 
 /// The program's alternate stack as `sigaltstack` shows it. Frames show it as it was set.
 pub fn shown_stack(context: &ThreadContext) -> SigStack {
-    let stack = context.app_signal_stack;
+    let stack = context.signals.stack;
     let flags = if stack.size == 0 {
         SS_DISABLE
-    } else if is_on_stack(&stack, context.registers[4]) {
+    } else if is_on_stack(&stack, context.registers.general[4]) {
         SS_ONSTACK
     } else {
         0
@@ -54,10 +56,10 @@ pub fn shown_stack(context: &ThreadContext) -> SigStack {
 
 /// Changes the program's alternate stack, as the kernel's do_sigaltstack (kernel/signal.c).
 pub fn change_stack(context: &mut ThreadContext, new: &SigStack) -> Result<(), Error> {
-    if is_on_stack(&context.app_signal_stack, context.registers[4]) {
+    if is_on_stack(&context.signals.stack, context.registers.general[4]) {
         return Err(Error(EPERM));
     }
-    context.app_signal_stack = match new.flags & !SS_AUTODISARM {
+    context.signals.stack = match new.flags & !SS_AUTODISARM {
         SS_DISABLE => SigStack { sp: 0, size: 0, ..*new },
         0 | SS_ONSTACK if new.size < MINSIGSTKSZ => return Err(Error(ENOMEM)),
         0 | SS_ONSTACK => *new,
@@ -72,13 +74,13 @@ pub fn change_stack(context: &mut ThreadContext, new: &SigStack) -> Result<(), E
 /// On the runtime's stack, no lock held.
 pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: [u64; 3]) -> Delivery {
     let signal = info.signo as u32;
-    let waiting_mask = if context.has_temporary_mask != 0 { context.temporary_mask } else { mask };
+    let waiting_mask = if context.signals.has_temporary_mask != 0 { context.signals.temporary_mask } else { mask };
     let action = {
         let mut table = table_of(context).lock();
         let action = table.action(signal);
         match action.handler {
             SIG_DFL | SIG_IGN => {
-                context.has_temporary_mask = 0;
+                context.signals.has_temporary_mask = 0;
                 return if action.handler == SIG_DFL { Delivery::Default } else { Delivery::Ignored };
             }
             _ => {}
@@ -92,8 +94,8 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     if action.flags & SA_RESTORER == 0 {
         return Delivery::NoRoom;
     }
-    let stack = context.app_signal_stack;
-    let sp = context.registers[4];
+    let stack = context.signals.stack;
+    let sp = context.registers.general[4];
     // The red zone counts for whether the handler is to change stacks, not for whether it was on it already
     // (arch/x86/kernel/signal.c, get_sigframe).
     let below = sp.wrapping_sub(128);
@@ -105,24 +107,25 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     if (is_entering || is_on_stack(&stack, sp)) && !is_inside(&stack, place.frame) {
         return Delivery::NoRoom;
     }
-    let content = FrameContent { rip: context.rip, return_address: action.restorer, info, mask, stack, details };
+    let content =
+        FrameContent { rip: context.registers.pc, return_address: action.restorer, info, mask, stack, details };
     if !frame::write_to_program(place, context, &content, features) {
         return Delivery::NoRoom;
     }
-    context.has_temporary_mask = 0;
+    context.signals.has_temporary_mask = 0;
     if stack.flags & SS_AUTODISARM != 0 {
-        context.app_signal_stack = SigStack::DISABLED;
+        context.signals.stack = SigStack::DISABLED;
     }
-    context.registers[4] = place.frame;
-    context.registers[7] = u64::from(signal);
-    context.registers[6] = place.frame + core::mem::offset_of!(SigFrame, info) as u64;
-    context.registers[2] = place.frame + core::mem::offset_of!(SigFrame, ucontext) as u64;
-    context.registers[0] = 0;
-    context.rip = action.handler;
-    context.code_selector = 0;
-    context.stack_selector = usable_stack(context.stack_selector);
-    context.rflags &= !HANDLER_CLEARED_FLAGS;
-    context.is_step_fresh = 0;
+    context.registers.general[4] = place.frame;
+    context.registers.general[7] = u64::from(signal);
+    context.registers.general[6] = place.frame + core::mem::offset_of!(SigFrame, info) as u64;
+    context.registers.general[2] = place.frame + core::mem::offset_of!(SigFrame, ucontext) as u64;
+    context.registers.general[0] = 0;
+    context.registers.pc = action.handler;
+    context.registers.code_selector = 0;
+    context.registers.stack_selector = usable_stack(context.registers.stack_selector);
+    context.registers.flags &= !HANDLER_CLEARED_FLAGS;
+    context.stepping.is_fresh = 0;
     // A handler starts with the default control word and vector state (fpu__clear_user_states).
     reset_vector_state(context);
     let mut new_mask = waiting_mask | action.mask;
@@ -144,9 +147,9 @@ pub(super) fn usable_stack(selector: u16) -> u16 {
 
 /// xmm and MXCSR as a handler finds them; the rest of the state the kernel would clear, too, or did.
 fn reset_vector_state(context: &mut ThreadContext) {
-    context.mxcsr = 0x1f80;
-    context.xmm = [[0; 2]; 16];
-    if core::mem::take(&mut context.has_state_apart) != 0 {
+    context.vector.mxcsr = 0x1f80;
+    context.vector.xmm = [[0; 2]; 16];
+    if core::mem::take(&mut context.signals.has_state_apart) != 0 {
         return;
     }
     let place = frame::own_place(context);
@@ -189,10 +192,10 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
 /// thread back. A fault that comes has all that the processor and the kernel say of it. `kind`: more of `STEPPING`. All signals
 /// are blocked; the thread's mask is `mask` when it comes back (signal/faults.rs). Does not come back.
 pub fn step_native(context: &mut ThreadContext, mask: u64, kind: u32) -> ! {
-    let is_already = if context.rflags & TRAP_FLAG == 0 { 0 } else { STEPPING_ALREADY };
-    context.is_stepping = STEPPING | is_already | kind;
-    context.step_mask = mask;
-    context.rflags |= TRAP_FLAG;
+    let is_already = if context.registers.flags & TRAP_FLAG == 0 { 0 } else { STEPPING_ALREADY };
+    context.stepping.state = STEPPING | is_already | kind;
+    context.stepping.mask = mask;
+    context.registers.flags |= TRAP_FLAG;
     frame::load_state(context);
     selectors::give_gs(context);
     resume_natively(context, ALL_BUT_FAULTS, crate::thread::block::signal_stack(context))
@@ -201,7 +204,7 @@ pub fn step_native(context: &mut ThreadContext, mask: u64, kind: u32) -> ! {
 /// As `release_native`, for a new process: the program's alternate stack is the kernel's again, too.
 pub fn release_process(context: &mut ThreadContext, mask: u64) -> ! {
     // SAFETY: plain data; after a fork nobody else runs here, and the lock's holder may be a thread that was not copied.
-    unsafe { table_of(context).peek() }.restore_native(context.child_flags & CLONE_CLEAR_SIGHAND == 0);
+    unsafe { table_of(context).peek() }.restore_native(context.process.child_flags & CLONE_CLEAR_SIGHAND == 0);
     frame::load_state(context);
     go_native(context, mask, shown_stack(context))
 }
@@ -215,8 +218,14 @@ pub fn go_native(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
 
 /// A real rt_sigreturn to the context's state.
 fn resume_natively(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
-    let content =
-        FrameContent { rip: context.rip, return_address: 0, info: &SigInfo::ZERO, mask, stack, details: [0; 3] };
+    let content = FrameContent {
+        rip: context.registers.pc,
+        return_address: 0,
+        info: &SigInfo::ZERO,
+        mask,
+        stack,
+        details: [0; 3],
+    };
     let place = frame::write_to_own(context, &content);
     // SAFETY: the frame is complete; nothing on the present stack is needed any more.
     unsafe { sigreturn(place.frame) }
@@ -234,7 +243,7 @@ pub fn deliver_native(context: &mut ThreadContext, signal: u32, info: &SigInfo, 
         return;
     }
     let sp = ucontext.mcontext.rsp;
-    let stack = context.app_signal_stack;
+    let stack = context.signals.stack;
     let top = if action.flags & SA_ONSTACK != 0 && stack.size != 0 && !is_on_stack(&stack, sp) {
         stack.sp + stack.size
     } else {
@@ -281,12 +290,12 @@ pub fn raise_again(info: &SigInfo) {
 /// Whether anything is held back.
 pub fn is_any_held(context: &ThreadContext) -> bool {
     // SAFETY: fields of a live context, which the signal handler writes.
-    context.held.iter().any(|info| unsafe { (&raw const info.signo).read_volatile() } != 0)
+    context.signals.held.iter().any(|info| unsafe { (&raw const info.signo).read_volatile() } != 0)
 }
 
 /// Sends again what was held back. Everything is blocked.
 pub fn raise_held(context: &mut ThreadContext) {
-    for info in &mut context.held {
+    for info in &mut context.signals.held {
         if info.signo != 0 {
             raise_again(info);
             info.signo = 0;

@@ -4,10 +4,14 @@
 //! Called by the handler, and keeps to its rules.
 
 use crate::cache::{Cache, Fragment, NONE};
-use crate::cpu::context::ThreadContext;
-use crate::cpu::context::{MEETS_ONCE, MET_ONCE, STEPPING_ALREADY, STEPPING_LOADS_FLAGS, STEPPING_LOCKED};
+use crate::context::layout::{SHADOW_BYTES, SHADOW_OFFSET};
+use crate::context::stepping::MEETS_ONCE;
+use crate::context::stepping::MET_ONCE;
+use crate::context::stepping::STEPPING_ALREADY;
+use crate::context::stepping::STEPPING_LOADS_FLAGS;
+use crate::context::stepping::STEPPING_LOCKED;
+use crate::context::ThreadContext;
 use crate::cpu::decode::placed::ANYWHERE;
-use crate::cpu::layout::{SHADOW_BYTES, SHADOW_OFFSET};
 use crate::cpu::selectors::{self, own_selector, USER_CS, USER_SS};
 use crate::cpu::signal::asynchronous::handle_asynchronous;
 use crate::cpu::signal::image::{is_in_image, redirect};
@@ -51,18 +55,18 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     }
     let mut info = *info;
     if engine.cache.slabs.contains(pc) && interrupt::take_aborted(&engine.cache, context, &ucontext.mcontext) {
-        context.exit_id = NONE;
-        context.is_fault_past = 1;
+        context.gate.exit_id = NONE;
+        context.signals.is_fault_past = 1;
         // Where the address of the instruction is the fault's address.
         if engine.cache.slabs.contains(info.address) {
             info.address = interrupt::app_pc_at(&engine.cache, info.address).unwrap_or(info.address);
         }
     } else if is_refused_return(context, signal, &info, ucontext) {
         // The registers are those of the frame; where the program is the context says already.
-        context.registers = ucontext.mcontext.registers();
-        context.exit_id = NONE;
-        context.fault_pending = FORCED;
-        context.pending_mask = ucontext.sigmask;
+        context.registers.general = ucontext.mcontext.registers();
+        context.gate.exit_id = NONE;
+        context.signals.fault_pending = FORCED;
+        context.signals.pending_mask = ucontext.sigmask;
         ucontext.sigmask |= ALL_BUT_FAULTS;
         redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         return;
@@ -73,13 +77,13 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     } else if is_in_image(pc) {
         handle_in_image(context, signal, &mut info, ucontext);
         return;
-    } else if context.is_stepping != 0 && context.breakpoint_next != 0 && is_step(signal, &info, ucontext) {
+    } else if context.stepping.state != 0 && context.stepping.breakpoint_next != 0 && is_step(signal, &info, ucontext) {
         meet_breakpoint(context, ucontext);
         return;
     } else {
         let is_done = is_step(signal, &info, ucontext);
         if is_done {
-            context.breakpoint_next = 0;
+            context.stepping.breakpoint_next = 0;
         }
         if end_step(context, ucontext, is_done) && is_done {
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
@@ -87,12 +91,12 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
         }
     }
     if !context.is_signal_waiting() {
-        context.pending_mask = ucontext.sigmask;
+        context.signals.pending_mask = ucontext.sigmask;
     }
-    context.fault_info = info;
-    context.fault_info.signo = signal as i32;
+    context.signals.fault_info = info;
+    context.signals.fault_info.signo = signal as i32;
     context.note_fault([ucontext.mcontext.err, ucontext.mcontext.trapno, ucontext.mcontext.cr2]);
-    context.fault_pending = 1;
+    context.signals.fault_pending = 1;
     ucontext.sigmask |= ALL_BUT_FAULTS;
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
 }
@@ -107,7 +111,7 @@ fn take_back_at_fault(
     ucontext: &mut UContext,
 ) -> bool {
     let pc = ucontext.mcontext.rip;
-    context.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
+    context.registers.stack_selector = own_selector(ucontext.mcontext.ss, USER_SS);
     let Some((id, offset)) = interrupt::fragment_at(cache, pc) else {
         fail(context, signal, pc, info.address);
         return false;
@@ -125,7 +129,7 @@ fn take_back_at_fault(
     if info.address == pc {
         info.address = app_pc;
     }
-    context.exit_id = id;
+    context.gate.exit_id = id;
     // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
     // start, where mostly only the trap flag stops it, it was not counted yet but if it has a leader.
     if offset > fragment.code_offset() || fragment.leader != NONE {
@@ -145,38 +149,38 @@ fn handle_in_image(context: &mut ThreadContext, signal: u32, info: &mut SigInfo,
     }
     // Either somebody sent the signal with a code that only the kernel should use, and it is delivered like any
     // other that is sent; or the runtime is at fault, and then it faults again right here.
-    if context.doubtful_pc == pc {
+    if context.signals.doubtful_pc == pc {
         fail(context, signal, pc, info.address);
     } else {
-        context.doubtful_pc = pc;
+        context.signals.doubtful_pc = pc;
         handle_asynchronous(context, signal, info, ucontext);
     }
 }
 
 /// The trap behind an instruction that was to meet a breakpoint of another's natively, or behind one of the kernel's on the way there.
 fn meet_breakpoint(context: &mut ThreadContext, ucontext: &mut UContext) {
-    if context.breakpoint_next != ANYWHERE
-        && ucontext.mcontext.rip != context.breakpoint_next
-        && context.n_breakpoint_steps < MAX_STEPS
+    if context.stepping.breakpoint_next != ANYWHERE
+        && ucontext.mcontext.rip != context.stepping.breakpoint_next
+        && context.stepping.n_breakpoint_steps < MAX_STEPS
     {
         // In the kernel's own code, which it calls there.
-        context.n_breakpoint_steps += 1;
+        context.stepping.n_breakpoint_steps += 1;
         return;
     }
     // It was met. What is there is executed, and counted, as the program's other code: from the same registers.
-    let before = (context.registers, context.rip, context.rflags);
-    context.breakpoint_next = 0;
+    let before = (context.registers, context.registers.pc, context.registers.flags);
+    context.stepping.breakpoint_next = 0;
     end_step(context, ucontext, true);
-    if context.breakpoint_once == MEETS_ONCE {
-        context.breakpoint_once = MET_ONCE;
+    if context.stepping.breakpoint_once == MEETS_ONCE {
+        context.stepping.breakpoint_once = MET_ONCE;
         redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         return;
     }
-    (context.registers, context.rip, context.rflags) = before;
-    if context.step_kind & STEPPING_ALREADY == 0 {
-        context.rflags &= !TRAP_FLAG;
+    (context.registers, context.registers.pc, context.registers.flags) = before;
+    if context.stepping.kind & STEPPING_ALREADY == 0 {
+        context.registers.flags &= !TRAP_FLAG;
     }
-    context.rflags |= RESUME_FLAG;
+    context.registers.flags |= RESUME_FLAG;
     redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
 }
 
@@ -186,7 +190,7 @@ fn meet_breakpoint(context: &mut ThreadContext, ucontext: &mut UContext) {
 fn is_refused_return(context: &ThreadContext, signal: u32, info: &SigInfo, ucontext: &UContext) -> bool {
     const GENERAL_PROTECTION: u64 = 13;
     let pc = ucontext.mcontext.rip;
-    if signal != SIGSEGV || info.code != SI_KERNEL || pc != context.returned_to || context.is_signal_waiting() {
+    if signal != SIGSEGV || info.code != SI_KERNEL || pc != context.signals.returned_to || context.is_signal_waiting() {
         return false;
     }
     // SAFETY: only arenas and slab headers are read.
@@ -198,29 +202,29 @@ fn is_refused_return(context: &ThreadContext, signal: u32, info: &SigInfo, ucont
 /// The program was let run natively (signal/deliver.rs, step_native), and is taken back. Whether that was for one instruction.
 fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool) -> bool {
     let machine = &mut ucontext.mcontext;
-    context.registers = machine.registers();
-    context.rflags = machine.rflags;
-    context.rip = machine.rip;
-    context.code_selector = own_selector(machine.cs, USER_CS);
-    context.stack_selector = own_selector(machine.ss, USER_SS);
+    context.registers.general = machine.registers();
+    context.registers.flags = machine.rflags;
+    context.registers.pc = machine.rip;
+    context.registers.code_selector = own_selector(machine.cs, USER_CS);
+    context.registers.stack_selector = own_selector(machine.ss, USER_SS);
     (machine.cs, machine.ss) = (USER_CS, USER_SS);
-    let stepping = core::mem::take(&mut context.is_stepping);
-    context.step_kind = stepping;
+    let stepping = core::mem::take(&mut context.stepping.state);
+    context.stepping.kind = stepping;
     if stepping & STEPPING_LOCKED != 0 {
         // SAFETY: the dispatcher took it for this thread and forgot it (dispatch/signals/natively.rs).
         unsafe { ENGINE.give_up() };
     }
-    if context.native_exit == 0 {
-        context.exit_id = NONE;
+    if context.stepping.native_exit == 0 {
+        context.gate.exit_id = NONE;
     }
     if stepping == 0 {
         return false;
     }
     selectors::take_gs(context);
     if stepping & STEPPING_ALREADY == 0 && !(is_done && stepping & STEPPING_LOADS_FLAGS != 0) {
-        context.rflags &= !TRAP_FLAG;
+        context.registers.flags &= !TRAP_FLAG;
     }
-    ucontext.sigmask = context.step_mask | if context.is_signal_waiting() { ALL_BUT_FAULTS } else { 0 };
+    ucontext.sigmask = context.stepping.mask | if context.is_signal_waiting() { ALL_BUT_FAULTS } else { 0 };
     true
 }
 
@@ -240,7 +244,7 @@ fn forget_open_calls(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut
     } else {
         ucontext.mcontext.r11 = 0;
     }
-    context.shadow_forgotten += SHADOW_BYTES / 8;
+    context.path.shadow_forgotten += SHADOW_BYTES / 8;
     true
 }
 
@@ -259,7 +263,7 @@ fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u6
 fn fail(context: &ThreadContext, signal: u32, pc: u64, address: u64) {
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
-    shared.report_error(error_code::BAD_FAULT, [u64::from(signal), pc, address, context.rip]);
+    shared.report_error(error_code::BAD_FAULT, [u64::from(signal), pc, address, context.registers.pc]);
     let default = SigAction::default();
     let call = [u64::from(signal), &default as *const SigAction as u64, 0, 8, 0, 0];
     // SAFETY: reads `default`; the instruction faults again and the kernel acts by default.

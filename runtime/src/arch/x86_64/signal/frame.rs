@@ -1,7 +1,7 @@
 //! Signal frames as the kernel builds them, built by the runtime.
 
-use crate::cpu::context::ThreadContext;
-use crate::cpu::layout::{FRAME_BYTES, FRAME_OFFSET};
+use crate::context::layout::{FRAME_BYTES, FRAME_OFFSET};
+use crate::context::ThreadContext;
 use crate::cpu::selectors::{USER_CS, USER_SS};
 use crate::cpu::signal::interrupt::app_pc_at;
 use crate::cpu::xsave;
@@ -96,18 +96,18 @@ fn write(shown: FramePlace, context: &ThreadContext, content: &FrameContent, fea
     let ucontext = &mut frame.ucontext;
     // arch/x86/kernel/signal_64.c, frame_uc_flags.
     let xstate_flag = if xsave::has_xsave() { UC_FP_XSTATE } else { 0 };
-    let strict_flag = if context.code_selector == 0 { UC_STRICT_RESTORE_SS } else { 0 };
+    let strict_flag = if context.registers.code_selector == 0 { UC_STRICT_RESTORE_SS } else { 0 };
     ucontext.flags = xstate_flag | UC_SIGCONTEXT_SS | strict_flag;
     ucontext.link = 0;
     ucontext.stack = content.stack;
     ucontext.sigmask = content.mask;
     let machine = &mut ucontext.mcontext;
-    machine.set_registers(&context.registers);
+    machine.set_registers(&context.registers.general);
     machine.rip = content.rip;
-    machine.rflags = context.rflags;
-    machine.cs = if context.code_selector == 0 { USER_CS } else { context.code_selector };
+    machine.rflags = context.registers.flags;
+    machine.cs = if context.registers.code_selector == 0 { USER_CS } else { context.registers.code_selector };
     (machine.gs, machine.fs) = (0, 0);
-    machine.ss = if context.stack_selector == 0 { USER_SS } else { context.stack_selector };
+    machine.ss = if context.registers.stack_selector == 0 { USER_SS } else { context.registers.stack_selector };
     [machine.err, machine.trapno, machine.cr2] = content.details;
     machine.oldmask = content.mask;
     machine.fpstate = shown.fpstate;
@@ -122,12 +122,12 @@ unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext, features: u64) {
     let size = xsave::area_bytes(features);
     // SAFETY: all writes are inside the area; XSAVE needs its header zeroed.
     unsafe {
-        if context.has_state_apart == 0 {
+        if context.signals.has_state_apart == 0 {
             core::ptr::write_bytes(area, 0, size);
             xsave::save(area, features);
         }
-        area.add(MXCSR_OFFSET).cast::<u32>().write(context.mxcsr);
-        area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().write(context.xmm);
+        area.add(MXCSR_OFFSET).cast::<u32>().write(context.vector.mxcsr);
+        area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().write(context.vector.xmm);
         let last_x87 = area.add(xsave::LAST_X87_OFFSET).cast::<u64>();
         // Arenas are read without a lock, as by the signal handler.
         if let Some(app_pc) = app_pc_at(&ENGINE.peek().cache, last_x87.read()) {
@@ -168,17 +168,17 @@ pub fn keep_state(context: &mut ThreadContext, machine: &SigContext) -> bool {
         }
         let area = own_place(context).fpstate as *mut u8;
         core::ptr::copy_nonoverlapping(source, area, size + 4);
-        context.mxcsr = area.add(MXCSR_OFFSET).cast::<u32>().read();
-        context.xmm = area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().read();
+        context.vector.mxcsr = area.add(MXCSR_OFFSET).cast::<u32>().read();
+        context.vector.xmm = area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().read();
     }
     // SAFETY: a field of a live context, which a signal that comes meanwhile reads (signal/nested.rs).
-    unsafe { (&raw mut context.has_state_apart).write_volatile(1) };
+    unsafe { (&raw mut context.signals.has_state_apart).write_volatile(1) };
     true
 }
 
 /// The processor has the program's extended state again, but for xmm and MXCSR, which the gates load.
 pub fn load_state(context: &mut ThreadContext) {
-    if core::mem::take(&mut context.has_state_apart) != 0 {
+    if core::mem::take(&mut context.signals.has_state_apart) != 0 {
         // SAFETY: `keep_state` put a whole area there that the kernel had made.
         unsafe { xsave::load(own_place(context).fpstate as *const u8, xsave::features()) };
     }

@@ -3,7 +3,7 @@
 //! Runs on the thread's runtime signal stack, at any instruction of the cache, the gates or the runtime. It takes no lock,
 //! allocates nothing and calls nothing that does.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::private_range::context_at;
 use crate::cpu::signal::asynchronous::handle_asynchronous;
 use crate::cpu::signal::asynchronous::hasten_to_leave;
@@ -55,7 +55,7 @@ fn is_of_trap_flag(context: &ThreadContext, signal: u32, info: &SigInfo, ucontex
     let machine = &ucontext.mcontext;
     let is_told = info.code == TRAP_TRACE || machine.rflags & TRAP_FLAG != 0 || is_in_image(machine.rip);
     let is_trap = signal == SIGTRAP && info.is_of_step(machine.trapno) && info.address == machine.rip;
-    is_trap && is_told && context.is_stepping == 0
+    is_trap && is_told && context.stepping.state == 0
 }
 
 /// Whether the program's instruction that was to be executed natively was a probe of the kernel's, which executed what is behind it
@@ -64,7 +64,7 @@ fn is_step_of_kernel(context: &ThreadContext, ucontext: &UContext) -> bool {
     let pc = ucontext.mcontext.rip;
     // SAFETY: slabs are published by an atomic and never move.
     let slabs = unsafe { &ENGINE.peek().cache.slabs };
-    context.is_stepping != 0 && pc != context.rip && !is_in_image(pc) && !slabs.contains(pc)
+    context.stepping.state != 0 && pc != context.registers.pc && !is_in_image(pc) && !slabs.contains(pc)
 }
 
 extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack: u64) {
@@ -103,7 +103,7 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         let pc = ucontext.mcontext.rip;
         if is_in_image(pc) {
             // In a gate the program's instruction is under way.
-            context.is_step_fresh |= u32::from(stepping::is_after_syscall(pc));
+            context.stepping.is_fresh |= u32::from(stepping::is_after_syscall(pc));
             return;
         }
         // SAFETY: only arenas and slab headers are read.
@@ -137,12 +137,12 @@ fn note_trapped_call(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut
     match program_calls().iter().position(|address| *address == machine.rip) {
         None => return false,
         Some(0) => {
-            context.call_code = 0;
+            context.call.code = 0;
             machine.rip = gate::clew_syscall_done_pending as *const () as u64;
         }
         Some(_) => machine.rax = TRAPPED as u64,
     }
-    context.fault_info = *info;
-    context.is_trapped = 1;
+    context.signals.fault_info = *info;
+    context.call.is_trapped = 1;
     true
 }

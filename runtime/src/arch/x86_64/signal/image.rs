@@ -1,6 +1,6 @@
 //! The runtime's own code: where it is, and how a handler leads a thread into it.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::cpu::thread::create::clew_clone_returned;
 use crate::sys::calls::clew_program_call_returned;
@@ -30,7 +30,7 @@ pub(super) fn is_in_image(address: u64) -> bool {
 /// The kernel returns to `address` on the runtime's stack instead, with the vector state as it was.
 pub(super) fn redirect(context: &ThreadContext, ucontext: &mut UContext, address: u64) {
     ucontext.mcontext.rip = address;
-    ucontext.mcontext.rsp = context.stack_top;
+    ucontext.mcontext.rsp = context.gate.stack_top;
     ucontext.mcontext.rflags = 0x202;
 }
 

@@ -5,7 +5,7 @@
 use crate::cache::fragment::SpillState;
 use crate::cache::slab::Found;
 use crate::cache::{Cache, Fragment, Unit, NONE};
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::protocol::exit_kind;
 use crate::sys::kernel::SigContext;
@@ -66,10 +66,10 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
     match found.unit {
         // What a return from a handler let in comes in front of the instruction that it leads to. All registers are in place where it
         // leads straight into the cache.
-        Unit::Fragment(id) if machine.rip == context.returned_to => {
-            context.registers = machine.registers();
-            context.rflags = machine.rflags;
-            context.rip = cache.fragment(id).app_pc;
+        Unit::Fragment(id) if machine.rip == context.signals.returned_to => {
+            context.registers.general = machine.registers();
+            context.registers.flags = machine.rflags;
+            context.registers.pc = cache.fragment(id).app_pc;
             return Interruption::TakenBackAtStart;
         }
         Unit::Fragment(id) => {
@@ -92,12 +92,12 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
                 return Interruption::TakenBack;
             }
             cache.interrupt(id);
-            context.unlinked_fragment = id;
+            context.signals.unlinked_fragment = id;
         }
         Unit::Pad(id) => cache.interrupt_pad(id),
         Unit::Thunk(id) => {
             cache.interrupt(id);
-            context.unlinked_fragment = id;
+            context.signals.unlinked_fragment = id;
         }
         Unit::Sequence(index) => {
             if take_aborted(cache, context, machine) {
@@ -105,7 +105,7 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
             }
             if let Some(id) = cache.sequences.fragment_at(index, machine.rip) {
                 cache.interrupt(id);
-                context.unlinked_fragment = id;
+                context.signals.unlinked_fragment = id;
             }
         }
     }
@@ -122,11 +122,11 @@ pub fn take_aborted(cache: &Cache, context: &mut ThreadContext, machine: &SigCon
     if machine.rip != enclosure.stub {
         return false;
     }
-    context.registers = machine.registers();
-    context.rflags = machine.rflags;
+    context.registers.general = machine.registers();
+    context.registers.flags = machine.rflags;
     context.undo_sequence();
-    context.rip = enclosure.descriptor.abort;
-    context.sequence_aborted = 1;
+    context.registers.pc = enclosure.descriptor.abort;
+    context.sequence.aborted = 1;
     true
 }
 
@@ -148,32 +148,32 @@ pub fn take_back(
     fragment: &Fragment,
     offset: u64,
 ) -> u64 {
-    context.registers = machine.registers();
-    context.rflags = machine.rflags;
+    context.registers.general = machine.registers();
+    context.registers.flags = machine.rflags;
     let (app_offset, state) = state_at(cache, fragment, offset).unwrap_or((0, SpillState::None));
     let app_pc = fragment.app_pc + app_offset;
-    context.rip = app_pc;
+    context.registers.pc = app_pc;
     match state {
         SpillState::None | SpillState::Landing | SpillState::Dropped => {}
-        SpillState::Target => context.registers[11] = context.spill_target,
-        SpillState::Pushed => context.registers[4] = context.registers[4].wrapping_add(8),
+        SpillState::Target => context.registers.general[11] = context.gate.spill_target,
+        SpillState::Pushed => context.registers.general[4] = context.registers.general[4].wrapping_add(8),
         SpillState::Both | SpillState::BothPushed | SpillState::BothCalled | SpillState::BothReturning => {
             if state == SpillState::BothReturning {
                 // The return slot gets the application's address back: r11 holds it.
                 // SAFETY: the slot was just written by the fragment.
-                unsafe { (context.registers[4] as *mut u64).write_unaligned(context.registers[11]) };
+                unsafe { (context.registers.general[4] as *mut u64).write_unaligned(context.registers.general[11]) };
             }
-            context.registers[10] = context.spill_index;
-            context.registers[11] = context.spill_target;
+            context.registers.general[10] = context.gate.spill_index;
+            context.registers.general[11] = context.gate.spill_target;
             if matches!(state, SpillState::BothPushed | SpillState::BothCalled) {
-                context.registers[4] = context.registers[4].wrapping_add(8);
+                context.registers.general[4] = context.registers.general[4].wrapping_add(8);
             }
             if state == SpillState::BothCalled {
                 // The call is made again after the signal, and pushes again.
-                context.shadow_depth = context.shadow_depth.saturating_sub(1);
+                context.path.shadow_depth = context.path.shadow_depth.saturating_sub(1);
             }
         }
-        register => context.registers[register as u8 as usize & 15] = context.spill_address,
+        register => context.registers.general[register as u8 as usize & 15] = context.gate.spill_address,
     }
     app_pc
 }

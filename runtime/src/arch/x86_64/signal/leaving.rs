@@ -6,7 +6,7 @@
 //!
 //! Called by the handler, and keeps to its rules.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::dispatcher::{REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE};
 use crate::cpu::gate;
 use crate::cpu::selectors::{own_selector, USER_CS, USER_SS};
@@ -27,21 +27,21 @@ pub fn leave_for_dispatcher(context: &mut ThreadContext, signal: u32, ucontext: 
     if !is_usual || machine.rflags & TRAP_FLAG != 0 || !frame::keep_state(context, machine) {
         return;
     }
-    context.registers = machine.registers();
-    context.rflags = machine.rflags & !RESUME_FLAG;
+    context.registers.general = machine.registers();
+    context.registers.flags = machine.rflags & !RESUME_FLAG;
     if reason == REASON_SYSCALL_AGAIN {
-        context.registers[1] = context.spill_rcx;
-        context.registers[11] = context.spill_r11;
+        context.registers.general[1] = context.gate.spill_rcx;
+        context.registers.general[11] = context.gate.spill_r11;
     } else {
-        context.call_code = 0;
+        context.call.code = 0;
     }
-    context.reason = reason;
+    context.gate.reason = reason;
     // What the dispatcher needs is open by the handler's own mask, as a rule.
     let is_open = ucontext.sigmask & MEMORY_FAULTS == 0 && MEMORY_FAULTS & 1 << (signal - 1) == 0;
     if !is_open || nested::is_deaf(context) {
         set_signal_mask(ucontext.sigmask & !MEMORY_FAULTS);
     }
-    let stack = context.stack_top;
+    let stack = context.gate.stack_top;
     // SAFETY: what the gate does up to there is done: the context is complete, and MXCSR and flags are as the kernel and the
     // handler's entry set them. The thread was in the gate, so nothing is on the runtime's stack, and nothing on this one is
     // needed any more.

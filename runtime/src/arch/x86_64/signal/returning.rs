@@ -1,6 +1,6 @@
 //! Coming back from the program's handler: rt_sigreturn.
 
-use crate::cpu::context::ThreadContext;
+use crate::context::ThreadContext;
 use crate::cpu::gate::{self, WAITS};
 use crate::cpu::guarded;
 use crate::cpu::selectors::{own_selector, USER_CS, USER_PRIVILEGE, USER_SS};
@@ -26,7 +26,7 @@ pub fn read_frame(context: &ThreadContext) -> Option<Return> {
     let own = own_ucontext(context);
     // SAFETY: the frame area is the thread's own.
     let bytes = unsafe { core::slice::from_raw_parts_mut(own.cast::<u8>(), size_of::<UContext>()) };
-    if guarded::read_program(bytes, context.registers[4]) != bytes.len() {
+    if guarded::read_program(bytes, context.registers.general[4]) != bytes.len() {
         return None;
     }
     Some(with_own(context, |own| Return { rip: own.mcontext.rip, selectors: selectors_of(own) }))
@@ -56,8 +56,14 @@ fn with_own<T>(context: &ThreadContext, change: impl FnOnce(&mut UContext) -> T)
 /// rt_sigreturn, which leads straight to where `find` finds the program's code in the cache, or lands in the gate. Comes back only
 /// if a seccomp filter refuses it, with what the call returned.
 pub fn return_from_handler(context: &mut ThreadContext, find: impl FnOnce(&mut ThreadContext) -> Option<u64>) -> i64 {
-    let selectors = (context.code_selector, context.stack_selector);
-    let before = (context.registers, context.rip, context.rflags, context.is_step_fresh, context.app_signal_stack);
+    let selectors = (context.registers.code_selector, context.registers.stack_selector);
+    let before = (
+        context.registers,
+        context.registers.pc,
+        context.registers.flags,
+        context.stepping.is_fresh,
+        context.signals.stack,
+    );
     let UContext { stack, sigmask: new_mask, .. } = with_own(context, |own| *own);
     take_registers(context);
     context.note_step();
@@ -72,12 +78,12 @@ pub fn return_from_handler(context: &mut ThreadContext, find: impl FnOnce(&mut T
     }
     // A signal that waits is delivered next, and comes back to the mask that this return restores.
     let mask = set_signal_mask(u64::MAX);
-    let pending_mask = context.pending_mask;
+    let pending_mask = context.signals.pending_mask;
     let is_waiting = context.is_signal_waiting();
     let program_mask = context.program_mask(if is_waiting { pending_mask } else { mask });
     let mut own_mask = context.note_mask(new_mask);
     if is_waiting {
-        context.pending_mask = new_mask;
+        context.signals.pending_mask = new_mask;
         own_mask = ALL_BUT_FAULTS;
     }
     raise_held(context);
@@ -85,9 +91,15 @@ pub fn return_from_handler(context: &mut ThreadContext, find: impl FnOnce(&mut T
     prepare_landing(context, own_mask);
     let result = land(context);
     set_signal_mask(u64::MAX);
-    (context.registers, context.rip, context.rflags, context.is_step_fresh, context.app_signal_stack) = before;
-    (context.code_selector, context.stack_selector) = selectors;
-    context.pending_mask = pending_mask;
+    (
+        context.registers,
+        context.registers.pc,
+        context.registers.flags,
+        context.stepping.is_fresh,
+        context.signals.stack,
+    ) = before;
+    (context.registers.code_selector, context.registers.stack_selector) = selectors;
+    context.signals.pending_mask = pending_mask;
     context.note_mask(program_mask);
     set_signal_mask(mask);
     result
@@ -102,10 +114,10 @@ fn take_registers(context: &mut ThreadContext) {
         own.stack = stack;
         (own.mcontext.registers(), selectors_of(own), own.mcontext.rip, own.mcontext.rflags)
     });
-    (context.code_selector, context.stack_selector) = selectors;
-    context.registers = registers;
-    context.rip = rip;
-    context.rflags = (rflags & SETTABLE) | 0x202;
+    (context.registers.code_selector, context.registers.stack_selector) = selectors;
+    context.registers.general = registers;
+    context.registers.pc = rip;
+    context.registers.flags = (rflags & SETTABLE) | 0x202;
 }
 
 /// Returns to `address` in the cache, which is where the context's rip is. Comes back if the thread is to leave the gates for the
@@ -113,11 +125,11 @@ fn take_registers(context: &mut ThreadContext) {
 fn return_straight(context: &mut ThreadContext, mask: u64, address: u64) -> i64 {
     let own_before = context.program_mask(0);
     let own_mask = context.note_mask(mask);
-    context.returned_to = address;
+    context.signals.returned_to = address;
     with_own(context, |own| {
         own.sigmask = own_mask;
         own.mcontext.rip = address;
-        own.mcontext.rflags = context.rflags;
+        own.mcontext.rflags = context.registers.flags;
         (own.mcontext.cs, own.mcontext.ss) = (USER_CS, USER_SS);
     });
     // SAFETY: the frame is complete; nothing on the present stack is needed any more if the call is made.
@@ -151,7 +163,7 @@ fn return_at_once(context: &mut ThreadContext, mask: u64) {
     context.set_returning(own_place(context).frame);
     if context.is_signal_waiting() {
         // It came before the handler could know, or just now.
-        context.pending_mask = mask;
+        context.signals.pending_mask = mask;
         block_in_return(context);
     }
     land(context);
@@ -181,7 +193,7 @@ pub fn block_in_return(context: &ThreadContext) -> u64 {
 /// The registers with which a thread lands in the gate, on the runtime's stack.
 fn lead(context: &ThreadContext, machine: &mut SigContext) {
     machine.rip = gate::clew_gate_landing as *const () as u64;
-    machine.rsp = context.stack_top;
+    machine.rsp = context.gate.stack_top;
     machine.rflags = 0x202;
     machine.cs = USER_CS;
     machine.ss = USER_SS;

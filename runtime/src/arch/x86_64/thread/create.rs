@@ -4,8 +4,8 @@
 //! goes on in the dispatcher. A new process starts on a stack of its own in its parent's block (so that a vfork's child
 //! does not tread on its parent's frames).
 
-use crate::cpu::context::ThreadContext;
-use crate::cpu::layout::{CHILD_STACK_BYTES, CHILD_STACK_OFFSET};
+use crate::context::layout::{CHILD_STACK_BYTES, CHILD_STACK_OFFSET};
+use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::sys::filter;
 use core::arch::global_asm;
@@ -75,7 +75,7 @@ pub fn child_stack_top(context: &ThreadContext) -> u64 {
 /// the parent.
 pub fn clone(flags: u64, arguments: [u64; 3], stack_top: u64, child: &ThreadContext, entry: ChildEntry) -> i64 {
     let stack = prepare_stack(stack_top, child, entry);
-    let mask = filter::open_for_trap(child.start_mask);
+    let mask = filter::open_for_trap(child.process.start_mask);
     // SAFETY: the child runs `entry` on a stack of its own; the parent returns as from any call.
     let result = unsafe { clew_clone(number::CLONE, flags, stack, arguments[0], arguments[1], arguments[2], stack) };
     filter::close_after_trap(mask);
@@ -85,7 +85,7 @@ pub fn clone(flags: u64, arguments: [u64; 3], stack_top: u64, child: &ThreadCont
 /// As `clone`, by fork or vfork, as `call` says: a filter may make a difference between them.
 pub fn fork(call: u64, stack_top: u64, child: &ThreadContext, entry: ChildEntry) -> i64 {
     let stack = prepare_stack(stack_top, child, entry);
-    let mask = filter::open_for_trap(child.start_mask);
+    let mask = filter::open_for_trap(child.process.start_mask);
     // SAFETY: as in `clone`.
     let result = unsafe { clew_clone(call, 0, 0, 0, 0, 0, stack) };
     filter::close_after_trap(mask);
@@ -113,7 +113,7 @@ pub fn clone3(
     // The kernel puts rsp at the end of the given stack.
     arguments[CLONE_ARGS_STACK] = stack - 4096;
     arguments[CLONE_ARGS_STACK_SIZE] = 4096;
-    let mask = filter::open_for_trap(child.start_mask);
+    let mask = filter::open_for_trap(child.process.start_mask);
     // SAFETY: as in `clone`; the kernel reads `size` bytes, at most the array.
     let result = unsafe { clew_clone(number::CLONE3, arguments.as_ptr() as u64, size, 0, 0, 0, stack) };
     filter::close_after_trap(mask);
@@ -123,5 +123,5 @@ pub fn clone3(
 /// Enters the dispatcher for a context, on its own stack. Does not come back.
 pub fn enter(context: &ThreadContext) -> ! {
     // SAFETY: the context is complete, gs is its block, and nothing on the present stack is needed any more.
-    unsafe { clew_enter(context.self_address, context.stack_top) }
+    unsafe { clew_enter(context.self_address, context.gate.stack_top) }
 }

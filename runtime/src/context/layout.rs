@@ -58,31 +58,18 @@ pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
 pub const SITE_RETURN: u32 = 0x8000_0000;
 
 /// gs displacement of counter `index`.
-pub fn gs_counter(index: u32) -> u32 {
+pub fn counter_offset(index: u32) -> u32 {
     protocol::THREAD_COUNTERS_OFFSET as u32 + index * 8
 }
 
 /// gs displacement of the cell that tells how hot a fragment is.
-pub fn gs_heat(fragment: u32) -> u32 {
+pub fn heat_offset(fragment: u32) -> u32 {
     HEAT_OFFSET as u32 + fragment % HEAT_CELLS * 2
 }
 
 /// gs displacement of a site's first branch table entry.
-pub fn gs_branch_table(site_index: u32) -> u32 {
+pub fn branch_table_offset(site_index: u32) -> u32 {
     BRANCH_TABLE_OFFSET as u32 + site_index * 8
-}
-
-/// What the program asked of user dispatch (prctl(2), PR_SET_SYSCALL_USER_DISPATCH).
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct UserDispatch {
-    pub is_on: u32,
-    pub padding: u32,
-    /// Calls from `length` bytes at `offset` are always made.
-    pub offset: u64,
-    pub length: u64,
-    /// Address of the byte that says whether others are; 0: they are not.
-    pub selector: u64,
 }
 
 const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());

@@ -1,0 +1,41 @@
+//! What translated code and the gates write down on their way to the dispatcher.
+
+/// Slots of translated code and of the gates.
+#[repr(C)]
+pub struct Gate {
+    /// The exit that led into the dispatcher.
+    pub exit_id: u32,
+    /// The site of the indirect branch under way.
+    pub site: u32,
+    /// The application's r10 and r11 while an indirect branch has its table index and target there.
+    pub spill_index: u64,
+    pub spill_target: u64,
+    /// The application's register that holds a mangled operand's address.
+    pub spill_address: u64,
+    /// Another one, and rcx where a pad needs it.
+    pub spill_other: u64,
+    /// The application's rcx and r11 before a system call.
+    pub spill_rcx: u64,
+    pub spill_r11: u64,
+    pub spill_rax: u64,
+    pub spill_rdx: u64,
+    pub spill_rbx: u64,
+    /// Target of the indirect branch under way, once it missed.
+    pub target: u64,
+    /// Where a gate jumps last.
+    pub jump: u64,
+    pub gate_exit: u64,
+    pub gate_indirect: u64,
+    pub gate_syscall: u64,
+    /// One (arch/x86_64/question.rs).
+    pub one: u64,
+    /// Top of the runtime's stack.
+    pub stack_top: u64,
+    /// The pair table (see cache/pairs): entries, and mask of the index.
+    pub pair_table: u64,
+    pub pair_mask: u64,
+    /// What the gate's caller asked of the dispatcher.
+    pub reason: u32,
+    /// Lookups of the indirect gate that the pair table answered, not yet told on the status page.
+    pub table_misses: u64,
+}
