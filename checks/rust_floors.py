@@ -32,6 +32,7 @@ RUNTIME_FLOORS: Floors = (
     frozenset({"cache"}),
     frozenset({"decode"}),
     frozenset({"arch"}),
+    frozenset({"context"}),
     frozenset({"buffer"}),
     frozenset({"sys"}),
     frozenset({"protocol"}),

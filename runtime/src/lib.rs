@@ -2,7 +2,7 @@
 //!
 //! A freestanding dynamic binary translator. It shares the address space with the program it follows, and nothing else:
 //! no libc, no registers or memory of the program's where the program could see it. Modules are floors; each may use only
-//! those named after it: dispatch > signal, thread > instrument > translate > cache > decode > arch > buffer > sys >
+//! those named after it: dispatch > signal, thread > instrument > translate > cache > decode > arch > context > buffer > sys >
 //! protocol.
 
 #![cfg_attr(not(test), no_std)]

@@ -2,7 +2,7 @@
 #![no_std]
 #![no_main]
 
-use clew_runtime::cpu::xmm::AT_ENTRY;
+use clew_runtime::cpu::context::AT_ENTRY;
 use clew_runtime::protocol::{self, error_code, StartBlock};
 use core::arch::global_asm;
 use core::panic::PanicInfo;

@@ -1,5 +1,6 @@
 //! What is known of a fragment, its exits and its pads.
 
+use crate::cpu::spill::SpillState;
 use crate::protocol::exit_kind;
 
 /// No fragment, exit, counter or pad.
@@ -237,69 +238,4 @@ pub struct MapEntry {
     pub app_offset: u16,
     pub state: SpillState,
     pub padding: [u8; 3],
-}
-
-/// Which application registers are in spill slots from an entry on.
-#[repr(u8)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SpillState {
-    /// All where they belong.
-    None = 0xff,
-    /// r11 is in its slot, its register holds an indirect branch's target.
-    Target = 0xf0,
-    /// r10, too, which holds the index.
-    Both = 0xf1,
-    /// As Both, and the return address has been pushed.
-    BothPushed = 0xf2,
-    /// As BothPushed, and it is on the shadow stack, too.
-    BothCalled = 0xf7,
-    /// The return address has been pushed.
-    Pushed = 0xf3,
-    /// Code after a return, of the return address and not of the call.
-    Landing = 0xf5,
-    /// As Both, and the return's stack slots are dropped: the branch is as good as done.
-    Dropped = 0xf6,
-    /// As Both, and the return slot holds a cache address.
-    BothReturning = 0xf4,
-    /// Register n is in the address slot.
-    R0 = 0,
-    R1,
-    R2,
-    R3,
-    R5 = 5,
-    R6,
-    R7,
-    R8,
-    R9,
-    R10,
-    R11,
-    R12,
-    R13,
-    R14,
-    R15,
-}
-
-impl SpillState {
-    /// The state in which general register `number` is in the address slot.
-    pub fn of_register(number: u8) -> SpillState {
-        const STATES: [SpillState; 16] = [
-            SpillState::R0,
-            SpillState::R1,
-            SpillState::R2,
-            SpillState::R3,
-            SpillState::None,
-            SpillState::R5,
-            SpillState::R6,
-            SpillState::R7,
-            SpillState::R8,
-            SpillState::R9,
-            SpillState::R10,
-            SpillState::R11,
-            SpillState::R12,
-            SpillState::R13,
-            SpillState::R14,
-            SpillState::R15,
-        ];
-        STATES[number as usize & 15]
-    }
 }

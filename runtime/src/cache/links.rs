@@ -10,6 +10,7 @@ use super::views::writable;
 use super::Cache;
 use crate::cache::exit::{Entry, Exit, ExitType};
 use crate::cpu::emit::Emitter;
+use crate::cpu::patching;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -17,25 +18,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// dispatcher: a thread may be on its way out of a fragment that others run, too.
 pub static UNDELIVERED: AtomicU32 = AtomicU32::new(0);
 
-/// Makes the linkable jump, call or conditional branch with its displacement at `patch` lead to `target`; a jump to what
-/// follows it becomes a no-op.
+/// Makes a linkable branch lead to `target`.
 fn set_displacement(patch: u64, target: u64) {
-    let word = writable(patch - 4) as *mut u64;
-    // SAFETY: the jump is the end of an aligned word of the cache (Emitter::jump_linkable), which the runtime may write;
-    // the bytes before it never change.
-    let word = unsafe { AtomicU64::from_ptr(word) };
-    let distance = target.wrapping_sub(patch + 4) as u32;
-    let mut bytes = word.load(Ordering::Relaxed).to_le_bytes();
-    if bytes[3] & 0xf0 == 0x80 || bytes[3] == 0xe8 {
-        // A conditional branch, 0f 8x, or a call.
-        bytes[4..].copy_from_slice(&distance.to_le_bytes());
-    } else if distance == 0 {
-        bytes[3..].copy_from_slice(&[0x0f, 0x1f, 0x44, 0x00, 0x00]);
-    } else {
-        bytes[3] = 0xe9;
-        bytes[4..].copy_from_slice(&distance.to_le_bytes());
-    }
-    word.store(u64::from_le_bytes(bytes), Ordering::SeqCst);
+    // SAFETY: the displacement is the end of an aligned word of the cache, which the runtime may write there.
+    unsafe { patching::set_displacement(writable(patch - 4) as *mut u64, patch, target) };
 }
 
 impl Cache {

@@ -2,8 +2,8 @@
 //!
 //! Pure.
 
+use crate::cpu::sys::kernel::USER_END;
 use crate::protocol::NOWHERE_PC;
-use crate::sys::kernel::USER_END;
 
 /// The vsyscall page (arch/x86/entry/vsyscall/vsyscall_64.c).
 pub const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;

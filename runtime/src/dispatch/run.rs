@@ -12,10 +12,10 @@ use crate::cpu::dispatcher::{
     REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN,
     REASON_SYSCALL_DONE,
 };
-use crate::cpu::{gate, selectors};
+use crate::cpu::gate;
 use crate::decode::places::is_in_vsyscall_page;
 use crate::decode::NoCode;
-use crate::dispatch::apart::{away, breakpoints, hold, probe_ends, probe_returns, written};
+use crate::dispatch::apart::{breakpoints, hold, probe_ends, probe_returns, written};
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
 use crate::dispatch::calls::{memory, results, syscalls};
 use crate::dispatch::flow::find::find_or_build;
@@ -38,7 +38,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     context.set_returning(0);
     context.signals.returned_to = 0;
     if reason != REASON_RESUME {
-        context.registers.stack_selector = selectors::stack_selector();
+        context.registers.note_selectors();
     }
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.call.is_allowed) != 0;
@@ -84,16 +84,14 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     }
     probe_ends::settle(context);
     let is_traced = excursion::settle(context);
-    if context.stepping.excursion_exit != 0 && context.signals.fault_pending == 0 && !away::is_away(context) {
+    if context.stepping.excursion_exit != 0 && context.signals.fault_pending == 0 && !context.registers.are_foreign() {
         excursion::come_back(context);
     }
     if is_traced {
         raise::raise_step(context);
     }
     let address = resume(context, link);
-    if context.registers.stack_selector != 0 {
-        selectors::load_stack_selector(context.registers.stack_selector);
-    }
+    context.registers.load_selectors();
     address
 }
 
@@ -221,7 +219,7 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
         release::release(context, release_reason::TRACED);
     }
     hold::mind(context, shared);
-    if away::is_away(context) {
+    if context.registers.are_foreign() {
         excursion::go_on(context);
         return Next::AgainAlone;
     }

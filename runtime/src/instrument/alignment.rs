@@ -42,7 +42,7 @@ impl Engine {
             return 0;
         };
         let (inserted, is_known) = plan.insertions.size_bytes();
-        let copied = block.size_bytes() - block.instructions.last().map_or(0, |branch| branch.len() as u64);
+        let copied = block.size_bytes() - block.last_bytes();
         let bytes = copied + inserted + BRANCH_BYTES;
         if successor == block.pc {
             return padding_of(address, bytes, is_known);

@@ -1,17 +1,18 @@
 //! A plan becomes code: entries, guards, the block's instructions with what is inserted between them, ways out, stubs.
 
 use super::exits::{BRANCH_BYTES, WORD_BYTES};
-use super::output::Output;
+use super::output::{IndirectWay, Output};
 use super::plan::{Guard, Plan};
 use super::{BuildError, Engine};
 use crate::cache::exit::{Entry, ExitType};
-use crate::cache::fragment::SpillState;
 use crate::context::layout::heat_offset;
 use crate::cpu::instrument::counting::{emit_count, emit_rewrite, may_stand_before};
+use crate::cpu::instrument::loops::emit_entry;
 use crate::cpu::instrument::staleness::emit_check;
 use crate::cpu::instrument::tags::emit_question;
 use crate::cpu::instrument::verification::emit_verified_entry;
-use crate::cpu::instrument::way_out::{IndirectWay, WayOut};
+use crate::cpu::instrument::way_out::WayOut;
+use crate::cpu::spill::SpillState;
 use crate::cpu::translate::Spare;
 use crate::decode::{Block, Ending};
 use crate::protocol::error_code;
@@ -57,10 +58,10 @@ impl Engine {
         }
         let n_done = self.emit_instructions(block, plan, out)?;
         let is_unsupported = n_done < plan.facts.n_copied || plan.facts.ending == Ending::Unsupported;
-        let last = block.instructions.get(n_done).or(block.instructions.last());
-        let last_offset = last.map_or(0, |instruction| instruction.ip() - block.pc);
+        let last = if n_done < block.count() { block.pc_of(n_done) } else { block.last_pc() };
+        let last_offset = last - block.pc;
         let exit_offset = out.emitter.position();
-        let has_exit_instruction = n_done < block.instructions.len();
+        let has_exit_instruction = n_done < block.count();
         out.map.mark(
             exit_offset,
             if has_exit_instruction { last_offset } else { block.size_bytes() },
@@ -93,7 +94,7 @@ impl Engine {
                 map.mark(emitter.position(), 0, SpillState::None);
                 emitter.enter_by_call(self.cache.keeps_shadow);
             } else if plan.has_verified_entry {
-                entries.verified = emit_verified_entry(emitter, exits, self.question, block.pc);
+                entries.verified = emit_verified_entry(emitter, exits, self.features.question, block.pc);
             }
             entries.lending = emitter.address();
             map.mark(emitter.position(), 0, SpillState::None);
@@ -114,8 +115,8 @@ impl Engine {
         if is_led {
             emit_count(emitter, plan.body_counter, plan.are_dead_at_start, is_lending);
         }
-        match plan.in_loop {
-            Some(one) if one.is_kept => one.emit_entry(emitter),
+        match &plan.in_loop {
+            Some(one) if one.is_kept => emit_entry(emitter, one),
             Some(one) => emit_rewrite(emitter, one.counter, is_lending),
             None => {}
         }
@@ -165,15 +166,13 @@ impl Engine {
         };
         for index in 0..n_copied {
             plan.insertions.emit(index, emitter, plan.is_lending);
-            let instruction = &block.instructions[index];
             if index + 1 == n_copied && is_followed_by_branch {
-                emitter.align(WORD_BYTES, instruction.len() as u64 + BRANCH_BYTES);
+                emitter.align(WORD_BYTES, block.bytes_of(index).len() as u64 + BRANCH_BYTES);
             }
-            let app_offset = instruction.ip() - block.pc;
+            let app_offset = block.pc_of(index) - block.pc;
             map.mark(emitter.position(), app_offset, SpillState::None);
             let mut mark = |position: usize, state: SpillState| map.mark(position, app_offset, state);
-            let (bytes, offsets) = (block.bytes_of(index), &block.offsets[index]);
-            if mangler.emit(emitter, instruction, bytes, offsets, spare, &mut mark).is_err() {
+            if mangler.emit_of(emitter, block, index, spare, &mut mark).is_err() {
                 return Ok(index);
             }
         }

@@ -3,7 +3,6 @@
 use crate::cache::exit::{Entry, Exit, ExitType};
 use crate::cache::fragment::NONE;
 use crate::context::layout::heat_offset;
-use crate::cpu::displacements::{GS_EXIT_ID, GS_GATE_EXIT};
 use crate::cpu::emit::Emitter;
 
 /// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
@@ -123,8 +122,7 @@ impl ExitList {
 
     /// Emits what a stub does, in place.
     pub fn emit_stub_jump(emitter: &mut Emitter, id: u32) {
-        emitter.store_gs_immediate(GS_EXIT_ID, id);
-        emitter.jump_gs(GS_GATE_EXIT);
+        emitter.leave_by(id);
     }
 
     /// Emits the stubs right here, each after what `before` emits for its exit.
@@ -162,14 +160,4 @@ impl ExitList {
         }
         emitter.set_cold(false);
     }
-}
-
-/// The eight bytes at `address` as they are, and with a jump to `stub` at their start.
-pub fn interrupt_words(address: u64, stub: u64) -> (u64, u64) {
-    // SAFETY: the bytes were just emitted, inside the unit.
-    let original = unsafe { (address as *const u64).read() };
-    let mut bytes = original.to_le_bytes();
-    bytes[0] = 0xe9;
-    bytes[1..5].copy_from_slice(&(stub.wrapping_sub(address + 5) as u32).to_le_bytes());
-    (original, u64::from_le_bytes(bytes))
 }

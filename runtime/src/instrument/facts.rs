@@ -13,8 +13,8 @@ use crate::cache::fragment::{Fragment, Habit, NONE};
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
 use crate::cpu::instrument::counting::is_taken_straight;
-use crate::cpu::instrument::loops::Round;
 use crate::decode::{Block, Ending};
+use crate::instrument::counts::loops::Round;
 
 /// What a plan is made from, beside the block's instructions.
 pub struct Facts {
@@ -88,11 +88,11 @@ impl Engine {
         let whole = ending;
         let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
         let block = &*block;
-        let kind = kind_of(ending, self.has_rtm);
+        let kind = kind_of(ending, self.features.has_rtm);
         let n_copied = match ending {
-            Ending::Limit | Ending::Fault => block.instructions.len(),
-            Ending::TransactionBegin(_) if !self.has_rtm => block.instructions.len(),
-            _ => block.instructions.len() - 1,
+            Ending::Limit | Ending::Fault => block.count(),
+            Ending::TransactionBegin(_) if !self.features.has_rtm => block.count(),
+            _ => block.count() - 1,
         };
         let habit = before.map(|before| before.habit);
         let is_taken_straight = is_taken_straight(block, habit);
@@ -152,7 +152,7 @@ impl Engine {
         );
         is_plain_way
             && !block.is_writable
-            && !block.instructions.iter().any(scratch::names_lent_register)
+            && !scratch::are_lent_named(block)
             && scratch::lends_at(&self.ranges, block.pc)
     }
 

@@ -2,7 +2,7 @@
 
 use super::counts::leaders::is_way;
 use super::emission::Emitted;
-use super::exits::{interrupt_words, ExitList};
+use super::exits::ExitList;
 use super::instruction_map::MapBuilder;
 use super::output::Output;
 use super::plan::Plan;
@@ -12,6 +12,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, Habit, NONE};
 use crate::cache::Unit;
+use crate::cpu::patching::interrupt_words;
 use crate::cpu::sys::clock::ticks;
 use crate::decode::{decode_block, Block, Ending};
 use crate::protocol::{error_code, exit_kind};
@@ -131,7 +132,7 @@ fn describe(block: &Block, plan: &Plan, emitted: &Emitted) -> Fragment {
         counted_entry: emitted.entries.counted,
         exit_offset: emitted.exit_offset as u32,
         app_size: block.size_bytes() as u16,
-        n_instructions: block.instructions.len() as u16,
+        n_instructions: block.count() as u16,
         last_offset: emitted.last_offset as u16,
         exit_kind: facts.kind,
         is_valid: !facts.request.is_once(),

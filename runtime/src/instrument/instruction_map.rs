@@ -1,7 +1,8 @@
 //! Where the instructions of a block went in its fragment: what a fault or a signal there is taken back by.
 
 extern crate alloc;
-use crate::cache::fragment::{MapEntry, SpillState};
+use crate::cache::fragment::MapEntry;
+use crate::cpu::spill::SpillState;
 use crate::decode::Block;
 use alloc::vec::Vec;
 
@@ -14,7 +15,7 @@ pub struct MapBuilder {
 
 impl MapBuilder {
     pub fn new(block: &Block, is_lending: bool) -> MapBuilder {
-        MapBuilder { entries: Vec::with_capacity(block.instructions.len() + 8), is_lending }
+        MapBuilder { entries: Vec::with_capacity(block.count() + 8), is_lending }
     }
 
     pub fn mark(&mut self, position: usize, app_offset: u64, state: SpillState) {

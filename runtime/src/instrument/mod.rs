@@ -26,7 +26,7 @@ pub mod tags;
 extern crate alloc;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::{Cache, NONE};
-use crate::cpu::question::Question;
+use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
 use crate::decode::{Block, NoCode, Ranges};
 use crate::protocol;
@@ -89,12 +89,8 @@ pub struct Engine {
     probe_codes: BTreeMap<u64, ProbeCode>,
     counters_used: u32,
     instructions_translated: u64,
-    /// The processor has restricted transactional memory.
-    pub has_rtm: bool,
-    /// How this processor asks without flags.
-    pub question: Question,
-    /// The processor rotates without touching flags (BMI2).
-    pub has_rotate: bool,
+    /// What the processor can do.
+    pub features: Features,
 }
 
 impl Engine {
@@ -119,9 +115,7 @@ impl Engine {
             probe_codes: BTreeMap::new(),
             counters_used: 0,
             instructions_translated: 0,
-            has_rtm: false,
-            question: Question::Plain,
-            has_rotate: false,
+            features: Features::NONE,
         }
     }
 

@@ -10,3 +10,13 @@ pub struct Output<'a, 'b> {
     pub exits: &'a mut ExitList,
     pub map: &'a mut MapBuilder,
 }
+
+/// What is to be known of an indirect way out.
+#[derive(Clone, Copy)]
+pub struct IndirectWay {
+    /// Cache offset where it can be interrupted.
+    pub interrupt_at: Option<usize>,
+    pub site: u32,
+    /// The exit to the pad that is tried first.
+    pub first_try: u32,
+}

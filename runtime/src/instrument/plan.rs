@@ -10,10 +10,9 @@ use super::facts::Facts;
 use super::insertions::{Count, Insertions};
 use super::order::decisions::PathPlan;
 use crate::cache::fragment::{COUNTED_AT_EXITS, NONE};
-use crate::cpu::instrument::counting::{are_flags_dead_at_start, CountPlace};
-use crate::cpu::instrument::loops::LoopPlan;
-use crate::cpu::INDEX;
+use crate::cpu::instrument::counting::{are_flags_dead_at_start, CountPlace, KEPT_COUNTER};
 use crate::decode::{Block, Ending};
+use crate::instrument::counts::loops::LoopPlan;
 use crate::protocol::exit_kind;
 
 /// What stands in front of a block's code and may leave the fragment there.
@@ -58,7 +57,7 @@ impl Plan {
         let cell = facts.path.map_or(NONE, |path| path.cell);
         let in_loop = LoopPlan::of(facts.round, facts.id, if place.is_some() { body_counter } else { NONE }, cell);
         let is_kept = in_loop.is_some_and(|one| one.is_kept);
-        let place = if is_kept { place.map(|place| place.kept_in(INDEX)) } else { place };
+        let place = if is_kept { place.map(|place| place.kept_in(KEPT_COUNTER)) } else { place };
         let kept_cell = in_loop.map_or(NONE, |one| one.cell);
         let path = facts.path.map(|path| PathPlan::of(path, decision_place(block, &facts), kept_cell));
         let decision = path.and_then(|path| Some((path.place?, path.cell)));
@@ -123,7 +122,7 @@ fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, bo
         return Some((None, false));
     }
     let is_taken_straight = facts.is_taken_straight?;
-    let place = CountPlace::find_for_flags(block, block.instructions.len() - 1);
+    let place = CountPlace::find_for_flags(block, block.count() - 1);
     (place.is_some() || counters.is_led).then_some((place, is_taken_straight == facts.counts_straight))
 }
 
@@ -153,7 +152,7 @@ mod tests {
     use super::super::request::{Arrival, Request};
     use super::*;
     use crate::cache::Fragment;
-    use crate::cpu::instrument::loops::Round;
+    use crate::instrument::counts::loops::Round;
     use iced_x86::{Decoder, DecoderOptions};
 
     const PC: u64 = 0x1000;
@@ -178,7 +177,7 @@ mod tests {
             request: Request::new(PC, Arrival::Other),
             ending: Ending::Conditional(PC),
             kind: exit_kind::CONDITIONAL,
-            n_copied: block.instructions.len() - 1,
+            n_copied: block.count() - 1,
             code_hash: 0,
             hashed_size: block.size_bytes() as u16,
             before: None,

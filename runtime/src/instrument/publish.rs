@@ -38,7 +38,7 @@ impl Engine {
         if site != NONE {
             self.cache.sites.insert(u64::from(site), id);
         }
-        self.instructions_translated += block.instructions.len() as u64;
+        self.instructions_translated += block.count() as u64;
         self.shared.set(crate::status_field!(fragments), u64::from(id) + 1);
         self.shared.set(crate::status_field!(instructions_translated), self.instructions_translated);
         let target_pc = match ending {
@@ -50,8 +50,8 @@ impl Engine {
             [0u8; (crate::protocol::MAX_FRAGMENT_BYTES + crate::protocol::MAX_FRAGMENT_BYTES / 8 + 16) as usize];
         let n = block.code.len();
         payload[..n].copy_from_slice(&block.code);
-        for instruction in &block.instructions {
-            let offset = (instruction.ip() - block.pc) as usize;
+        for index in 0..block.count() {
+            let offset = (block.pc_of(index) - block.pc) as usize;
             payload[n + offset / 8] |= 1 << (offset % 8);
         }
         let payload = &payload[..n + n.div_ceil(8)];
@@ -66,7 +66,7 @@ impl Engine {
             counter_index: counters.first,
             code_version: self.cache.fragment(id).code_version,
             size_bytes: n as u16,
-            n_instructions: block.instructions.len() as u16,
+            n_instructions: block.count() as u16,
             exit_kind: kind,
             flags: counters.flags | if is_later { fragment_flag::LATER_CODE } else { 0 },
             reserved: [0; 1],

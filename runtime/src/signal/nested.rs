@@ -9,14 +9,15 @@
 use crate::context::ThreadContext;
 use crate::cpu::signal::blocked;
 use crate::cpu::signal::deliver;
+use crate::cpu::sys::kernel::UContext;
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{SigInfo, UContext};
+use crate::sys::kernel::SigInfo;
 use crate::thread::block::signal_stack;
 
 /// Whether the handler itself was interrupted: nothing else runs on its stack.
 pub fn is_within_handler(context: &ThreadContext, ucontext: &UContext) -> bool {
     let stack = signal_stack(context);
-    ucontext.mcontext.rsp.wrapping_sub(stack.sp) < stack.size
+    ucontext.sp().wrapping_sub(stack.sp) < stack.size
 }
 
 /// The handler begins.

@@ -4,11 +4,11 @@
 //! the cache and of the gates. A trap is the program's where one of its instructions has just been done, that is, where
 //! the next one's code starts. Called by the signal handler: reads arenas without a lock, allocates nothing.
 
-use crate::cache::fragment::SpillState;
 use crate::cache::{Cache, Fragment};
 use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::cpu::signal::interrupt::fragment_at;
+use crate::cpu::spill::SpillState;
 
 /// Whether a trap at `pc`, in a gate, is the one behind a system call of the program's: the processor makes none there, but
 /// behind the next instruction (Intel SDM, SYSRET: the trap flag it loads takes effect then).

@@ -7,6 +7,7 @@ use crate::context::layout::{
     SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
 use crate::context::ThreadContext;
+use crate::cpu::context::Vector;
 use crate::cpu::region::{REGION_BYTES, REGION_CELLS_OFFSET};
 use crate::cpu::sys::number;
 use crate::cpu::{dispatcher, gate};
@@ -49,7 +50,7 @@ pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut Thre
     context.gate.gate_syscall = gate::clew_gate_syscall as *const () as u64;
     context.gate.one = 1;
     context.call.handled = &raw const dispatcher::HANDLED_SYSCALLS as u64;
-    context.vector.mxcsr = 0x1f80;
+    context.vector = Vector::INITIAL;
     context.signals.pending_info = SigInfo::ZERO;
     context.signals.stack = SigStack::DISABLED;
     context.signals.unlinked_fragment = NONE;

@@ -1,8 +1,15 @@
 //! Jumps and calls that the runtime emits.
 
+use super::displacements::{GS_EXIT_ID, GS_GATE_EXIT};
 use super::emit::Emitter;
 
 impl Emitter<'_> {
+    /// Leaves for the dispatcher by an exit.
+    pub fn leave_by(&mut self, exit_id: u32) {
+        self.store_gs_immediate(GS_EXIT_ID, exit_id);
+        self.jump_gs(GS_GATE_EXIT);
+    }
+
     /// jmp gs:[displacement]
     pub fn jump_gs(&mut self, displacement: u32) {
         self.bytes(&[0x65, 0xff, 0x24, 0x25]);

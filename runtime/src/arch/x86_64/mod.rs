@@ -7,6 +7,8 @@ pub mod dispatch;
 pub mod dispatcher;
 pub mod displacements;
 pub mod emit;
+pub mod extended_state;
+pub mod features;
 pub mod forwarding;
 #[cfg(not(test))]
 pub mod gate;
@@ -17,6 +19,7 @@ pub mod instrument;
 mod jumps;
 #[cfg(not(test))]
 pub mod parking;
+pub mod patching;
 pub mod private_range;
 pub mod probe_points;
 pub mod question;
@@ -26,13 +29,15 @@ pub mod sequence;
 mod shadow;
 #[cfg(not(test))]
 pub mod signal;
+pub mod spill;
 pub mod sys;
 #[cfg(not(test))]
 pub mod thread;
 pub mod translate;
 #[cfg(not(test))]
 pub mod xmm;
-pub mod xsave;
+
+pub use selectors::enter_block;
 
 /// A general register by the processor's number (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,9 +3,11 @@
 //! Runs in the target. The selector in gs is always the program's; so are fs, ds and es, which the runtime never touches.
 
 use crate::context::ThreadContext;
+use crate::cpu::context::Registers;
+use crate::cpu::sys::kernel::ARCH_GET_GS;
+use crate::cpu::sys::kernel::ARCH_SET_GS;
 use crate::cpu::sys::number;
 use crate::sys::calls::syscall;
-use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,6 +29,30 @@ pub fn initialize(has_base_instructions: bool) {
 /// from the selector where that is not null (arch/x86/kernel/process_64.c).
 pub fn has_base_instructions() -> bool {
     HAS_BASE_INSTRUCTIONS.load(Ordering::Relaxed)
+}
+
+impl Registers {
+    /// Whether the thread is to go on with selectors that 64-bit code does not have.
+    pub fn are_foreign(&self) -> bool {
+        self.code_selector != 0 || self.stack_selector != 0 && !is_stack(self.stack_selector)
+    }
+
+    /// Whether selectors are those that 64-bit programs have.
+    pub fn are_usual(&self) -> bool {
+        self.code_selector == 0 && self.stack_selector == 0
+    }
+
+    /// Notes the selectors that translated code left in the processor.
+    pub fn note_selectors(&mut self) {
+        self.stack_selector = stack_selector();
+    }
+
+    /// Loads those that translated code is to have.
+    pub fn load_selectors(&self) {
+        if self.stack_selector != 0 {
+            load_stack_selector(self.stack_selector);
+        }
+    }
 }
 
 /// Gives the program its own gs base: nothing may use the context through gs until `take_gs`. Callable from the signal handler.
@@ -56,6 +82,11 @@ pub fn forget_gs_selector(context: &ThreadContext) {
     if selector != 0 {
         set_gs_base_alone(context.self_address);
     }
+}
+
+/// Has translated code and gates find this context, whose thread calls.
+pub fn enter_block(context: &ThreadContext) {
+    set_gs_base(context.self_address);
 }
 
 /// Sets the calling thread's gs base, and keeps its selector where that can be.

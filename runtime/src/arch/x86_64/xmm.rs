@@ -3,16 +3,6 @@
 //! Legacy SSE leaves the upper vector bits alone, and Rust here touches no others: so the rest of the vector state stays in
 //! the processor all the time. The text needs an operand `xmm`, the offset in the context that gs holds.
 
-/// xmm and MXCSR, as they were when a thread entered the image.
-#[repr(C, align(16))]
-pub struct Vector {
-    pub xmm: [[u64; 2]; 16],
-    pub mxcsr: u32,
-}
-
-/// Written by the entry, once.
-pub static mut AT_ENTRY: Vector = Vector { xmm: [[0; 2]; 16], mxcsr: 0 };
-
 macro_rules! save_xmm {
     () => {
         ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n movups gs:[{xmm} + 16 * \\n], xmm\\n\n .endr"

@@ -1,18 +1,11 @@
-//! Whether a thread is in code that is not 64-bit code, and by which branch it went there.
+//! By which branch a thread went to code that is not followed.
 
 extern crate alloc;
 use crate::context::ThreadContext;
-use crate::cpu::selectors;
 use crate::dispatch::flow::parts::uncount_block;
 use crate::instrument::ENGINE;
 
-/// Whether the thread is to go on with selectors that 64-bit code does not have.
-pub fn is_away(context: &ThreadContext) -> bool {
-    context.registers.code_selector != 0
-        || context.registers.stack_selector != 0 && !selectors::is_stack(context.registers.stack_selector)
-}
-
-/// The thread left 64-bit code by exit `exit_id`: a branch, or the system call rt_sigreturn.
+/// The thread left the code that is followed by exit `exit_id`: a branch, or the system call rt_sigreturn.
 pub fn begin(context: &mut ThreadContext, exit_id: u32) {
     context.stepping.excursion_exit = exit_id + 1;
     context.stepping.excursion_steps = 0;
@@ -29,7 +22,7 @@ pub fn abandon(context: &mut ThreadContext) -> Option<u64> {
     Some(origin)
 }
 
-/// The branch by which the thread left 64-bit code, if it did.
+/// The branch by which it left the code that is followed, if it did.
 pub fn origin(context: &ThreadContext) -> Option<u64> {
     let exit_id = context.stepping.excursion_exit.checked_sub(1)?;
     let engine = ENGINE.lock();

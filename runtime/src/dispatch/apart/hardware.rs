@@ -6,12 +6,12 @@
 
 extern crate alloc;
 use crate::context::ThreadContext;
+use crate::cpu::sys::kernel::USER_END;
 use crate::cpu::sys::number;
 use crate::cpu::{guarded, probe_points};
 use crate::dispatch::signals::masks;
 use crate::instrument::ENGINE;
 use crate::sys::calls::{program_call, thread_exists};
-use crate::sys::kernel::USER_END;
 use crate::thread::registry::writer_of;
 use alloc::vec::Vec;
 

@@ -4,11 +4,11 @@ use super::locks;
 use super::mappings::{page_end, PAGE};
 use super::memory::is_place;
 use crate::context::ThreadContext;
+use crate::cpu::sys::kernel::USER_END;
 use crate::cpu::sys::number;
 use crate::dispatch::life::{hidden, room};
 use crate::instrument::ENGINE;
 use crate::sys::calls::{program_call, EFAULT, EINVAL, ENOMEM};
-use crate::sys::kernel::USER_END;
 use crate::thread::registry::writer_of;
 
 /// Calls that name memory by address and size, and change nothing that is known of code. `None`: the gate makes it. Where a part is

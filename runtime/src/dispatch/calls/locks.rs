@@ -7,10 +7,10 @@
 extern crate alloc;
 use super::mappings::{page_end, visit_mappings, PAGE};
 use crate::context::ThreadContext;
+use crate::cpu::sys::kernel::USER_END;
 use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
 use crate::sys::calls::{check, limit_of, program_call, read_start, syscall, EINVAL, ENOMEM};
-use crate::sys::kernel::USER_END;
 use crate::sys::proc_text;
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -9,6 +9,8 @@ use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::signal::image::image_range;
 use crate::cpu::signal::image::program_calls;
+use crate::cpu::sys::kernel::ARCH_GET_GS;
+use crate::cpu::sys::kernel::ARCH_SET_GS;
 use crate::cpu::sys::number;
 use crate::dispatch::life::release;
 use crate::dispatch::signals::masks;
@@ -16,7 +18,6 @@ use crate::instrument::ENGINE;
 use crate::protocol::{event_kind, release_reason};
 use crate::sys::calls::{check, program_call, syscall};
 use crate::sys::filter::{self, Instruction, Program};
-use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
 use crate::thread::registry::{write_event, writer_of};
 use alloc::vec::Vec;
 

@@ -1,10 +1,10 @@
 //! System calls that the runtime has a part in. All others are made by the gate itself.
 
-use super::results::{finish, result_of, write_program};
+use super::results::finish;
 use super::{advice, holes, locks, memory, process_control, seccomp, tracing, user_dispatch};
 use crate::context::ThreadContext;
+use crate::cpu::dispatch::arch_control::arch_control;
 use crate::cpu::dispatch::segments;
-use crate::cpu::selectors;
 use crate::cpu::sys::number;
 use crate::dispatch::apart::{hardware, written};
 use crate::dispatch::flow::sequences;
@@ -13,8 +13,7 @@ use crate::dispatch::proc::{proc_open, proc_query, proc_reads};
 use crate::dispatch::signals::signal_calls::{return_from_handler, set_action, set_mask, set_stack};
 use crate::instrument::ENGINE;
 use crate::protocol::path_event_kind;
-use crate::sys::calls::{program_call, EPERM};
-use crate::sys::kernel::{ARCH_GET_GS, ARCH_SET_GS};
+use crate::sys::calls::program_call;
 use crate::thread::path_words;
 use crate::thread::region;
 use crate::thread::registry::writer_of;
@@ -174,22 +173,5 @@ fn parent(arguments: [u64; 6]) -> i64 {
         i64::from(reaper)
     } else {
         result
-    }
-}
-
-/// The gs base that the program sees is its own; the processor's is the runtime's.
-fn arch_control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
-    match arguments[0] {
-        ARCH_SET_GS => {
-            if arguments[1] >= 0x7fff_ffff_f000 {
-                return -i64::from(EPERM);
-            }
-            context.registers.gs_base = arguments[1];
-            selectors::forget_gs_selector(context);
-            0
-        }
-        ARCH_GET_GS => result_of(write_program(arguments[1], context.registers.gs_base)),
-        // SAFETY: the program's own call.
-        _ => unsafe { program_call(number::ARCH_PRCTL, arguments) },
     }
 }

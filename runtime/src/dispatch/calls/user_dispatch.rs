@@ -7,11 +7,12 @@ use crate::context::call::UserDispatch;
 use crate::context::ThreadContext;
 use crate::cpu::dispatcher;
 use crate::cpu::guarded;
+use crate::cpu::sys::kernel::USER_END;
 use crate::cpu::sys::number;
 use crate::dispatch::life::release;
 use crate::dispatch::signals::masks;
 use crate::sys::calls::{program_call, EFAULT};
-use crate::sys::kernel::{SigInfo, SIGSEGV, SIGSYS, SYS_USER_DISPATCH, USER_END};
+use crate::sys::kernel::{SigInfo, SIGSEGV, SIGSYS, SYS_USER_DISPATCH};
 
 /// prctl's operation and what it may be asked.
 pub const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;

@@ -1,9 +1,9 @@
 //! Where returns land: behind the call that the processor called from.
 
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::SpillState;
 use crate::cache::NONE;
 use crate::context::ThreadContext;
+use crate::cpu::spill::SpillState;
 use crate::instrument::Engine;
 use crate::protocol::error_code;
 use crate::thread::THREADS;

@@ -8,10 +8,10 @@ use super::{begin, stage};
 use crate::buffer::Shared;
 use crate::context::ThreadContext;
 use crate::cpu::context::Registers;
-use crate::cpu::xmm::AT_ENTRY;
+use crate::cpu::context::AT_ENTRY;
+use crate::cpu::dispatch::leave;
 use crate::cpu::{gate, parking};
 use crate::dispatch::flow::sequences;
-use crate::dispatch::life::detach;
 use crate::instrument::ENGINE;
 use crate::protocol::{ControlBlock, ThreadState};
 use crate::signal::table::SIGNALS;
@@ -38,7 +38,7 @@ pub unsafe fn publish(address: u64) -> u32 {
     block.attach_pc = address_of(gate::clew_gate_attach);
     block.parked_pc = address_of(parking::clew_parked);
     block.standing_pc = address_of(parking::clew_standing);
-    block.leave_pc = address_of(detach::clew_leave);
+    block.leave_pc = address_of(leave::clew_leave);
     block.trap_action = SIGNALS.lock().address_of(SIGTRAP);
     stage::set_block(block);
     block.syscall_return_pc = address_of(gate::clew_syscall_return);
@@ -103,10 +103,7 @@ pub unsafe fn abandon_first(address: u64) -> ! {
     // SAFETY: `prepare` made a context for every thread; no other thread uses this one's.
     let context = unsafe { &mut *(address as *mut ThreadContext) };
     // SAFETY: written by the entry, before this thread came here, and never again.
-    unsafe {
-        context.vector.xmm = AT_ENTRY.xmm;
-        context.vector.mxcsr = AT_ENTRY.mxcsr;
-    }
+    context.vector = unsafe { AT_ENTRY };
     stage::abandon(context)
 }
 

@@ -10,7 +10,7 @@ use crate::context::signals::PENDING_LEAVE;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::signal::interrupt::app_pc_at;
-use crate::cpu::{parking, xsave};
+use crate::cpu::{extended_state, parking};
 use crate::dispatch::flow::sequences;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, ThreadState};
@@ -19,25 +19,7 @@ use crate::sys::calls::{futex_wait, set_signal_mask};
 use crate::sys::kernel::{SigStack, SIGTRAP, SS_AUTODISARM, SS_DISABLE};
 use crate::thread::block::set_signal_stack;
 use crate::thread::registry::writer_of;
-use core::arch::global_asm;
 use core::sync::atomic::Ordering;
-
-global_asm!(
-    ".pushsection .text.clew_leave,\"ax\",@progbits",
-    // The controller sends a thread that runs natively here if all do, rsp at the end of a stack of the runtime's. Does not
-    // return.
-    ".globl clew_leave",
-    "clew_leave:",
-    "xor ebp, ebp",
-    "call {leave}",
-    "ud2",
-    ".popsection",
-    leave = sym leave,
-);
-
-extern "C" {
-    pub fn clew_leave();
-}
 
 static FOREVER: u32 = 0;
 
@@ -88,7 +70,7 @@ pub fn park(context: &mut ThreadContext) {
     };
     // Nobody could tell later: the code cache goes before the threads do.
     // SAFETY: arenas are read without a lock, as by the signal handler.
-    xsave::replace_last_x87(|pc| app_pc_at(unsafe { &ENGINE.peek().cache }, pc));
+    extended_state::replace_last_x87(|pc| app_pc_at(unsafe { &ENGINE.peek().cache }, pc));
     parking::park(&state, &program_stack(context));
     set_signal_mask(u64::MAX);
     stage::follow(context, context.program_mask(mask), give_back);
@@ -121,7 +103,8 @@ fn give_back() {
     unsafe { engine.cache.slabs.unmap_all() };
 }
 
-extern "C" fn leave() -> ! {
+/// The end of the runtime in a process all of whose threads run natively: on a stack of the runtime's, by cpu::dispatch::leave.
+pub extern "C" fn leave() -> ! {
     give_back();
     parking::park_bare();
     SIGNALS.lock().restore(SIGTRAP);

@@ -6,7 +6,7 @@ use crate::buffer::Shared;
 use crate::context::process::NOT_WAITED_FOR;
 use crate::context::process::WAITED_FOR;
 use crate::context::ThreadContext;
-use crate::cpu::selectors::set_gs_base;
+use crate::cpu::enter_block;
 use crate::cpu::sys::number;
 use crate::cpu::thread::create::{
     self, ChildEntry, CLONE_ARGS_FLAGS, CLONE_ARGS_SIZES, CLONE_ARGS_STACK, CLONE_ARGS_STACK_SIZE, CLONE_ARGS_WORDS,
@@ -156,7 +156,7 @@ fn clean_up_after(child: &mut ThreadContext, shared: Shared) {
 
 /// The first thing that a new task does: on its own stack, all signals blocked.
 extern "C" fn started_task(context: &mut ThreadContext) -> ! {
-    set_gs_base(context.self_address);
+    enter_block(context);
     set_signal_stack(context);
     context.tid = gettid();
     THREADS.lock().set_tid(context.slot, context.tid);

@@ -5,21 +5,21 @@ use super::{attach, begin, hidden, process};
 use crate::buffer::{Patience, Shared};
 use crate::context::ThreadContext;
 use crate::cpu::context::Registers;
-use crate::cpu::decode::block::is_amd;
+use crate::cpu::features::{self, Features};
 use crate::cpu::private_range::set_private_range;
-use crate::cpu::question::Question;
 use crate::cpu::signal::image::set_image_range;
+use crate::cpu::sys::kernel::USER_END;
 use crate::cpu::sys::number;
 use crate::cpu::thread::create;
 use crate::cpu::translate::Mangler;
-use crate::cpu::{dispatcher, forwarding, parking, selectors};
+use crate::cpu::{enter_block, parking};
 use crate::dispatch::proc::proc_reads;
 use crate::dispatch::run::dispatch;
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, gettid, limit_of, set_signal_mask, syscall};
-use crate::sys::kernel::{SIGTRAP, USER_END};
+use crate::sys::kernel::SIGTRAP;
 use crate::sys::{filter, heap};
 use crate::thread::block::set_signal_stack;
 use crate::thread::THREADS;
@@ -42,13 +42,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     set_private_range(block.private_base, block.private_base + block.private_bytes);
     hidden::initialize(block.image_base, block.heap_base + block.heap_bytes);
     set_image_range(block.image_base, block.image_base + block.image_bytes);
-    dispatcher::set_dispatch(dispatch);
-    crate::cpu::decode::block::initialize();
-    crate::cpu::xsave::initialize();
-    crate::cpu::guarded::initialize();
-    selectors::initialize(block.has_fsgsbase != 0);
-    forwarding::choose(selectors::set_gs_base);
-    selectors::set_gs_base(block.gs_base);
+    features::initialize(block, dispatch);
     process::initialize();
     {
         let mut signals = SIGNALS.lock();
@@ -94,10 +88,8 @@ fn prepare_engine(block: &StartBlock, shared: Shared) -> bool {
     engine.shared = shared;
     engine.prepare_mode();
     crate::dispatch::calls::call_table::handle_what(&engine);
-    engine.mangler = Some(Mangler::new(block.has_fsgsbase != 0));
-    engine.has_rtm = has_rtm();
-    engine.has_rotate = has_bmi2();
-    engine.question = Question::of_processor(is_amd(), engine.has_rotate);
+    engine.mangler = Some(Mangler::of_start(block));
+    engine.features = Features::of_processor();
     let mut high_end = 0;
     for index in 0..(block.range_count as usize).min(160) {
         let [start, end, protection] =
@@ -126,7 +118,7 @@ fn begin_first_thread(context: &mut ThreadContext, block: &StartBlock) {
     context.gate.pair_table = table;
     context.gate.pair_mask = table_mask;
     THREADS.lock().set_tid(context.slot, context.tid);
-    selectors::set_gs_base(context.self_address);
+    enter_block(context);
     set_signal_stack(context);
     begin::begin(context, 0);
 }
@@ -148,15 +140,6 @@ fn stack_floor(stack_pointer: u64) -> u64 {
     const RLIMIT_STACK: u64 = 3;
     let size = limit_of(RLIMIT_STACK).clamp(8 << 20, 1 << 36);
     stack_pointer.saturating_sub(size + (4 << 20)) & !0xfff
-}
-
-/// CPUID.7:EBX.RTM.
-fn has_bmi2() -> bool {
-    core::arch::x86_64::__cpuid_count(7, 0).ebx & (1 << 8) != 0
-}
-
-fn has_rtm() -> bool {
-    core::arch::x86_64::__cpuid_count(7, 0).ebx & (1 << 11) != 0
 }
 
 fn fail(n_threads: u32, shared: Shared, code: u32, detail: [u64; 4]) -> ! {

@@ -4,8 +4,9 @@ use super::masks::take_mask;
 use crate::cache::NONE;
 use crate::context::ThreadContext;
 use crate::cpu::signal::faults::{FORCED, TRAPPED};
+use crate::cpu::sys::kernel::DEBUG_EXCEPTION;
 use crate::signal::merging;
-use crate::sys::kernel::{SigInfo, DEBUG_EXCEPTION, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SI_KERNEL, TRAP_TRACE};
+use crate::sys::kernel::{SigInfo, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SI_KERNEL, TRAP_TRACE};
 
 /// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's rip causes.
 pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {

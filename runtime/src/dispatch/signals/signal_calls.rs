@@ -3,9 +3,8 @@
 use super::{masks, raise};
 use crate::context::ThreadContext;
 use crate::cpu::decode::placed;
-use crate::cpu::selectors;
 use crate::cpu::signal::deliver;
-use crate::cpu::signal::returning::{self, Return};
+use crate::cpu::signal::returning::{self};
 use crate::cpu::sys::number;
 use crate::decode::places::{is_beyond, is_in_vsyscall_page};
 use crate::dispatch::apart::{away, hold};
@@ -114,12 +113,12 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
         raise::raise_forced(context);
         return 0;
     };
-    let target = frame.rip;
+    let target = frame.pc;
     let mut counted = None;
     let exit_id = context.gate.exit_id;
     // SAFETY: only arenas are read.
     let source = unsafe { ENGINE.peek() }.cache.exit(exit_id).fragment;
-    let is_leaving = is_foreign(&frame);
+    let is_leaving = frame.is_foreign();
     if is_leaving {
         away::begin(context, exit_id);
     } else if is_beyond(target) {
@@ -149,9 +148,7 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     let tells = context.path.is_on || context.path.has_tags || context.path.is_due || context.sequence.aborted != 0;
-    let is_usual = context.registers.code_selector == 0
-        && context.registers.stack_selector == 0
-        && context.stepping.excursion_exit == 0;
+    let is_usual = context.registers.are_usual() && context.stepping.excursion_exit == 0;
     let is_asked = context.standing.step != 0 || context.standing.wishes_minded != shared.wishes();
     if tells || !is_usual || is_asked || context.registers.are_stepped() || context.registers.pass_breakpoint() {
         return None;
@@ -170,12 +167,6 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     }
     let id = engine.cache.by_pc.find(context.registers.pc)?;
     Some(engine.cache.fragment(id).plain_entry)
-}
-
-/// Whether what a frame says of selectors is not of 64-bit code.
-fn is_foreign(frame: &Return) -> bool {
-    let (code, stack) = frame.selectors;
-    code != 0 || stack != 0 && !selectors::is_stack(stack)
 }
 
 /// Counts the return from a handler by the system call of exit `exit_id`, to `target`.

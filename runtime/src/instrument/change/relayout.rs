@@ -17,7 +17,6 @@ use crate::decode::{Block, Ending};
 use crate::instrument::request::Arrival;
 use crate::instrument::Engine;
 use crate::protocol::exit_kind;
-use iced_x86::Instruction;
 
 /// What ran so many times less often than it takes to be hot is on the way to be.
 const WARM_SHARE: u32 = 8;
@@ -44,7 +43,7 @@ impl Engine {
         self.shared.header().relayout_executions != 0
             && (self.cache.fragments.len() < ALL_COUNT || arrival.is_from_afar() || goes_back)
             && !block.is_writable
-            && !has_trap(block, block.instructions.len())
+            && !has_trap(block, block.count())
             && are_flags_dead_at_start(block, are_dead_at_end)
     }
 
@@ -84,12 +83,12 @@ impl Engine {
             return ending;
         }
         let end = block.end();
-        let is_start = |instruction: &Instruction| {
-            let pc = instruction.ip();
+        let is_start = |index: usize| {
+            let pc = block.pc_of(index);
             let known = self.cache.by_pc.find(pc).or(self.cache.versions.find(pc));
             known.is_some_and(|id| self.cache.fragment(id).is_hot && self.cache.fragment(id).end() == end)
         };
-        match block.instructions.iter().skip(1).position(is_start) {
+        match (1..block.count()).position(is_start) {
             Some(before) => {
                 block.truncate(before + 1);
                 Ending::Limit

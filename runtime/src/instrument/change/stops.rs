@@ -224,7 +224,7 @@ impl Engine {
     /// Returns how it ends now.
     pub fn cut_at_stops(&self, request: &Request, block: &mut Block, ending: Ending) -> Ending {
         let is_stop = |pc: u64| request.is_once() || self.stops_at(pc);
-        match block.instructions.iter().skip(1).position(|instruction| is_stop(instruction.ip())) {
+        match (1..block.count()).position(|index| is_stop(block.pc_of(index))) {
             Some(before) => {
                 block.truncate(before + 1);
                 Ending::Limit

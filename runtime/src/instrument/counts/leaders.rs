@@ -15,7 +15,6 @@ use crate::cache::exit::ExitType;
 use crate::cache::fragment::NONE;
 use crate::cache::Fragment;
 use crate::context::ThreadContext;
-use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::instrument::counting::has_trap;
 use crate::decode::{Block, Ending};
 use crate::instrument::change::relayout::executions_of;
@@ -62,7 +61,7 @@ impl Engine {
             && counters.is_included()
             && (counters.second != NONE || !matches!(ending, Ending::Conditional(_)));
         let is_alone = !before.is_called && !before.is_indirect_target && !block.is_writable;
-        if leads && is_counted && is_alone && !has_trap(block, block.instructions.len()) {
+        if leads && is_counted && is_alone && !has_trap(block, block.count()) {
             id
         } else {
             NONE
@@ -74,16 +73,13 @@ impl Engine {
         if !self.has_leaders() || !counters.is_included() || counters.main == NONE || block.is_writable {
             return;
         }
-        let Some(branch) = block.instructions.last() else {
-            return;
-        };
         let (targets, n) = match ending {
             Ending::Conditional(target) if counters.second != NONE => ([target, block.end()], 2),
             Ending::Jump(target) => ([target; 2], 1),
-            Ending::Limit if stored_pointer(branch).is_none() => ([block.end(); 2], 1),
+            Ending::Limit if !block.ends_with_stored_pointer() => ([block.end(); 2], 1),
             _ => return,
         };
-        let may_lead = targets.map(|pc| pc != block.pc && self.may_be_led_to(pc, branch.ip(), is_cut));
+        let may_lead = targets.map(|pc| pc != block.pc && self.may_be_led_to(pc, block.last_pc(), is_cut));
         if may_lead[..n].contains(&true) && self.take_counters(n as u32) != NONE {
             counters.n_misses = n as u8;
             counters.may_lead = may_lead;

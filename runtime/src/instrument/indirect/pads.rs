@@ -8,12 +8,11 @@ use crate::context::ThreadContext;
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
 use crate::cpu::emit::Emitter;
-use crate::cpu::instrument::counting::{emit_count, emit_count_through};
+use crate::cpu::instrument::counting::emit_count;
 use crate::cpu::instrument::order::emit_symbol;
 use crate::cpu::instrument::returns::emit_return_ways;
-use crate::cpu::instrument::verification::emit_verification;
+use crate::cpu::instrument::verification::{emit_verification, give_back_asked};
 use crate::cpu::sys::clock::ticks;
-use crate::cpu::{INDEX, RCX, TARGET};
 use crate::instrument::exits::ExitList;
 use crate::instrument::order::symbols::ReturnSymbols;
 use crate::instrument::order::symbols::NO_SYMBOL;
@@ -110,26 +109,23 @@ impl Engine {
 
     /// Emits a planned pad. Returns where it starts.
     fn emit_pad(&self, plan: &PadPlan, emitter: &mut Emitter, exits: &mut ExitList) -> Result<u64, BuildError> {
-        let start = emit_verification(emitter, self.question, plan.target, plan.table_way);
+        let start = emit_verification(emitter, self.features.question, plan.target, plan.table_way);
         // The registers are lent from here on; hot code may go on so.
         if plan.counter != NONE {
-            match plan.are_flags_dead {
-                true => emit_count(emitter, plan.counter, true, true),
-                false => emit_count_through(emitter, plan.counter, TARGET),
-            }
+            emit_count(emitter, plan.counter, plan.are_flags_dead, true);
         }
         let exit = exits.next_id();
         let mut elsewhere = None;
         let full = match &plan.ways {
             Some(ways) => {
-                let ways = emit_return_ways(emitter, ways, exit, self.has_rotate);
+                let ways = emit_return_ways(emitter, ways, exit, self.features.has_rotate);
                 elsewhere = ways.elsewhere;
                 Some(ways.full)
             }
-            None => plan.symbol.map(|symbol| emit_symbol(emitter, symbol, exit, self.has_rotate)),
+            None => plan.symbol.map(|symbol| emit_symbol(emitter, symbol, exit, self.features.has_rotate)),
         };
         if full.is_none() {
-            emitter.copy_register(RCX, INDEX);
+            give_back_asked(emitter);
         }
         if plan.is_lending {
             exits.entry = Entry::Lending;
@@ -142,7 +138,7 @@ impl Engine {
         }
         if let Some(place) = elsewhere {
             emitter.bind(place);
-            emitter.copy_register(RCX, INDEX);
+            give_back_asked(emitter);
             emitter.take_back_lent();
             let exit = exits.add_stub_only(ExitType::Elsewhere, plan.target);
             exits.count_with(plan.counter);

@@ -3,7 +3,7 @@
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit, NONE};
 use crate::cpu::instrument::counting::CountPlace;
-use crate::cpu::TARGET;
+use crate::cpu::instrument::counting::KEPT_DECISIONS;
 use crate::decode::{Block, Ending};
 use crate::instrument::Engine;
 use crate::protocol::{PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL};
@@ -35,7 +35,7 @@ impl PathPlan {
         let PathFacts { cell, is_taken_expected } = facts;
         match kept_cell {
             NONE => PathPlan { place, cell, is_taken_expected },
-            kept => PathPlan { place: place.map(|place| place.kept_in(TARGET)), cell: kept, is_taken_expected },
+            kept => PathPlan { place: place.map(|place| place.kept_in(KEPT_DECISIONS)), cell: kept, is_taken_expected },
         }
     }
 }
@@ -69,7 +69,7 @@ impl Engine {
         if !self.records_order() {
             return None;
         }
-        let branch = block.instructions.last()?.ip();
+        let branch = block.last_pc();
         let is_taken_expected = match ending {
             Ending::Conditional(target) => self.is_taken_expected(branch, target),
             // Of a decision that has one way.

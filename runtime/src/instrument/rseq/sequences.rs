@@ -14,12 +14,12 @@ use crate::buffer::RingWriter;
 use crate::cache::sequences::{Descriptor, MAX_SEQUENCE_BYTES};
 use crate::cache::{Exit, NONE};
 use crate::cpu::guarded;
+use crate::cpu::sys::kernel::USER_END;
 use crate::decode::{decode_block, trusted, Block, Ending};
 use crate::instrument::exits::{ExitList, BLANK};
 use crate::instrument::request::Request;
 use crate::instrument::{BuildError, Engine};
-use crate::sys::kernel::{PROT_WRITE, USER_END};
-use iced_x86::{Code, Instruction};
+use crate::sys::kernel::PROT_WRITE;
 
 /// Immediates farther than this from code are no descriptors of it.
 const NEIGHBOURHOOD: u64 = 1 << 30;
@@ -36,8 +36,9 @@ impl Engine {
         ending: Ending,
     ) -> Result<u32, BuildError> {
         if self.cache.sequences.signature.is_some() {
-            for instruction in &block.instructions {
-                if let Some(address) = named_address(instruction) {
+            for index in 0..block.count() {
+                let named = block.named_address(index);
+                if let Some(address) = named.filter(|address| may_be_descriptor(*address, block.pc_of(index))) {
                     self.learn_sequence(writer, address, false);
                 }
             }
@@ -59,17 +60,16 @@ impl Engine {
             return (ending, None);
         }
         let Some(index) = sequences.find(block.pc) else {
-            let starts = |instruction: &Instruction| sequences.find(instruction.ip()).is_some();
-            let Some(n) = block.instructions.iter().position(starts) else {
+            let Some(n) = (0..block.count()).position(|index| sequences.find(block.pc_of(index)).is_some()) else {
                 return (ending, None);
             };
             block.truncate(n);
             return (Ending::Limit, None);
         };
         let end = sequences.enclosure(index).descriptor.end();
-        let n = block.instructions.len();
+        let n = block.count();
         let n_plain = if ending == Ending::Limit { n } else { n.saturating_sub(1) };
-        if let Some(last) = block.instructions[..n_plain].iter().position(|instruction| instruction.next_ip() >= end) {
+        if let Some(last) = (0..n_plain).position(|index| block.pc_behind(index) >= end) {
             block.truncate(last.max(1));
             return (Ending::Limit, Some(last == 0));
         }
@@ -88,7 +88,7 @@ impl Engine {
         let mut block = Block::new();
         match decode_block(&mut block, &self.ranges, pc) {
             Ok(Ending::Limit | Ending::Jump(_) | Ending::Conditional(_)) => None,
-            Ok(ending) => (block.instructions.len() <= 1).then_some(ending),
+            Ok(ending) => (block.count() <= 1).then_some(ending),
             Err(_) => Some(Ending::Fault),
         }
     }
@@ -169,18 +169,6 @@ impl Engine {
         self.invalidate(writer, descriptor.start, descriptor.end());
         self.cache.sequences.give_up(descriptor.start);
     }
-}
-
-/// The address that an instruction names and that may be a descriptor's.
-fn named_address(instruction: &Instruction) -> Option<u64> {
-    let address = match instruction.code() {
-        Code::Lea_r64_m if instruction.is_ip_rel_memory_operand() => instruction.ip_rel_memory_address(),
-        Code::Mov_r64_imm64 => instruction.immediate64(),
-        Code::Mov_r32_imm32 => u64::from(instruction.immediate32()),
-        Code::Mov_rm64_imm32 => instruction.immediate32to64() as u64,
-        _ => return None,
-    };
-    may_be_descriptor(address, instruction.ip()).then_some(address)
 }
 
 /// Whether `address` may be that of a descriptor which the code at `pc` announces.

@@ -1,8 +1,9 @@
 //! The application's registers while a thread is in the runtime.
 
 use super::Gate;
+use crate::cpu::sys::kernel::RESUME_FLAG;
+use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::protocol::{StartBlock, ThreadState};
-use crate::sys::kernel::{RESUME_FLAG, TRAP_FLAG};
 
 /// By the processor's numbers.
 const RAX: usize = 0;

@@ -1,9 +1,17 @@
 //! The application's vector registers while a thread is in the dispatcher.
 
-/// What a gate saves of the vector state.
-#[repr(C)]
+/// xmm and MXCSR. The rest of the vector state stays in the processor all the time.
+#[repr(C, align(16))]
 #[derive(Clone, Copy)]
 pub struct Vector {
-    pub mxcsr: u32,
     pub xmm: [[u64; 2]; 16],
+    pub mxcsr: u32,
+}
+
+/// As it was when a thread entered the image. Written by the entry, once.
+pub static mut AT_ENTRY: Vector = Vector { xmm: [[0; 2]; 16], mxcsr: 0 };
+
+impl Vector {
+    /// As a new program finds the processor (Intel SDM, MXCSR).
+    pub const INITIAL: Vector = Vector { xmm: [[0; 2]; 16], mxcsr: 0x1f80 };
 }

@@ -3,41 +3,15 @@
 extern crate alloc;
 use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::decode::in_place::is_in_place;
+use crate::cpu::decode::named::named_address;
 use crate::cpu::decode::placed;
+use crate::decode::ending::{Ending, NoCode};
 use crate::decode::ranges::{Kind, Ranges};
 use crate::decode::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
 use crate::protocol::{exit_kind, MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use iced_x86::{Code, ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
-
-/// How a block ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
-    /// The size limit, or the end of what is known to be executable.
-    Limit,
-    /// A direct jump.
-    Jump(u64),
-    /// A conditional jump, loop or jrcxz: target when taken.
-    Conditional(u64),
-    /// A direct call.
-    Call(u64),
-    IndirectJump,
-    IndirectCall,
-    /// A return, with the bytes of arguments it drops.
-    Return(u16),
-    Syscall,
-    /// xbegin: the abort path.
-    TransactionBegin(u64),
-    /// An instruction that faults always (ud2).
-    Fault,
-    /// An instruction that only the processor itself does in place: the dispatcher has it execute the program's own.
-    Native,
-    /// As Native, where the instruction is a branch, of which kind: far ones, those with an operand size of 16 bits.
-    NativeBranch(u8),
-    /// An instruction that this runtime hands back to native: system calls of 32-bit code.
-    Unsupported,
-}
 
 static DECODER_OPTIONS: AtomicU32 = AtomicU32::new(DecoderOptions::AMD);
 
@@ -75,15 +49,6 @@ pub struct Block {
     buffer: Vec<u8>,
 }
 
-/// Why there is nothing to translate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoCode {
-    /// There is no whole instruction: this is the first address that can't be executed, or can't be read.
-    Missing(u64),
-    /// The decoder does not know the instruction. The processor refuses it in its own way, or knows better.
-    Unknown,
-}
-
 impl Block {
     pub const fn new() -> Block {
         Block {
@@ -112,6 +77,41 @@ impl Block {
         }
         self.instructions.truncate(n);
         self.offsets.truncate(n);
+    }
+
+    /// How many instructions it has.
+    pub fn count(&self) -> usize {
+        self.instructions.len()
+    }
+
+    /// The address of instruction `index`.
+    pub fn pc_of(&self, index: usize) -> u64 {
+        self.instructions[index].ip()
+    }
+
+    /// The address of its last instruction; its own if it has none.
+    pub fn last_pc(&self) -> u64 {
+        self.instructions.last().map_or(self.pc, Instruction::ip)
+    }
+
+    /// How many bytes its last instruction has.
+    pub fn last_bytes(&self) -> u64 {
+        self.instructions.last().map_or(0, |last| last.len() as u64)
+    }
+
+    /// Whether its last instruction stores where the last one of the floating point unit was.
+    pub fn ends_with_stored_pointer(&self) -> bool {
+        self.instructions.last().is_some_and(|last| stored_pointer(last).is_some())
+    }
+
+    /// The address behind instruction `index`.
+    pub fn pc_behind(&self, index: usize) -> u64 {
+        self.instructions[index].next_ip()
+    }
+
+    /// The address that instruction `index` names as a constant, if it does.
+    pub fn named_address(&self, index: usize) -> Option<u64> {
+        named_address(&self.instructions[index])
     }
 
     /// The bytes of instruction `index`.

@@ -5,5 +5,6 @@ pub mod block;
 pub mod flags;
 pub mod float_state;
 pub mod in_place;
+pub mod named;
 pub mod placed;
 pub mod scratch;

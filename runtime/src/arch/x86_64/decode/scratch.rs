@@ -4,6 +4,7 @@
 //! and back at each. That pays where the program names neither of them on the way.
 
 use crate::cpu::decode::ahead::look_along;
+use crate::cpu::decode::block::Block;
 use crate::cpu::{INDEX, TARGET};
 use crate::decode::ranges::Ranges;
 use core::ops::ControlFlow;
@@ -29,6 +30,11 @@ pub fn names_lent_register(instruction: &Instruction) -> bool {
         OpKind::Memory => is_lent(instruction.memory_base()) || is_lent(instruction.memory_index()),
         _ => false,
     })
+}
+
+/// Whether an instruction of a block does.
+pub fn are_lent_named(block: &Block) -> bool {
+    block.instructions.iter().any(names_lent_register)
 }
 
 /// What a straight run of code leads to.

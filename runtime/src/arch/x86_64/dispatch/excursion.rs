@@ -17,6 +17,7 @@ use crate::cpu::dispatch::in_place;
 use crate::cpu::guarded;
 use crate::cpu::selectors;
 use crate::cpu::signal::deliver;
+use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::cpu::sys::number;
 use crate::dispatch::apart::away::end;
 use crate::dispatch::life::release;
@@ -24,7 +25,6 @@ use crate::dispatch::signals::{masks, signal_calls};
 use crate::instrument::ENGINE;
 use crate::protocol::release_reason;
 use crate::sys::calls::{set_signal_mask, syscall};
-use crate::sys::kernel::TRAP_FLAG;
 use alloc::vec;
 use iced_x86::{Code, Instruction, Mnemonic};
 

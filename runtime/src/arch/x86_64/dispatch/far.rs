@@ -8,8 +8,8 @@ use crate::context::ThreadContext;
 use crate::cpu::dispatch::float_state::address_of;
 use crate::cpu::guarded;
 use crate::cpu::selectors::{USER_CS, USER_PRIVILEGE, USER_SS};
+use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::decode::places::is_canonical;
-use crate::sys::kernel::TRAP_FLAG;
 use iced_x86::{Code, Instruction};
 
 const NESTED_TASK: u64 = 1 << 14;

@@ -8,12 +8,12 @@ use crate::cpu::decode::block::decoder_options;
 use crate::cpu::decode::float_state::{is_x87, stored_pointer, StoredPointer};
 use crate::cpu::guarded;
 use crate::cpu::signal::interrupt::app_pc_at;
+use crate::cpu::sys::kernel::ARCH_GET_FS;
 use crate::cpu::sys::number;
 use crate::decode::window::MAX_INSTRUCTION_BYTES;
 use crate::dispatch::signals::masks;
 use crate::instrument::ENGINE;
 use crate::sys::calls::syscall;
-use crate::sys::kernel::ARCH_GET_FS;
 use iced_x86::{Decoder, Instruction, Register};
 
 /// Corrects what the last instruction of `fragment`, just executed, stored.

@@ -14,6 +14,7 @@ use crate::cpu::dispatch::far;
 use crate::cpu::guarded;
 use crate::cpu::selectors;
 use crate::cpu::signal::deliver;
+use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::decode::places::is_beyond;
 use crate::decode::window::MAX_INSTRUCTION_BYTES;
 use crate::dispatch::apart::away;
@@ -25,7 +26,6 @@ use crate::instrument::indirect::pads::correct_early_counts;
 use crate::instrument::ENGINE;
 use crate::protocol::{exit_kind, release_reason};
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::TRAP_FLAG;
 use crate::thread::open_calls;
 use iced_x86::{Decoder, Instruction, Mnemonic};
 
@@ -121,7 +121,7 @@ pub fn settle(context: &mut ThreadContext) -> u32 {
 
 /// The branch in front of which exit `exit_id` led is done.
 fn finish_branch(context: &mut ThreadContext, exit_id: u32) {
-    if away::is_away(context) {
+    if context.registers.are_foreign() {
         away::begin(context, exit_id);
         return;
     }

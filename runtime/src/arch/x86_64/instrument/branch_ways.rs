@@ -85,7 +85,7 @@ impl WayOut<'_, '_> {
         }
         let surprise = self.plan.branch.is_surprise(way.kind == ExitType::Taken).then(|| {
             let exit = self.exits.next_id();
-            emit_surprise(self.emitter, exit, self.plan.is_lending, self.engine.has_rotate)
+            emit_surprise(self.emitter, exit, self.plan.is_lending, self.engine.features.has_rotate)
         });
         self.exits.emit_jump(self.emitter, way.kind, way.target, way.counter);
         if let Some(full) = surprise {

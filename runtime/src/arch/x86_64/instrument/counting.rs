@@ -14,6 +14,10 @@ use crate::cpu::{Gpr, INDEX, TARGET};
 use crate::decode::Block;
 use iced_x86::{Code, Instruction, OpKind, Register};
 
+/// What a hot loop has in registers all around, where r10 and r11 are lent: the head's counter, and its cell of decisions.
+pub const KEPT_COUNTER: Gpr = INDEX;
+pub const KEPT_DECISIONS: Gpr = TARGET;
+
 /// Emits `counter += 1`; nothing for `NONE`. Where r10 and r11 are lent, r11 is free.
 pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_lending: bool) {
     if counter == NONE {

@@ -12,11 +12,12 @@
 extern crate alloc;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Fragment, SpillState, COUNTED_AT_EXITS};
+use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS};
 use crate::cache::sequences::Enclosure;
 use crate::cpu::displacements::{GS_SEQUENCE_STATE, GS_SEQUENCE_WORD};
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::sequence_ways::{emit_count, emit_note_left, spill, unspill, WaysOut};
+use crate::cpu::spill::SpillState;
 use crate::cpu::translate::Spare;
 use crate::cpu::{RAX, RCX};
 use crate::decode::{Block, Ending};
@@ -86,7 +87,7 @@ impl Engine {
         // SAFETY: the lock is held.
         let mut emitter = unsafe { enclosure.emitter() }.ok_or(Failure::Full)?;
         let id = self.cache.fragments.len() as u32;
-        let kind = kind_of(ending, self.has_rtm);
+        let kind = kind_of(ending, self.features.has_rtm);
         let code_hash = hash(&block.code);
         self.find_hot(writer, block.pc, code_hash);
         let counters = self.plan_counters(request, block, ending, kind);

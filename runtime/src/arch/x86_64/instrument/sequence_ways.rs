@@ -113,7 +113,7 @@ impl WaysOut<'_, '_> {
                 emit_count(self.emitter, exit, way.counter);
                 None
             }
-            step => emit_step(self.emitter, exit, way.counter, step == Step::Surprise, self.engine.has_rotate),
+            step => emit_step(self.emitter, exit, way.counter, step == Step::Surprise, self.engine.features.has_rotate),
         };
         self.exits.emit_jump(self.emitter, way.kind, way.target, way.counter);
         if let Some(exit) = self.exits.as_mut_slice().last_mut() {

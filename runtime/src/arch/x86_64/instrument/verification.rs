@@ -52,11 +52,16 @@ pub fn emit_verification(emitter: &mut Emitter, question: Question, target: u64,
     start
 }
 
+/// Emits what puts the register back that was asked.
+pub fn give_back_asked(emitter: &mut Emitter) {
+    emitter.copy_register(RCX, INDEX);
+}
+
 /// Emits, in front of a hot fragment's code, the question whether `pc` came, and the way into the code as an exit: where no edge
 /// is counted, all sites may enter there, without a pad each. Returns where.
 pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, question: Question, pc: u64) -> u64 {
     let start = emit_verification(emitter, question, pc, None);
-    emitter.copy_register(RCX, INDEX);
+    give_back_asked(emitter);
     exits.emit_jump(emitter, ExitType::Verified, pc, NONE);
     start
 }

@@ -1,7 +1,7 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
 use crate::cache::exit::{Entry, ExitType};
-use crate::cache::fragment::{SpillState, NONE};
+use crate::cache::fragment::NONE;
 use crate::context::layout::branch_table_offset;
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
 use crate::cpu::decode::float_state::stored_pointer;
@@ -11,26 +11,17 @@ use crate::cpu::displacements::{
 };
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::verification::{emit_other_way, emit_question};
+use crate::cpu::spill::SpillState;
 use crate::cpu::{INDEX, R11, RAX, RCX, RSP, TARGET};
 use crate::decode::{Block, Ending};
 use crate::instrument::exits::ExitList;
 use crate::instrument::instruction_map::MapBuilder;
-use crate::instrument::output::Output;
+use crate::instrument::output::{IndirectWay, Output};
 use crate::instrument::plan::Plan;
 use crate::instrument::Engine;
 
 /// mov [rsp - 8], r11
 const SHOW_RETURN_ADDRESS: &[u8] = &[0x4c, 0x89, 0x5c, 0x24, 0xf8];
-
-/// What is to be known of an indirect way out.
-#[derive(Clone, Copy)]
-pub struct IndirectWay {
-    /// Cache offset where it can be interrupted.
-    pub interrupt_at: Option<usize>,
-    pub site: u32,
-    /// The exit to the pad that is tried first.
-    pub first_try: u32,
-}
 
 /// Emits the way out of a fragment.
 pub struct WayOut<'a, 'b> {
@@ -80,7 +71,7 @@ impl WayOut<'_, '_> {
             Ending::Return(0) if !self.plan.facts.request.is_once() && !self.strays() => self.paired_return(),
             Ending::Return(drop) => self.jumping_return(drop),
             Ending::Syscall => self.syscall(next),
-            Ending::TransactionBegin(target) if self.engine.has_rtm => {
+            Ending::TransactionBegin(target) if self.engine.features.has_rtm => {
                 // A transaction may always abort: eax = 0 says nothing about why (Intel SDM, XBEGIN).
                 self.emitter.load_immediate(RAX, 0);
                 self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.plan.counters.main);
@@ -106,7 +97,7 @@ impl WayOut<'_, '_> {
 
     /// Where a paired return comes back to. r11 holds the return address that was looked up.
     fn landing(&mut self, return_pc: u64) {
-        let question = self.engine.question;
+        let question = self.engine.features.question;
         let miss = emit_question(self.emitter, question, return_pc, None);
         let elsewhere = self.engine.cache.keeps_shadow.then(|| self.emitter.pop_shadow(question));
         self.emitter.copy_register(RCX, INDEX);

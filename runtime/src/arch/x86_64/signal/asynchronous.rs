@@ -16,11 +16,12 @@ use crate::cpu::signal::image::{is_in_image, program_calls, redirect};
 use crate::cpu::signal::interrupt::{self, Interruption};
 use crate::cpu::signal::leaving;
 use crate::cpu::signal::returning;
+use crate::cpu::sys::kernel::UContext;
 use crate::instrument::indirect::pads::correct_early_counts;
 use crate::instrument::ENGINE;
 use crate::signal::merging;
 use crate::signal::table::ALL_BUT_FAULTS;
-use crate::sys::kernel::{SigInfo, UContext, SIGSEGV, UNBLOCKABLE};
+use crate::sys::kernel::{SigInfo, SIGSEGV, UNBLOCKABLE};
 use core::sync::atomic::Ordering;
 
 /// Makes a signal wait that was sent, and the thread come to the dispatcher.

@@ -5,9 +5,10 @@
 use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::cpu::signal::deliver;
+use crate::cpu::sys::kernel::UContext;
 use crate::cpu::sys::number;
 use crate::instrument::change::trust;
-use crate::sys::kernel::{SigInfo, UContext, SEGV_BIT, SIGSEGV, UNDEFERRED_SIGNALS};
+use crate::sys::kernel::{SigInfo, SEGV_BIT, SIGSEGV, UNDEFERRED_SIGNALS};
 
 /// Whether the program blocks a SIGSEGV that the kernel let come. Where the kernel blocks it as well, or a system call was
 /// interrupted that waits with a mask of its own, it is that mask that let it in.

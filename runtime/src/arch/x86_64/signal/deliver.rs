@@ -3,15 +3,18 @@
 use crate::context::stepping::STEPPING;
 use crate::context::stepping::STEPPING_ALREADY;
 use crate::context::ThreadContext;
+use crate::cpu::extended_state;
 use crate::cpu::selectors::{self, USER_CS, USER_SS};
 use crate::cpu::signal::frame::{self, FrameContent};
+use crate::cpu::sys::kernel::SigFrame;
+use crate::cpu::sys::kernel::UContext;
+use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::cpu::sys::number;
-use crate::cpu::xsave;
 use crate::signal::table::{table_of, ALL_BUT_FAULTS};
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
-    SigFrame, SigInfo, SigStack, UContext, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK, SA_RESETHAND,
-    SA_RESTORER, SIG_DFL, SIG_IGN, SI_USER, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK, TRAP_FLAG,
+    SigInfo, SigStack, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTORER, SIG_DFL,
+    SIG_IGN, SI_USER, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
 };
 use core::arch::asm;
 
@@ -101,7 +104,7 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     let below = sp.wrapping_sub(128);
     let is_entering = action.flags & SA_ONSTACK != 0 && stack.size != 0 && !is_on_stack(&stack, below);
     let top = if is_entering { stack.sp.wrapping_add(stack.size) } else { below };
-    let features = xsave::features();
+    let features = extended_state::features();
     let place = frame::place_below(top, features);
     // Neither does the kernel write beyond the end of an alternate stack.
     if (is_entering || is_on_stack(&stack, sp)) && !is_inside(&stack, place.frame) {
@@ -158,7 +161,7 @@ fn reset_vector_state(context: &mut ThreadContext) {
     unsafe {
         core::ptr::write_bytes(place.fpstate as *mut u8, 0, 576);
         (place.fpstate as *mut u8).add(24).cast::<u32>().write(0x1f80);
-        if xsave::has_xsave() {
+        if extended_state::has_xsave() {
             // All but protection keys (component 9), which a handler keeps.
             asm!("xrstor64 [{0}]", in(reg) place.fpstate, in("eax") !(1u32 << 9), in("edx") u32::MAX,
                 out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,

@@ -16,6 +16,9 @@ use crate::cpu::selectors::{self, own_selector, USER_CS, USER_SS};
 use crate::cpu::signal::asynchronous::handle_asynchronous;
 use crate::cpu::signal::image::{is_in_image, redirect};
 use crate::cpu::signal::interrupt;
+use crate::cpu::sys::kernel::UContext;
+use crate::cpu::sys::kernel::RESUME_FLAG;
+use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::cpu::sys::number;
 use crate::cpu::{gate, guarded, probe_points, INDEX};
 use crate::instrument::indirect::pads::correct_early_counts;
@@ -23,9 +26,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::error_code;
 use crate::signal::table::ALL_BUT_FAULTS;
 use crate::sys::calls::syscall;
-use crate::sys::kernel::{
-    SigAction, SigInfo, UContext, RESUME_FLAG, SIGBUS, SIGSEGV, SIGTRAP, SI_KERNEL, SI_USER, TRAP_FLAG,
-};
+use crate::sys::kernel::{SigAction, SigInfo, SIGBUS, SIGSEGV, SIGTRAP, SI_KERNEL, SI_USER};
 
 /// `fault_pending`: the kernel itself forces a SIGSEGV, with no instruction to blame.
 pub const FORCED: u32 = 3;

@@ -2,14 +2,19 @@
 
 use crate::context::layout::{FRAME_BYTES, FRAME_OFFSET};
 use crate::context::ThreadContext;
+use crate::cpu::extended_state;
 use crate::cpu::selectors::{USER_CS, USER_SS};
 use crate::cpu::signal::interrupt::app_pc_at;
-use crate::cpu::xsave;
+use crate::cpu::sys::kernel::SigContext;
+use crate::cpu::sys::kernel::SigFrame;
+use crate::cpu::sys::kernel::FP_XSTATE_MAGIC1;
+use crate::cpu::sys::kernel::FP_XSTATE_MAGIC2;
+use crate::cpu::sys::kernel::FX_SW_BYTES_OFFSET;
+use crate::cpu::sys::kernel::UC_FP_XSTATE;
+use crate::cpu::sys::kernel::UC_SIGCONTEXT_SS;
+use crate::cpu::sys::kernel::UC_STRICT_RESTORE_SS;
 use crate::instrument::ENGINE;
-use crate::sys::kernel::{
-    SigContext, SigFrame, SigInfo, SigStack, FP_XSTATE_MAGIC1, FP_XSTATE_MAGIC2, FX_SW_BYTES_OFFSET, UC_FP_XSTATE,
-    UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS,
-};
+use crate::sys::kernel::{SigInfo, SigStack};
 use crate::thread::trust::write_program;
 
 /// Offsets in the legacy area: MXCSR, xmm0; then the header's XSTATE_BV.
@@ -38,7 +43,7 @@ pub fn place_with_state(stack: u64, bytes: usize) -> FramePlace {
 }
 
 fn fpstate_bytes(features: u64) -> usize {
-    xsave::area_bytes(features) + if xsave::has_xsave() { 4 } else { 0 }
+    extended_state::area_bytes(features) + if extended_state::has_xsave() { 4 } else { 0 }
 }
 
 /// How many bytes the extended state of a frame takes that the kernel built.
@@ -69,7 +74,7 @@ pub struct FrameContent<'a> {
 /// context and the rest in the processor, or where `keep_state` put it.
 pub fn write_to_own(context: &ThreadContext, content: &FrameContent) -> FramePlace {
     let place = own_place(context);
-    write(place, context, content, xsave::features());
+    write(place, context, content, extended_state::features());
     place
 }
 
@@ -95,7 +100,7 @@ fn write(shown: FramePlace, context: &ThreadContext, content: &FrameContent, fea
     frame.info = *content.info;
     let ucontext = &mut frame.ucontext;
     // arch/x86/kernel/signal_64.c, frame_uc_flags.
-    let xstate_flag = if xsave::has_xsave() { UC_FP_XSTATE } else { 0 };
+    let xstate_flag = if extended_state::has_xsave() { UC_FP_XSTATE } else { 0 };
     let strict_flag = if context.registers.code_selector == 0 { UC_STRICT_RESTORE_SS } else { 0 };
     ucontext.flags = xstate_flag | UC_SIGCONTEXT_SS | strict_flag;
     ucontext.link = 0;
@@ -119,21 +124,21 @@ fn write(shown: FramePlace, context: &ThreadContext, content: &FrameContent, fea
 /// # Safety
 /// `area` must be 64-aligned and as long as `features` need, and the thread's own where its state is apart.
 unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext, features: u64) {
-    let size = xsave::area_bytes(features);
+    let size = extended_state::area_bytes(features);
     // SAFETY: all writes are inside the area; XSAVE needs its header zeroed.
     unsafe {
         if context.signals.has_state_apart == 0 {
             core::ptr::write_bytes(area, 0, size);
-            xsave::save(area, features);
+            extended_state::save(area, features);
         }
         area.add(MXCSR_OFFSET).cast::<u32>().write(context.vector.mxcsr);
         area.add(XMM_OFFSET).cast::<[[u64; 2]; 16]>().write(context.vector.xmm);
-        let last_x87 = area.add(xsave::LAST_X87_OFFSET).cast::<u64>();
+        let last_x87 = area.add(extended_state::LAST_X87_OFFSET).cast::<u64>();
         // Arenas are read without a lock, as by the signal handler.
         if let Some(app_pc) = app_pc_at(&ENGINE.peek().cache, last_x87.read()) {
             last_x87.write(app_pc);
         }
-        if !xsave::has_xsave() {
+        if !extended_state::has_xsave() {
             return;
         }
         let state_bits = area.add(XSTATE_BV_OFFSET).cast::<u64>();
@@ -153,17 +158,18 @@ unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext, features: u64) {
 /// MXCSR in the context. `false`, with nothing done, if it is laid out in another way there, or if the processor's own is more
 /// than what a handler begins with.
 pub fn keep_state(context: &mut ThreadContext, machine: &SigContext) -> bool {
-    let features = xsave::features();
-    let size = xsave::area_bytes(features);
+    let features = extended_state::features();
+    let size = extended_state::area_bytes(features);
     let source = machine.fpstate as *const u8;
-    if !xsave::has_xsave() || source.is_null() {
+    if !extended_state::has_xsave() || source.is_null() {
         return false;
     }
     // SAFETY: the kernel's frame has an area with these words, and is as long as they say; the thread's own has room for it.
     unsafe {
         let software = source.add(FX_SW_BYTES_OFFSET);
         let shape = (software.cast::<[u32; 2]>().read(), software.add(8).cast::<u64>().read_unaligned());
-        if shape != ([FP_XSTATE_MAGIC1, size as u32 + 4], features) || xsave::has_other_keys(source, features) {
+        if shape != ([FP_XSTATE_MAGIC1, size as u32 + 4], features) || extended_state::has_other_keys(source, features)
+        {
             return false;
         }
         let area = own_place(context).fpstate as *mut u8;
@@ -180,7 +186,7 @@ pub fn keep_state(context: &mut ThreadContext, machine: &SigContext) -> bool {
 pub fn load_state(context: &mut ThreadContext) {
     if core::mem::take(&mut context.signals.has_state_apart) != 0 {
         // SAFETY: `keep_state` put a whole area there that the kernel had made.
-        unsafe { xsave::load(own_place(context).fpstate as *const u8, xsave::features()) };
+        unsafe { extended_state::load(own_place(context).fpstate as *const u8, extended_state::features()) };
     }
 }
 

@@ -11,14 +11,14 @@ use crate::cpu::signal::deliver;
 use crate::cpu::signal::faults::handle_fault;
 use crate::cpu::signal::image::is_in_image;
 use crate::cpu::signal::image::program_calls;
+use crate::cpu::sys::kernel::UContext;
+use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::cpu::{gate, parking};
 use crate::instrument::ENGINE;
 use crate::protocol::DETACH_CODE;
 use crate::signal::{merging, nested, stepping};
 use crate::sys::calls::TRAPPED;
-use crate::sys::kernel::{
-    SigInfo, UContext, FAULT_SIGNALS, SIGSYS, SIGTRAP, SI_USER, SYS_SECCOMP, TRAP_FLAG, TRAP_TRACE,
-};
+use crate::sys::kernel::{SigInfo, FAULT_SIGNALS, SIGSYS, SIGTRAP, SI_USER, SYS_SECCOMP, TRAP_TRACE};
 use core::arch::global_asm;
 
 global_asm!(

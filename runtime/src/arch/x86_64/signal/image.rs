@@ -2,9 +2,9 @@
 
 use crate::context::ThreadContext;
 use crate::cpu::gate;
+use crate::cpu::sys::kernel::UContext;
 use crate::cpu::thread::create::clew_clone_returned;
 use crate::sys::calls::clew_program_call_returned;
-use crate::sys::kernel::UContext;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 pub static IMAGE_START: AtomicU64 = AtomicU64::new(0);

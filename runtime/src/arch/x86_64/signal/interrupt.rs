@@ -2,13 +2,13 @@
 //!
 //! Called by the signal handler: reads arenas without a lock, stores links, allocates nothing.
 
-use crate::cache::fragment::SpillState;
 use crate::cache::slab::Found;
 use crate::cache::{Cache, Fragment, Unit, NONE};
 use crate::context::ThreadContext;
 use crate::cpu::gate;
+use crate::cpu::spill::SpillState;
+use crate::cpu::sys::kernel::SigContext;
 use crate::protocol::exit_kind;
-use crate::sys::kernel::SigContext;
 
 /// What the handler does with an asynchronous signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

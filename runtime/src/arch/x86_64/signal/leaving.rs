@@ -11,9 +11,12 @@ use crate::cpu::dispatcher::{REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE};
 use crate::cpu::gate;
 use crate::cpu::selectors::{own_selector, USER_CS, USER_SS};
 use crate::cpu::signal::frame;
+use crate::cpu::sys::kernel::UContext;
+use crate::cpu::sys::kernel::RESUME_FLAG;
+use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::signal::nested;
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{UContext, MEMORY_FAULTS, RESUME_FLAG, TRAP_FLAG};
+use crate::sys::kernel::MEMORY_FAULTS;
 use core::arch::asm;
 
 /// Leaves the handler for the dispatcher, if the kernel would return to where the gate goes there. Else comes back, having changed

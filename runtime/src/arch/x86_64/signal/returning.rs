@@ -3,21 +3,33 @@
 use crate::context::ThreadContext;
 use crate::cpu::gate::{self, WAITS};
 use crate::cpu::guarded;
+use crate::cpu::selectors;
 use crate::cpu::selectors::{own_selector, USER_CS, USER_PRIVILEGE, USER_SS};
 use crate::cpu::signal::deliver::{change_stack, is_any_held, raise_held, usable_stack};
 use crate::cpu::signal::frame::own_place;
+use crate::cpu::sys::kernel::SigContext;
+use crate::cpu::sys::kernel::SigFrame;
+use crate::cpu::sys::kernel::UContext;
+use crate::cpu::sys::kernel::UC_STRICT_RESTORE_SS;
 use crate::signal::merging;
 use crate::signal::table::ALL_BUT_FAULTS;
 use crate::sys::calls::set_signal_mask;
 use crate::sys::filter;
-use crate::sys::kernel::{SigContext, SigFrame, UContext, UC_STRICT_RESTORE_SS};
 use crate::thread::block::signal_stack;
 
 /// What a frame says of where its return leads.
 pub struct Return {
-    pub rip: u64,
+    pub pc: u64,
     /// Selectors of code and stack, as contexts hold them.
     pub selectors: (u16, u16),
+}
+
+impl Return {
+    /// Whether what a frame says of selectors is not of 64-bit code.
+    pub fn is_foreign(&self) -> bool {
+        let (code, stack) = self.selectors;
+        code != 0 || stack != 0 && !selectors::is_stack(stack)
+    }
 }
 
 /// Copies the frame that the program's rt_sigreturn returns from to the thread's own frame area, if as much of it can be read as
@@ -29,7 +41,7 @@ pub fn read_frame(context: &ThreadContext) -> Option<Return> {
     if guarded::read_program(bytes, context.registers.general[4]) != bytes.len() {
         return None;
     }
-    Some(with_own(context, |own| Return { rip: own.mcontext.rip, selectors: selectors_of(own) }))
+    Some(with_own(context, |own| Return { pc: own.mcontext.rip, selectors: selectors_of(own) }))
 }
 
 /// Selectors of code and stack that rt_sigreturn takes from a frame (arch/x86/kernel/signal_64.c, restore_sigcontext).

@@ -2,6 +2,7 @@
 
 pub mod calls;
 pub mod clock;
+pub mod kernel;
 #[cfg(not(test))]
 pub mod memory;
 pub mod number;

@@ -5,12 +5,14 @@
 //! Branches are not handled here but by instrument/, which knows where they lead.
 
 extern crate alloc;
-use crate::cache::fragment::SpillState;
 use crate::cpu::decode::in_place::uses_gs_memory;
 use crate::cpu::displacements::{GS_APP_GS_BASE, GS_SEQUENCE_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
 use crate::cpu::emit::Emitter;
 use crate::cpu::sequence::{UNDO_ADDRESS_SHIFT, UNDO_OTHER_SHIFT};
+use crate::cpu::spill::SpillState;
 use crate::cpu::{Gpr, INDEX, TARGET};
+use crate::decode::Block;
+use crate::protocol::StartBlock;
 use iced_x86::{
     Code, ConstantOffsets, Encoder, Instruction, InstructionInfoFactory, InstructionInfoOptions, MemoryOperand, OpKind,
     Register,
@@ -51,6 +53,11 @@ impl Spare {
 }
 
 impl Mangler {
+    /// The one of a process that begins as `block` says.
+    pub fn of_start(block: &StartBlock) -> Mangler {
+        Mangler::new(block.has_fsgsbase != 0)
+    }
+
     pub fn new(has_fsgsbase: bool) -> Mangler {
         Mangler { encoder: Encoder::new(64), info: InstructionInfoFactory::new(), has_fsgsbase }
     }
@@ -90,6 +97,18 @@ impl Mangler {
         }
         emitter.bytes(bytes);
         Ok(())
+    }
+
+    /// The same of instruction `index` of a block.
+    pub fn emit_of(
+        &mut self,
+        emitter: &mut Emitter,
+        block: &Block,
+        index: usize,
+        spare: Spare,
+        mark: &mut dyn FnMut(usize, SpillState),
+    ) -> Result<(), Unsupported> {
+        self.emit(emitter, &block.instructions[index], block.bytes_of(index), &block.offsets[index], spare, mark)
     }
 
     /// Emits `mov r11, target` of an indirect jump or call. Changes no other register.
