@@ -104,6 +104,7 @@ test-rust: test-runtime test-pathcodec
 
 test-runtime:
 	cd runtime && cargo test --locked --lib --quiet
+	cd runtime && cargo test --locked --lib --quiet --features made-up
 
 test-pathcodec:
 	cd pathcodec && cargo test --locked --lib --quiet
@@ -158,6 +159,7 @@ check-web: $(MODULES)
 check-rust:
 	cd runtime && cargo fmt --check
 	cd runtime && cargo clippy --locked --release --lib --bins --tests -- -D warnings
+	cd runtime && cargo clippy --locked --release --lib --tests --features made-up -- -D warnings
 	cd pathcodec && cargo fmt --check
 	cd pathcodec && cargo clippy --locked --release --lib --tests --features loaded -- -D warnings
 

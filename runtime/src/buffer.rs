@@ -3,6 +3,8 @@
 //! Everything written here is read by the controller as it likes; nothing read here but the ring's tail, the slot's
 //! state, the filters and the replies comes from it while the target runs.
 
+#[cfg(test)]
+pub mod fixture;
 mod patience;
 mod ring;
 mod standing;

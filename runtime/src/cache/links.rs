@@ -21,7 +21,7 @@ pub static UNDELIVERED: AtomicU32 = AtomicU32::new(0);
 /// Makes a linkable branch lead to `target`.
 fn set_displacement(patch: u64, target: u64) {
     // SAFETY: the displacement is the end of an aligned word of the cache, which the runtime may write there.
-    unsafe { patching::set_displacement(writable(patch - 4) as *mut u64, patch, target) };
+    unsafe { patching::set_displacement(writable(patch - patching::WORD_OFFSET) as *mut u64, patch, target) };
 }
 
 impl Cache {

@@ -8,8 +8,6 @@ use crate::cpu::guarded;
 
 /// Bytes read at a time: few blocks are longer, and what lies behind is not touched for nothing.
 const STEP: usize = 64;
-/// The longest instruction (Intel SDM, 2.3.11).
-pub const MAX_INSTRUCTION_BYTES: usize = 15;
 
 /// A copy of the code from `start` on, over adjacent executable ranges.
 pub struct CodeWindow<'a> {

@@ -5,10 +5,10 @@
 //! one. Branches that are linked need their place in an aligned word all the same (`Emitter::jump_condition_linkable`), so no-ops go
 //! in front of the loop, or else in front of both.
 
-use super::exits::{BRANCH_BYTES, WORD_BYTES};
 use super::plan::Plan;
 use super::Engine;
 use crate::cache::slab::MAX_PADDING;
+use crate::cpu::emit::{BRANCH_BYTES, WORD_BYTES};
 use crate::decode::{Block, Ending};
 use crate::protocol::exit_kind;
 

@@ -1,11 +1,11 @@
 //! A plan becomes code: entries, guards, the block's instructions with what is inserted between them, ways out, stubs.
 
-use super::exits::{BRANCH_BYTES, WORD_BYTES};
 use super::output::{IndirectWay, Output};
 use super::plan::{Guard, Plan};
 use super::{BuildError, Engine};
 use crate::cache::exit::{Entry, ExitType};
 use crate::context::layout::heat_offset;
+use crate::cpu::emit::{BRANCH_BYTES, WORD_BYTES};
 use crate::cpu::instrument::counting::{emit_count, emit_rewrite, may_stand_before};
 use crate::cpu::instrument::loops::emit_entry;
 use crate::cpu::instrument::staleness::emit_check;
@@ -94,7 +94,7 @@ impl Engine {
                 map.mark(emitter.position(), 0, SpillState::None);
                 emitter.enter_by_call(self.cache.keeps_shadow);
             } else if plan.has_verified_entry {
-                entries.verified = emit_verified_entry(emitter, exits, self.features.question, block.pc);
+                entries.verified = emit_verified_entry(emitter, exits, self.features, block.pc);
             }
             entries.lending = emitter.address();
             map.mark(emitter.position(), 0, SpillState::None);
@@ -116,7 +116,7 @@ impl Engine {
             emit_count(emitter, plan.body_counter, plan.are_dead_at_start, is_lending);
         }
         match &plan.in_loop {
-            Some(one) if one.is_kept => emit_entry(emitter, one),
+            Some(one) if one.is_kept => emit_entry(emitter, one.counter, one.cell),
             Some(one) => emit_rewrite(emitter, one.counter, is_lending),
             None => {}
         }

@@ -3,7 +3,7 @@
 use crate::cache::exit::{Entry, Exit, ExitType};
 use crate::cache::fragment::NONE;
 use crate::context::layout::heat_offset;
-use crate::cpu::emit::Emitter;
+use crate::cpu::emit::{Emitter, ZERO};
 
 /// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
 /// ways back of it, and the question of mode `region`).
@@ -17,12 +17,6 @@ pub struct ExitList {
     exits: [Exit; 8],
     length: usize,
 }
-
-/// Bytes of a word in which a branch can be linked, and of a conditional branch.
-pub const WORD_BYTES: u64 = 8;
-pub const BRANCH_BYTES: u64 = 6;
-/// Condition code of `jz`.
-pub const ZERO: u8 = 4;
 
 pub const BLANK: Exit = Exit {
     target: 0,
@@ -88,14 +82,14 @@ impl ExitList {
     /// Emits the place of a jump that leads straight on until it is made to lead to a pad. Returns the exit's number.
     pub fn emit_first_try(&mut self, emitter: &mut Emitter) -> u32 {
         let patch = emitter.jump_linkable();
-        emitter.patch(patch - 1, &[0x0f, 0x1f, 0x44, 0x00, 0x00]);
+        emitter.skip_jump(patch);
         self.add(Exit { patch, stub: emitter.address(), kind: ExitType::FirstTry, ..BLANK });
         self.first + self.length as u32 - 1
     }
 
     /// Emits what counts how often the fragment runs, and leaves in front of `pc` when it is hot. Changes flags.
     pub fn emit_heat(&mut self, emitter: &mut Emitter, fragment: u32, pc: u64) {
-        emitter.increment_gs16(heat_offset(fragment));
+        emitter.count_heat(heat_offset(fragment));
         self.emit_condition(emitter, ZERO, ExitType::Relayout, pc);
     }
 

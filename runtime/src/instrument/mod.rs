@@ -76,7 +76,7 @@ pub struct Engine {
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
     /// By address of a return: how often it led elsewhere than its call (instrument/indirect/returns.rs).
-    pub strays: BTreeMap<u64, u32>,
+    strays: BTreeMap<u64, u32>,
     /// Which of its two cells a decision is counted in.
     decision_cells: DecisionCells,
     /// The numbers that paths have for targets of indirect branches.

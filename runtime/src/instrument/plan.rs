@@ -152,23 +152,10 @@ mod tests {
     use super::super::request::{Arrival, Request};
     use super::*;
     use crate::cache::Fragment;
+    use crate::cpu::decode::samples::loop_of_one;
     use crate::instrument::counts::loops::Round;
-    use iced_x86::{Decoder, DecoderOptions};
 
     const PC: u64 = 0x1000;
-
-    fn block_of(code: &[u8]) -> Block {
-        let mut block = Block::new();
-        block.pc = PC;
-        block.code.extend_from_slice(code);
-        block.instructions.extend(&mut Decoder::with_ip(64, code, PC, DecoderOptions::NONE));
-        block
-    }
-
-    /// add rax, rcx; dec rcx; jnz back
-    fn loop_of_one() -> Block {
-        block_of(&[0x48, 0x01, 0xc8, 0x48, 0xff, 0xc9, 0x75, 0xf8])
-    }
 
     /// What is known of a block with a conditional branch back that has not run yet, counted by 1 and 2.
     fn facts_of(block: &Block) -> Facts {
@@ -203,9 +190,9 @@ mod tests {
 
     #[test]
     fn a_branch_is_counted_once_where_flags_are_dead() {
-        let block = loop_of_one();
+        let block = loop_of_one(PC);
         let plan = Plan::of(&block, facts_of(&block));
-        assert_eq!((plan.body_counter, plan.count_before), (1, 1), "in front of dec, which sets the flags");
+        assert_eq!((plan.body_counter, plan.count_before), (1, 1), "in front of what sets the flags");
         assert!(plan.insertions.has(1) && plan.insertions.count() == 1);
         assert_eq!(plan.branch.linked_way(&plan.counters), Some(true), "the branch itself leads back");
         assert!(!plan.is_lending && plan.guards == [None; 3]);
@@ -213,19 +200,19 @@ mod tests {
 
     #[test]
     fn a_hot_loop_keeps_its_counter_and_its_decisions() {
-        let block = loop_of_one();
+        let block = loop_of_one(PC);
         let round = Round::Head { is_one_block: true, may_keep_counter: true, may_keep_cell: true };
         let path = Some(PathFacts { cell: 9, is_taken_expected: true });
         let facts = Facts { before: Some(Fragment::BLANK), round, path, ..facts_of(&block) };
         let plan = Plan::of(&block, facts);
         assert_eq!(plan.in_loop, Some(LoopPlan { head: 5, counter: 1, is_kept: true, cell: 9 }));
-        assert!(plan.is_lending, "r10 and r11 have both");
+        assert!(plan.is_lending, "registers have both");
         assert_eq!((plan.insertions.count(), plan.decides_before), (2, 1));
     }
 
     #[test]
     fn a_loop_that_names_the_registers_counts_in_memory() {
-        let block = loop_of_one();
+        let block = loop_of_one(PC);
         let round = Round::Head { is_one_block: true, may_keep_counter: false, may_keep_cell: false };
         let plan = Plan::of(&block, Facts { before: Some(Fragment::BLANK), round, ..facts_of(&block) });
         assert_eq!(plan.in_loop, Some(LoopPlan { head: 5, counter: 1, is_kept: false, cell: NONE }));
@@ -234,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_follows_from_its_leader_counts_nothing() {
-        let block = loop_of_one();
+        let block = loop_of_one(PC);
         let mut facts = facts_of(&block);
         (facts.leader, facts.counters.is_led) = (3, true);
         let plan = Plan::of(&block, facts);
@@ -243,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_is_recorded_of_a_block_stands_in_front_of_it_in_order() {
-        let mut block = loop_of_one();
+        let mut block = loop_of_one(PC);
         block.is_writable = true;
         let facts = Facts { counts_heat: true, counts_trust: true, region_block: 7, ..facts_of(&block) };
         let guards = Plan::of(&block, facts).guards;
@@ -253,7 +240,7 @@ mod tests {
 
     #[test]
     fn indirect_branches_share_an_entry_where_no_edge_is_counted() {
-        let block = loop_of_one();
+        let block = loop_of_one(PC);
         let hot = |is_called| Facts {
             before: Some(Fragment::BLANK),
             counters: Counters::NONE,

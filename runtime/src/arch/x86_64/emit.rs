@@ -1,40 +1,40 @@
-//! Machine code, byte by byte, into the hot and the cold section of a unit.
-//!
-//! Pure: writes into a buffer, knows the address the buffer will run at.
+//! Machine code, byte by byte.
 
 use super::forwarding::is_absolute;
+use crate::arch::sections::Sections;
+use core::ops::{Deref, DerefMut};
 
-/// A piece of memory that code is written to.
-struct Section<'a> {
-    buffer: &'a mut [u8],
-    /// Address of the buffer's first byte when it runs.
-    base: u64,
-    position: usize,
+/// Bytes of a word in which a branch can be linked, and of a conditional branch.
+pub const WORD_BYTES: u64 = 8;
+pub const BRANCH_BYTES: u64 = 6;
+/// Condition code of `jz`.
+pub const ZERO: u8 = 4;
+
+/// Writes instructions into sections.
+pub struct Emitter<'a> {
+    sections: Sections<'a>,
+    /// Operands in the thread's private block are `gs:[x]`, not `gs:[eip + x]`.
+    is_absolute: bool,
 }
 
-impl Section<'_> {
-    fn address(&self) -> u64 {
-        self.base + self.position as u64
+impl<'a> Deref for Emitter<'a> {
+    type Target = Sections<'a>;
+
+    fn deref(&self) -> &Sections<'a> {
+        &self.sections
     }
 }
 
-/// Where the code goes: a hot section, which runs straight on, and a cold one for what runs seldom. Writing past the end
-/// is remembered, not done: `overflowed`. Places to be bound later are addresses.
-pub struct Emitter<'a> {
-    /// The section written to now, then the other one.
-    sections: [Section<'a>; 2],
-    is_cold: bool,
-    overflowed: bool,
-    /// Operands in the thread's private block are `gs:[x]`, not `gs:[eip + x]`.
-    is_absolute: bool,
+impl DerefMut for Emitter<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.sections
+    }
 }
 
 impl<'a> Emitter<'a> {
     /// Writes to `hot`, which runs at `hot_base`, and to `cold`, which runs at `cold_base`.
     pub fn new(hot: &'a mut [u8], hot_base: u64, cold: &'a mut [u8], cold_base: u64) -> Emitter<'a> {
-        let hot = Section { buffer: hot, base: hot_base, position: 0 };
-        let cold = Section { buffer: cold, base: cold_base, position: 0 };
-        Emitter { sections: [hot, cold], is_cold: false, overflowed: false, is_absolute: is_absolute() }
+        Emitter { sections: Sections::new(hot, hot_base, cold, cold_base), is_absolute: is_absolute() }
     }
 
     pub(super) fn is_absolute(&self) -> bool {
@@ -47,64 +47,14 @@ impl<'a> Emitter<'a> {
         self.is_absolute = is_absolute;
     }
 
-    fn section(&self) -> &Section<'a> {
-        &self.sections[usize::from(self.is_cold)]
+    /// Counts down to how hot a fragment is found to be; the condition `ZERO` holds when it is. Changes flags.
+    pub fn count_heat(&mut self, displacement: u32) {
+        self.increment_gs16(displacement);
     }
 
-    /// Writes what follows to the cold section (or back to the hot one).
-    pub fn set_cold(&mut self, is_cold: bool) {
-        self.is_cold = is_cold;
-    }
-
-    /// Bytes written to the hot section.
-    pub fn position(&self) -> usize {
-        self.sections[0].position
-    }
-
-    /// Bytes written to the cold section.
-    pub fn cold_position(&self) -> usize {
-        self.sections[1].position
-    }
-
-    /// Where the next byte runs.
-    pub fn address(&self) -> u64 {
-        self.section().address()
-    }
-
-    pub fn overflowed(&self) -> bool {
-        self.overflowed
-    }
-
-    pub fn bytes(&mut self, bytes: &[u8]) {
-        let section = &mut self.sections[usize::from(self.is_cold)];
-        let end = section.position + bytes.len();
-        if end > section.buffer.len() {
-            self.overflowed = true;
-            return;
-        }
-        section.buffer[section.position..end].copy_from_slice(bytes);
-        section.position = end;
-    }
-
-    pub fn dword(&mut self, value: u32) {
-        self.bytes(&value.to_le_bytes());
-    }
-
-    pub fn qword(&mut self, value: u64) {
-        self.bytes(&value.to_le_bytes());
-    }
-
-    /// Writes again over what was written at `address`.
-    pub fn patch(&mut self, address: u64, bytes: &[u8]) {
-        for section in &mut self.sections {
-            let start = address.wrapping_sub(section.base) as usize;
-            if start < section.position {
-                if let Some(target) = section.buffer.get_mut(start..start + bytes.len()) {
-                    target.copy_from_slice(bytes);
-                }
-                return;
-            }
-        }
+    /// Has the linkable jump with its displacement at `patch` lead straight on until it is linked.
+    pub fn skip_jump(&mut self, patch: u64) {
+        self.patch(patch - 1, &[0x0f, 0x1f, 0x44, 0x00, 0x00]);
     }
 
     /// A single-byte-or-longer no-op of `size` bytes.
@@ -173,13 +123,13 @@ impl<'a> Emitter<'a> {
 
     /// An 8-aligned constant in the cold section; `place` is the rip-relative displacement that reads it.
     pub fn literal(&mut self, place: u64, value: u64) {
-        let was_cold = core::mem::replace(&mut self.is_cold, true);
-        while !self.address().is_multiple_of(8) && !self.overflowed {
+        let was_cold = self.set_cold(true);
+        while !self.address().is_multiple_of(8) && !self.overflowed() {
             self.bytes(&[0xcc]);
         }
         self.bind(place);
         self.qword(value);
-        self.is_cold = was_cold;
+        self.set_cold(was_cold);
     }
 }
 

@@ -2,6 +2,9 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+/// How far in front of a linkable branch's displacement the aligned word begins that it ends.
+pub const WORD_OFFSET: u64 = 4;
+
 /// Makes the linkable jump, call or conditional branch with its displacement at `patch` lead to `target`; a jump to what
 /// follows it becomes a no-op.
 /// # Safety

@@ -109,7 +109,7 @@ impl Engine {
 
     /// Emits a planned pad. Returns where it starts.
     fn emit_pad(&self, plan: &PadPlan, emitter: &mut Emitter, exits: &mut ExitList) -> Result<u64, BuildError> {
-        let start = emit_verification(emitter, self.features.question, plan.target, plan.table_way);
+        let start = emit_verification(emitter, self.features, plan.target, plan.table_way);
         // The registers are lent from here on; hot code may go on so.
         if plan.counter != NONE {
             emit_count(emitter, plan.counter, plan.are_flags_dead, true);
@@ -118,11 +118,11 @@ impl Engine {
         let mut elsewhere = None;
         let full = match &plan.ways {
             Some(ways) => {
-                let ways = emit_return_ways(emitter, ways, exit, self.features.has_rotate);
+                let ways = emit_return_ways(emitter, ways, exit, self.features);
                 elsewhere = ways.elsewhere;
                 Some(ways.full)
             }
-            None => plan.symbol.map(|symbol| emit_symbol(emitter, symbol, exit, self.features.has_rotate)),
+            None => plan.symbol.map(|symbol| emit_symbol(emitter, symbol, exit, self.features)),
         };
         if full.is_none() {
             give_back_asked(emitter);

@@ -1,9 +1,10 @@
 //! Looking at code ahead, without translating it.
 
+use super::MAX_INSTRUCTION_BYTES;
 use crate::cpu::decode::block::decoder_options;
 use crate::decode::ranges::{Kind, Ranges};
 use crate::decode::trusted::PAGE_BITS;
-use crate::decode::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
+use crate::decode::window::CodeWindow;
 use core::ops::ControlFlow;
 use iced_x86::{Code, Decoder, Instruction};
 

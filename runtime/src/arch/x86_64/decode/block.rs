@@ -1,13 +1,14 @@
 //! A straight run of application instructions, decoded.
 
 extern crate alloc;
+use super::MAX_INSTRUCTION_BYTES;
 use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::decode::in_place::is_in_place;
 use crate::cpu::decode::named::named_address;
 use crate::cpu::decode::placed;
 use crate::decode::ending::{Ending, NoCode};
 use crate::decode::ranges::{Kind, Ranges};
-use crate::decode::window::{CodeWindow, MAX_INSTRUCTION_BYTES};
+use crate::decode::window::CodeWindow;
 use crate::protocol::{exit_kind, MAX_FRAGMENT_BYTES, MAX_FRAGMENT_INSTRUCTIONS};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};

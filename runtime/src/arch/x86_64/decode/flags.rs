@@ -3,9 +3,9 @@
 //! `inc` changes OF SF ZF AF PF; carry survives it. A place is free for `inc` when on the only way on from there all
 //! five are written before any of them is read.
 
+use super::MAX_INSTRUCTION_BYTES;
 use crate::cpu::decode::ahead::look_along;
 use crate::decode::ranges::Ranges;
-use crate::decode::window::MAX_INSTRUCTION_BYTES;
 use core::ops::ControlFlow;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
 

@@ -7,4 +7,9 @@ pub mod float_state;
 pub mod in_place;
 pub mod named;
 pub mod placed;
+#[cfg(test)]
+pub mod samples;
 pub mod scratch;
+
+/// The longest instruction (Intel SDM, 2.3.11).
+pub const MAX_INSTRUCTION_BYTES: usize = 15;

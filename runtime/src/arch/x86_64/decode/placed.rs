@@ -4,8 +4,8 @@
 //! the kernel may put other code in its place (it makes a call of a `nop`). Written under the engine's lock; reading takes none.
 
 use crate::cpu::decode::in_place::is_in_place;
+use crate::cpu::decode::MAX_INSTRUCTION_BYTES;
 use crate::cpu::guarded;
-use crate::decode::window::MAX_INSTRUCTION_BYTES;
 use crate::sys::mappings;
 use core::sync::atomic::{fence, AtomicU64, AtomicUsize, Ordering};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};

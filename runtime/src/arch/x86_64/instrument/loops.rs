@@ -17,14 +17,14 @@ use crate::cpu::decode::scratch;
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::counting::{emit_keep, KEPT_COUNTER, KEPT_DECISIONS};
 use crate::decode::{Block, Ending};
-use crate::instrument::counts::loops::LoopPlan;
 use iced_x86::{Code, Instruction};
 
-/// Emits what those do who come to a block of a loop from elsewhere, r10 and r11 being lent. Flags are kept.
-pub fn emit_entry(emitter: &mut Emitter, plan: &LoopPlan) {
-    emit_keep(emitter, plan.counter, KEPT_COUNTER);
-    if plan.cell != NONE {
-        emit_keep(emitter, plan.cell, KEPT_DECISIONS);
+/// Emits what those do who come to a block of a loop from elsewhere, r10 and r11 being lent: they have the loop's counter, and its
+/// cell of decisions or `NONE`. Flags are kept.
+pub fn emit_entry(emitter: &mut Emitter, counter: u32, cell: u32) {
+    emit_keep(emitter, counter, KEPT_COUNTER);
+    if cell != NONE {
+        emit_keep(emitter, cell, KEPT_DECISIONS);
     }
 }
 

@@ -2,6 +2,8 @@
 
 pub mod branch_ways;
 pub mod counting;
+#[cfg(test)]
+mod inserted;
 pub mod loops;
 pub mod order;
 pub mod returns;

@@ -8,6 +8,7 @@
 
 use crate::cpu::displacements::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::cpu::emit::Emitter;
+use crate::cpu::features::Features;
 use crate::cpu::{Gpr, INDEX, RCX, TARGET};
 use crate::instrument::exits::ExitList;
 use crate::protocol::{PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL};
@@ -137,9 +138,9 @@ fn emit_sum(emitter: &mut Emitter) {
 }
 
 /// Emits what writes a pad's symbol, in front of the jump of its exit `exit`. rcx is in r10, and put back; r11 is free.
-pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, has_rotate: bool) -> FullBuffer {
+pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, features: Features) -> FullBuffer {
     emit_symbol_bytes(emitter, symbol);
-    let full = emit_full_question(emitter, exit, has_rotate);
+    let full = emit_full_question(emitter, exit, features.has_rotate);
     emitter.copy_register(RCX, INDEX);
     full
 }
@@ -181,6 +182,11 @@ fn emit_end_question(emitter: &mut Emitter, offset: u32, has_rotate: bool) -> u6
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn features(has_rotate: bool) -> Features {
+        Features { has_rotate, ..Features::NONE }
+    }
+
     use iced_x86::{Decoder, DecoderOptions, Register};
 
     /// Shows that each access of `code` is aligned: what has a number added to it, which may be any, is a byte.
@@ -205,8 +211,8 @@ mod tests {
         for has_rotate in [false, true] {
             let mut emissions: [&mut dyn FnMut(&mut Emitter) -> bool; 3] = [
                 &mut |e| emit_surprise(e, 1, false, has_rotate).emit(e),
-                &mut |e| emit_symbol(e, 1, 1, has_rotate).emit(e),
-                &mut |e| emit_symbol(e, 0x1234, 1, has_rotate).emit(e),
+                &mut |e| emit_symbol(e, 1, 1, features(has_rotate)).emit(e),
+                &mut |e| emit_symbol(e, 0x1234, 1, features(has_rotate)).emit(e),
             ];
             for emit in &mut emissions {
                 let mut buffer = [0u8; 512];

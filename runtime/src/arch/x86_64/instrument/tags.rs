@@ -8,11 +8,12 @@ use crate::context::layout::counter_offset;
 use crate::cpu::decode::flags::flag_use;
 use crate::cpu::displacements::GS_SPILL_OTHER;
 use crate::cpu::emit::Emitter;
+use crate::cpu::emit::ZERO;
 use crate::cpu::instrument::counting::has_trap;
 use crate::cpu::region::{gs_region_cell, REGION_LEVEL_OFFSET, REGION_TABLE_OFFSET, WORDS_END_OFFSET};
 use crate::cpu::{INDEX, RCX, TARGET};
 use crate::decode::Block;
-use crate::instrument::exits::{ExitList, ZERO};
+use crate::instrument::exits::ExitList;
 use crate::protocol::{region_word, REGION_KIND_SHIFT, REGION_WORDS_CELL};
 use iced_x86::RflagsBits;
 

@@ -8,6 +8,7 @@ use crate::cache::exit::ExitType;
 use crate::cache::NONE;
 use crate::cpu::displacements::GS_GATE_INDIRECT;
 use crate::cpu::emit::Emitter;
+use crate::cpu::features::Features;
 use crate::cpu::question::Question;
 use crate::cpu::{INDEX, RCX, TARGET};
 use crate::instrument::exits::ExitList;
@@ -43,10 +44,10 @@ pub fn emit_question(emitter: &mut Emitter, question: Question, target: u64, tab
 
 /// Emits the question with its other way in front, so that the way that is taken can run straight on into the target.
 /// Returns where the question starts. rcx is still in r10 behind it.
-pub fn emit_verification(emitter: &mut Emitter, question: Question, target: u64, table_way: Option<u64>) -> u64 {
+pub fn emit_verification(emitter: &mut Emitter, features: Features, target: u64, table_way: Option<u64>) -> u64 {
     let other_way = emit_other_way(emitter, table_way);
     let start = emitter.address();
-    if let Some(miss) = emit_question(emitter, question, target, table_way) {
+    if let Some(miss) = emit_question(emitter, features.question, target, table_way) {
         emitter.bind_short_to(miss, other_way);
     }
     start
@@ -59,8 +60,8 @@ pub fn give_back_asked(emitter: &mut Emitter) {
 
 /// Emits, in front of a hot fragment's code, the question whether `pc` came, and the way into the code as an exit: where no edge
 /// is counted, all sites may enter there, without a pad each. Returns where.
-pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, question: Question, pc: u64) -> u64 {
-    let start = emit_verification(emitter, question, pc, None);
+pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, features: Features, pc: u64) -> u64 {
+    let start = emit_verification(emitter, features, pc, None);
     give_back_asked(emitter);
     exits.emit_jump(emitter, ExitType::Verified, pc, NONE);
     start

@@ -1,0 +1,30 @@
+//! What a thread's context holds of the processor.
+
+/// The number of page faults.
+pub const PAGE_FAULT: u64 = 1;
+
+/// The application's registers.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Registers {
+    pub pc: u64,
+    pub accumulator: u64,
+    pub flag: bool,
+    pub is_stepped: bool,
+}
+
+impl Registers {
+    /// Whether the processor traps behind each instruction.
+    pub fn are_stepped(&self) -> bool {
+        self.is_stepped
+    }
+}
+
+/// Slots of translated code and of the gates: none.
+#[repr(C)]
+pub struct Gate {}
+
+/// There is no vector state.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Vector {}

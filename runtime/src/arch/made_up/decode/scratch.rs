@@ -1,0 +1,16 @@
+//! No register is ever lent.
+
+use super::block::Block;
+use crate::decode::Ranges;
+
+pub fn are_lent_named(_: &Block) -> bool {
+    false
+}
+
+pub fn lends_at(_: &Ranges, _: u64) -> bool {
+    false
+}
+
+pub fn leads_to(_: &Ranges, _: u64, _: u64) -> bool {
+    false
+}

@@ -1,0 +1,12 @@
+//! What this processor can do.
+
+/// What the emitted code depends on.
+#[derive(Clone, Copy)]
+pub struct Features {
+    /// It has restricted transactional memory.
+    pub has_rtm: bool,
+}
+
+impl Features {
+    pub const NONE: Features = Features { has_rtm: false };
+}

@@ -1,0 +1,14 @@
+//! Code that is inserted into blocks and put at their ends, for the made-up processor.
+
+pub mod counting;
+pub mod loops;
+pub mod machine;
+pub mod order;
+pub mod returns;
+pub mod sequence_code;
+pub mod staleness;
+pub mod tags;
+#[cfg(test)]
+mod tests;
+pub mod verification;
+pub mod way_out;

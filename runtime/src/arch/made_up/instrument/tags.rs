@@ -1,0 +1,8 @@
+//! Tags of blocks (mode region): no thread of this processor's has any.
+
+use crate::cpu::decode::block::Block;
+use crate::cpu::emit::Emitter;
+
+pub fn emit_question(_: &mut Emitter, _: &Block, _: u32, _: u32, _: bool) -> bool {
+    true
+}
