@@ -17,7 +17,7 @@ pub struct Fragment {
     pub cache_start: u64,
     /// Where it is entered with all registers in place.
     pub plain_entry: u64,
-    /// Where it is entered with r10 and r11 lent (see decode/scratch.rs); 0: not made yet.
+    /// Where it is entered with r10 and r11 lent (see arch/x86_64/decode/scratch.rs); 0: not made yet.
     pub lending_entry: u64,
     /// Where it is entered by the processor's call, r10 and r11 lent, r11 with the return address for the return slot; 0: not
     /// made yet.
@@ -74,7 +74,7 @@ pub struct Fragment {
     pub counts_heat: bool,
     /// Bytes of what counts that, at its plain entry.
     pub heat_bytes: u8,
-    /// Its code may be written at any time: it starts with the comparison (instrument/change/staleness.rs).
+    /// Its code may be written at any time: it starts with the comparison (arch/x86_64/instrument/staleness.rs).
     pub is_compared: bool,
     /// When it began to count, in cycles of the time stamp counter, and how often it was found not to be hot since.
     pub heated_at: u64,
@@ -104,7 +104,7 @@ pub struct Fragment {
     pub led_entries: [u64; 2],
     /// Where it is entered with r10 and r11 lent if that has something counted, loaded or rewritten first; 0: at `lending_entry`.
     pub counted_entry: u64,
-    /// The fragment at the head of the hot loop it is in (instrument/counts/loops.rs), or `NONE`: those of a loop enter each other past
+    /// The fragment at the head of the hot loop it is in (arch/x86_64/instrument/loops.rs), or `NONE`: those of a loop enter each other past
     /// `counted_entry`.
     pub loop_head: u32,
     /// r10 has the head's counter all around that loop.

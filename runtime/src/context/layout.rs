@@ -34,7 +34,7 @@ pub const FRAME_BYTES: u64 = 0x1_0000;
 pub const PRIVATE_BYTES: u64 = 0x4a_0000;
 
 /// The shadow stack (mode `full`): addresses that returns are expected to lead to. A zero lies below, which is no such address,
-/// and nothing above: who pushes more finds out by a fault (signal/faults.rs).
+/// and nothing above: who pushes more finds out by a fault (arch/x86_64/signal/faults.rs).
 pub const SHADOW_OFFSET: u64 = 0x50_1000;
 
 pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;

@@ -50,7 +50,7 @@ pub struct Signals {
     /// Not 0: the program steps through itself after the handler that returned last; a timer's signal came since its last step.
     pub returned_to_step: u32,
     pub step_owed: u32,
-    /// Not 0: the program's extended state is in the thread's frame area, and the processor's is as it starts (signal/leaving.rs).
+    /// Not 0: the program's extended state is in the thread's frame area, and the processor's is as it starts (arch/x86_64/signal/leaving.rs).
     pub has_state_apart: u32,
     /// Not 0: the handler blocks everything, because a signal came while it ran (signal/nested.rs).
     pub is_handler_deaf: u32,

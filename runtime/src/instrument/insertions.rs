@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 /// What can be inserted.
 pub trait Inserted {
-    /// Emits it. r10 and r11 are lent where the fragment is `is_lending`: r11 is free then, r10 may be kept (instrument/counts/loops.rs).
+    /// Emits it. r10 and r11 are lent where the fragment is `is_lending`: r11 is free then, r10 may be kept (arch/x86_64/instrument/loops.rs).
     fn emit(&self, emitter: &mut Emitter, is_lending: bool);
 
     /// How many bytes that takes, and whether these are exact: loops are laid into lines of code (instrument/alignment.rs).

@@ -75,7 +75,7 @@ pub struct Engine {
     edges: BTreeMap<DynamicEdge, u32>,
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
-    /// By address of a return: how often it led elsewhere than its call (instrument/indirect/returns.rs).
+    /// By address of a return: how often it led elsewhere than its call (instrument/indirect/strays.rs).
     strays: BTreeMap<u64, u32>,
     /// Which of its two cells a decision is counted in.
     decision_cells: DecisionCells,

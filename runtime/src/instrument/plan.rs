@@ -18,7 +18,7 @@ use crate::protocol::exit_kind;
 /// What stands in front of a block's code and may leave the fragment there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Guard {
-    /// The code is compared with what was translated (instrument/change/staleness.rs), and it may be counted how often that held.
+    /// The code is compared with what was translated (arch/x86_64/instrument/staleness.rs), and it may be counted how often that held.
     Compare { counts_trust: bool },
     /// It is counted how often the fragment runs (instrument/change/relayout.rs).
     Heat,

@@ -279,7 +279,7 @@ global_asm!(
     "jmp clew_syscall_check",
     // ------------------------------------------------------------------------------------------ returns from handlers
     // i64 clew_gate_return(rdi: the stack pointer that rt_sigreturn expects): to where the frame says, unless the thread is to
-    // leave the gates: `WAITS` then. From the check on a signal makes the frame lead to clew_gate_landing (signal/returning.rs).
+    // leave the gates: `WAITS` then. From the check on a signal makes the frame lead to clew_gate_landing (arch/x86_64/signal/returning.rs).
     // Comes back as well if a filter refuses the call: the kernel leaves rdx then.
     ".globl clew_gate_return",
     "clew_gate_return:",

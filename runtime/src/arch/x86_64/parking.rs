@@ -1,7 +1,7 @@
 //! Parking: a thread stands still for the controller, which holds it by ptrace, at a place that both know.
 //!
 //! Runs on the runtime's stack. The trap is the tracer's; should there be none any more, the signal handler lets the thread
-//! go on behind it (signal/handler.rs). It must find the runtime's alternate stack then, or none: a frame on the program's
+//! go on behind it (arch/x86_64/signal/handler.rs). It must find the runtime's alternate stack then, or none: a frame on the program's
 //! could lie over one that is in use.
 
 use super::xmm::load_xmm;

@@ -17,7 +17,7 @@ pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
         set_signal_mask(mask);
         return;
     }
-    // Kept until the fault is there (signal/faults.rs): no other thread puts code there before.
+    // Kept until the fault is there (arch/x86_64/signal/faults.rs): no other thread puts code there before.
     core::mem::forget(engine);
     probe_returns::note_native(context);
     deliver::step_native(context, mask, STEPPING_LOCKED)

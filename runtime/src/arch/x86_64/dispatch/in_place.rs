@@ -2,7 +2,7 @@
 //! branches and loads of gs nothing else comes out right, nor do the faults of either.
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher. The trap behind the instruction, or its fault, brings the thread
-//! back (signal/faults.rs, `end_step`), to `settle`. Far branches inside of 64-bit code are not worth a trap: see far.rs.
+//! back (arch/x86_64/signal/faults.rs, `end_step`), to `settle`. Far branches inside of 64-bit code are not worth a trap: see far.rs.
 
 use crate::cache::exit::ExitType;
 use crate::cache::NONE;

@@ -113,7 +113,7 @@ pub enum CountWay {
     Register(Gpr),
     /// Through a register that is spilled for it.
     Spill,
-    /// In this register, which has it all around a loop (instrument/counts/loops.rs).
+    /// In this register, which has it all around a loop (arch/x86_64/instrument/loops.rs).
     Kept(Gpr),
 }
 

@@ -193,7 +193,7 @@ pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
 
 /// The thread executes one instruction natively at the context's rip, all else the program's own; the trap behind it brings the
 /// thread back. A fault that comes has all that the processor and the kernel say of it. `kind`: more of `STEPPING`. All signals
-/// are blocked; the thread's mask is `mask` when it comes back (signal/faults.rs). Does not come back.
+/// are blocked; the thread's mask is `mask` when it comes back (arch/x86_64/signal/faults.rs). Does not come back.
 pub fn step_native(context: &mut ThreadContext, mask: u64, kind: u32) -> ! {
     let is_already = if context.registers.flags & TRAP_FLAG == 0 { 0 } else { STEPPING_ALREADY };
     context.stepping.state = STEPPING | is_already | kind;

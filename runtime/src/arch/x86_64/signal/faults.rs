@@ -200,7 +200,7 @@ fn is_refused_return(context: &ThreadContext, signal: u32, info: &SigInfo, ucont
         && (ucontext.mcontext.trapno != GENERAL_PROTECTION || interrupt::fragment_at(cache, pc).is_none())
 }
 
-/// The program was let run natively (signal/deliver.rs, step_native), and is taken back. Whether that was for one instruction.
+/// The program was let run natively (arch/x86_64/signal/deliver.rs, step_native), and is taken back. Whether that was for one instruction.
 fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool) -> bool {
     let machine = &mut ucontext.mcontext;
     context.registers.general = machine.registers();

@@ -197,7 +197,7 @@ impl Mangler {
             return Ok(());
         }
         if spare == Spare::Lent {
-            // r10 may be kept (instrument/counts/loops.rs).
+            // r10 may be kept (arch/x86_64/instrument/loops.rs).
             emitter.load_immediate(TARGET, target);
             return self.emit_through(emitter, instruction, TARGET);
         }
