@@ -1,7 +1,7 @@
 """The floors of the Rust crates: a module uses only modules below its own.
 
-What a processor has of its own lies in `arch/PROCESSOR`, and is known as `cpu`. A folder there that has a floor's name is on that
-floor; everything else there is on the floor `arch`.
+What a processor has of its own lies in `arch/PROCESSOR`, and is known as `cpu`. A folder there that has a floor's name
+is on that floor; everything else there is on the floor `arch`.
 
 Reads the Rust files as text (`crate::name`, `super::name`, also in braces); what the compiler would resolve through
 re-exports it does not follow, so re-exports upward are found where they are written.
@@ -61,7 +61,9 @@ PROCESSORS = "arch"
 PROCESSOR = "cpu"
 """The name by which the one that is compiled for is known in the crate's root."""
 
-_PATH = re.compile(r"(?<![\w:])(?P<root>crate|(?:super\s*::\s*)*super)\s*::\s*(?P<rest>\{|\w+)(?:\s*::\s*(?P<next>\w+))?")
+_PATH = re.compile(
+    r"(?<![\w:])(?P<root>crate|(?:super\s*::\s*)*super)\s*::\s*(?P<rest>\{|\w+)(?:\s*::\s*(?P<next>\w+))?"
+)
 
 
 def check_floors(sources: Path, floors: Floors) -> Iterator[Violation]:

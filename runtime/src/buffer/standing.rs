@@ -71,7 +71,7 @@ impl Shared {
 }
 
 impl RingWriter {
-    /// Tells the controller that the thread stands still, its own `registers` then rip and flags, and waits for as long as the
+    /// Tells the controller that the thread stands still, its own `registers` then pc and flags, and waits for as long as the
     /// controller is there to say how to go on.
     pub fn stand(&self, reason: u32, registers: [u64; 18]) -> u32 {
         let slot = self.slot_pointer();

@@ -38,9 +38,9 @@ pub struct Exit {
 pub enum Entry {
     /// All registers are in place.
     Plain,
-    /// r10 and r11 are lent.
+    /// registers are lent.
     Lending,
-    /// By the processor's call, r10 and r11 lent, r11 with the return address for the return slot.
+    /// By the processor's call, registers lent, and with the return address for the return slot.
     Call,
 }
 

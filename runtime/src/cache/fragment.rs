@@ -17,12 +17,12 @@ pub struct Fragment {
     pub cache_start: u64,
     /// Where it is entered with all registers in place.
     pub plain_entry: u64,
-    /// Where it is entered with r10 and r11 lent (see arch/x86_64/decode/scratch.rs); 0: not made yet.
+    /// Where it is entered with registers lent (see cpu::decode::scratch); 0: not made yet.
     pub lending_entry: u64,
-    /// Where it is entered by the processor's call, r10 and r11 lent, r11 with the return address for the return slot; 0: not
+    /// Where it is entered by the processor's call, registers lent, and with the return address for the return slot; 0: not
     /// made yet.
     pub call_entry: u64,
-    /// Where indirect branches of any site may enter it, r10 and r11 lent, r11 with the target, which is verified there; 0: there
+    /// Where indirect branches of any site may enter it, registers lent, and with the target, which is verified there; 0: there
     /// is no such entry.
     pub verified_entry: u64,
     pub cache_size: u32,
@@ -74,7 +74,7 @@ pub struct Fragment {
     pub counts_heat: bool,
     /// Bytes of what counts that, at its plain entry.
     pub heat_bytes: u8,
-    /// Its code may be written at any time: it starts with the comparison (arch/x86_64/instrument/staleness.rs).
+    /// Its code may be written at any time: it starts with the comparison (cpu::instrument::staleness).
     pub is_compared: bool,
     /// When it began to count, in cycles of the time stamp counter, and how often it was found not to be hot since.
     pub heated_at: u64,
@@ -85,7 +85,7 @@ pub struct Fragment {
     pub habit: Habit,
     /// In a restartable sequence: where it is entered from inside, counted from `cache_start`; 0 elsewhere.
     pub inner_offset: u16,
-    /// Where its code goes on behind the question whether it is tagged (mode region), r10 and r11 as `is_lending` says; 0: there
+    /// Where its code goes on behind the question whether it is tagged (mode region), lent registers as `is_lending` says; 0: there
     /// is none, or it may not be left out.
     pub behind_question: u64,
     /// The number of its block, or `NONE` (mode region).
@@ -94,22 +94,22 @@ pub struct Fragment {
     pub region_before: u32,
     /// The pad of its indirect branch that was made last; others follow by `Pad::before`.
     pub newest_pad: u32,
-    /// Its code runs with r10 and r11 lent.
+    /// Its code runs with registers lent.
     pub is_lending: bool,
     /// The first exit that led to it past what counts it (instrument/counts/leaders.rs), or `NONE`.
     pub leader: u32,
     /// Higher than that of each fragment that leads to it so; 0 if none does.
     pub rank: u8,
-    /// Where those enter it with all registers in place and where with r10 and r11 lent; 0: not made yet.
+    /// Where those enter it with all registers in place and where with registers lent; 0: not made yet.
     pub led_entries: [u64; 2],
-    /// Where it is entered with r10 and r11 lent if that has something counted, loaded or rewritten first; 0: at `lending_entry`.
+    /// Where it is entered with registers lent if that has something counted, loaded or rewritten first; 0: at `lending_entry`.
     pub counted_entry: u64,
-    /// The fragment at the head of the hot loop it is in (arch/x86_64/instrument/loops.rs), or `NONE`: those of a loop enter each other past
+    /// The fragment at the head of the hot loop it is in (cpu::instrument::loops), or `NONE`: those of a loop enter each other past
     /// `counted_entry`.
     pub loop_head: u32,
-    /// r10 has the head's counter all around that loop.
+    /// a register has the head's counter all around that loop.
     pub keeps_counter: bool,
-    /// What r11 has there, or `NONE`: the cell of the loop's decisions (mode full).
+    /// What another one has there, or `NONE`: the cell of the loop's decisions (mode full).
     pub kept_cell: u32,
     /// The one or two fragments from which nearly all executions came when it was found to be hot, or `NONE`.
     pub main_sources: [u32; 2],

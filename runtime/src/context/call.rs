@@ -22,7 +22,7 @@ pub struct Call {
     pub is_allowed: u32,
     /// Where in the cache the thread goes on after that call.
     pub goes_on_at: u64,
-    /// One byte for each system call that says whether it comes to the dispatcher (arch/x86_64/gate.rs).
+    /// One byte for each system call that says whether it comes to the dispatcher (cpu::gate).
     pub handled: u64,
     pub user_dispatch: UserDispatch,
 }

@@ -34,7 +34,7 @@ pub const FRAME_BYTES: u64 = 0x1_0000;
 pub const PRIVATE_BYTES: u64 = 0x4a_0000;
 
 /// The shadow stack (mode `full`): addresses that returns are expected to lead to. A zero lies below, which is no such address,
-/// and nothing above: who pushes more finds out by a fault (arch/x86_64/signal/faults.rs).
+/// and nothing above: who pushes more finds out by a fault (cpu::signal::faults).
 pub const SHADOW_OFFSET: u64 = 0x50_1000;
 
 pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;
@@ -57,17 +57,17 @@ pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
 /// Set in `site` by returns: the rest is the fragment's number.
 pub const SITE_RETURN: u32 = 0x8000_0000;
 
-/// gs displacement of counter `index`.
+/// In a block: counter `index`.
 pub fn counter_offset(index: u32) -> u32 {
     protocol::THREAD_COUNTERS_OFFSET as u32 + index * 8
 }
 
-/// gs displacement of the cell that tells how hot a fragment is.
+/// In a block: the cell that tells how hot a fragment is.
 pub fn heat_offset(fragment: u32) -> u32 {
     HEAT_OFFSET as u32 + fragment % HEAT_CELLS * 2
 }
 
-/// gs displacement of a site's first branch table entry.
+/// In a block: a site's first branch table entry.
 pub fn branch_table_offset(site_index: u32) -> u32 {
     BRANCH_TABLE_OFFSET as u32 + site_index * 8
 }

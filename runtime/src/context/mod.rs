@@ -1,4 +1,4 @@
-//! The private block of a thread: what translated code and the gates reach through gs.
+//! The private block of a thread: what translated code and the gates reach.
 //!
 //! Layout of a block (`THREAD_STRIDE_BYTES` of address space, one after the other, so that any address inside leads to
 //! its start):
@@ -23,7 +23,7 @@ pub mod signals;
 pub mod standing;
 pub mod stepping;
 
-use crate::cpu::context::{Gate, Registers, Vector, PAGE_FAULT};
+use crate::cpu::context::{shown_details, FaultDetails, Gate, Registers, Vector};
 use crate::sys::kernel::{MEMORY_FAULTS, SEGV_BIT};
 use call::Call;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -119,12 +119,10 @@ impl ThreadContext {
         unsafe { (&raw mut self.signals.return_frame).write_volatile(frame) };
     }
 
-    /// Notes err, trapno and cr2 of a fault of the program's; only page faults change the last one, as in the kernel.
-    pub fn note_fault(&mut self, details: [u64; 3]) {
+    /// Notes the details of a fault of the program's.
+    pub fn note_fault(&mut self, details: FaultDetails) {
         self.signals.details_before = self.signals.fault_details;
-        let [err, trapno, cr2] = details;
-        self.signals.fault_details =
-            [err, trapno, if trapno == PAGE_FAULT { cr2 } else { self.signals.fault_details[2] }];
+        self.signals.fault_details = shown_details(details, self.signals.fault_details);
     }
 
     /// Notes that the instruction at which the program goes on is not done yet, should it step through itself.

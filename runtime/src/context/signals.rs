@@ -1,5 +1,6 @@
 //! What a thread's context keeps of signals and faults: what waits to be delivered, masks, and the way out of handlers.
 
+use crate::cpu::context::FaultDetails;
 use crate::sys::kernel::{SigInfo, SigStack, UNDEFERRED_SIGNALS};
 
 /// `Signals::pending`: a signal waits to be delivered (see signal/).
@@ -34,10 +35,10 @@ pub struct Signals {
     /// Where in the runtime a signal came last that may be a fault of the runtime's or may have been sent; 0: nowhere since
     /// the dispatcher was entered.
     pub doubtful_pc: u64,
-    /// err, trapno and cr2 of the program's last fault: frames of other signals show them, too.
-    pub fault_details: [u64; 3],
+    /// Of the program's last fault: frames of other signals show them, too.
+    pub fault_details: FaultDetails,
     /// What `fault_details` held before the fault that waits to be delivered.
-    pub details_before: [u64; 3],
+    pub details_before: FaultDetails,
     /// The program's mask is in the dispatcher's hands, the thread's own is not the program's: `HOLDS`, `GIVES`, or 0.
     pub holds_mask: u32,
     /// The frame in the thread's block by which it is about to return out of a handler; 0: it is not.
@@ -50,7 +51,7 @@ pub struct Signals {
     /// Not 0: the program steps through itself after the handler that returned last; a timer's signal came since its last step.
     pub returned_to_step: u32,
     pub step_owed: u32,
-    /// Not 0: the program's extended state is in the thread's frame area, and the processor's is as it starts (arch/x86_64/signal/leaving.rs).
+    /// Not 0: the program's extended state is in the thread's frame area, and the processor's is as it starts (cpu::signal::leaving).
     pub has_state_apart: u32,
     /// Not 0: the handler blocks everything, because a signal came while it ran (signal/nested.rs).
     pub is_handler_deaf: u32,
@@ -67,6 +68,6 @@ pub struct Signals {
     pub has_fault_origin: bool,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
     pub held: [SigInfo; UNDEFERRED_SIGNALS.len()],
-    /// The instruction that faulted is not the one at `rip`: it is not executed again.
+    /// The instruction that faulted is not the one at `pc`: it is not executed again.
     pub is_fault_past: u32,
 }

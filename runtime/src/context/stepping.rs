@@ -26,7 +26,7 @@ pub struct Stepping {
     /// set: `STEPPING` and others.
     pub state: u32,
     /// Not 0: it was sent to a breakpoint that another put there, to be met, not to execute what is there: where that leads to
-    /// (arch/x86_64/decode/placed.rs), and how many steps it made.
+    /// (cpu::decode::placed), and how many steps it made.
     pub breakpoint_next: u64,
     pub n_breakpoint_steps: u32,
     /// The fragment whose return led into the kernel's code for probes, plus one (dispatch/apart/probe_returns.rs); and whether the thread

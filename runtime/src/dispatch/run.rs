@@ -5,15 +5,15 @@ use crate::cache::exit::ExitType;
 use crate::cache::{Entry, NONE};
 use crate::context::call::RESTART_DUE;
 use crate::context::ThreadContext;
+use crate::cpu::decode::addresses::is_in_kernel_page;
 use crate::cpu::dispatch::excursion;
 use crate::cpu::dispatch::in_place;
-use crate::cpu::dispatch::vsyscall;
+use crate::cpu::dispatch::kernel_page;
 use crate::cpu::dispatcher::{
     REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN,
     REASON_SYSCALL_DONE,
 };
 use crate::cpu::gate;
-use crate::decode::places::is_in_vsyscall_page;
 use crate::decode::NoCode;
 use crate::dispatch::apart::{breakpoints, hold, probe_ends, probe_returns, written};
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
@@ -38,7 +38,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     context.set_returning(0);
     context.signals.returned_to = 0;
     if reason != REASON_RESUME {
-        context.registers.note_selectors();
+        context.registers.note_modes();
     }
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.call.is_allowed) != 0;
@@ -91,7 +91,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         raise::raise_step(context);
     }
     let address = resume(context, link);
-    context.registers.load_selectors();
+    context.registers.load_modes();
     address
 }
 
@@ -126,7 +126,7 @@ pub fn take_call(context: &mut ThreadContext) -> Result<u32, u64> {
     }
 }
 
-/// Delivers what waits, then finds the fragment at the context's rip. `link` is the exit that may be linked to it.
+/// Delivers what waits, then finds the fragment at the context's pc. `link` is the exit that may be linked to it.
 ///
 /// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
 pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
@@ -192,7 +192,7 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
 
 /// What comes of what is asked of a thread that is about to go on.
 pub enum Next {
-    /// The code at its rip: the exit that it came by may be linked to it; or may not.
+    /// The code at its pc: the exit that it came by may be linked to it; or may not.
     Code,
     CodeAlone,
     /// The thread stood still: all is to be asked again.
@@ -230,10 +230,10 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
             sequences::settle(context);
         }
     }
-    if !is_in_vsyscall_page(context.registers.pc) {
+    if !is_in_kernel_page(context.registers.pc) {
         return Next::Code;
     }
-    vsyscall::emulate(context);
+    kernel_page::emulate(context);
     if context.signals.fault_pending != 0 {
         Next::AgainAlone
     } else {
@@ -241,7 +241,7 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
     }
 }
 
-/// Where the fragment at the context's rip starts; and how often the ranges had changed that it was looked for in.
+/// Where the fragment at the context's pc starts; and how often the ranges had changed that it was looked for in.
 pub fn find_to_resume(
     engine: &mut Engine,
     context: &mut ThreadContext,

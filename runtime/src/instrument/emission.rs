@@ -133,7 +133,7 @@ impl Engine {
                 let mut hot = || (heat_offset(plan.facts.id), exits.add_stub_only(ExitType::Relayout, block.pc));
                 let hot = counts_trust.then(&mut hot);
                 let failed = emit_check(emitter, block, stale, hot);
-                // A fault in front of the first entry is the comparison's, and goes on at that entry (arch/x86_64/signal/faults.rs).
+                // A fault in front of the first entry is the comparison's, and goes on at that entry (cpu::signal::faults).
                 map.mark(failed, 0, SpillState::None);
             }
             Guard::Heat => {

@@ -66,7 +66,7 @@ impl ExitList {
         self.exits[self.length - 1].skips_question = true;
     }
 
-    /// Emits a linkable call of `target`; r11 has the return address for its slot.
+    /// Emits a linkable call of `target`; the return address is where the processor wants it.
     pub fn emit_call(&mut self, emitter: &mut Emitter, target: u64, counter: u32) {
         let patch = emitter.call_linkable();
         self.add(Exit { target, patch, kind: ExitType::Call, counter, ..BLANK });

@@ -47,7 +47,7 @@ pub struct Facts {
     pub path: Option<PathFacts>,
     /// The hot loop that it may be in.
     pub round: Round,
-    /// All ways on from there come to where r10 and r11 are needed, so hot code lends them.
+    /// All ways on from there come to where the lent registers are needed, so hot code lends them.
     pub lends: bool,
     /// A direct call came to it, or to what it stands for; an indirect branch did.
     pub is_called: bool,
@@ -139,7 +139,7 @@ impl Engine {
         }
     }
 
-    /// Whether r10 and r11 are to be lent in a hot block.
+    /// Whether registers are to be lent in a hot block.
     fn lends(&self, block: &Block, ending: Ending) -> bool {
         let is_plain_way = !matches!(
             ending,

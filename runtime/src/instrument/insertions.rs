@@ -2,7 +2,7 @@
 //!
 //! A maker decides where its code stands and what it may touch there; the emitter puts it there and asks no more. What is inserted
 //! keeps the program's registers and memory, and its flags but where its maker knows them to be dead. It runs each time the
-//! instruction behind it is come to, in the thread that does, with gs on the thread's own block.
+//! instruction behind it is come to, in the thread that does, with the thread's own block in reach.
 
 extern crate alloc;
 use crate::cpu::emit::Emitter;
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 /// What can be inserted.
 pub trait Inserted {
-    /// Emits it. r10 and r11 are lent where the fragment is `is_lending`: r11 is free then, r10 may be kept (arch/x86_64/instrument/loops.rs).
+    /// Emits it. registers are lent where the fragment is `is_lending`: one may be kept then (cpu::instrument::loops).
     fn emit(&self, emitter: &mut Emitter, is_lending: bool);
 
     /// How many bytes that takes, and whether these are exact: loops are laid into lines of code (instrument/alignment.rs).

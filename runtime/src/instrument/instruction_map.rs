@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// Where the instructions went, while they are emitted.
 pub struct MapBuilder {
     pub entries: Vec<MapEntry>,
-    /// r10 and r11 are in their slots even where nothing is under way.
+    /// Lent registers are in their slots even where nothing is under way.
     pub is_lending: bool,
 }
 

@@ -18,7 +18,7 @@ use crate::protocol::exit_kind;
 /// What stands in front of a block's code and may leave the fragment there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Guard {
-    /// The code is compared with what was translated (arch/x86_64/instrument/staleness.rs), and it may be counted how often that held.
+    /// The code is compared with what was translated (cpu::instrument::staleness), and it may be counted how often that held.
     Compare { counts_trust: bool },
     /// It is counted how often the fragment runs (instrument/change/relayout.rs).
     Heat,
@@ -39,7 +39,7 @@ pub struct Plan {
     pub insertions: Insertions,
     pub branch: BranchPlan,
     pub in_loop: Option<LoopPlan>,
-    /// Its code runs with r10 and r11 lent.
+    /// Its code runs with registers lent.
     pub is_lending: bool,
     /// In front of its code there is an entry by the processor's call, or one for indirect branches.
     pub has_call_entry: bool,
@@ -96,7 +96,7 @@ impl Plan {
         }
     }
 
-    /// What r11 has all around the loop that it is in, or `NONE`.
+    /// What a register has all around the loop that it is in, or `NONE`.
     pub fn kept_cell(&self) -> u32 {
         self.in_loop.map_or(NONE, |one| one.cell)
     }

@@ -11,7 +11,7 @@ use crate::cpu::signal::interrupt::fragment_at;
 use crate::cpu::spill::SpillState;
 
 /// Whether a trap at `pc`, in a gate, is the one behind a system call of the program's: the processor makes none there, but
-/// behind the next instruction (Intel SDM, SYSRET: the trap flag it loads takes effect then).
+/// behind the next instruction (its manual, SYSRET: the trap flag it loads takes effect then).
 pub fn is_after_syscall(pc: u64) -> bool {
     pc == gate::clew_syscall_done as *const () as u64
 }

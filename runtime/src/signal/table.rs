@@ -85,7 +85,7 @@ fn runtime_action(program: &SigAction) -> SigAction {
         handler: clew_signal_entry as *const () as u64,
         flags: SA_SIGINFO | SA_ONSTACK | SA_RESTORER | (program.flags & (SA_RESTART | 3)),
         restorer: clew_signal_return as *const () as u64,
-        // What copies to and from the program's memory cause stays open, as the dispatcher needs it (arch/x86_64/signal/leaving.rs).
+        // What copies to and from the program's memory cause stays open, as the dispatcher needs it (cpu::signal::leaving).
         mask: ALL_BUT_MEMORY_FAULTS,
     }
 }

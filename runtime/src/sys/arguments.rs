@@ -93,10 +93,9 @@ mod tests {
 
     #[test]
     fn outputs_are_known_by_their_place() {
-        const RECVFROM: u64 = 45;
         assert_eq!(written_of(number::READ, 101), [101]);
         assert_eq!(written_of(number::WRITE, 101), []);
-        assert_eq!(written_of(RECVFROM, 101), [101, 104, 105]);
+        assert_eq!(written_of(number::RECVFROM, 101), [101, 104, 105]);
         assert_eq!(written_of(number::MPROTECT, 101), []);
         assert_eq!(written_of(number::FUTEX, 128), [], "a private wait");
         assert_eq!(written_of(number::FUTEX, 6), [100, 104], "a lock with priorities");

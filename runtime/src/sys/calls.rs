@@ -158,10 +158,9 @@ pub fn yield_until(limit_ns: u64, mut is_over: impl FnMut() -> bool) {
 
 /// How much of a resource the process may have (getrlimit(2)): its soft limit.
 pub fn limit_of(resource: u64) -> u64 {
-    const GETRLIMIT: u64 = 97;
     let mut limit = [0u64; 2];
     // SAFETY: writes two words.
-    unsafe { syscall(GETRLIMIT, [resource, limit.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    unsafe { syscall(number::GETRLIMIT, [resource, limit.as_mut_ptr() as u64, 0, 0, 0, 0]) };
     limit[0]
 }
 

@@ -51,7 +51,7 @@ pub fn write_whole(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     write(context, writer)
 }
 
-/// Writes a checkpoint in front of the context's rip. `false`: something of it was dropped.
+/// Writes a checkpoint in front of the context's pc. `false`: something of it was dropped.
 pub fn write(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     let start = ticks();
     context.left.is_kept_used = true;

@@ -1,6 +1,6 @@
 //! The calls that are open in a thread's path (mode `full`): its shadow stack, as the dispatcher and the signal handler see it.
 //!
-//! Translated code pushes and pops (arch/x86_64/shadow.rs, instrument/indirect/strays.rs); the rules are the crate `pathcodec`'s.
+//! Translated code pushes and pops (cpu::shadow, instrument/indirect/strays.rs); the rules are the crate `pathcodec`'s.
 
 use super::path_words::write_event;
 use crate::buffer::RingWriter;

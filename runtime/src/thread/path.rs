@@ -61,7 +61,7 @@ fn promise_all(context: &mut ThreadContext, writer: &RingWriter) {
     context.path.promised_bytes = if writer.shared.has_budget() { 0 } else { ALL_PROMISED };
 }
 
-/// No order is recorded from here on, in front of the context's rip.
+/// No order is recorded from here on, in front of the context's pc.
 pub fn suspend(context: &mut ThreadContext, writer: &RingWriter) {
     flush(context, writer);
     break_off(context, writer, context.registers.pc);
@@ -116,7 +116,7 @@ pub fn leave_out(context: &mut ThreadContext, writer: &RingWriter) {
     writer.shared.add(crate::status_field!(thinned), 1);
 }
 
-/// Goes on behind what is missing, if there is room again: in front of the context's rip. Whether it does from here on, and
+/// Goes on behind what is missing, if there is room again: in front of the context's pc. Whether it does from here on, and
 /// has to tell anew what it told before.
 pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) -> bool {
     let gap = gap(context);

@@ -53,3 +53,14 @@ def test_a_name_belongs_to_the_deepest_file(tmp_path: Path) -> None:
 def test_this_repository_has_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert " and ".join(CRATES) in capsys.readouterr().out
+
+
+def test_the_processors_name_is_another_module(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "arch/x86_64/emit.rs": "use crate::plan::Plan;",
+            "plan.rs": "use crate::cpu::emit::Emitter;",
+        },
+    )
+    assert len(list(check_circles(tmp_path))) == 1

@@ -47,6 +47,25 @@ def test_use_upward_is_found(tmp_path: Path, text: str) -> None:
     ]
 
 
+def test_what_a_processor_has_of_a_floor_is_on_that_floor(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "lib.rs": "pub mod arch; pub use arch::cpu;",
+            "arch/x86_64/decode/block.rs": "use crate::cache::Cache;\nuse crate::cpu::signal::frame;",
+            "arch/x86_64/emit.rs": "use crate::cpu::{context::Registers, decode::block};",
+            "decode/ranges.rs": "use crate::cpu::decode::block; use crate::cpu::instrument::order;",
+            "dispatch/run.rs": "use crate::cpu::gate; use crate::cpu::dispatch::far;",
+        },
+    )
+    assert [(Path(one.place.split(":")[0]).name, one.message) for one in check_floors(tmp_path, RUNTIME_FLOORS)] == [
+        ("block.rs", "decode uses cache, which is on a floor above it"),
+        ("block.rs", "decode uses signal, which is on a floor above it"),
+        ("emit.rs", "arch uses decode, which is on a floor above it"),
+        ("ranges.rs", "decode uses instrument, which is on a floor above it"),
+    ]
+
+
 def test_use_upward_is_reported_with_its_line(tmp_path: Path) -> None:
     write(tmp_path, {"cache.rs": "use crate::{\n    sys::{a, b},\n    dispatch,\n};\n"})
     assert [violation.place for violation in check_floors(tmp_path, RUNTIME_FLOORS)] == [f"{tmp_path}/cache.rs:3"]

@@ -43,12 +43,12 @@ impl Registers {
     }
 
     /// Notes the selectors that translated code left in the processor.
-    pub fn note_selectors(&mut self) {
+    pub fn note_modes(&mut self) {
         self.stack_selector = stack_selector();
     }
 
     /// Loads those that translated code is to have.
-    pub fn load_selectors(&self) {
+    pub fn load_modes(&self) {
         if self.stack_selector != 0 {
             load_stack_selector(self.stack_selector);
         }

@@ -29,7 +29,7 @@ pub fn is_due(context: &ThreadContext, shared: Shared) -> bool {
     is_there && placed::instruction_at(context.registers.pc).is_some_and(|(instruction, _)| instruction[0] != there[0])
 }
 
-/// Lets the thread meet the breakpoint at the context's rip, that another put there, as natively; it comes back in front of it,
+/// Lets the thread meet the breakpoint at the context's pc, that another put there, as natively; it comes back in front of it,
 /// or behind it where the instruction is to be executed once. Comes back at once as `natively::fault_natively` does.
 pub fn meet(context: &mut ThreadContext, n_changes: u64) {
     context.stepping.breakpoint_next = placed::next_of(context.registers.pc).unwrap_or(0);

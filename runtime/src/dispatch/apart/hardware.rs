@@ -1,5 +1,5 @@
 //! Hardware breakpoints that the program sets on code of its own, by perf_event_open(2): they are set on points in the runtime
-//! (arch/x86_64/probe_points.rs), where threads come by. And probes of the kernel that it sets: what was translated there goes.
+//! (cpu::probe_points), where threads come by. And probes of the kernel that it sets: what was translated there goes.
 //!
 //! Runs on the runtime's stack, in the dispatcher, no lock held. Those on data need nothing: what the program accesses is at its own
 //! address. Not known are those of a tracer, and those of processors, which are about all processes.

@@ -17,7 +17,7 @@ use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{event_kind, hold_reason, hold_reply};
 use crate::thread::registry::{write_event, writer_of};
 
-/// Why the thread is to stand still in front of the context's rip; `None`: it is not. A process of its own in this memory
+/// Why the thread is to stand still in front of the context's pc; `None`: it is not. A process of its own in this memory
 /// is not: the controller holds the threads of one process.
 pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
     if context.process.is_process != 0 || context.standing.step == STEP_DUE {
@@ -51,7 +51,7 @@ pub fn stand(context: &mut ThreadContext, shared: Shared, reason: u32) {
     context.standing.step = if reply == hold_reply::STEP { STEP_DUE } else { 0 };
 }
 
-/// Whether the thread is to execute the instruction at the context's rip by itself, in code that nothing is linked to: for a
+/// Whether the thread is to execute the instruction at the context's pc by itself, in code that nothing is linked to: for a
 /// step, because nobody else may pass there, or because its path is to go on in front of the next block.
 pub fn goes_alone(context: &ThreadContext, engine: &Engine) -> bool {
     context.standing.step == STEP_DUE || context.path.is_due || engine.stops_at(context.registers.pc)
@@ -81,7 +81,7 @@ pub fn stay_at_probe(context: &mut ThreadContext) {
     }
 }
 
-/// Minds what the controller wished since the thread did so last, in front of the context's rip. No lock held.
+/// Minds what the controller wished since the thread did so last, in front of the context's pc. No lock held.
 pub fn mind(context: &mut ThreadContext, shared: Shared) {
     let n_filters = shared.filter_count();
     let wishes = shared.wishes();
@@ -107,7 +107,7 @@ pub fn mind(context: &mut ThreadContext, shared: Shared) {
     follow_mode(context, shared);
 }
 
-/// Records the thread's path or no more, in front of the context's rip, as the engine has it. No lock held.
+/// Records the thread's path or no more, in front of the context's pc, as the engine has it. No lock held.
 pub fn follow_mode(context: &mut ThreadContext, shared: Shared) {
     let engine = ENGINE.lock();
     let writer = writer_of(context, shared);

@@ -61,7 +61,7 @@ pub fn is_inside(context: &ThreadContext) -> bool {
     context.stepping.probed_return != 0 && is_known(context.registers.pc)
 }
 
-/// The thread is about to execute natively what is at its rip.
+/// The thread is about to execute natively what is at its pc.
 pub fn note_native(context: &mut ThreadContext) {
     context.stepping.is_in_probe = u32::from(is_inside(context));
 }

@@ -3,6 +3,7 @@
 //! Runs in the target on the runtime's stack, in the dispatcher, no lock held.
 
 use crate::context::ThreadContext;
+use crate::cpu::context::WRITE_ERROR;
 use crate::cpu::hull;
 use crate::cpu::sys::number;
 use crate::decode::trusted::PAGE_BITS;
@@ -12,16 +13,13 @@ use crate::sys::arguments;
 use crate::sys::kernel::{SEGV_ACCERR, SIGSEGV};
 use crate::thread::registry::writer_of;
 
-/// Bits of a page fault's error code: a write, by the program (Intel SDM, page-fault exceptions). Whether the page is there
-/// makes no difference: the kernel looks at rights first (arch/x86/mm/fault.c, do_user_addr_fault).
-const WRITE: u64 = 6;
-
 /// Whether the fault that waits to be delivered is none of the program's, but a write to code that was trusted until now: the
 /// program goes on as if nothing had been.
 pub fn settle_fault(context: &mut ThreadContext) -> bool {
     let info = context.signals.fault_info;
-    let is_write =
-        info.signo as u32 == SIGSEGV && info.code == SEGV_ACCERR && context.signals.fault_details[0] & WRITE == WRITE;
+    let is_write = info.signo as u32 == SIGSEGV
+        && info.code == SEGV_ACCERR
+        && context.signals.fault_details[0] & WRITE_ERROR == WRITE_ERROR;
     if !is_write {
         return false;
     }
@@ -77,15 +75,13 @@ pub fn is_to_be_made_again(context: &mut ThreadContext) -> bool {
 
 /// Where the vector of what a call writes is, and how many pieces it has (struct iovec).
 fn vector_of(context: &mut ThreadContext) -> Option<(u64, u64)> {
-    const RECVMSG: u64 = 47;
-    const PROCESS_VM_READV: u64 = 310;
     /// struct msghdr: the vector and its length.
     const VECTOR_OFFSET: u64 = 16;
     let [_, second, third, ..] = context.registers.call_arguments();
     match context.call.number & 0xffff_ffff {
-        number::READV | number::PREADV | number::PREADV2 | PROCESS_VM_READV => Some((second, third)),
+        number::READV | number::PREADV | number::PREADV2 | number::PROCESS_VM_READV => Some((second, third)),
         // The two lie as a piece does.
-        RECVMSG => read_pieces(context, second.wrapping_add(VECTOR_OFFSET), 1).first().copied(),
+        number::RECVMSG => read_pieces(context, second.wrapping_add(VECTOR_OFFSET), 1).first().copied(),
         _ => None,
     }
 }

@@ -17,7 +17,6 @@ pub fn is_readable(address: u64, size: u64) -> bool {
 /// Whether the program may write `size` bytes at `address`.
 pub fn is_writable(address: u64, size: u64) -> bool {
     // rt_sigpending writes up to eight bytes: what is pending, which is put back.
-    const RT_SIGPENDING: u64 = 127;
     if !is_readable(address, size) {
         return false;
     }
@@ -25,7 +24,7 @@ pub fn is_writable(address: u64, size: u64) -> bool {
         // SAFETY: readable, as was just found.
         let before = unsafe { (at as *const u64).read_unaligned() };
         // SAFETY: writes eight bytes where the program asked for more to be written.
-        let result = unsafe { syscall(RT_SIGPENDING, [at, 8, 0, 0, 0, 0]) };
+        let result = unsafe { syscall(number::RT_SIGPENDING, [at, 8, 0, 0, 0, 0]) };
         if result == 0 {
             // SAFETY: the kernel just wrote there.
             unsafe { (at as *mut u64).write_unaligned(before) };

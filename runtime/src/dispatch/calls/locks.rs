@@ -114,12 +114,11 @@ fn locked() -> u64 {
 
 /// Whether limits of locked memory are none for the process (CAP_IPC_LOCK).
 fn is_privileged() -> bool {
-    const CAPGET: u64 = 125;
     const VERSION_3: u32 = 0x2008_0522;
     const CAP_IPC_LOCK: u32 = 14;
     let header = [VERSION_3, 0];
     let mut data = [0u32; 6];
     // SAFETY: reads the header, writes two structures of three words; effective ones come first.
-    unsafe { syscall(CAPGET, [header.as_ptr() as u64, data.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    unsafe { syscall(number::CAPGET, [header.as_ptr() as u64, data.as_mut_ptr() as u64, 0, 0, 0, 0]) };
     data[0] & 1 << CAP_IPC_LOCK != 0
 }

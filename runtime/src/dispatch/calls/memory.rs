@@ -312,7 +312,7 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 /// Asks the kernel about the memory at `address`: `true` if it is executable there, and known from now on.
 pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
     if address >= USER_END {
-        // The vsyscall page is no memory.
+        // A page of the kernel's is no memory.
         return false;
     }
     if hidden::is_hidden(address) {

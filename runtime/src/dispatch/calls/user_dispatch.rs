@@ -7,6 +7,7 @@ use crate::context::call::UserDispatch;
 use crate::context::ThreadContext;
 use crate::cpu::dispatcher;
 use crate::cpu::guarded;
+use crate::cpu::sys::kernel::AUDIT_ARCH;
 use crate::cpu::sys::kernel::USER_END;
 use crate::cpu::sys::number;
 use crate::dispatch::life::release;
@@ -22,8 +23,6 @@ const ON_INSIDE: u64 = 2;
 const ALLOW: u8 = 0;
 const BLOCK: u8 = 1;
 const SI_KERNEL: i32 = 128;
-/// si_arch of 64-bit calls (linux/audit.h).
-const AUDIT_ARCH_X86_64: u64 = 0xc000_003e;
 
 /// prctl(PR_SET_SYSCALL_USER_DISPATCH, how, offset, length, selector).
 pub fn change(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
@@ -57,7 +56,7 @@ pub fn end(context: &mut ThreadContext) {
     context.call.handled = &raw const dispatcher::HANDLED_SYSCALLS as u64;
 }
 
-/// Whether the call that the thread is about to make, behind which it goes on at `context.rip`, is not made: SIGSYS waits
+/// Whether the call that the thread is about to make, behind which it goes on at `context.registers.pc`, is not made: SIGSYS waits
 /// to be delivered then.
 pub fn intercept(context: &mut ThreadContext) -> bool {
     let UserDispatch { is_on, offset, length, selector, .. } = context.call.user_dispatch;
@@ -77,7 +76,7 @@ pub fn intercept(context: &mut ThreadContext) -> bool {
     }
     let mut info = SigInfo { signo: SIGSYS as i32, code: SYS_USER_DISPATCH, ..SigInfo::ZERO };
     // si_syscall and si_arch.
-    info.rest[0] = context.registers.call_number() | AUDIT_ARCH_X86_64 << 32;
+    info.rest[0] = context.registers.call_number() | AUDIT_ARCH << 32;
     context.signals.fault_info = info;
     context.call.is_trapped = 1;
     true

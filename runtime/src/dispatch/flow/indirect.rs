@@ -11,7 +11,9 @@ use crate::cache::exit::ExitType;
 use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
 use crate::context::ThreadContext;
-use crate::decode::places::{is_beyond, is_canonical};
+use crate::cpu::context::BRANCH_FAULT;
+use crate::cpu::decode::addresses::is_canonical;
+use crate::decode::places::is_beyond;
 use crate::dispatch::apart::probe_returns;
 use crate::dispatch::signals::{masks, raise};
 use crate::instrument::indirect::pads::{add_to_counter, correct_early_counts};
@@ -19,9 +21,6 @@ use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{exit_kind, NOWHERE_PC};
 use crate::thread::registry::writer_of;
 use crate::thread::{open_calls, path, trust};
-
-/// The processor's number of its fault (Intel SDM, exceptions and interrupts).
-const GENERAL_PROTECTION: u64 = 13;
 
 /// Counts an indirect branch or return that no table knew, and makes its way known; the thread resumes at its target.
 pub fn take_indirect(context: &mut ThreadContext) {
@@ -99,10 +98,10 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
     context.registers.pc = fragment.branch_pc();
     (context.signals.fault_origin, context.signals.has_fault_origin) = (NOWHERE_PC, true);
     context.gate.exit_id = NONE;
-    raise::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+    raise::raise_fault(context, BRANCH_FAULT);
 }
 
-/// A branch to what is no address faults at the branch, before it is made (Intel SDM, #GP for near branches).
+/// A branch to what is no address faults at the branch, before it is made.
 fn fault_at_branch(context: &mut ThreadContext, source: u32) {
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
@@ -117,7 +116,7 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
     forget_call(context, &fragment);
     drop(engine);
     context.gate.exit_id = source;
-    raise::raise_fault(context, [0, GENERAL_PROTECTION, 0]);
+    raise::raise_fault(context, BRANCH_FAULT);
 }
 
 /// Mode full: a call at a fragment's end that is not made was pushed already.

@@ -71,7 +71,7 @@ pub fn go_on_if_between(context: &mut ThreadContext, link: u32) {
     }
 }
 
-/// Has the thread's path be recorded from the next block on, or no more from the context's rip on, as the engine has it. `false`:
+/// Has the thread's path be recorded from the next block on, or no more from the context's pc on, as the engine has it. `false`:
 /// there is no memory for it.
 pub fn follow_mode(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) -> bool {
     match (context.path.is_on, engine.records_order()) {
@@ -82,7 +82,7 @@ pub fn follow_mode(engine: &Engine, writer: &RingWriter, context: &mut ThreadCon
     true
 }
 
-/// Tells in the thread's path what changed since it last did, in front of the context's rip.
+/// Tells in the thread's path what changed since it last did, in front of the context's pc.
 pub fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
     let is_left_out = path_words::gap(context) == Gap::LeftOut;
     while let Some((kind, value)) = engine.path_log.change(context.path.changes_told).filter(|_| !is_left_out) {

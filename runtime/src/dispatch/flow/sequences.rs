@@ -63,7 +63,7 @@ fn write_word(context: &ThreadContext, value: u64) {
     unsafe { guarded::write_word(context.sequence.word, value) };
 }
 
-/// Before code is translated at the context's rip: a sequence that the thread has announced is known from now on.
+/// Before code is translated at the context's pc: a sequence that the thread has announced is known from now on.
 /// Guarded copies may fault.
 pub fn learn_announced(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext) {
     if !is_registered(context) {
@@ -92,7 +92,7 @@ pub fn learn_named(context: &mut ThreadContext) {
     });
 }
 
-/// A thread came to a sequence's code, at the context's rip, and rseq_cs holds neither its descriptor nor the shadow.
+/// A thread came to a sequence's code, at the context's pc, and rseq_cs holds neither its descriptor nor the shadow.
 pub fn enter(context: &mut ThreadContext) {
     let left = core::mem::take(&mut context.sequence.left);
     if !is_registered(context) {
@@ -172,13 +172,13 @@ fn find_announced(engine: &Engine, context: &ThreadContext, index: u32) -> (u64,
     named.unwrap_or(of_last)
 }
 
-/// Before a signal's frame is built at the context's rip, as the kernel does it: in a sequence the thread is aborted, and
+/// Before a signal's frame is built at the context's pc, as the kernel does it: in a sequence the thread is aborted, and
 /// anyway none is announced any more.
 pub fn settle(context: &mut ThreadContext) {
     settle_for(context, false);
 }
 
-/// Before the thread goes on natively at the context's rip: in a sequence that it ran in an enclosure it is aborted. Of one
+/// Before the thread goes on natively at the context's pc: in a sequence that it ran in an enclosure it is aborted. Of one
 /// that has none the program's own descriptor stays, by which the kernel aborts it: the thread was stopped. What the cache
 /// holds is announced no more.
 pub fn leave(context: &mut ThreadContext) {
@@ -226,7 +226,7 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
     }
 }
 
-/// The kernel aborted a thread, which goes on at the context's rip now: counts it as stopped at the start of the fragment
+/// The kernel aborted a thread, which goes on at the context's pc now: counts it as stopped at the start of the fragment
 /// that it had entered last.
 pub fn count_abort(context: &mut ThreadContext) {
     context.sequence.aborted = 0;
@@ -249,14 +249,14 @@ pub fn count_abort(context: &mut ThreadContext) {
     count_edge(context, source_pc);
 }
 
-/// Aborts the thread in front of the context's rip.
+/// Aborts the thread in front of the context's pc.
 fn abort(context: &mut ThreadContext, target: u64) {
     let source_pc = core::mem::replace(&mut context.registers.pc, target);
     context.note_step();
     count_edge(context, source_pc);
 }
 
-/// Counts the way from where a sequence was aborted to the context's rip, as that of a signal.
+/// Counts the way from where a sequence was aborted to the context's pc, as that of a signal.
 fn count_edge(context: &mut ThreadContext, source_pc: u64) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);

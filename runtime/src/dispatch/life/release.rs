@@ -47,7 +47,7 @@ pub fn end_by_default(context: &mut ThreadContext, mask: u64) -> ! {
     deliver::release_native(context, mask)
 }
 
-/// The thread goes on natively from the context's rip, for ever.
+/// The thread goes on natively from the context's pc, for ever.
 pub fn release(context: &mut ThreadContext, reason: u16) -> ! {
     let mask = end_following(context, reason);
     deliver::release_native(context, mask)
@@ -87,7 +87,7 @@ pub fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     mask
 }
 
-/// Modes full and region: the thread's path, or its tags, end in front of the context's rip, as far as they are recorded.
+/// Modes full and region: the thread's path, or its tags, end in front of the context's pc, as far as they are recorded.
 pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
     if context.path.is_on {
         path::go_on(context, writer);

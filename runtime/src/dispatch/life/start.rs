@@ -94,7 +94,7 @@ fn prepare_engine(block: &StartBlock, shared: Shared) -> bool {
     for index in 0..(block.range_count as usize).min(160) {
         let [start, end, protection] =
             [block.ranges[index * 3], block.ranges[index * 3 + 1], block.ranges[index * 3 + 2]];
-        // The vsyscall page.
+        // A page of the kernel's.
         if end > USER_END {
             continue;
         }

@@ -4,6 +4,7 @@ extern crate alloc;
 use super::proc_kinds::Kind;
 use super::proc_states;
 use crate::context::ThreadContext;
+use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
 use crate::instrument::ENGINE;
 use crate::signal::table::table_of;
@@ -58,7 +59,6 @@ pub fn show_mappings_as_made(context: &ThreadContext) {
 
 /// What the file says; `None` if it can't be read. Its position stays.
 fn read_all(context: &ThreadContext, kind: Kind, file: u64) -> Option<Vec<u8>> {
-    const PREAD: u64 = 17;
     const STEP: usize = 0x4000;
     let mut text = Vec::new();
     if matches!(kind, Kind::Mappings | Kind::Details | Kind::Addresses) {
@@ -69,7 +69,7 @@ fn read_all(context: &ThreadContext, kind: Kind, file: u64) -> Option<Vec<u8>> {
         text.resize(length + STEP, 0);
         let call = [file, text[length..].as_mut_ptr() as u64, STEP as u64, length as u64, 0, 0];
         // SAFETY: writes at most `STEP` bytes behind what is there.
-        let n = check(unsafe { syscall(PREAD, call) }).ok()?;
+        let n = check(unsafe { syscall(number::PREAD64, call) }).ok()?;
         text.truncate(length + n as usize);
         if n == 0 {
             return Some(text);

@@ -53,11 +53,10 @@ pub fn kind_of(name: &[u8]) -> Option<Kind> {
 
 /// What an open file tells of this process, of a thread in it, or of another one; `None`: nothing that concerns the runtime.
 pub fn shown_by(file: u64) -> Option<Kind> {
-    const FSTATFS: u64 = 138;
     const PROC_SUPER_MAGIC: u64 = 0x9fa0;
     let mut about = [0u64; 15];
     // SAFETY: writes struct statfs, 120 bytes, of which the type comes first.
-    let result = unsafe { syscall(FSTATFS, [file, about.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    let result = unsafe { syscall(number::FSTATFS, [file, about.as_mut_ptr() as u64, 0, 0, 0, 0]) };
     if result != 0 || about[0] != PROC_SUPER_MAGIC {
         return None;
     }

@@ -64,10 +64,9 @@ pub fn kind_at(address: u64) -> Option<Kind> {
 }
 
 pub fn may_write(file: u64) -> bool {
-    const FCNTL: u64 = 72;
     const F_GETFL: u64 = 3;
     const O_ACCMODE: u64 = 3;
     // SAFETY: no memory.
-    let flags = unsafe { syscall(FCNTL, [file, F_GETFL, 0, 0, 0, 0]) } as u64;
+    let flags = unsafe { syscall(number::FCNTL, [file, F_GETFL, 0, 0, 0, 0]) } as u64;
     flags & O_ACCMODE != 0
 }

@@ -10,6 +10,7 @@ use crate::context::ThreadContext;
 use crate::cpu::signal::deliver::{self, Delivery};
 use crate::cpu::signal::faults::{FORCED, TRAPPED};
 use crate::cpu::signal::frame;
+use crate::cpu::sys::calls::CALL_BYTES;
 use crate::decode::places::name_of;
 use crate::dispatch::apart::{away, breakpoints, written};
 use crate::dispatch::flow::parts::count_part;
@@ -163,7 +164,6 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
 fn end_interrupted_call(context: &mut ThreadContext, signal: u32) {
     const ERESTARTSYS: u32 = 512;
     const ERESTARTNOINTR: u32 = 513;
-    const SYSCALL_BYTES: u64 = 2;
     if context.call.code == 0 || context.registers.pc != context.call.pc {
         return;
     }
@@ -174,6 +174,6 @@ fn end_interrupted_call(context: &mut ThreadContext, signal: u32) {
     let code = core::mem::take(&mut context.call.code);
     if code != ERESTARTNOINTR && (code != ERESTARTSYS || action.flags & SA_RESTART == 0) {
         context.registers.set_result(-i64::from(EINTR) as u64);
-        context.registers.pc += SYSCALL_BYTES;
+        context.registers.pc += CALL_BYTES;
     }
 }

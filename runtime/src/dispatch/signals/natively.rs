@@ -7,7 +7,7 @@ use crate::dispatch::apart::probe_returns;
 use crate::instrument::ENGINE;
 use crate::sys::calls::set_signal_mask;
 
-/// Lets the processor execute at the context's rip, where it cannot, as far as is known: the fault comes from there. Comes back only if a
+/// Lets the processor execute at the context's pc, where it cannot, as far as is known: the fault comes from there. Comes back only if a
 /// signal goes before, or if code came or went since the ranges had changed `n_changes` times.
 pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
     let mask = set_signal_mask(u64::MAX);
@@ -17,7 +17,7 @@ pub fn fault_natively(context: &mut ThreadContext, n_changes: u64) {
         set_signal_mask(mask);
         return;
     }
-    // Kept until the fault is there (arch/x86_64/signal/faults.rs): no other thread puts code there before.
+    // Kept until the fault is there (cpu::signal::faults): no other thread puts code there before.
     core::mem::forget(engine);
     probe_returns::note_native(context);
     deliver::step_native(context, mask, STEPPING_LOCKED)

@@ -3,12 +3,13 @@
 use super::masks::take_mask;
 use crate::cache::NONE;
 use crate::context::ThreadContext;
+use crate::cpu::context::execution_fault;
 use crate::cpu::signal::faults::{FORCED, TRAPPED};
 use crate::cpu::sys::kernel::DEBUG_EXCEPTION;
 use crate::signal::merging;
 use crate::sys::kernel::{SigInfo, SEGV_MAPERR, SIGSEGV, SIGSYS, SIGTRAP, SI_KERNEL, TRAP_TRACE};
 
-/// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's rip causes.
+/// Makes a SIGSEGV that is no page fault's wait to be delivered, which the program's instruction at the context's pc causes.
 pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
     let mask = take_mask(context);
     context.signals.pending_mask = mask;
@@ -20,11 +21,8 @@ pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
 /// Makes the SIGSEGV wait to be delivered that the program's next instruction causes, of which what is at `address` can't be
 /// fetched because nothing is mapped there.
 pub fn raise_page_fault(context: &mut ThreadContext, address: u64) {
-    const PAGE_FAULT: u64 = 14;
-    /// By user code, of instructions (Intel SDM, page-fault exceptions).
-    const ERROR_CODE: u64 = 0x14;
     context.gate.exit_id = NONE;
-    raise_fault(context, [ERROR_CODE, PAGE_FAULT, address]);
+    raise_fault(context, execution_fault(address));
     context.signals.fault_info.code = SEGV_MAPERR;
     context.signals.fault_info.address = address;
 }

@@ -2,11 +2,12 @@
 
 use super::{masks, raise};
 use crate::context::ThreadContext;
+use crate::cpu::decode::addresses::is_in_kernel_page;
 use crate::cpu::decode::placed;
 use crate::cpu::signal::deliver;
 use crate::cpu::signal::returning::{self};
 use crate::cpu::sys::number;
-use crate::decode::places::{is_beyond, is_in_vsyscall_page};
+use crate::decode::places::is_beyond;
 use crate::dispatch::apart::{away, hold};
 use crate::dispatch::calls::results::{read_program, result_of, write_program};
 use crate::dispatch::life::{detach, room};
@@ -143,7 +144,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
     result
 }
 
-/// Where the program's code at the context's rip is in the cache, if the thread has nothing else to do before it goes on there.
+/// Where the program's code at the context's pc is in the cache, if the thread has nothing else to do before it goes on there.
 fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
@@ -153,7 +154,7 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     if tells || !is_usual || is_asked || context.registers.are_stepped() || context.registers.pass_breakpoint() {
         return None;
     }
-    if is_in_vsyscall_page(context.registers.pc)
+    if is_in_kernel_page(context.registers.pc)
         || detach::is_asked(context)
         || hold::reason(context, shared).is_some()
         || hold::is_to_leave(context, shared)

@@ -40,7 +40,7 @@ struct PadPlan {
     counter: u32,
     /// The flags of `inc` are dead at the target.
     are_flags_dead: bool,
-    /// r10 and r11 stay lent behind it.
+    /// Registers stay lent behind it.
     is_lending: bool,
     /// What it writes into the path, or which ways a return that writes symbols has (mode full).
     symbol: Option<u16>,

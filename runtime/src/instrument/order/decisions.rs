@@ -29,8 +29,8 @@ pub struct PathFacts {
 }
 
 impl PathPlan {
-    /// `place` counts it in the block, or nothing does. `kept_cell`: what r11 has all around the loop that the block is in
-    /// (arch/x86_64/instrument/loops.rs), or `NONE`.
+    /// `place` counts it in the block, or nothing does. `kept_cell`: what a register has all around the loop that the block is in
+    /// (cpu::instrument::loops), or `NONE`.
     pub fn of(facts: PathFacts, place: Option<CountPlace>, kept_cell: u32) -> PathPlan {
         let PathFacts { cell, is_taken_expected } = facts;
         match kept_cell {

@@ -1,7 +1,7 @@
 //! Finding restartable sequences (rseq(2)), and cutting code at them.
 //!
 //! The program stores a descriptor's address just before a sequence starts. That address stands in its code, as an immediate
-//! or relative to rip, and what it points to is checked in every field, with the signature that the program gave the
+//! or relative to where it is, and what it points to is checked in every field, with the signature that the program gave the
 //! kernel: so a sequence is known before it runs. One that is announced in another way is known once code is translated
 //! while it is announced.
 //!

@@ -1,5 +1,6 @@
 //! From bytes to instructions of the made-up processor.
 
+pub mod addresses;
 pub mod block;
 pub mod flags;
 pub mod placed;

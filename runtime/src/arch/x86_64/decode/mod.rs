@@ -1,5 +1,6 @@
 //! From bytes to instructions of x86-64: blocks, and what instructions read, write and mean.
 
+pub mod addresses;
 pub mod ahead;
 pub mod block;
 pub mod flags;

@@ -5,11 +5,11 @@
 //! an iretq faults) is left to the processor (in_place.rs).
 
 use crate::context::ThreadContext;
+use crate::cpu::decode::addresses::is_canonical;
 use crate::cpu::dispatch::float_state::address_of;
 use crate::cpu::guarded;
 use crate::cpu::selectors::{USER_CS, USER_PRIVILEGE, USER_SS};
 use crate::cpu::sys::kernel::TRAP_FLAG;
-use crate::decode::places::is_canonical;
 use iced_x86::{Code, Instruction};
 
 const NESTED_TASK: u64 = 1 << 14;

@@ -5,6 +5,6 @@ pub mod excursion;
 pub mod far;
 pub mod float_state;
 pub mod in_place;
+pub mod kernel_page;
 pub mod leave;
 pub mod segments;
-pub mod vsyscall;

@@ -11,6 +11,7 @@ use crate::context::stepping::STEPPING_ALREADY;
 use crate::context::stepping::STEPPING_LOADS_FLAGS;
 use crate::context::stepping::STEPPING_LOCKED;
 use crate::context::ThreadContext;
+use crate::cpu::context::GENERAL_PROTECTION;
 use crate::cpu::decode::placed::ANYWHERE;
 use crate::cpu::selectors::{self, own_selector, USER_CS, USER_SS};
 use crate::cpu::signal::asynchronous::handle_asynchronous;
@@ -189,7 +190,6 @@ fn meet_breakpoint(context: &mut ThreadContext, ucontext: &mut UContext) {
 /// registers loaded already (arch/x86/kernel/signal_64.c, rt_sigreturn). An instruction there may cause the same by a general
 /// protection exception.
 fn is_refused_return(context: &ThreadContext, signal: u32, info: &SigInfo, ucontext: &UContext) -> bool {
-    const GENERAL_PROTECTION: u64 = 13;
     let pc = ucontext.mcontext.rip;
     if signal != SIGSEGV || info.code != SI_KERNEL || pc != context.signals.returned_to || context.is_signal_waiting() {
         return false;

@@ -2,6 +2,9 @@
 
 use core::arch::{asm, global_asm};
 
+/// Bytes of the instruction that makes a call.
+pub const CALL_BYTES: u64 = 2;
+
 /// Makes a system call and returns what the kernel left in rax.
 ///
 /// # Safety

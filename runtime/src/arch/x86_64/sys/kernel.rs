@@ -4,6 +4,9 @@ use crate::sys::kernel::{SigInfo, SigStack, SIGTRAP, TRAP_BRKPT, TRAP_TRACE};
 
 /// The end of what a program can map (arch/x86/include/asm/page_64_types.h, TASK_SIZE_MAX).
 pub const USER_END: u64 = 0x7fff_ffff_f000;
+/// AUDIT_ARCH_X86_64 (include/uapi/linux/audit.h).
+pub const AUDIT_ARCH: u64 = 0xc000_003e;
+
 pub const ARCH_SET_GS: u64 = 0x1001;
 pub const ARCH_GET_FS: u64 = 0x1003;
 pub const ARCH_GET_GS: u64 = 0x1004;

@@ -4,8 +4,8 @@
 //! program called it natively, it would come back natively; so the runtime emulates it the same way.
 
 use crate::context::ThreadContext;
+use crate::cpu::decode::addresses::VSYSCALL_PAGE;
 use crate::cpu::guarded;
-use crate::decode::places::VSYSCALL_PAGE;
 use crate::dispatch::calls::results;
 use crate::dispatch::signals::{masks, raise};
 use crate::instrument::ENGINE;
