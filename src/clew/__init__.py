@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clew.analysis.comparison.trace_diff import TraceDiff
     from clew.errors import ClewError
-    from clew.recording.arguments import Text
+    from clew.recording.options.arguments import Text
     from clew.trace import Trace
 
 __all__ = ["ClewError", "Trace", "TraceDiff", "__version__", "attach", "diff", "record"]
@@ -54,7 +54,7 @@ def record(
     import warnings
 
     from clew.errors import UsageError
-    from clew.recording.arguments import (
+    from clew.recording.options.arguments import (
         MODES,
         parse_budget,
         parse_busy_limit,
@@ -64,10 +64,10 @@ def record(
         parse_output,
         parse_patterns,
     )
-    from clew.recording.interrupts import InterruptGuard
-    from clew.recording.output import default_output
-    from clew.recording.record_options import RecordOptions
-    from clew.recording.session import RecordingSession
+    from clew.recording.options.output import default_output
+    from clew.recording.options.record_options import RecordOptions
+    from clew.recording.session.interrupts import InterruptGuard
+    from clew.recording.session.session import RecordingSession
     from clew.trace import Trace
 
     words = parse_command(command)
@@ -120,7 +120,7 @@ def attach(
 
     from clew.address import Pid
     from clew.errors import UsageError
-    from clew.recording.arguments import (
+    from clew.recording.options.arguments import (
         MODES,
         parse_budget,
         parse_busy_limit,
@@ -128,9 +128,9 @@ def attach(
         parse_output,
         parse_patterns,
     )
-    from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
-    from clew.recording.output import default_output
-    from clew.recording.record_options import RecordOptions
+    from clew.recording.options.output import default_output
+    from clew.recording.options.record_options import RecordOptions
+    from clew.recording.session.attach_session import AttachSession, LeaveGuard, command_of, name_of
     from clew.trace import Trace
 
     if mode not in MODES:

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from clew.protocol._constants import FULL_WAIT_SECONDS
-from clew.recording.record_options import RecordOptions
-from clew.recording.session import RecordingSession
+from clew.recording.options.record_options import RecordOptions
+from clew.recording.session.session import RecordingSession
 from tests.e2e import runs
 
 LONGER_SECONDS = FULL_WAIT_SECONDS + 2

@@ -18,10 +18,10 @@ from clew.cli.options import make_viewer, parse_pid, what_is_said, what_to_recor
 from clew.cli.recording import print_result
 from clew.dataclass import replace
 from clew.process.attachable import check_attachable
-from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
-from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
-from clew.recording.output import default_output
-from clew.recording.record_options import RecordOptions, RecordResult
+from clew.recording.options.arguments import parse_budget, parse_busy_limit, parse_mode
+from clew.recording.options.output import default_output
+from clew.recording.options.record_options import RecordOptions, RecordResult
+from clew.recording.session.attach_session import AttachSession, LeaveGuard, command_of, name_of
 
 if TYPE_CHECKING:
     from clew.address import Pid

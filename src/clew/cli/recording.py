@@ -18,11 +18,11 @@ from clew.cli.light_numpy import prepare_numpy_core
 from clew.dataclass import replace
 from clew.errors import ClewError
 from clew.process.launch import original_environment
-from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
-from clew.recording.interrupts import InterruptGuard
-from clew.recording.output import default_output
-from clew.recording.record_options import RecordOptions, RecordResult
-from clew.recording.session import RecordingSession
+from clew.recording.options.arguments import parse_budget, parse_busy_limit, parse_mode
+from clew.recording.options.output import default_output
+from clew.recording.options.record_options import RecordOptions, RecordResult
+from clew.recording.session.interrupts import InterruptGuard
+from clew.recording.session.session import RecordingSession
 
 if TYPE_CHECKING:
     from clew.cli.live import LiveViewer
