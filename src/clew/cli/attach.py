@@ -84,7 +84,7 @@ def command(
     viewer = make_viewer(view, host, port, opens_browser=not no_browser)
     with contextlib.ExitStack() as parts:
         if viewer is not None:
-            options = replace(options, feed=parts.enter_context(viewer).feed)
+            options = replace(options, sinks=(parts.enter_context(viewer).feed,))
         result = _attach(target, options, viewer, duration, is_quiet=quiet, with_statistics=stats)
         if viewer is not None:
             viewer.finish(result, is_quiet=quiet)

@@ -53,7 +53,7 @@ def record(
     )
     with contextlib.ExitStack() as parts:
         if viewer is not None:
-            options = replace(options, feed=parts.enter_context(viewer).feed)
+            options = replace(options, sinks=(parts.enter_context(viewer).feed,))
         result = _record(options, viewer, write_more, is_quiet=asked.quiet, with_statistics=asked.stats)
         if viewer is not None:
             viewer.finish(result, is_quiet=asked.quiet)

@@ -23,7 +23,7 @@ from clew.process.shared_memory import SharedLayout
 from clew.protocol._constants import Mode
 from clew.recording.assembly.images import ImageFiles
 from clew.recording.assembly.tables import clean_text
-from clew.recording.journal.journal import Frame, FrameKind
+from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.journal.tail import JournalTail
 from clew.recording.live.counters import LiveCounters
 from clew.recording.live.feed import Told, iter_told

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from clew.protocol._generated import RECORD_BYTES, RecordKind
-from clew.recording.journal.journal import Frame, FrameKind
+from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.live.counters import RunningThread
 from clew.recording.raw.ended_threads import ENDED_THREAD, pack_ended
 from clew.recording.raw.process import Counters, RawProcess, RawThread

@@ -1,30 +1,22 @@
-"""Where a thread's counters lie in the shared memory, which is a sparse file, and their frames in the journal.
+"""Where a thread's counters lie in the shared memory, which is a sparse file.
 
 Runs in the controller, beside the target. Whose counters they are, and what they count, is not known here.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
+from typing import Final
 
-import numpy as np
+from clew.process.linux import punch_hole
 
-from clew.recording.journal.journal import FrameKind, ProcessJournal
+__all__ = ["erase", "iter_data_extents"]
 
-__all__ = ["iter_data_extents", "write_counters"]
-
-
-def write_counters(journal: ProcessJournal, data: bytes, first: int, stream: int, slot: int) -> None:
-    """Write the counters `data` of a thread, from index `first` on; only those that are not 0, if these are few."""
-    values = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-    used = np.flatnonzero(values)
-    if not len(used):
-        return
-    kind, content, second = FrameKind.COUNTERS, data, b""
-    if 12 * len(used) < len(data) // 2:
-        kind, content, second = FrameKind.SPARSE_COUNTERS, used.astype(np.uint32).tobytes(), values[used].tobytes()
-    journal.write(kind, content, second=second, stream=stream, slot=slot, first=first)
+MAX_ZEROED_EXTENTS: Final = 16
+_ZEROS: Final = memoryview(bytes(256 << 10))
+"""So much of the counters of a thread that ended may stay in memory, in so many pieces."""
 
 
 def iter_data_extents(fd: int, offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
@@ -38,3 +30,14 @@ def iter_data_extents(fd: int, offset: int, end_offset: int) -> Iterator[tuple[i
             return
         offset = min(os.lseek(fd, start, os.SEEK_HOLE), end_offset)
         yield start, offset
+
+
+def erase(fd: int, first: int, size_bytes: int) -> None:
+    """Make a part of the file zeros."""
+    # The next thread needs as much: zeroing it is less work than to give it back, and to have it once more.
+    used = list(itertools.islice(iter_data_extents(fd, first, first + size_bytes), MAX_ZEROED_EXTENTS + 1))
+    if len(used) > MAX_ZEROED_EXTENTS or sum(end - start for start, end in used) > len(_ZEROS):
+        punch_hole(fd, first, size_bytes)
+    else:
+        for start, end in used:
+            os.pwrite(fd, _ZEROS[: end - start], start)

@@ -23,9 +23,9 @@ from clew.protocol._generated import (
     Mode,
     RequestKind,
 )
-from clew.recording.journal.journal import FrameKind, ProcessJournal
 from clew.recording.raw.ended_threads import ENDED_THREAD, pack_ended
 from clew.recording.raw.path_tail import BEHIND_BYTES, CELLS_BYTES, left_bytes, used_bytes
+from clew.recording.sinks.sink import ProcessSink
 
 __all__ = ["EndedDrain"]
 
@@ -44,16 +44,16 @@ _NONE: Final = np.zeros(0, np.int64)
 class EndedDrain:
     """Reads the slots of one target; `view` is what of its shared memory is mapped."""
 
-    def __init__(self, shared: SharedMemory, view: memoryview, journal: ProcessJournal, mode: Mode) -> None:
+    def __init__(self, shared: SharedMemory, view: memoryview, sink: ProcessSink, mode: Mode) -> None:
         layout = shared.layout
-        self._fd, self._view, self._journal = shared.fd, view, journal
+        self._fd, self._view, self._sink = shared.fd, view, sink
         self._is_able = mode in (Mode.COUNTS, Mode.COVERAGE, Mode.FULL)
         self._ring_bytes, self._rings_offset = layout.ring_bytes, layout.rings_offset
         self._windows_offset, self._window_bytes = shared.offset + layout.counters_offset, layout.counter_bytes
         self._first_counter = 0 if mode == Mode.COVERAGE else PATH_WINDOW_BYTES // 8
 
     def take(self, slots: Array, rows: Array, tails: Array, used: int, first_stream: int, *, has_paths: bool) -> Array:
-        """Write threads in some slots, whose `rows` say that they ended, and make what they counted zeros.
+        """Hand over threads in some slots, whose `rows` say that they ended, and make what they counted zeros.
 
         `tails` are the positions in their rings up to which records were taken, `used` is how many counters the process
         uses. The threads get numbers in the journal from `first_stream` on. With `has_paths` there may be something of
@@ -85,7 +85,7 @@ class EndedDrain:
         table["n_records"], table["n_counters"] = n_bytes // np.uint64(RECORD_BYTES), n_counters
         table["tail_bytes"] = [len(part) for part in parts]
         payload = pack_ended(table, content, value, index, b"".join(parts))
-        if not self._journal.write(FrameKind.ENDED, payload, first=n):
+        if not self._sink.take_ended(n, payload):
             return _NONE
         for slot, found in zip(slots.tolist(), n_counters.tolist(), strict=True):
             if found:

@@ -28,8 +28,9 @@ from clew.process.stopped_process import StoppedProcess
 from clew.process.waiting import wait_stop
 from clew.recording.following.executions import Executions
 from clew.recording.following.filters_live import LiveFilters
-from clew.recording.following.followed import FollowedProcess, Identity, read_identity
+from clew.recording.following.followed import FollowedProcess, read_identity
 from clew.recording.following.roster import Roster
+from clew.recording.sinks.sink import Identity
 
 __all__ = ["Entering"]
 

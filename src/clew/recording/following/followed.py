@@ -1,4 +1,4 @@
-"""One program that a process runs, while it is followed: its shared memory, its part of the journal, its end.
+"""One program that a process runs, while it is followed: its shared memory, who takes what it brings, its end.
 
 Runs in the controller. A process that executes another program is followed by another of these from then on.
 """
@@ -16,7 +16,6 @@ from signal import SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.address import Pid, Tid
-from clew.dataclass import dataclass
 from clew.process.attachable import find_living_task, has_own_namespace, tid_inside
 from clew.process.identity import maps_region, read_group, read_stat
 from clew.process.injection_plan import InjectionPlan
@@ -24,20 +23,13 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_process
 from clew.protocol._constants import ErrorCode, RuntimeState
-from clew.recording.journal.journal import FrameKind, ProcessJournal
+from clew.recording.sinks.sink import Fork, Identity, ProcessEnd, ProcessSink, ProcessStart
 
 if TYPE_CHECKING:
     from clew.recording.drain.drain import Drain
+    from clew.recording.journal.sink import ProcessJournal
 
-__all__ = [
-    "FollowedProcess",
-    "Fork",
-    "Identity",
-    "read_identity",
-    "read_status_of_ended",
-    "write_end",
-    "write_start",
-]
+__all__ = ["FollowedProcess", "read_identity", "read_status_of_ended"]
 
 _PIDFD_GET_INFO: Final = 0xC040FF0B
 _PIDFD_INFO_EXIT: Final = 8
@@ -46,26 +38,6 @@ _EXIT_STATUS_OFFSET: Final = 60
 
 _OWN_ENDS: Final = (None, SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS)
 """Signals, None: an exit, that the runtime could have ended a process by. Others would have ended it natively, too."""
-
-
-@dataclass(frozen=True)
-class Fork:
-    """Where a process comes from that nobody started here: the number of its parent in the journal, and when."""
-
-    parent_number: int
-    tsc: int
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Who a process is, as /proc shows it."""
-
-    pid: Pid
-    parent_pid: Pid
-    executable: str
-    command: list[str]
-    name: str
-    has_own_namespace: bool
 
 
 def read_identity(pid: Pid, parent_pid: Pid) -> Identity:
@@ -83,10 +55,13 @@ def read_identity(pid: Pid, parent_pid: Pid) -> Identity:
 
 
 class FollowedProcess:
-    """A process and its drain; `number` is the one in the journal."""
+    """A process and its drain. What comes of it goes to `sink`: to its `journal`, and maybe to others, too."""
 
-    def __init__(self, journal: ProcessJournal, shared: SharedMemory, plan: InjectionPlan, mode: int) -> None:
+    def __init__(
+        self, journal: ProcessJournal, sink: ProcessSink, shared: SharedMemory, plan: InjectionPlan, mode: int
+    ) -> None:
         self.journal = journal
+        self.sink = sink
         self.shared = shared
         self.plan = plan
         self.mode = mode
@@ -118,6 +93,7 @@ class FollowedProcess:
 
     @property
     def number(self) -> int:
+        """The one in the recording."""
         return self.journal.number
 
     def number_of(self, tid: Tid) -> Tid:
@@ -131,9 +107,14 @@ class FollowedProcess:
         self.executable, self.command, self.name = identity.executable, identity.command, identity.name
         self.has_own_namespace = identity.has_own_namespace
 
-    def write_start(self, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None = None) -> None:
-        """Tell the journal who it is, and where it comes from: from a fork, or with the executable `mappings`."""
-        write_start(self.journal, self, self.mode, start_ns, mappings, fork)
+    def tell_start(
+        self, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None = None, *, has_ended: bool = False
+    ) -> None:
+        """Tell who it is, and where it comes from: from a fork, or with the executable `mappings`."""
+        of_it = self.executable, self.command, self.name, self.has_own_namespace
+        who = Identity(self.pid, self.parent_pid, *of_it)
+        shared = None if has_ended else self.shared
+        self.sink.begin(ProcessStart(who, self.mode, start_ns, mappings or [], fork, shared))
 
     def tell_mapping(self, slot: int, address: int) -> int:
         """Answer the thread of a slot what is mapped at `address`, or is the first above; 0: nothing, or not known."""
@@ -179,7 +160,7 @@ class FollowedProcess:
         return None
 
     def finish(self, *, goes_on: bool) -> None:
-        """Take the rest, and tell the journal how it ended. `goes_on`: its region may be used, and is nobody else's."""
+        """Take the rest, and tell how it ended. `goes_on`: its region may be used, and is nobody else's."""
         self.note_end(None, None)
         self.attempt(lambda drain: drain.finish())
         if self.drain is not None:
@@ -191,8 +172,8 @@ class FollowedProcess:
             self._note_runtime_state(self.drain.status(), goes_on=goes_on)
             self.drain.close()
         self.shared.close(is_unused=not goes_on)
-        ended = self._end_ns, self._exit_code, self._signal
-        write_end(self.journal, *ended, is_lost=self.failure is not None, warnings=self.warnings)
+        is_lost = self.failure is not None
+        self.sink.end(ProcessEnd(self._end_ns, self._exit_code, self._signal, is_lost, self.warnings))
 
     def _note_runtime_state(self, status: Any, *, goes_on: bool) -> None:
         names = ("state", "error", "lost_threads", "unanswered")
@@ -216,62 +197,6 @@ class FollowedProcess:
                 f"process {self.pid} went on without an answer {unanswered} time{'s' * (unanswered != 1)}, because "
                 "clew had no time for it: what it started then may be missing"
             )
-
-
-def write_start(
-    journal: ProcessJournal,
-    who: FollowedProcess | Identity,
-    mode: int,
-    start_ns: int,
-    mappings: list[Mapping] | None,
-    fork: Fork | None = None,
-) -> None:
-    """Tell the journal who a process is, and where it comes from: from a fork, or with the executable `mappings`."""
-    row: dict[str, Any] = {
-        "pid": who.pid,
-        "parent_pid": who.parent_pid,
-        "executable": who.executable,
-        "command": who.command,
-        "start_ns": start_ns,
-        "mode": mode,
-        "initial_images": [
-            {
-                "path": mapping.path,
-                "start": mapping.start,
-                "end": mapping.end,
-                "file_offset": mapping.file_offset,
-                "protection": mapping.protection,
-                "device": mapping.device,
-                "inode": mapping.inode,
-            }
-            for mapping in mappings or []
-        ],
-    }
-    if fork is not None:
-        row |= {"inherits": fork.parent_number, "fork_tsc": fork.tsc}
-    journal.write_json(FrameKind.PROCESS, row)
-
-
-def write_end(
-    journal: ProcessJournal,
-    end_ns: int,
-    exit_code: int | None,
-    signal: int | None,
-    *,
-    is_lost: bool = False,
-    warnings: list[str] | None = None,
-) -> None:
-    """Tell the journal how it ended; both None: by another program, or it goes on unfollowed, or that is not known."""
-    journal.write_json(
-        FrameKind.PROCESS_END,
-        {
-            "end_ns": end_ns,
-            "exit_code": exit_code,
-            "signal": signal,
-            "is_lost": is_lost,
-            "warnings": warnings or [],
-        },
-    )
 
 
 def read_status_of_ended(pid: Pid, pidfd: int) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid
@@ -27,7 +27,7 @@ from clew.recording.following.budget import Budget
 from clew.recording.following.entering import Entering
 from clew.recording.following.executions import Executions
 from clew.recording.following.filters_live import LiveFilters
-from clew.recording.following.followed import FollowedProcess, Fork, Identity
+from clew.recording.following.followed import FollowedProcess
 from clew.recording.following.holdings import Holdings
 from clew.recording.following.interventions import Interventions
 from clew.recording.following.roster import Roster
@@ -35,14 +35,14 @@ from clew.recording.following.snapshot import Snapshots
 from clew.recording.following.statistics import Statistics
 from clew.recording.following.tracers import Tracers
 from clew.recording.following.unborn import Unborn
-from clew.recording.journal.journal import JournalWriter
+from clew.recording.journal.sink import JournalSink
 from clew.recording.options.filters import Filter, FilterSet
+from clew.recording.sinks.sink import Fork, Identity, Sink
 
 if TYPE_CHECKING:
     from clew.process.attach import Attachment
     from clew.recording.drain.request import Request
     from clew.recording.following.changed_code import ChangedCode
-    from clew.recording.live.feed import LiveFeed
 
 __all__ = ["Processes"]
 
@@ -54,19 +54,22 @@ MAX_WARNINGS: Final = 20
 
 
 class Processes:
-    """Those that are followed now. The first one is added by `add`; the others come by themselves."""
+    """Those that are followed now. The first one is added by `add`; the others come by themselves.
+
+    What they bring goes to `journal`, and then to the other `sinks`.
+    """
 
     def __init__(
         self,
-        journal: JournalWriter,
+        journal: JournalSink,
         image: RuntimeImage,
         settings: HeaderSettings,
         filters: FilterSet,
-        feed: LiveFeed | None = None,
+        sinks: Sequence[Sink] = (),
     ) -> None:
         self._filters = LiveFilters(filters)
         self._is_leaving = False
-        self._roster = Roster(journal, settings.mode, self._answer, self._note_birth, feed)
+        self._roster = Roster(journal, sinks, settings.mode, self._answer, self._note_birth, self._warn)
         self._exits = self._roster.exits
         self._executions = Executions(self._lose_program)
         self._entering = Entering(image, settings, self._filters, self._roster, self._executions, self._lose_program)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from clew.address import Pid
@@ -20,13 +20,14 @@ from clew.process.maps import Mapping
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import Mode
 from clew.recording.following.exits import Exits
-from clew.recording.following.followed import FollowedProcess, Fork, Identity, write_end, write_start
+from clew.recording.following.followed import FollowedProcess
 from clew.recording.following.statistics import Statistics
-from clew.recording.journal.journal import JournalWriter, ProcessJournal
+from clew.recording.journal.sink import JournalSink, ProcessJournal
+from clew.recording.sinks.fan_out import fan_out
+from clew.recording.sinks.sink import Fork, Identity, ProcessEnd, ProcessSink, ProcessStart, Sink
 
 if TYPE_CHECKING:
     from clew.recording.drain.request import Request
-    from clew.recording.live.feed import LiveFeed
 
 __all__ = ["Roster"]
 
@@ -35,19 +36,21 @@ class Roster:
     """Those that are followed, what wakes the controller for them, and what is known of those that ended.
 
     `answer` is asked for what a process requests; None: later. `note_birth` takes the region and the process id of each
-    child that one makes. `feed` is told of each, for a live view.
+    child that one makes. What comes of them goes to `journal`, and then to the other `sinks`. `warn` takes lines for
+    people.
     """
 
     def __init__(
         self,
-        journal: JournalWriter,
+        journal: JournalSink,
+        sinks: Sequence[Sink],
         mode: Mode,
         answer: Callable[[FollowedProcess, Request], int | None],
         note_birth: Callable[[FollowedProcess, int, int], None],
-        feed: LiveFeed | None = None,
+        warn: Callable[[str], None],
     ) -> None:
-        self._journal = journal
-        self._feed = feed
+        self._journal, self._sinks = journal, sinks
+        self._warn = warn
         self._mode = mode
         self._has_paths = mode == Mode.FULL
         self._answer = answer
@@ -100,14 +103,16 @@ class Roster:
 
     def meet(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
         """One that speaks through `shared`, or is about to; nobody yet."""
-        followed = FollowedProcess(self._next_journal(), shared, plan, self._mode)
+        followed = FollowedProcess(*self._open_next(), shared, plan, self._mode)
         self._doorbell.watch(shared)
         return followed
 
-    def _next_journal(self) -> ProcessJournal:
-        journal = ProcessJournal(self._journal, self._n_met)
+    def _open_next(self) -> tuple[ProcessJournal, ProcessSink]:
+        """The journal of the next process, and what gives it, and others, what that brings."""
+        number = self._n_met
         self._n_met += 1
-        return journal
+        journal = self._journal.open_process(number)
+        return journal, fan_out(journal, [sink.open_process(number) for sink in self._sinks], self._warn)
 
     def forget(self, shared: SharedMemory) -> None:
         """Who was to speak through `shared` will not."""
@@ -119,9 +124,7 @@ class Roster:
         """Follow one that was identified, with the executable `mappings` or from a fork."""
         # Not before there is a process to follow: one that is started here has the limit as it was.
         self._descriptors.lift()
-        followed.write_start(start_ns, mappings, fork)
-        if self._feed is not None:
-            self._feed.follow(followed.number, followed.shared)
+        followed.tell_start(start_ns, mappings, fork)
         self.live.append(followed)
         self._watch(followed, followed.pidfd)
 
@@ -133,7 +136,7 @@ class Roster:
 
             followed.drain = Drain(
                 followed.shared,
-                followed.journal,
+                followed.sink,
                 followed.pid,
                 process_name=followed.name,
                 answer=lambda request: self._answer(followed, request),
@@ -173,7 +176,7 @@ class Roster:
 
     def bury(self, followed: FollowedProcess, start_ns: int, fork: Fork) -> None:
         """Tell of a child that has ended before it began; it was identified, with a pidfd if it could be had."""
-        followed.write_start(start_ns, None, fork)
+        followed.tell_start(start_ns, None, fork, has_ended=True)
         self._learn_end(followed)
         self._doorbell.forget(followed.shared)
         followed.finish(goes_on=False)
@@ -182,9 +185,9 @@ class Roster:
 
     def tell_ended(self, identity: Identity, start_ns: int, status: int) -> None:
         """Tell of a process, or of the program that one executes, which ended before the runtime was in it."""
-        journal = self._next_journal()
-        write_start(journal, identity, self._mode, start_ns, None)
-        write_end(journal, time.time_ns(), *_parse_status(status))
+        _, sink = self._open_next()
+        sink.begin(ProcessStart(identity, self._mode, start_ns, [], None, None))
+        sink.end(ProcessEnd(time.time_ns(), *_parse_status(status), is_lost=False, warnings=[]))
 
     def _learn_end(self, followed: FollowedProcess) -> None:
         status = self.exits.collect(followed.pid, followed.pidfd)

@@ -14,7 +14,8 @@ from typing import Final
 
 from clew.errors import OutputError
 from clew.recording.following.followed import FollowedProcess
-from clew.recording.journal.journal import JournalWriter, ProcessJournal
+from clew.recording.journal.sink import SnapshotJournal
+from clew.recording.journal.writer import JournalWriter
 
 __all__ = ["SNAPSHOT_NAME", "Snapshots"]
 
@@ -44,7 +45,7 @@ class Snapshots:
             self._unfinished.unlink(missing_ok=True)
             with JournalWriter(self._unfinished) as journal:
                 for process in processes:
-                    _keep(process, ProcessJournal(journal, process.number))
+                    _keep(process, SnapshotJournal(journal, process.journal))
                 is_whole = journal.failure is None
             if is_whole:
                 os.replace(self._unfinished, self._path)
@@ -59,6 +60,6 @@ class Snapshots:
             path.unlink(missing_ok=True)
 
 
-def _keep(process: FollowedProcess, journal: ProcessJournal) -> None:
+def _keep(process: FollowedProcess, journal: SnapshotJournal) -> None:
     process.attempt(lambda drain: drain.snapshot(journal))
     process.attempt(lambda drain: drain.poll())

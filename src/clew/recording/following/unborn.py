@@ -22,7 +22,8 @@ from clew.process.injection_plan import InjectionPlan
 from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_child_inside, find_process
 from clew.protocol._constants import FULL_WAIT_SECONDS
-from clew.recording.following.followed import FollowedProcess, Identity, read_identity
+from clew.recording.following.followed import FollowedProcess, read_identity
+from clew.recording.sinks.sink import Identity
 
 __all__ = ["Unborn"]
 

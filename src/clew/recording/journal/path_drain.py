@@ -66,6 +66,13 @@ class PathDrain:
         self._sampled = (0, 0)
         self._is_after_loss = 0
 
+    def take_out(self, first: memoryview, second: memoryview) -> tuple[memoryview, memoryview]:
+        """What of records in two pieces is not of a path, in two pieces; what is of one is written."""
+        pieces = [np.frombuffer(piece, np.uint8) for piece in (first, second) if len(piece)]
+        data = pieces[0] if len(pieces) == 1 else np.concatenate([np.zeros(0, np.uint8), *pieces])
+        rest = self.take(data.reshape(-1, RECORD_BYTES))
+        return memoryview(rest.tobytes()), second[:0]
+
     def take(self, data: Array) -> Array:
         """The records in `data`, shape (n, RECORD_BYTES), that are not of a path; those that are are written."""
         self._is_told = True

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from clew.recording.journal.journal import UNIT_BYTES, Frame, iter_frames, read_frame_bytes
+from clew.recording.journal.frames import UNIT_BYTES, Frame, iter_frames, read_frame_bytes
 
 __all__ = ["JournalTail"]
 

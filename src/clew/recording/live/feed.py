@@ -15,6 +15,7 @@ import socket
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.dataclass import dataclass
+from clew.recording.sinks.sink import ProcessSink, ProcessStart, Sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["LiveFeed", "Told", "iter_told"]
 
 MAX_MESSAGE_BYTES: Final = 1 << 16
+MAX_DELAY_SECONDS: Final = 0.02
+"""New code is to be seen soon where somebody looks."""
 LAST_WORDS_SECONDS: Final = 2.0
 """How long the recorder waits to tell what became of the recording; the target has ended by then."""
 
 
-class LiveFeed:
+class LiveFeed(Sink):
     """The recorder's end of a socket (AF_UNIX, SOCK_SEQPACKET) whose other end a live viewer has."""
+
+    max_delay_seconds = MAX_DELAY_SECONDS
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection: socket.socket | None = connection
@@ -38,6 +43,12 @@ class LiveFeed:
         """Lines for people."""
         self.n_untold = 0
         """Processes that the viewer was not told of, because it was too slow."""
+
+    def open_process(self, number: int) -> ProcessSink:
+        return _ToldProcess(self, number)
+
+    def end(self) -> None:
+        self.tell_end("ended")
 
     def follow(self, number: int, shared: SharedMemory) -> None:
         """Process `number` of the journal is followed, and speaks through `shared`."""
@@ -90,6 +101,17 @@ class LiveFeed:
     @staticmethod
     def _is_gone(error: OSError) -> bool:
         return isinstance(error, (BrokenPipeError, ConnectionError))
+
+
+class _ToldProcess(ProcessSink):
+    """The viewer is told of a process as soon as there is something to read."""
+
+    def __init__(self, feed: LiveFeed, number: int) -> None:
+        self._feed, self._number = feed, number
+
+    def begin(self, start: ProcessStart) -> None:
+        if start.shared is not None:
+            self._feed.follow(self._number, start.shared)
 
 
 @dataclass(frozen=True)

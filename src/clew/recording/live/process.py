@@ -23,7 +23,7 @@ from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.code import ParsedCode, parse_code, work_out
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.rows import add_up
-from clew.recording.journal.journal import Frame, FrameKind
+from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.live.counters import LiveCounters
 from clew.recording.raw.ended_threads import EndedThreads
 from clew.recording.raw.process import Counters, RawImage, RawThread, count_counters, find_last_counter

@@ -16,7 +16,7 @@ from clew.errors import OutputError
 from clew.protocol._constants import Mode
 
 if TYPE_CHECKING:
-    from clew.recording.live.feed import LiveFeed
+    from clew.recording.sinks.sink import Sink
 
 __all__ = ["RecordOptions", "RecordResult"]
 
@@ -31,7 +31,8 @@ class RecordOptions:
     target waits. `budget` is how many bytes of the order may be recorded in a second, in mode full; None: all of them.
     `busy_limit` is the level from which on a thread is busy, in mode region. With
     `adopts_orphans` descendants whose parents end become children of this process, which has none of its own then: so
-    they may be traced where only descendants may. `tell` gets lines for people while it goes on.
+    they may be traced where only descendants may. `tell` gets lines for people while it goes on. What comes
+    of the target goes to the journal in `output`, and then to the other `sinks`.
     """
 
     command: Sequence[str]
@@ -47,7 +48,7 @@ class RecordOptions:
     adopts_orphans: bool = False
     environment: Sequence[bytes] | None = None
     tell: Callable[[str], None] | None = None
-    feed: LiveFeed | None = None
+    sinks: Sequence[Sink] = ()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from clew.protocol._generated import MAX_COUNTER_BYTES, PATH_CHUNK_RECORD, RECOR
 from clew.recording.raw.process import Counters, RawThread
 
 if TYPE_CHECKING:
-    from clew.recording.journal.journal import Frame
+    from clew.recording.journal.frames import Frame
 
 __all__ = ["ENDED_THREAD", "EndedThreads", "pack_ended"]
 

@@ -16,7 +16,7 @@ from clew.protocol._generated import EVENT_RECORD, RECORD_BYTES, EventKind, Reco
 from clew.recording.raw.records import iter_records
 
 if TYPE_CHECKING:
-    from clew.recording.journal.journal import Frame
+    from clew.recording.journal.frames import Frame
 
 __all__ = ["EventChunks", "are_many", "without_events"]
 

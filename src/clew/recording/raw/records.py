@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clew.protocol._generated import RECORD_BYTES
 
 if TYPE_CHECKING:
-    from clew.recording.journal.journal import Frame
+    from clew.recording.journal.frames import Frame
 
 __all__ = ["iter_records"]
 

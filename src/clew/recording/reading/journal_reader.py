@@ -22,7 +22,7 @@ from clew.dataclass import dataclass, field
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAGE, Mode
 from clew.recording.assembly.region.tag_chunks import TagChunks, without_chunks
-from clew.recording.journal.journal import CUT_OFF, Frame, FrameKind, iter_frames
+from clew.recording.journal.frames import CUT_OFF, Frame, FrameKind, iter_frames
 from clew.recording.raw.ended_threads import EndedThreads
 from clew.recording.raw.event_chunks import EventChunks, are_many, without_events
 from clew.recording.raw.process import Counters, RawImage, RawProcess, RawThread

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from clew.errors import OutputError
-from clew.recording.journal.journal import JournalWriter
+from clew.recording.journal.writer import JournalWriter
 from clew.recording.reading.journal_reader import JournalReader
 
 if TYPE_CHECKING:

@@ -20,15 +20,17 @@ from clew.process.maps import Mapping
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import SharedFile, SharedLayout, SharedMemory
 from clew.recording.following.filters_live import LiveFilters
-from clew.recording.following.followed import Identity, read_identity
+from clew.recording.following.followed import read_identity
 from clew.recording.following.leaving import Left
 from clew.recording.following.processes import Processes
 from clew.recording.following.snapshot import Snapshots
-from clew.recording.journal.journal import JournalWriter
+from clew.recording.journal.sink import JournalSink
+from clew.recording.journal.writer import JournalWriter
 from clew.recording.options.output import make_directory, remove_directory
 from clew.recording.options.record_options import RecordOptions
 from clew.recording.session.interrupts import JOB_CONTROL, InterruptGuard
 from clew.recording.session.session import RecordingSession
+from clew.recording.sinks.sink import Identity
 from clew.store.names import JOURNAL_NAME
 
 __all__ = ["AttachSession", "LeaveGuard", "command_of", "name_of"]
@@ -89,7 +91,7 @@ class AttachSession(RecordingSession):
                 raise AttachError(self.pid, f"process {self.pid}: no such process") from error
             undo.callback(os.close, pidfd)
             self._snapshots = Snapshots(options.output)
-            self._processes = Processes(self._journal, image, settings, self._filters, options.feed)
+            self._processes = Processes(JournalSink(self._journal), image, settings, self._filters, options.sinks)
             undo.callback(self._processes.leave)
             self._start_ns = time.time_ns()
             self._write_session()

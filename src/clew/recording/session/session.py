@@ -27,7 +27,9 @@ from clew.protocol._constants import PATH_UNLIMITED
 from clew.recording.assembly.memory import reuse_memory
 from clew.recording.following.processes import Processes
 from clew.recording.following.snapshot import Snapshots
-from clew.recording.journal.journal import FrameKind, JournalWriter
+from clew.recording.journal.frames import FrameKind
+from clew.recording.journal.sink import JournalSink
+from clew.recording.journal.writer import JournalWriter
 from clew.recording.options.filters import FilterSet
 from clew.recording.options.output import make_directory, remove_directory
 from clew.recording.options.record_options import RecordOptions, RecordResult
@@ -48,8 +50,6 @@ MAX_DELAY_SECONDS: Final = 0.1
 """Nothing waits that long: who finds no room rings, and where nobody can ring `Processes.poll` waits less."""
 MAX_DELAY_DROPPING_SECONDS: Final = 0.02
 MAX_DELAY_WITH_REQUESTS_SECONDS: Final = 0.002
-MAX_DELAY_WATCHED_SECONDS: Final = 0.02
-"""New code is to be seen soon where somebody looks."""
 NAMES_INTERVAL_SECONDS: Final = 1.0
 TELL_AFTER_SECONDS: Final = 1.0
 
@@ -93,7 +93,7 @@ class RecordingSession:
             self._journal = JournalWriter(options.output / JOURNAL_NAME)
             undo.callback(self._journal.close)
             self._snapshots = Snapshots(options.output)
-            self._processes = Processes(self._journal, image, settings, self._filters, options.feed)
+            self._processes = Processes(JournalSink(self._journal), image, settings, self._filters, options.sinks)
             self._start_ns = time.time_ns()
             self._write_session()
             arguments = [os.fsencode(word) for word in options.command]
@@ -132,8 +132,8 @@ class RecordingSession:
             self._guard.leave()
             self._server.close()
             self._processes.leave()
-            if self.options.feed is not None:
-                self.options.feed.tell_end("ended")
+            for sink in self.options.sinks:
+                sink.end()
         self._look_after_journal()
         self._note_losses()
 
@@ -207,9 +207,8 @@ class RecordingSession:
     def _max_delay_seconds(self) -> float:
         if self._filters.is_active or self._server.is_busy:
             return MAX_DELAY_WITH_REQUESTS_SECONDS
-        if self.options.feed is not None:
-            return MAX_DELAY_WATCHED_SECONDS
-        return MAX_DELAY_DROPPING_SECONDS if self.options.drop_on_full else MAX_DELAY_SECONDS
+        delay_seconds = MAX_DELAY_DROPPING_SECONDS if self.options.drop_on_full else MAX_DELAY_SECONDS
+        return min([delay_seconds, *(sink.max_delay_seconds for sink in self.options.sinks)])
 
     def _look_after_journal(self) -> None:
         """Try again to write what found no room, and tell people while they can still help it."""

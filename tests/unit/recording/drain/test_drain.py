@@ -28,7 +28,9 @@ from clew.protocol._generated import (
 from clew.recording.drain.counter_extents import iter_data_extents
 from clew.recording.drain.drain import Drain
 from clew.recording.drain.request import Request
-from clew.recording.journal.journal import FrameKind, JournalWriter, ProcessJournal, iter_frames
+from clew.recording.journal.frames import FrameKind, iter_frames
+from clew.recording.journal.sink import ProcessJournal
+from clew.recording.journal.writer import JournalWriter
 from clew.recording.raw.ended_threads import EndedThreads
 from clew.recording.reading.journal_reader import read_counters
 
@@ -132,7 +134,7 @@ def test_records_come_in_order_round_the_ring(target: Target) -> None:
 def test_positions_wrap_at_the_end_of_64_bits(target: Target) -> None:
     for name in ("ring_head", "ring_tail"):
         target.slots[name][0] = (1 << 64) - 128
-    target.drain._tails[0] = (1 << 64) - 128
+    target.drain._slots.tails[0] = (1 << 64) - 128
     target.start(0, 100)
     target.write(0, [1, 2, 3, 4])
     target.finish()

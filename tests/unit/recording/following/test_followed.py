@@ -25,7 +25,7 @@ sys.stdin.read()"""
 def test_a_task_that_has_the_memory_is_found(running: str) -> None:
     shared = SharedMemory(SharedFile.create(LAYOUT), HeaderSettings(mode=Mode.COUNTS))
     anything: Any = None
-    followed = FollowedProcess(anything, shared, anything, Mode.COUNTS)
+    followed = FollowedProcess(anything, anything, shared, anything, Mode.COUNTS)
     followed.pid = Pid(1 << 30)
     words = [sys.executable, "-I", "-S", "-c", MAPS, str(shared.fd), str(shared.offset)]
     try:

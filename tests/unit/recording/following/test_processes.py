@@ -19,7 +19,8 @@ from clew.protocol._constants import Mode, ReleaseReason
 from clew.protocol.layout import field_offset
 from clew.recording.following import entering
 from clew.recording.following.processes import Processes
-from clew.recording.journal.journal import JournalWriter
+from clew.recording.journal.sink import JournalSink
+from clew.recording.journal.writer import JournalWriter
 from clew.recording.options.filters import FilterSet, parse_filter
 
 HERE = Pid(os.getpid())
@@ -39,7 +40,7 @@ def test_nothing_is_left_of_a_process_that_is_gone_when_the_runtime_is_in_it(
     monkeypatch.setattr(entering, "inject", inject)
     image: Any = None
     with JournalWriter(tmp_path / "journal") as journal:
-        followed = Processes(journal, image, settings, FilterSet((), ()))
+        followed = Processes(JournalSink(journal), image, settings, FilterSet((), ()))
         mapped = Path("/proc/self/maps").read_text().count("memfd:clew")
         with pytest.raises(OSError):
             followed.add(stopped, LAYOUT, 0)
@@ -56,7 +57,7 @@ def test_a_child_that_nobody_answered_ran_unfollowed_though_it_was_killed(tmp_pa
     image: Any = None
     settings = HeaderSettings(mode=Mode.COUNTS)
     with JournalWriter(tmp_path / "journal") as journal, subprocess.Popen(["sleep", "60"]) as process:
-        followed = Processes(journal, image, settings, FilterSet((), ()))
+        followed = Processes(JournalSink(journal), image, settings, FilterSet((), ()))
         parent_shared = SharedMemory(SharedFile.create(LAYOUT), settings)
         parent = followed._roster.meet(parent_shared, plan_injection(1 << 20, LAYOUT, 1 << 20, []))
         parent.pid, parent.executable = HERE, "/bin/parent"
@@ -83,7 +84,7 @@ def test_who_stands_still_goes_on_before_it_is_released(
     image: Any = None
     process: Any = object()
     with JournalWriter(tmp_path / "journal") as journal:
-        followed = Processes(journal, image, HeaderSettings(mode=Mode.COUNTS), FilterSet((), ()))
+        followed = Processes(JournalSink(journal), image, HeaderSettings(mode=Mode.COUNTS), FilterSet((), ()))
         monkeypatch.setattr(followed, "detach", lambda *_: done.append("detach"))
         holding = SimpleNamespace(is_held=is_held, release=lambda: done.append("release"))
         monkeypatch.setattr(followed.holdings, "_by_process", {process: holding} if is_held else {})
@@ -104,7 +105,7 @@ def test_a_child_that_did_not_speak_yet_has_filters_that_come_meanwhile(tmp_path
     image: Any = None
     settings = HeaderSettings(mode=Mode.COUNTS)
     with JournalWriter(tmp_path / "journal") as journal:
-        followed = Processes(journal, image, settings, FilterSet((), ()))
+        followed = Processes(JournalSink(journal), image, settings, FilterSet((), ()))
         child = Region(SharedFile.create(LAYOUT), settings)
         parent: Any = SimpleNamespace(
             pid=HERE,

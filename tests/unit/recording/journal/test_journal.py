@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from clew.errors import OutputError, TraceDamagedError
 from clew.protocol._constants import MAX_COUNTER_BYTES, RECORD_BYTES
-from clew.recording.journal import journal as journal_module
-from clew.recording.journal.journal import Frame, FrameKind, JournalWriter, ProcessJournal, iter_frames
+from clew.recording.journal import writer as writer_module
+from clew.recording.journal.frames import Frame, FrameKind, iter_frames
+from clew.recording.journal.sink import ProcessJournal
+from clew.recording.journal.writer import JournalWriter
 from clew.recording.reading.journal_reader import JournalReader, read_counters
 
 
@@ -90,7 +92,7 @@ def records(number: int, n_records: int) -> bytes:
 
 def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Disk(monkeypatch, 300)
-    monkeypatch.setattr(journal_module, "MAX_OVERFLOW_RECORDS_BYTES", 4 * RECORD_BYTES)
+    monkeypatch.setattr(writer_module, "MAX_OVERFLOW_RECORDS_BYTES", 4 * RECORD_BYTES)
     with JournalWriter(tmp_path / "j") as journal:
         assert [journal.write(FrameKind.RECORDS, records(number, 2)) for number in range(4)] == [
             *(True, True, True, False),

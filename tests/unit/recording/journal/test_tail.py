@@ -6,8 +6,9 @@ import os
 import random
 from pathlib import Path
 
-from clew.recording.journal.journal import FrameKind, JournalWriter
+from clew.recording.journal.frames import FrameKind
 from clew.recording.journal.tail import JournalTail
+from clew.recording.journal.writer import JournalWriter
 
 
 def test_each_frame_comes_once_however_the_file_grows(tmp_path: Path) -> None:

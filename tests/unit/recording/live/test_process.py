@@ -16,7 +16,7 @@ from clew.protocol._generated import EdgeKind, Mode, RecordKind
 from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.code import parse_code, work_out
 from clew.recording.assembly.edges import Edges
-from clew.recording.journal.journal import Frame, FrameKind
+from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.live import process as live_process
 from clew.recording.live.process import LiveProcess
 from clew.recording.raw.process import RawProcess, count_counters

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.recording.journal.journal import Frame, FrameKind, JournalWriter, ProcessJournal
+from clew.recording.journal.frames import Frame, FrameKind
+from clew.recording.journal.sink import ProcessJournal
+from clew.recording.journal.writer import JournalWriter
 from clew.recording.raw.ended_threads import ENDED_THREAD, EndedThreads, pack_ended
 from clew.recording.raw.process import RawThread
 from clew.recording.reading.journal_reader import JournalReader

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clew.protocol._generated import EVENT_RECORD, EventKind
 from clew.recording.assembly.trace import assemble
-from clew.recording.journal.journal import Frame, FrameKind
+from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.raw import event_chunks
 from clew.recording.raw.event_chunks import EventChunks, are_many, without_events
 from clew.recording.raw.process import RawProcess

@@ -29,7 +29,7 @@ from clew.protocol._generated import (
 from clew.recording.raw.records import iter_records
 
 if TYPE_CHECKING:
-    from clew.recording.journal.journal import Frame
+    from clew.recording.journal.frames import Frame
 
 __all__ = ["TagChunks", "TagPiece", "without_chunks"]
 

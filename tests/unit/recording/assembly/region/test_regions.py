@@ -23,7 +23,7 @@ from clew.protocol._generated import (
 )
 from clew.recording.assembly.region.tag_chunks import TagChunks
 from clew.recording.assembly.trace import assemble
-from clew.recording.journal.journal import Frame, FrameKind
+from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.raw.process import Counters, RawThread
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE

@@ -24,7 +24,7 @@ from clew.protocol._generated import (
 )
 from clew.recording.assembly.region import tag_chunks
 from clew.recording.assembly.region.tag_chunks import TagChunks, without_chunks
-from clew.recording.journal.journal import Frame, FrameKind
+from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.raw.records import iter_records
 from tests.unit.recording.made_up_records import record
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import REGION_KIND_SHIFT, Mode, RecordKind, RegionWord
-from clew.recording.journal.journal import FrameKind, JournalWriter, ProcessJournal
+from clew.recording.journal.frames import FrameKind
+from clew.recording.journal.sink import ProcessJournal
+from clew.recording.journal.writer import JournalWriter
 from clew.store.names import JOURNAL_NAME
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_records import record
