@@ -144,9 +144,12 @@ class ProcessJournal(ProcessSink):
         self.write(FrameKind.PATH_TAIL, tail, stream=stream, slot=slot)
 
     def take_counters(self, stream: int, slot: int, first: int, values: bytes) -> None:
-        from clew.recording.journal.counters import write_counters
+        from clew.recording.journal.counters import pack_counters
 
-        write_counters(self.write, values, first, stream, slot)
+        packed = pack_counters(values)
+        if packed is not None:
+            kind, payload, second = packed
+            self.write(kind, payload, second=second, stream=stream, slot=slot, first=first)
 
     def tell_thread(self, stream: int, slot: int, row: ThreadRow) -> None:
         self._write_thread(stream, slot, row, self._threads[stream], {})

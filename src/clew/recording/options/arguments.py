@@ -64,7 +64,9 @@ def parse_patterns(given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def parse_mode(name: str) -> Mode:
-    """The recorder of a mode: `auto` is `full` with a budget."""
+    """The recorder of a mode: `auto` is `full` with a budget. Raises UsageError if there is no such mode."""
+    if name not in MODES:
+        raise UsageError(f"mode {name!r}: no such mode; choose {', '.join(MODES)}")
     return Mode.FULL if name == "auto" else Mode[name.upper()]
 
 

@@ -11,7 +11,7 @@ import fnmatch
 import os
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +21,7 @@ from clew.errors import ClewError, FilterError
 from clew.process.maps import Mapping
 from clew.process.shared_memory import FilterRow
 
-__all__ = ["EVERYTHING", "CodeMapping", "Filter", "FilterSet", "parse_filter"]
+__all__ = ["EVERYTHING", "CodeMapping", "Filter", "FilterSet", "image_base", "parse_filter", "parse_filters"]
 
 MAX_ADDRESS: Final = 1 << 64
 
@@ -72,9 +72,10 @@ EVERYTHING: Final = Filter("everything", addresses=(0, MAX_ADDRESS - 1))
 class FilterSet:
     """All filters of a session."""
 
-    def __init__(self, include: Sequence[str], exclude: Sequence[str], find_symbol: SymbolFinder | None = None) -> None:
-        self.include = [parse_filter(text) for text in include]
-        self.exclude = [parse_filter(text) for text in exclude]
+    def __init__(
+        self, include: Sequence[Filter], exclude: Sequence[Filter], find_symbol: SymbolFinder | None = None
+    ) -> None:
+        self.include, self.exclude = include, exclude
         self.later: list[tuple[Filter, bool]] = []
         """What was asked for while the target ran, in that order: whether what it holds is recorded from then on."""
         self._find_symbol = find_symbol or _find_symbol
@@ -169,6 +170,11 @@ def parse_filter(text: str) -> Filter:
     if "/" in image and not image.startswith(("/", "*")):
         image = os.path.abspath(image)
     return Filter(text, image=image, symbol=symbol or None)
+
+
+def parse_filters(texts: Iterable[str]) -> tuple[Filter, ...]:
+    """Parse several. Raises FilterError."""
+    return tuple(parse_filter(text) for text in texts)
 
 
 def image_base(mapping: CodeMapping) -> int:

@@ -1,54 +1,82 @@
-"""What is asked of a recording, and how it went.
+"""What is asked of a recording, whatever it is of; and how it went.
 
-Runs in the controller.
+Runs in the controller. What people wrote is parsed here once, for the command line and for Python alike.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.address import Pid
 from clew.dataclass import dataclass, field
 from clew.errors import OutputError
+from clew.process.shared_memory import RELAYOUT_EXECUTIONS, read_relayout_executions
 from clew.protocol._constants import Mode
+from clew.recording.options.arguments import parse_budget, parse_busy_limit, parse_mode, parse_patterns
+from clew.recording.options.filters import Filter, parse_filters
 
 if TYPE_CHECKING:
     from clew.recording.sinks.sink import Sink
 
-__all__ = ["RecordOptions", "RecordResult"]
+__all__ = ["RecordOptions", "RecordResult", "parse_options"]
 
 
 @dataclass(frozen=True)
 class RecordOptions:
-    """What to record and how. `command` is the program with its arguments, `output` the directory to make.
+    """What to record and how. `output` is the directory to make.
 
-    `environment` holds `NAME=value` strings; None means this process's own, as Python has it. `pause_seconds` is how
-    long the target waits before its first instruction. With `follow` child processes are recorded, too, and the
-    programs that processes go on with. With `drop_on_full` what finds no room is counted and left out, otherwise the
-    target waits. `budget` is how many bytes of the order may be recorded in a second, in mode full; None: all of them.
-    `busy_limit` is the level from which on a thread is busy, in mode region. With
-    `adopts_orphans` descendants whose parents end become children of this process, which has none of its own then: so
-    they may be traced where only descendants may. `tell` gets lines for people while it goes on. What comes
-    of the target goes to the journal in `output`, and then to the other `sinks`.
+    With `follow` child processes are recorded, too, and the programs that processes go on with. With `drop_on_full`
+    what finds no room is counted and left out, otherwise the target waits. `budget` is how many bytes of the order may
+    be recorded in a second, in mode full; None: all of them. `busy_limit` is the level from which on a thread is busy,
+    in mode region. Code that ran `relayout_executions` times is laid out anew. `tell` gets lines for people while it
+    goes on. What comes of the target goes to the journal in `output`, and then to the other `sinks`.
     """
 
-    command: Sequence[str]
     output: Path
     mode: Mode = Mode.COUNTS
     busy_limit: int = 0
     budget: int | None = None
-    include: Sequence[str] = ()
-    exclude: Sequence[str] = ()
+    include: Sequence[Filter] = ()
+    exclude: Sequence[Filter] = ()
     drop_on_full: bool = False
-    pause_seconds: float = 0.0
     follow: bool = True
-    adopts_orphans: bool = False
-    environment: Sequence[bytes] | None = None
+    relayout_executions: int = RELAYOUT_EXECUTIONS
     tell: Callable[[str], None] | None = None
     sinks: Sequence[Sink] = ()
+
+
+def parse_options(
+    output: Path,
+    *,
+    mode: str = "counts",
+    busy_limit: int | None = None,
+    budget: float | None = None,
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    drop_on_full: bool = False,
+    follow: bool = True,
+    tell: Callable[[str], None] | None = None,
+) -> RecordOptions:
+    """The options of a recording as people give them: a mode by its name, the budget in MB a second, filters as text.
+
+    Raises UsageError, FilterError.
+    """
+    recorder = parse_mode(mode)
+    return RecordOptions(
+        output=output,
+        mode=recorder,
+        busy_limit=parse_busy_limit(busy_limit, recorder),
+        budget=parse_budget(budget, mode),
+        include=parse_filters(parse_patterns(include)),
+        exclude=parse_filters(parse_patterns(exclude)),
+        drop_on_full=drop_on_full,
+        follow=follow,
+        relayout_executions=read_relayout_executions(),
+        tell=tell,
+    )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 from clew.address import Pid
 
-__all__ = ["JOB_CONTROL", "InterruptGuard"]
+__all__ = ["JOB_CONTROL", "InterruptGuard", "LeaveGuard"]
 
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
@@ -143,3 +143,18 @@ class InterruptGuard:
         if self.target_pidfd is not None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.target_pidfd, signal.SIGTERM)
+
+
+class LeaveGuard(InterruptGuard):
+    """While `held`: any signal that would end clew means that it is to detach, and write the trace."""
+
+    @property
+    def wants_to_leave(self) -> bool:
+        return self.n_wishes > 0
+
+    def follow(self, target_pidfd: int) -> None:
+        """The target has no part in signals to clew."""
+
+    def _to_mute(self) -> list[int]:
+        """Who stops clew means clew: it has a job of its own."""
+        return [number for number in super()._to_mute() if number not in JOB_CONTROL]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clew.address import FileOffset, RemoteAddress
 from clew.errors import FilterError
-from clew.recording.options.filters import CodeMapping, FilterSet, image_base, parse_filter
+from clew.recording.options.filters import CodeMapping, FilterSet, image_base, parse_filter, parse_filters
 
 
 def mapping(path: str, start: int = 0x10000, end: int = 0x20000, offset: int = 0x1000) -> CodeMapping:
@@ -38,7 +38,7 @@ def test_what_means_nothing_is_refused(text: str) -> None:
 @given(st.text(max_size=30))
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
-        filters = FilterSet([text], [])
+        filters = FilterSet(parse_filters([text]), [])
     except FilterError:
         return
     filters.rows_for(mapping("/lib/x.so"))
@@ -67,7 +67,7 @@ def test_a_path_may_be_relative(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 def test_excludes_come_last_so_that_they_win() -> None:
-    filters = FilterSet(["libc*", "0x11000-0x12000"], ["libc*", "0x11800-0x99999"])
+    filters = FilterSet(parse_filters(["libc*", "0x11000-0x12000"]), parse_filters(["libc*", "0x11800-0x99999"]))
     rows = filters.rows_for(mapping("/lib/libc.so.6"))
     assert rows == [
         (0x10000, 0x20000, True),
@@ -77,12 +77,12 @@ def test_excludes_come_last_so_that_they_win() -> None:
     ]
     assert filters.is_active
     assert not filters.is_included_by_default
-    assert FilterSet([], ["x"]).is_included_by_default
+    assert FilterSet([], parse_filters(["x"])).is_included_by_default
     assert not FilterSet([], []).is_active
 
 
 def test_unused_filters_are_known() -> None:
-    filters = FilterSet(["libc*"], ["libm*", "0x1-0x2"])
+    filters = FilterSet(parse_filters(["libc*"]), parse_filters(["libm*", "0x1-0x2"]))
     filters.address_rows()
     filters.rows_for(mapping("/lib/libc.so.6"))
     assert filters.unused() == ["libm*"]
@@ -107,7 +107,7 @@ def test_a_symbol_is_found_where_it_is_loaded(tmp_path: Path, option: str) -> No
     start = 0x7F0000000000 + (address - lowest) // 4096 * 4096
     loaded = mapping(str(path), start, start + 0x1000 + size // 4096 * 4096, offset // 4096 * 4096)
     assert image_base(loaded) == 0x7F0000000000
-    filters = FilterSet(["libthing*!wanted"], [], lambda image, symbol: [(address - lowest + 5, 9)])
+    filters = FilterSet(parse_filters(["libthing*!wanted"]), [], lambda image, symbol: [(address - lowest + 5, 9)])
     at = 0x7F0000000000 + address - lowest + 5
     assert filters.rows_for(loaded) == [(at, at + 9, True)]
     assert filters.unused() == []
@@ -116,7 +116,7 @@ def test_a_symbol_is_found_where_it_is_loaded(tmp_path: Path, option: str) -> No
 def test_a_symbol_of_no_elf_file_is_a_warning(tmp_path: Path) -> None:
     text = tmp_path / "libtext.so"
     text.write_text("text")
-    filters = FilterSet([], ["libtext.so!f", "gone.so!f"])
+    filters = FilterSet([], parse_filters(["libtext.so!f", "gone.so!f"]))
     assert filters.rows_for(mapping(str(text))) == []
     assert filters.rows_for(mapping("/none/gone.so")) == []
     assert len(filters.warnings) == 2
