@@ -112,7 +112,7 @@ class Roster:
         number = self._n_met
         self._n_met += 1
         journal = self._journal.open_process(number)
-        return journal, fan_out(journal, [sink.open_process(number) for sink in self._sinks], self._warn)
+        return journal, fan_out(journal, self._sinks, number, self._warn)
 
     def forget(self, shared: SharedMemory) -> None:
         """Who was to speak through `shared` will not."""

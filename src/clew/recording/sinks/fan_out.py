@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from clew.recording.sinks.sink import ProcessEnd, ProcessSink, ProcessStart, ThreadRow
+from clew.recording.sinks.sink import ProcessEnd, ProcessSink, ProcessStart, Sink, ThreadRow
 
 __all__ = ["FanOut", "fan_out"]
 
 
-def fan_out(first: ProcessSink, others: Sequence[ProcessSink], warn: Callable[[str], None]) -> ProcessSink:
-    """What gives `first` all, and then the `others`; `warn` takes lines for people."""
-    return FanOut(first, others, warn) if others else first
+def fan_out(first: ProcessSink, others: Sequence[Sink], number: int, warn: Callable[[str], None]) -> ProcessSink:
+    """What gives `first` all of process `number`, and then those that the `others` open for it.
+
+    `warn` takes lines for people.
+    """
+    opened = []
+    for sink in others:
+        try:
+            opened.append(sink.open_process(number))
+        except Exception as error:
+            warn(f"{type(sink).__name__} is told nothing of a process: {type(error).__name__}: {error}")
+    return FanOut(first, opened, warn) if opened else first
 
 
 class FanOut(ProcessSink):
