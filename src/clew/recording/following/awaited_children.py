@@ -6,14 +6,16 @@ Runs in the controller, in its one thread. Which region such a child began in is
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid
 from clew.process.identity import is_ending, maps_region
-from clew.recording.drain.request import Request
 from clew.recording.following.followed import FollowedProcess
 from clew.recording.following.roster import Roster
 from clew.recording.following.unborn import Unborn
+
+if TYPE_CHECKING:
+    from clew.recording.drain.request import Request
 
 __all__ = ["AwaitedChildren"]
 

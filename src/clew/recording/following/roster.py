@@ -23,7 +23,6 @@ from clew.recording.following.exits import Exits
 from clew.recording.following.followed import FollowedProcess
 from clew.recording.following.statistics import Statistics
 from clew.recording.journal.sink import JournalSink, ProcessJournal
-from clew.recording.sinks.fan_out import fan_out
 from clew.recording.sinks.sink import Fork, Identity, ProcessEnd, ProcessSink, ProcessStart, Sink
 
 if TYPE_CHECKING:
@@ -112,6 +111,11 @@ class Roster:
         number = self._n_met
         self._n_met += 1
         journal = self._journal.open_process(number)
+        if not self._sinks:
+            return journal, journal
+        # Most recordings have the journal alone.
+        from clew.recording.sinks.fan_out import fan_out
+
         return journal, fan_out(journal, self._sinks, number, self._warn)
 
     def forget(self, shared: SharedMemory) -> None:

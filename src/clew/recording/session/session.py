@@ -21,7 +21,6 @@ from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedLayout
 from clew.protocol._constants import PATH_UNLIMITED
-from clew.recording.assembly.memory import reuse_memory
 from clew.recording.following.processes import Processes
 from clew.recording.following.snapshot import Snapshots
 from clew.recording.journal.frames import FrameKind
@@ -34,7 +33,6 @@ from clew.recording.session.interrupts import InterruptGuard
 from clew.recording.session.machine import machine_facts
 from clew.recording.session.means import Means
 from clew.recording.session.notices import JournalRoom
-from clew.recording.session.pace import Pace
 from clew.store.names import JOURNAL_NAME
 from clew.version import __version__
 
@@ -159,6 +157,8 @@ class Session:
         self._processes.end_pause()
 
     def _follow_all(self) -> None:
+        from clew.recording.session.pace import Pace
+
         pace = Pace(SharedLayout().ring_bytes)
         started = names_at = time.monotonic()
         while len(self._processes):
@@ -237,6 +237,8 @@ class Session:
         return failure
 
     def _assemble(self, processes: Iterable[RawProcess], end_ns: int) -> None:
+        from clew.recording.assembly.memory import reuse_memory
+
         reuse_memory()
         from clew.recording.assembly.trace import assemble
         from clew.recording.raw.process import SessionInfo

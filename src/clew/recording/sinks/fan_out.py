@@ -18,24 +18,28 @@ def fan_out(first: ProcessSink, others: Sequence[Sink], number: int, warn: Calla
 
     `warn` takes lines for people.
     """
-    opened = []
+    opened, are_slow = [], False
     for sink in others:
         try:
-            opened.append(sink.open_process(number))
+            process = sink.open_process(number)
+            are_slow |= process.is_slow
+            opened.append(process)
         except Exception as error:
             warn(f"{type(sink).__name__} is told nothing of a process: {type(error).__name__}: {error}")
-    return FanOut(first, opened, warn) if opened else first
+    return FanOut(first, opened, warn, are_slow=are_slow) if opened else first
 
 
 class FanOut(ProcessSink):
-    """Gives each of several sinks all of a process."""
+    """Gives each of several sinks all of a process. `are_slow`: one of the others is."""
 
-    def __init__(self, first: ProcessSink, others: Sequence[ProcessSink], warn: Callable[[str], None]) -> None:
-        self._first, self._others, self._warn = first, list(others), warn
+    def __init__(
+        self, first: ProcessSink, others: Sequence[ProcessSink], warn: Callable[[str], None], *, are_slow: bool
+    ) -> None:
+        self._first, self._others, self._warn, self._are_slow = first, list(others), warn, are_slow
 
     @property
     def is_slow(self) -> bool:
-        return self._first.is_slow or any(other.is_slow for other in self._others)
+        return self._are_slow or self._first.is_slow
 
     def begin(self, start: ProcessStart) -> None:
         self._first.begin(start)

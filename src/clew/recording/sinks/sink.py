@@ -98,7 +98,10 @@ class ProcessSink:
 
     @property
     def is_slow(self) -> bool:
-        """Whether taking records takes longer than copying them: then threads need not wait for it."""
+        """Whether taking records takes longer than copying them: then threads need not wait for it.
+
+        Asked when it is opened, of all but the journal.
+        """
         return False
 
     def begin(self, start: ProcessStart) -> None:
