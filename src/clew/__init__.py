@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clew.analysis.comparison.trace_diff import TraceDiff
     from clew.errors import ClewError
-    from clew.recording.arguments import Text
+    from clew.recording.options.arguments import Text
     from clew.trace import Trace
 
 __all__ = ["ClewError", "Trace", "TraceDiff", "__version__", "attach", "diff", "record"]
@@ -53,40 +53,27 @@ def record(
     """
     import warnings
 
-    from clew.errors import UsageError
-    from clew.recording.arguments import (
-        MODES,
-        parse_budget,
-        parse_busy_limit,
-        parse_command,
-        parse_environment,
-        parse_mode,
-        parse_output,
-        parse_patterns,
-    )
-    from clew.recording.interrupts import InterruptGuard
-    from clew.recording.output import default_output
-    from clew.recording.record_options import RecordOptions
-    from clew.recording.session import RecordingSession
+    from clew.recording.options.arguments import parse_command, parse_environment, parse_output
+    from clew.recording.options.output import default_output
+    from clew.recording.options.record_options import parse_options
+    from clew.recording.session.interrupts import InterruptGuard
+    from clew.recording.session.launched import Launch
+    from clew.recording.session.session import start_session
     from clew.trace import Trace
 
     words = parse_command(command)
-    if mode not in MODES:
-        raise UsageError(f"mode {mode!r}: no such mode; choose {', '.join(MODES)}")
-    options = RecordOptions(
-        command=words,
-        output=default_output(words[0]) if output is None else parse_output(output),
-        mode=parse_mode(mode),
-        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
-        budget=parse_budget(budget, mode),
-        include=parse_patterns(include),
-        exclude=parse_patterns(exclude),
+    options = parse_options(
+        default_output(words[0]) if output is None else parse_output(output),
+        mode=mode,
+        busy_limit=busy_limit,
+        budget=budget,
+        include=include,
+        exclude=exclude,
         follow=follow,
-        environment=None if environment is None else parse_environment(environment),
     )
+    launch = Launch(words, environment=None if environment is None else parse_environment(environment))
     with InterruptGuard().held() as guard:
-        session = RecordingSession(options, guard)
-        session.start()
+        session = start_session(launch, options, guard)
         session.wait()
         result = session.finish()
     if not quiet:
@@ -119,37 +106,26 @@ def attach(
     import warnings
 
     from clew.address import Pid
-    from clew.errors import UsageError
-    from clew.recording.arguments import (
-        MODES,
-        parse_budget,
-        parse_busy_limit,
-        parse_mode,
-        parse_output,
-        parse_patterns,
-    )
-    from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
-    from clew.recording.output import default_output
-    from clew.recording.record_options import RecordOptions
+    from clew.recording.options.arguments import parse_output
+    from clew.recording.options.output import default_output
+    from clew.recording.options.record_options import parse_options
+    from clew.recording.session.attached import Attach, name_of
+    from clew.recording.session.interrupts import LeaveGuard
+    from clew.recording.session.session import start_session
     from clew.trace import Trace
 
-    if mode not in MODES:
-        raise UsageError(f"mode {mode!r}: no such mode; choose {', '.join(MODES)}")
-    target = Pid(pid)
-    options = RecordOptions(
-        command=command_of(target),
-        output=default_output(name_of(target).replace("/", "_")) if output is None else parse_output(output),
-        mode=parse_mode(mode),
-        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
-        budget=parse_budget(budget, mode),
-        include=parse_patterns(include),
-        exclude=parse_patterns(exclude),
+    options = parse_options(
+        default_output(name_of(Pid(pid)).replace("/", "_")) if output is None else parse_output(output),
+        mode=mode,
+        busy_limit=busy_limit,
+        budget=budget,
+        include=include,
+        exclude=exclude,
         follow=follow,
     )
-    guard = LeaveGuard()
-    with guard.held():
-        session = AttachSession(target, options, guard, duration)
-        session.start()
+    target = Attach(Pid(pid), duration)
+    with LeaveGuard().held() as guard:
+        session = start_session(target, options, guard)
         session.wait()
         result = session.finish()
     if not quiet:

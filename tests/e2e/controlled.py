@@ -15,7 +15,7 @@ from typing import Any
 
 from clew.address import Pid
 from clew.errors import ControlError
-from clew.recording.control_client import ControlClient
+from clew.recording.control.client import ControlClient
 from tests.e2e import runs
 from tests.e2e.attaching import LIMIT_SECONDS, Target, find_descendants, wait_for
 

@@ -26,7 +26,7 @@ ADDR_NO_RANDOMIZE = 0x0040000
 
 def import_all() -> None:
     """Import what any subcommand of clew imports, in the order that one of them does."""
-    from clew.recording.memory import reuse_memory
+    from clew.recording.assembly.memory import reuse_memory
 
     reuse_memory()
     import clew

@@ -18,7 +18,7 @@ from typing import Any
 from clew.address import Pid
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
-from clew.recording.control_client import ControlClient
+from clew.recording.control.client import ControlClient
 from tests.e2e.live_client import LivePicture
 from tests.e2e.runs import Command, clew_command, environment
 from tests.programs.build import SOURCES

@@ -20,7 +20,7 @@ from clew.process import attach as attach_module
 from clew.process.attach import attach as attach_runtime
 from clew.process.detach import detach
 from clew.process.runtime_image import load_runtime_image
-from clew.recording.control_client import ControlClient
+from clew.recording.control.client import ControlClient
 from tests.e2e import runs
 from tests.e2e.attaching import LIMIT_SECONDS, attach, attach_here, attaching, end_attaching, start, wait_for
 

@@ -13,7 +13,7 @@ import pytest
 
 import clew
 from clew.binary.disassembly import DisassembledInstruction, disassemble
-from clew.recording.control_client import COMMAND_ARGUMENTS
+from clew.recording.control.client import COMMAND_ARGUMENTS
 from tests.e2e import runs
 from tests.e2e.attaching import has_shared_memory, wait_for
 from tests.e2e.controlled import Controlled, control, control_json, controlled

@@ -185,7 +185,9 @@ def test_a_report_that_is_interrupted(module: str, trace: Path, tmp_path: Path) 
     assert interrupt_at(tmp_path, module, "report", trace) == (130, b"", b"clew: interrupted\n")
 
 
-@pytest.mark.parametrize("module", ["clew.cli.main", "clew.recording.arguments", "clew.recording.session"])
+@pytest.mark.parametrize(
+    "module", ["clew.cli.main", "clew.recording.options.arguments", "clew.recording.session.session"]
+)
 def test_a_recording_that_is_interrupted_before_it_began(module: str, tmp_path: Path) -> None:
     status, output, errors = interrupt_at(
         tmp_path, module, "record", "-o", tmp_path / "out.clew", "--", "echo", "output"
@@ -194,7 +196,7 @@ def test_a_recording_that_is_interrupted_before_it_began(module: str, tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("module", ["numpy._core.multiarray", "clew.recording.drain"])
+@pytest.mark.parametrize("module", ["numpy._core.multiarray", "clew.recording.drain.drain"])
 def test_a_recording_that_is_interrupted_with_its_target(module: str, tmp_path: Path) -> None:
     trace = tmp_path / "out.clew"
     assert interrupt_at(tmp_path, module, "record", "-q", "-o", trace, "--", "sleep", "100") == (130, b"", b"")

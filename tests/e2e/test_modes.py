@@ -18,7 +18,7 @@ import clew
 from clew.address import Pid
 from clew.analysis.invariants.check import check_invariants
 from clew.errors import ControlError
-from clew.recording.control_client import ControlClient
+from clew.recording.control.client import ControlClient
 from tests.e2e import runs
 from tests.e2e.controlled import control, controlled
 from tests.e2e.test_control import executions_of, finish_well

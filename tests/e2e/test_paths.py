@@ -19,7 +19,7 @@ import clew
 from clew.analysis.invariants.check import check_invariants
 from clew.errors import UsageError
 from clew.protocol._generated import PathEventKind
-from clew.recording.snapshot import SNAPSHOT_NAME
+from clew.recording.following.snapshot import SNAPSHOT_NAME
 from clew.store.path_file import PathFile
 from tests.e2e import runs
 from tests.e2e.attaching import attach, start, wait_for

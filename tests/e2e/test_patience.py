@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 from clew.protocol._constants import FULL_WAIT_SECONDS
-from clew.recording.record_options import RecordOptions
-from clew.recording.session import RecordingSession
+from clew.recording.options.record_options import RecordOptions
+from clew.recording.session.interrupts import InterruptGuard
+from clew.recording.session.launched import Launch
+from clew.recording.session.session import start_session
 from tests.e2e import runs
 
 LONGER_SECONDS = FULL_WAIT_SECONDS + 2
@@ -18,8 +20,8 @@ LONGER_SECONDS = FULL_WAIT_SECONDS + 2
 
 def test_a_controller_without_time_is_waited_for(tmp_path: Path) -> None:
     """As behind a disk that takes seconds: its heart beats, and nobody takes it for gone."""
-    session = RecordingSession(RecordOptions(["sh", "-c", "/bin/true; (exit 3); /bin/true"], tmp_path / "t"))
-    session.start()
+    launch = Launch(["sh", "-c", "/bin/true; (exit 3); /bin/true"])
+    session = start_session(launch, RecordOptions(tmp_path / "t"), InterruptGuard())
     time.sleep(LONGER_SECONDS)
     session.wait()
     assert session.finish().exit_status == 0

@@ -112,7 +112,7 @@ def test_a_child_that_a_signal_kills(tmp_path: Path) -> None:
 FAILING_DRAIN = """
 import sys
 from clew.cli.main import main
-from clew.recording.drain import Drain
+from clew.recording.drain.drain import Drain
 
 drain_ring = Drain._drain_ring
 

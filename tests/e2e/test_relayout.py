@@ -16,7 +16,7 @@ import pytest
 from clew.analysis.trace import Trace
 from clew.protocol._constants import ExitKind
 from clew.recording.assembly.records import ParsedRecords, parse_records
-from clew.recording.journal_reader import JournalReader
+from clew.recording.reading.journal_reader import JournalReader
 from clew.store.names import JOURNAL_NAME
 from tests.e2e import runs
 from tests.programs.build import find

@@ -25,10 +25,10 @@ import clew.cli.info_text
 import clew.cli.report_text
 import clew.export.formats
 import clew.recording.assembly.trace
-import clew.recording.journal_reader  # noqa: F401 - imported once, for all the children
+import clew.recording.reading.journal_reader  # noqa: F401 - imported once, for all the children
 from clew.analysis.tables import split
 from clew.cli import export, info, main, recover, report, verify
-from clew.recording.snapshot import SNAPSHOT_NAME
+from clew.recording.following.snapshot import SNAPSHOT_NAME
 from clew.store.names import JOURNAL_NAME
 from tests.e2e import runs
 from tests.fuzz.damage import damage

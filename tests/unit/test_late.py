@@ -10,7 +10,7 @@ import sys
 assert "typing" not in sys.modules and "pathlib" not in sys.modules, "pytest is not wanted here"
 from clew.late import prepare_library
 prepare_library()
-import clew.recording.session, pathlib, urllib.parse
+import clew.recording.session.session, pathlib, urllib.parse
 from clew.address import Pid
 from clew.process.ptrace import TaskId
 from typing import Any, Final, TYPE_CHECKING

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clew.dataclass import dataclass
-from clew.recording.arguments import MODES, parse_output
+from clew.recording.options.arguments import MODES, parse_output
 
 __all__ = ["Asked", "parse_plain"]
 

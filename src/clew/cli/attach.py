@@ -17,14 +17,13 @@ from clew.cli.light_numpy import prepare_numpy_core
 from clew.cli.options import make_viewer, parse_pid, what_is_said, what_to_record, where_to_serve
 from clew.cli.recording import print_result
 from clew.dataclass import replace
-from clew.process.attachable import check_attachable
-from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
-from clew.recording.attach_session import AttachSession, LeaveGuard, command_of, name_of
-from clew.recording.output import default_output
-from clew.recording.record_options import RecordOptions, RecordResult
+from clew.recording.options.output import default_output
+from clew.recording.options.record_options import RecordOptions, RecordResult, parse_options
+from clew.recording.session.attached import Attach, name_of
+from clew.recording.session.interrupts import LeaveGuard
+from clew.recording.session.session import start_session
 
 if TYPE_CHECKING:
-    from clew.address import Pid
     from clew.cli.live import LiveViewer
 
 __all__ = ["command"]
@@ -68,13 +67,12 @@ def command(
     quiet = quiet or is_quiet()
     prepare_numpy_core()
     target = parse_pid(pid)
-    check_attachable(target)
-    options = RecordOptions(
-        command=command_of(target),
-        output=output if output is not None else default_output(name_of(target).replace("/", "_")),
-        mode=parse_mode(mode),
-        budget=parse_budget(budget, mode),
-        busy_limit=parse_busy_limit(busy_limit, parse_mode(mode)),
+    origin = Attach(target, duration)
+    options = parse_options(
+        output if output is not None else default_output(name_of(target).replace("/", "_")),
+        mode=mode,
+        budget=budget,
+        busy_limit=busy_limit,
         include=include,
         exclude=exclude,
         drop_on_full=on_full == "drop",
@@ -84,15 +82,15 @@ def command(
     viewer = make_viewer(view, host, port, opens_browser=not no_browser)
     with contextlib.ExitStack() as parts:
         if viewer is not None:
-            options = replace(options, feed=parts.enter_context(viewer).feed)
-        result = _attach(target, options, viewer, duration, is_quiet=quiet, with_statistics=stats)
+            options = replace(options, sinks=(parts.enter_context(viewer).feed,))
+        result = _attach(origin, options, viewer, duration, is_quiet=quiet, with_statistics=stats)
         if viewer is not None:
             viewer.finish(result, is_quiet=quiet)
     return 0 if result.failure is None else result.failure.exit_status
 
 
 def _attach(
-    target: Pid,
+    origin: Attach,
     options: RecordOptions,
     viewer: LiveViewer | None,
     duration: float | None,
@@ -102,18 +100,18 @@ def _attach(
 ) -> RecordResult:
     guard = LeaveGuard()
     with guard.held():
-        session = AttachSession(target, options, guard, duration)
-        session.start()
+        session = start_session(origin, options, guard)
+        target = session.target.pid
         if viewer is not None:
             viewer.start(options.output, guard.muted)
         if not is_quiet:
             until = f"until {' or '.join(guard.ways_out) or 'it ends'}" if duration is None else f"for {duration:g} s"
-            say(f"attached to process {target} ({options.command[0]}); recording {until}")
+            say(f"attached to process {target} ({origin.command[0]}); recording {until}")
         started = time.monotonic()
         session.wait()
         if not is_quiet:
-            what = "ended" if session.has_ended else "left as it is" if session.detach_seconds is None else "detached"
-            n_others = len(session.left.seconds.keys() - {target})
+            what = "ended" if session.has_ended else "detached" if target in session.left_seconds else "left as it is"
+            n_others = len(session.left_seconds.keys() - {target})
             others = f"; {n_others} of its children detached" if n_others else ""
             say(f"process {target} {what} after {time.monotonic() - started:.1f} s{others}")
         return print_result(
@@ -121,7 +119,7 @@ def _attach(
             is_quiet=is_quiet,
             with_statistics=with_statistics,
             more={
-                "attach_microseconds": round(session.attach_seconds * 1e6),
-                "detach_microseconds": round((session.detach_seconds or 0.0) * 1e6),
+                "attach_microseconds": round(session.target.stopped_seconds * 1e6),
+                "detach_microseconds": round(session.left_seconds.get(target, 0.0) * 1e6),
             },
         )

@@ -41,7 +41,7 @@ def command(trace_path: Path, output: Path | None, no_check: bool, quiet: bool) 
 
     is_quiet_now = quiet or is_quiet()
     if output is not None:
-        from clew.recording.output import make_directory, remove_directory
+        from clew.recording.options.output import make_directory, remove_directory
 
         # Before anything is made: what is no trace is told.
         Trace(trace_path)

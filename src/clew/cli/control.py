@@ -13,8 +13,8 @@ import click
 from clew.address import MAX_PID
 from clew.cli.options import parse_pid
 from clew.errors import UsageError
-from clew.recording.arguments import parse_budget
-from clew.recording.control_client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
+from clew.recording.control.client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
+from clew.recording.options.arguments import parse_budget
 
 __all__ = ["command"]
 

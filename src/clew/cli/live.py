@@ -20,8 +20,8 @@ from types import FrameType
 
 from clew.cli.console import say
 from clew.process.launch import restore_signals
-from clew.recording.live_feed import LiveFeed
-from clew.recording.record_options import RecordResult
+from clew.recording.live.feed import LiveFeed
+from clew.recording.options.record_options import RecordResult
 from clew.server.listening import make_token, make_url, open_socket
 from clew.store.names import JOURNAL_NAME
 

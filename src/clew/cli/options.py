@@ -14,7 +14,7 @@ import click
 from clew.address import MAX_PID, Pid
 from clew.errors import UsageError
 from clew.protocol._constants import MAX_BUSY_LIMIT
-from clew.recording.arguments import DEFAULT_BUDGET, DEFAULT_BUSY_LIMIT, MODES, parse_output
+from clew.recording.options.arguments import DEFAULT_BUDGET, DEFAULT_BUSY_LIMIT, MODES, parse_output
 
 if TYPE_CHECKING:
     from clew.cli.live import LiveViewer

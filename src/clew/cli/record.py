@@ -17,7 +17,7 @@ from clew.cli.options import make_viewer, what_is_said, what_to_record, where_to
 from clew.cli.recording import record
 
 if TYPE_CHECKING:
-    from clew.recording.record_options import RecordResult
+    from clew.recording.options.record_options import RecordResult
 
 __all__ = ["command"]
 

@@ -18,11 +18,11 @@ from clew.cli.light_numpy import prepare_numpy_core
 from clew.dataclass import replace
 from clew.errors import ClewError
 from clew.process.launch import original_environment
-from clew.recording.arguments import parse_budget, parse_busy_limit, parse_mode
-from clew.recording.interrupts import InterruptGuard
-from clew.recording.output import default_output
-from clew.recording.record_options import RecordOptions, RecordResult
-from clew.recording.session import RecordingSession
+from clew.recording.options.output import default_output
+from clew.recording.options.record_options import RecordOptions, RecordResult, parse_options
+from clew.recording.session.interrupts import InterruptGuard
+from clew.recording.session.launched import Launch
+from clew.recording.session.session import start_session
 
 if TYPE_CHECKING:
     from clew.cli.live import LiveViewer
@@ -36,31 +36,31 @@ def record(
     asked: Asked, viewer: LiveViewer | None = None, write_more: Callable[[RecordResult], None] = lambda result: None
 ) -> int:
     """Record what is asked for, with `viewer` beside it, and `write_more` of the trace; the exit status."""
-    options = RecordOptions(
-        command=asked.words,
-        output=asked.output if asked.output is not None else default_output(asked.words[0]),
-        mode=parse_mode(asked.mode),
-        budget=parse_budget(asked.budget, asked.mode),
-        busy_limit=parse_busy_limit(asked.busy_limit, parse_mode(asked.mode)),
+    options = parse_options(
+        asked.output if asked.output is not None else default_output(asked.words[0]),
+        mode=asked.mode,
+        budget=asked.budget,
+        busy_limit=asked.busy_limit,
         include=asked.include,
         exclude=asked.exclude,
         drop_on_full=asked.on_full == "drop",
-        pause_seconds=asked.pause or 0.0,
         follow=not asked.no_follow,
-        adopts_orphans=True,
         tell=None if asked.quiet else say,
-        environment=original_environment(),
+    )
+    launch = Launch(
+        asked.words, environment=original_environment(), pause_seconds=asked.pause or 0.0, adopts_orphans=True
     )
     with contextlib.ExitStack() as parts:
         if viewer is not None:
-            options = replace(options, feed=parts.enter_context(viewer).feed)
-        result = _record(options, viewer, write_more, is_quiet=asked.quiet, with_statistics=asked.stats)
+            options = replace(options, sinks=(parts.enter_context(viewer).feed,))
+        result = _record(launch, options, viewer, write_more, is_quiet=asked.quiet, with_statistics=asked.stats)
         if viewer is not None:
             viewer.finish(result, is_quiet=asked.quiet)
     return result.exit_status
 
 
 def _record(
+    launch: Launch,
     options: RecordOptions,
     viewer: LiveViewer | None,
     write_more: Callable[[RecordResult], None],
@@ -70,12 +70,11 @@ def _record(
 ) -> RecordResult:
     """Record, write the trace, and then `write_more`."""
     with InterruptGuard().held() as guard:
-        session = RecordingSession(options, guard)
-        pid = session.start()
+        session = start_session(launch, options, guard)
         if viewer is not None:
             viewer.start(options.output, guard.muted)
-        if options.pause_seconds and not is_quiet:
-            say(f"process {pid} waits {options.pause_seconds:g} s before its first instruction")
+        if launch.pause_seconds and not is_quiet:
+            say(f"process {session.target.pid} waits {launch.pause_seconds:g} s before its first instruction")
         prepare_numpy_core()
         session.wait()
         result = print_result(session.finish, is_quiet=is_quiet, with_statistics=with_statistics)

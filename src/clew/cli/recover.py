@@ -22,7 +22,7 @@ def command(trace_path: Path, quiet: bool) -> int:
 
     Of threads that ran then, counts of code are as they were while it ran on, so they need not add up.
     """
-    from clew.recording.recover import recover
+    from clew.recording.reading.recover import recover
 
     was_recovered = recover(trace_path)
     if quiet or is_quiet():

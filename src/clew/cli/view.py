@@ -51,7 +51,7 @@ def command(trace_paths: tuple[Path, ...], port: int, host: str, no_browser: boo
 
 def _explain(error: TraceUnfinishedError) -> str:
     """Why a trace can't be looked at yet, and what can be."""
-    from clew.recording.recorder import find_recorder, is_being_recorded
+    from clew.recording.journal.recorder import find_recorder, is_being_recorded
 
     if not is_being_recorded(error.path):
         return error.reason

@@ -20,7 +20,7 @@ from clew.address import MAX_PID, Pid
 from clew.binary.system_calls import name_wait
 from clew.errors import ControlError
 from clew.recording.assembly.tables import clean_text
-from clew.recording.control_client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
+from clew.recording.control.client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
 from clew.server.live_session import LiveSession
 
 __all__ = ["LiveControl", "refuse_control"]

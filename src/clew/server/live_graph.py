@@ -22,7 +22,7 @@ from clew.binary.plt import SUFFIX as STUB_SUFFIX
 from clew.protocol._generated import EdgeKind, Mode
 from clew.recording.assembly.images import Image, ImageFiles, ImageMap, build_image_map
 from clew.recording.assembly.tables import clean_text, name_blocks, number_blocks
-from clew.recording.live_process import LiveCode, LiveProcess
+from clew.recording.live.process import LiveCode, LiveProcess
 from clew.server.graph_arrays import function_flags
 from clew.server.live_rows import LiveRows
 from clew.store.columns import Array

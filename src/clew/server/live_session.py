@@ -23,11 +23,11 @@ from clew.process.shared_memory import SharedLayout
 from clew.protocol._constants import Mode
 from clew.recording.assembly.images import ImageFiles
 from clew.recording.assembly.tables import clean_text
-from clew.recording.journal import Frame, FrameKind
-from clew.recording.live_counters import LiveCounters
-from clew.recording.live_feed import Told, iter_told
-from clew.recording.live_journal import JournalTail
-from clew.recording.live_process import LiveProcess
+from clew.recording.journal.frames import Frame, FrameKind
+from clew.recording.journal.tail import JournalTail
+from clew.recording.live.counters import LiveCounters
+from clew.recording.live.feed import Told, iter_told
+from clew.recording.live.process import LiveProcess
 from clew.server.live_frames import encode_frame
 from clew.server.live_graph import LiveGraph
 from clew.server.served_trace import ServedTrace

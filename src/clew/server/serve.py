@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from clew.errors import ViewerError
-from clew.recording.control_sockets import peer_of
+from clew.recording.control.sockets import peer_of
 from clew.server.app import PAGE_DIRECTORY, make_app
 from clew.server.listening import ALL_ADDRESSES, make_token, make_url
 from clew.server.live_control import LiveControl

@@ -11,7 +11,7 @@ import pytest
 
 import clew
 from clew.cli.main import main
-from clew.recording.journal import JournalWriter
+from clew.recording.journal.writer import JournalWriter
 from clew.store.names import JOURNAL_NAME, MANIFEST_NAME
 from tests.unit.small_trace import MakeTrace, Rows, repeated_trace
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.recording.journal import JournalWriter
+from clew.recording.journal.writer import JournalWriter
 from clew.store.names import JOURNAL_NAME, MANIFEST_NAME
 from tests.unit.cli.running import Captured, run
 

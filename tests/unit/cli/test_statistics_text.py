@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clew.cli.statistics_text import GROUPS, iter_statistics
 from clew.protocol._generated import STATUS_PAGE
-from clew.recording.statistics import ADDED
+from clew.recording.following.statistics import ADDED
 
 ROOT = Path(__file__).resolve().parents[3]
 OF_ATTACHING = {"attach_microseconds", "detach_microseconds"}

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from clew.protocol._generated import RECORD_BYTES, RecordKind
-from clew.recording.ended_threads import ENDED_THREAD, pack_ended
-from clew.recording.journal import Frame, FrameKind
-from clew.recording.live_counters import RunningThread
-from clew.recording.raw import Counters, RawProcess, RawThread
+from clew.recording.journal.frames import Frame, FrameKind
+from clew.recording.live.counters import RunningThread
+from clew.recording.raw.ended_threads import ENDED_THREAD, pack_ended
+from clew.recording.raw.process import Counters, RawProcess, RawThread
 
 __all__ = ["StandInCounters", "make_frame", "make_frames", "make_thread_frames", "pack_threads"]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import EdgeKind, EndKind, ExitKind, FragmentFlag, Mode, RecordKind
-from clew.recording.raw import Counters, RawImage, RawProcess, RawThread
+from clew.recording.raw.process import Counters, RawImage, RawProcess, RawThread
 from tests.unit.recording.made_up_program import BASE, Instruction, Program
 from tests.unit.recording.made_up_records import record
 

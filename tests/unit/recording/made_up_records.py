@@ -8,7 +8,7 @@ import numpy as np
 
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import EventKind, Mode, RecordKind
-from clew.recording.raw import SessionInfo
+from clew.recording.raw.process import SessionInfo
 
 
 def session_info(mode: Mode = Mode.COUNTS) -> SessionInfo:

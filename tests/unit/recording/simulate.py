@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.protocol._generated import EdgeKind, EndKind, Mode
-from clew.recording.raw import RawProcess
+from clew.recording.raw.process import RawProcess
 from tests.unit.recording.made_up_program import Instruction, Program
 from tests.unit.recording.made_up_recorder import NO_INDEX, PID, Fragment, Recorder, Return, Step, Thread
 

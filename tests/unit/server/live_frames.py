@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from clew.recording.assembly.images import ImageFiles
-from clew.recording.live_process import LiveProcess
+from clew.recording.live.process import LiveProcess
 from clew.server.live_frames import encode_frame
 from clew.server.live_graph import LiveGraph
 from tests.unit.recording.live_journal import StandInCounters, make_frames

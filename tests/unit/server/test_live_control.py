@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from clew.address import Pid
 from clew.errors import ControlError
-from clew.recording import control_client
-from clew.recording.control import COMMANDS
-from clew.recording.control_client import COMMAND_ARGUMENTS
+from clew.recording.control import client as control_client
+from clew.recording.control.client import COMMAND_ARGUMENTS
+from clew.recording.control.commands import COMMANDS
 from clew.server.app import make_app
 from clew.server.live_control import (
     MAX_BODY_BYTES,

@@ -30,7 +30,7 @@ from clew.protocol._generated import (
     RecordKind,
 )
 from clew.recording.assembly.records import NO_INDEX, count_misses, count_ways
-from clew.recording.raw import Counters, RawProcess, RawThread, count_counters
+from clew.recording.raw.process import Counters, RawProcess, RawThread, count_counters
 
 __all__ = ["Bundle", "iter_bundles"]
 

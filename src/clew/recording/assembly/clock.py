@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.recording.raw import RawProcess
+from clew.recording.raw.process import RawProcess
 
 __all__ = ["Clock"]
 

@@ -22,7 +22,7 @@ from clew.recording.assembly.flow import ProcessFlow, compute_flow, compute_seen
 from clew.recording.assembly.records import Fragments, ParsedRecords, parse_records
 from clew.recording.assembly.states import CodeStates
 from clew.recording.assembly.versions import assign_versions, find_ends
-from clew.recording.raw import RawThread
+from clew.recording.raw.process import RawThread
 
 __all__ = ["ParsedCode", "find_blocks", "find_edges", "find_flow", "needs_fragments", "parse_code", "work_out"]
 
@@ -70,7 +70,7 @@ def find_flow(code: ParsedCode, take_threads: Callable[[], Sequence[RawThread]],
     if mode == Mode.COVERAGE:
         return compute_seen_flow(code.parsed, code.states)
     if mode == Mode.REGION:
-        from clew.recording.assembly.regions import without_window
+        from clew.recording.assembly.region.regions import without_window
 
         return compute_flow(code.parsed, code.states, [without_window(thread) for thread in take_threads()])
     return compute_flow(code.parsed, code.states, take_threads())

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from clew.dataclass import replace
 from clew.protocol._generated import EndKind, EventKind
 from clew.recording.assembly.clock import Clock
-from clew.recording.raw import RawProcess
+from clew.recording.raw.process import RawProcess
 
 __all__ = ["settle_end"]
 

@@ -19,9 +19,9 @@ from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
 from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.finish_short_paths import FinishedPath, find_short, write_short_paths
 from clew.recording.assembly.path_weights import CounterWeights
-from clew.recording.path_drain import PathDrain
-from clew.recording.path_tail import PathTail, read_tail
-from clew.recording.raw import RawProcess, RawThread
+from clew.recording.journal.path_drain import PathDrain
+from clew.recording.raw.path_tail import PathTail, read_tail
+from clew.recording.raw.process import RawProcess, RawThread
 from clew.store.path_checkpoints import decode_checkpoints, unshuffle
 from clew.store.path_frames import (
     FOLDER_NAME,

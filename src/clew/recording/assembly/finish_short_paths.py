@@ -23,8 +23,8 @@ from clew.protocol._generated import (
     RecordKind,
 )
 from clew.recording.assembly.path_weights import CounterWeights
-from clew.recording.path_tail import CELLS_BYTES, are_lost, count_decisions, left_bytes, used_bytes
-from clew.recording.raw import RawProcess, RawThread
+from clew.recording.raw.path_tail import CELLS_BYTES, are_lost, count_decisions, left_bytes, used_bytes
+from clew.recording.raw.process import RawProcess, RawThread
 from clew.store.path_frames import FOLDER_NAME
 from clew.store.path_index import PathFacts
 from clew.store.short_paths import SHORT_PATH, ShortPaths, encode_short, short_file_name, short_name

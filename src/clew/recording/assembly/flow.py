@@ -29,7 +29,7 @@ from clew.recording.assembly.rows import NumberSet, Rows
 from clew.recording.assembly.states import CodeState, CodeStates
 from clew.recording.assembly.tallies import KeptTally, Tally, iter_batches, narrow
 from clew.recording.assembly.ways import DIRECT_EDGES, FragmentEdges, FragmentPaths, collect_ways
-from clew.recording.raw import RawThread
+from clew.recording.raw.process import RawThread
 
 __all__ = ["ProcessFlow", "compute_flow", "compute_seen_flow", "keep_recorded"]
 

@@ -20,9 +20,9 @@ from clew.binary.symbols import SymbolTable, read_symbols
 from clew.dataclass import dataclass, replace
 from clew.errors import BinaryError
 from clew.recording.assembly.bundles import Bundle
+from clew.recording.assembly.mapped import MappedSpans
 from clew.recording.assembly.records import ImageMapping
-from clew.recording.mapped import MappedSpans
-from clew.recording.raw import RawImage
+from clew.recording.raw.process import RawImage
 
 __all__ = ["Image", "ImageFiles", "ImageMap", "build_image_map", "join_image_maps"]
 

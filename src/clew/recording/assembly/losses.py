@@ -13,7 +13,7 @@ import numpy.typing as npt
 from clew.protocol._generated import EventKind, ReleaseReason
 from clew.recording.assembly.bundles import Bundle
 from clew.recording.assembly.clock import Clock
-from clew.recording.raw import SessionInfo
+from clew.recording.raw.process import SessionInfo
 
 __all__ = ["Losses"]
 

@@ -18,7 +18,7 @@ from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.leaders import Leaders
 from clew.recording.assembly.records import Fragments, ParsedRecords
-from clew.recording.raw import Counters
+from clew.recording.raw.process import Counters
 
 __all__ = ["CounterWeights", "weigh_counters"]
 

@@ -21,7 +21,7 @@ from clew.recording.assembly.path_weights import CounterWeights
 from clew.recording.assembly.records import NO_SYMBOL, Fragments, ParsedRecords
 from clew.recording.assembly.rows import Rows
 from clew.recording.assembly.tables import FirstIds, number_blocks
-from clew.recording.raw import RawProcess
+from clew.recording.raw.process import RawProcess
 from clew.store.columns import booleans, numbers, texts, words
 from clew.store.schema import SCHEMAS
 

@@ -23,7 +23,7 @@ from clew.recording.assembly.edges import Edges, ThreadsCounts
 from clew.recording.assembly.event_rows import event_tables
 from clew.recording.assembly.images import ImageMap
 from clew.recording.assembly.members import Members, make_table
-from clew.recording.raw import RawProcess, RawThread
+from clew.recording.raw.process import RawProcess, RawThread
 from clew.store.columns import binaries, booleans, numbers, optional_numbers, text_lists, texts, words
 
 __all__ = ["FirstIds", "build_tables", "name_blocks", "number_blocks"]

@@ -26,10 +26,10 @@ from clew.recording.assembly.ends import settle_end
 from clew.recording.assembly.flow import ProcessFlow
 from clew.recording.assembly.images import ImageFiles, ImageMap, build_image_map, join_image_maps
 from clew.recording.assembly.losses import Losses
+from clew.recording.assembly.memory import give_back_memory
 from clew.recording.assembly.records import ImageMapping, ParsedRecords
 from clew.recording.assembly.tables import FirstIds, build_tables, clean_text, number_blocks
-from clew.recording.memory import give_back_memory
-from clew.recording.raw import RawProcess, SessionInfo
+from clew.recording.raw.process import RawProcess, SessionInfo
 from clew.store.manifest import Manifest
 from clew.store.names import PATHS_FOLDER
 from clew.store.writer import TraceWriter
@@ -196,7 +196,7 @@ def _write_order(
         for one in bundle.processes:
             drop_paths(one, writer.directory)
     if parsed and bundle.mode == Mode.REGION:
-        from clew.recording.assembly.regions import iter_tag_tables
+        from clew.recording.assembly.region.regions import iter_tag_tables
 
         block_id, _ = number_blocks(cut.blocks, edges, first.block)
         for table in iter_tag_tables(process, parsed.fragments, flow, cut, block_id, first.process):

@@ -14,7 +14,7 @@ from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.assembly.records import parse_records
 from clew.recording.assembly.trace import assemble
 from clew.recording.assembly.versions import assign_versions, find_ends
-from clew.recording.raw import Counters
+from clew.recording.raw.process import Counters
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE
 from tests.unit.recording.made_up_records import record, session_info

@@ -19,7 +19,7 @@ from clew.protocol._generated import DYNAMIC_EDGE_RECORD, EdgeKind, Mode, Record
 from clew.recording.assembly import bundles
 from clew.recording.assembly.bundles import iter_bundles
 from clew.recording.assembly.trace import assemble
-from clew.recording.raw import RawProcess
+from clew.recording.raw.process import RawProcess
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_records import record, session_info

@@ -27,13 +27,13 @@ from clew.recording.assembly import finish_short_paths
 from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.finish_paths import finish_paths
 from clew.recording.assembly.path_weights import CounterWeights
-from clew.recording.path_tail import BEHIND_BYTES
-from clew.recording.raw import Counters, RawThread
+from clew.recording.raw.path_tail import BEHIND_BYTES
+from clew.recording.raw.process import Counters, RawThread
 from clew.store.columns import Array
 from clew.store.path_file import PathFile
 from clew.store.path_frames import FrameKind
+from tests.unit.recording.journal.test_path_drain import checkpoint, chunk
 from tests.unit.recording.simulate import make_runtime
-from tests.unit.recording.test_path_drain import checkpoint, chunk
 
 _NONE = np.zeros(0, np.int64)
 WEIGHTS = CounterWeights(np.array([5, 7, 1]), np.array([1, 2, 3]), (_NONE, _NONE, _NONE))

@@ -14,7 +14,7 @@ from clew.binary.elf import PF_X, PT_LOAD, open_elf
 from clew.protocol._generated import UNMAP_RECORD
 from clew.recording.assembly.images import ImageFiles, ImageMap, build_image_map
 from clew.recording.assembly.records import ImageMapping
-from clew.recording.raw import RawImage
+from clew.recording.raw.process import RawImage
 
 BASE = 0x7F0000000000
 

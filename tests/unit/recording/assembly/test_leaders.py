@@ -14,7 +14,7 @@ from clew.recording.assembly.leaders import Leaders
 from clew.recording.assembly.path_weights import weigh_counters
 from clew.recording.assembly.records import Fragments, ParsedRecords, parse_records
 from clew.recording.assembly.tallies import Tally
-from clew.recording.raw import RawProcess, count_counters
+from clew.recording.raw.process import RawProcess, count_counters
 from tests.unit.recording.simulate import make_runtime
 
 N_FRAGMENTS = 4

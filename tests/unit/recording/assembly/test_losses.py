@@ -11,7 +11,7 @@ import pytest
 from clew.address import Pid
 from clew.protocol._generated import EventKind, ReleaseReason
 from clew.recording.assembly.trace import assemble
-from clew.recording.raw import RawProcess
+from clew.recording.raw.process import RawProcess
 from clew.store.manifest import Manifest
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_records import event, session_info

@@ -8,7 +8,7 @@ import pytest
 
 from clew.protocol._generated import Mode
 from clew.recording.assembly.code import find_flow, parse_code
-from clew.recording.raw import Counters, RawProcess, count_counters
+from clew.recording.raw.process import Counters, RawProcess, count_counters
 from tests.unit.recording.simulate import make_runtime
 
 

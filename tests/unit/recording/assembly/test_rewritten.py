@@ -16,7 +16,7 @@ from clew.analysis.invariants.check import check_invariants
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import EdgeKind, ExitKind, Mode, RecordKind
 from clew.recording.assembly.trace import assemble
-from clew.recording.raw import Counters, RawProcess
+from clew.recording.raw.process import Counters, RawProcess
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_program import BASE
 from tests.unit.recording.made_up_records import record, session_info

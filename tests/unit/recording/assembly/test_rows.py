@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.recording.assembly.mapped import MappedSpans
 from clew.recording.assembly.rows import NumberSet, Rows, add_up, is_in
-from clew.recording.mapped import MappedSpans
-from clew.recording.raw import Counters
+from clew.recording.raw.process import Counters
 
 # Close together, and now and then far apart: these are looked up in another way.
 NUMBER = st.integers(-2, 12) | st.sampled_from([10_000, 1 << 31, 1 << 40])

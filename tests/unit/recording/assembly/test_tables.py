@@ -17,7 +17,7 @@ from clew.protocol._generated import EndKind, EventKind, ReleaseReason
 from clew.recording.assembly import event_rows
 from clew.recording.assembly.tables import clean_text
 from clew.recording.assembly.trace import assemble
-from clew.recording.raw import RawProcess
+from clew.recording.raw.process import RawProcess
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_records import event, session_info
 from tests.unit.recording.simulate import PID, make_runtime

@@ -14,7 +14,7 @@ from clew.dataclass import replace
 from clew.recording.assembly import tallies
 from clew.recording.assembly.tallies import Tally, iter_batches, narrow
 from clew.recording.assembly.trace import assemble
-from clew.recording.raw import Counters
+from clew.recording.raw.process import Counters
 from clew.store.trace import Trace
 from tests.unit.recording.made_up_records import session_info
 from tests.unit.recording.simulate import make_runtime

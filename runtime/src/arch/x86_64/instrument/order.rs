@@ -3,7 +3,7 @@
 //! What a path is, and how its streams are read, is written down in the crate `pathcodec`. Nothing here touches the flags but
 //! counting, which asks where they are dead. Whatever a kill leaves behind is a true beginning of the path: a surprise is written
 //! behind the others first, where zeros are otherwise, then the decisions are cleared, one cell after the other, and the offset
-//! moves last. So a number that is whole counts as written, wherever the kill came (recording/path_tail.py). All accesses are
+//! moves last. So a number that is whole counts as written, wherever the kill came (recording/raw/path_tail.py). All accesses are
 //! aligned: the program may have alignment checks on.
 
 use crate::cpu::displacements::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};

@@ -1,0 +1,294 @@
+"""Empties the rings of a running target into a sink, and has what its threads ask answered.
+
+Runs in the controller, beside the target. Nothing is parsed here but the slots' own fields, and none of these is
+trusted. A hostile target can spoil its own trace and no more.
+
+The life of a slot, as seen from here: in use (state running) -> a stream is opened; ring bytes go to the sink;
+ended -> the rest of the ring, the counters and the thread's row go to the sink, the counters become zeros, the
+slot becomes free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from clew.address import Pid
+from clew.dataclass import dataclass
+from clew.process.shared_memory import SharedMemory
+from clew.protocol._generated import PATH_WINDOW_BYTES, RECORD_BYTES, EndKind, Mode, SlotState
+from clew.recording.drain.ended_drain import EndedDrain
+from clew.recording.drain.request import Request
+from clew.recording.drain.slots import ImpossibleHeadError, Slots
+from clew.recording.sinks.sink import ProcessSink, ThreadRow
+
+__all__ = ["Drain"]
+
+MAX_NAME_CHARACTERS: Final = 64
+SAMPLE_SECONDS: Final = 0.1
+"""How often it is looked how far paths have come that tell nothing."""
+
+
+@dataclass
+class _Stream:
+    """One thread's use of a slot."""
+
+    number: int
+    slot: int
+    fallback_name: str = ""
+    skipped_bytes: int = 0
+
+
+class Drain:
+    """Reads the shared memory of one target.
+
+    `answer` is called for every request and returns the reply, with which the thread goes on; None: ask again later.
+    `note_birth` takes the region and the process id of each child that is made.
+    `process_name` is the name of the first thread if the kernel can't be asked any more.
+    """
+
+    def __init__(
+        self,
+        shared: SharedMemory,
+        sink: ProcessSink,
+        pid: Pid,
+        *,
+        process_name: str = "",
+        answer: Callable[[Request], int | None] | None = None,
+        mode: Mode = Mode.COUNTS,
+        note_birth: Callable[[int, int], None] | None = None,
+        has_paths: bool = False,
+    ) -> None:
+        self._sink = sink
+        self._pid = pid
+        self._process_name = process_name
+        self._answer = answer
+        self._note_birth = note_birth
+        self._has_paths = False
+        self._slots = Slots(shared)
+        self._sample_at = 0.0
+        self._ended = EndedDrain(shared, self._slots.view, sink, mode)
+        self._streams: dict[int, _Stream] = {}
+        self._next_stream = 0
+        self.warnings: list[str] = []
+        """What went wrong, for people; at most a few lines."""
+        self.drained_bytes = 0
+        if has_paths:
+            self.take_paths()
+
+    def poll(self) -> int:
+        """Take what is there; how many bytes of records came."""
+        if self._has_paths:
+            self._sample_paths()
+        moved = self._take_ended()
+        return moved + sum(self._poll_slot(slot) for slot in self._slots.find_busy())
+
+    def finish(self) -> None:
+        """Take everything, the counters too. The target has ended."""
+        self._take_ended()
+        for slot in self._slots.find_used():
+            stream = self._stream_of(slot)
+            self._drain_ring(stream)
+            self.take_birth(slot)
+            self._refresh_name(stream)
+            self._end_stream(stream)
+        self._sink.take_status(self.status().tobytes())
+
+    def give_up(self) -> None:
+        """Tell what is known of the threads, after taking it has failed: what they did since is lost."""
+        for stream in self._streams.values():
+            row = self._slots.rows[stream.slot].copy()
+            row["state"], row["end_kind"] = SlotState.RUNNING, EndKind.UNKNOWN
+            with contextlib.suppress(Exception):
+                self._tell_thread(stream, row, self._sink)
+                self._sink.end_thread(stream.number)
+        self._sink.take_status(self.status().tobytes())
+
+    def snapshot(self, sink: ProcessSink) -> None:
+        """Give another sink the counters and rows of the threads that run now, and the status page.
+
+        The counters go on while they are read. What they count was announced before, and is given to the main sink once
+        it was polled after this.
+        """
+        for stream in list(self._streams.values()):
+            self._refresh_name(stream)
+            self._tell_thread(stream, self._slots.rows[stream.slot].copy(), sink, has_ended=False)
+        sink.take_status(self.status().tobytes())
+
+    def take_paths(self) -> None:
+        """From now on there may be records of paths (mode full)."""
+        self._has_paths = True
+        self._sink.expect_paths()
+
+    def status(self) -> np.void:
+        """The status page as it is now, copied; a scalar of dtype STATUS_PAGE."""
+        return self._slots.status()
+
+    def find_running(self) -> list[int]:
+        """Ids of the threads that did not end, as the target tells them."""
+        return self._slots.find_running()
+
+    def read_held_registers(self, slot: int) -> tuple[int, ...]:
+        """What the thread of a slot showed of itself when it stood still (RequestKind.HOLD)."""
+        return self._slots.read_held_registers(slot)
+
+    def answer_more(self, slot: int, words: tuple[int, int, int, int]) -> None:
+        """What the request of a slot is answered beside a number."""
+        self._slots.answer_more(slot, words)
+
+    def refresh_names(self) -> None:
+        """Note what the kernel calls each thread: threads that are killed can't say it themselves."""
+        for stream in self._streams.values():
+            self._refresh_name(stream)
+
+    def take_birth(self, slot: int) -> None:
+        """Take note of the child that the thread of a slot made last, if that was not done yet."""
+        child = self._slots.take_birth(slot)
+        if child and self._note_birth is not None:
+            self._note_birth(child >> 32, child & 0xFFFFFFFF)
+
+    def take_births(self) -> None:
+        """The same of all threads."""
+        for slot in self._slots.find_births():
+            self.take_birth(slot)
+
+    def tell_process(self, pid: Pid, name: str) -> None:
+        """Whose threads these are; a fork's child says so itself."""
+        self._pid, self._process_name = pid, name
+
+    def close(self) -> None:
+        """Let go of the shared memory, so that it can be closed."""
+        self._slots.close()
+
+    def _sample_paths(self) -> None:
+        now = time.monotonic()
+        if now < self._sample_at:
+            return
+        from clew.recording.raw.path_tail import CELLS_BYTES
+
+        self._sample_at = now + SAMPLE_SECONDS
+        for slot, stream in self._streams.items():
+            if self._slots.states[slot] == SlotState.RUNNING:
+                self._sink.tell_position(stream.number, partial(self._slots.read_window, slot, 0, CELLS_BYTES))
+
+    def _take_ended(self) -> int:
+        """Take what threads left that ended before anything of them was taken; how many bytes of records that were."""
+        # As of now: what is in their rings is all there will be.
+        ended = self._slots.find_ended()
+        slots = ended[[slot not in self._streams for slot in ended.tolist()]] if len(ended) else ended
+        moved = 0
+        while len(slots):
+            rows, tails = self._slots.rows[slots], self._slots.tails[slots]
+            used = int(self.status()["counters_used"])
+            taken = self._ended.take(slots, rows, tails, used, self._next_stream, has_paths=self._has_paths)
+            if not len(taken):
+                break
+            heads, own = rows["ring_head"][taken], slots[taken]
+            moved += int((heads - tails[taken]).sum())
+            self._slots.tails[own] = self._slots.rows["ring_tail"][own] = heads
+            self._next_stream += len(taken)
+            self._slots.states[own] = SlotState.FREE
+            slots = np.delete(slots, taken)
+        self.drained_bytes += moved
+        return moved
+
+    def _poll_slot(self, slot: int) -> int:
+        # The state first: what is in the ring when it says `ended` is all there will be.
+        state = int(self._slots.states[slot])
+        stream = self._stream_of(slot)
+        moved = self._drain_ring(stream)
+        asks = self._slots.asks(slot)
+        # A thread that asks made the child before, and none until it is answered.
+        self.take_birth(slot)
+        if asks:
+            self._answer_request(slot)
+        if state == SlotState.ENDED:
+            self._end_stream(stream)
+            self._slots.free(slot)
+        return moved
+
+    def _stream_of(self, slot: int) -> _Stream:
+        stream = self._streams.get(slot)
+        if stream is None:
+            stream = self._streams[slot] = _Stream(self._next_stream, slot)
+            self._sink.begin_thread(stream.number, slot, int(self._slots.rows["tid"][slot]))
+            self._next_stream += 1
+            self._refresh_name(stream)
+        return stream
+
+    def _end_stream(self, stream: _Stream) -> None:
+        self._tell_thread(stream, self._slots.rows[stream.slot].copy(), self._sink)
+        self._sink.end_thread(stream.number)
+        del self._streams[stream.slot]
+
+    def _drain_ring(self, stream: _Stream) -> int:
+        """Hand over the ring's records, free their room, wake who waits for it; bytes moved."""
+        slot = stream.slot
+        try:
+            head, first, second = self._slots.read_ring(slot)
+        except ImpossibleHeadError as error:
+            stream.skipped_bytes += error.size_bytes
+            self._warn(str(error))
+            return 0
+        size_bytes = len(first) + len(second)
+        if size_bytes:
+            if self._sink.is_slow:
+                # Copying is less work than that: the thread need not wait for it.
+                first, second = memoryview(b"".join((first, second))), second[:0]
+                self._slots.free_room(slot, head)
+            self._sink.take_records(stream.number, slot, first, second)
+            self.drained_bytes += size_bytes
+        self._slots.free_room(slot, head)
+        return size_bytes
+
+    def _answer_request(self, slot: int) -> None:
+        request = self._slots.read_request(slot)
+        reply = 0 if self._answer is None else self._answer(request)
+        if reply is not None:
+            self._slots.reply(slot, reply)
+
+    def _tell_thread(self, stream: _Stream, row: np.void, sink: ProcessSink, *, has_ended: bool = True) -> None:
+        """Give `sink` the counters, what is left of the path if the thread does not go on, and what the slot says."""
+        if not int(row["tid"]):
+            return  # The process ended before the thread began.
+        if self._has_paths and has_ended:
+            from clew.recording.raw.path_tail import cut_tail
+
+            tail = cut_tail(partial(self._slots.read_window, stream.slot))
+            # All zeros: its path never began.
+            if any(tail):
+                sink.take_path_tail(stream.number, stream.slot, tail)
+        for first, values in self._slots.iter_counters(stream.slot, PATH_WINDOW_BYTES if self._has_paths else 0):
+            sink.take_counters(stream.number, stream.slot, first, values)
+        name = bytes(row["name"]).split(b"\0", 1)[0].decode("utf-8", "replace") or stream.fallback_name
+        told = ThreadRow(
+            tid=int(row["tid"]),
+            parent_tid=int(row["parent_tid"]),
+            name=name[:MAX_NAME_CHARACTERS],
+            start_tsc=int(row["start_tsc"]),
+            end_tsc=int(row["end_tsc"]),
+            end_kind=int(row["end_kind"]),
+            lost_records=int(row["lost_records"]) + stream.skipped_bytes // RECORD_BYTES,
+            has_ended=int(row["state"]) == SlotState.ENDED,
+        )
+        sink.tell_thread(stream.number, stream.slot, told)
+
+    def _refresh_name(self, stream: _Stream) -> None:
+        if self._slots.states[stream.slot] == SlotState.ENDED:
+            return  # It says so itself.
+        tid = int(self._slots.rows["tid"][stream.slot])
+        try:
+            with open(f"/proc/{self._pid}/task/{tid}/comm", "rb") as file:
+                stream.fallback_name = file.read(64).rstrip(b"\n").decode("utf-8", "replace")
+        except OSError:
+            if tid == self._pid and not stream.fallback_name:
+                stream.fallback_name = self._process_name
+
+    def _warn(self, message: str) -> None:
+        if len(self.warnings) < 8:
+            self.warnings.append(message)

@@ -1,0 +1,291 @@
+"""Threads of one followed process that stand still: held, stepped, or come to a breakpoint.
+
+Runs in the controller, in its one thread. The threads stand in the runtime and ask how to go on (RequestKind.HOLD); no
+tracer is attached. What they tell of themselves is the target's word, and is shown, never believed: addresses are only
+ever given back to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from clew.address import RemoteAddress, Tid
+from clew.binary.system_calls import RESTART_SYSCALL
+from clew.dataclass import dataclass, field
+from clew.errors import ControlError
+from clew.process.identity import iter_threads
+from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply
+
+if TYPE_CHECKING:
+    from clew.recording.drain.request import Request
+    from clew.recording.following.followed import FollowedProcess
+
+__all__ = ["REGISTERS", "Holding", "StandingThread"]
+
+REGISTERS: Final = (
+    *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
+    *(f"r{number}" for number in range(8, 16)),
+    *("rip", "rflags"),
+)
+"""Names of the registers that a thread which stands still shows, in their order."""
+
+_RSP, _RIP = REGISTERS.index("rsp"), REGISTERS.index("rip")
+_MAX_INSTRUCTION_BYTES: Final = 15
+
+
+@dataclass(frozen=True)
+class StandingThread:
+    """A thread that stands still: why (HoldReason), and its registers as `REGISTERS` names them."""
+
+    tid: Tid
+    reason: HoldReason
+    registers: tuple[int, ...]
+
+    @property
+    def pc(self) -> RemoteAddress:
+        """Where it is: in front of the instruction there."""
+        return RemoteAddress(self.registers[_RIP])
+
+    @property
+    def stack_pointer(self) -> int:
+        """Its rsp."""
+        return self.registers[_RSP]
+
+
+@dataclass
+class _Over:
+    """A call that a thread is stepping over: it is to stand still at `return_pc` once its stack is as it was."""
+
+    tid: Tid
+    return_pc: RemoteAddress
+    stack_pointer: int
+
+
+@dataclass
+class Holding:
+    """Of the process `followed`. `bring_in` makes its threads come to the dispatcher; it raises TargetError."""
+
+    followed: FollowedProcess
+    bring_in: Callable[[], object]
+    is_held: bool = False
+    """Threads that come to the dispatcher are to stand still."""
+    standing: dict[Tid, StandingThread] = field(default_factory=dict)
+    breakpoints: list[RemoteAddress] = field(default_factory=list)
+    """Those that were asked for, in the order in which they were."""
+    _over: _Over | None = None
+    _replies: dict[Tid, HoldReply] = field(default_factory=dict)
+    _wants_all: bool = False
+    _moved: Tid | None = None
+    _calls_before: dict[Tid, int] = field(default_factory=dict)
+    """By thread, by the kernel's number, the system call that it was in when it was stopped last."""
+
+    def answer(self, request: Request) -> int | None:
+        """What a thread is told that stands still; None: later."""
+        tid = Tid(request.tid)
+        reply = self._replies.pop(tid, None)
+        if reply is not None:
+            return reply
+        drain = self.followed.drain
+        if tid in self.standing or drain is None:
+            return None
+        reason = HoldReason.ASKED
+        with contextlib.suppress(ValueError):
+            reason = HoldReason(request.arguments[0])
+        registers = drain.read_held_registers(request.slot)
+        thread = StandingThread(tid, reason, registers)
+        if reason == HoldReason.ASKED and not self.is_held:
+            # It is as it was told, unless the program wrote over it.
+            self.followed.shared.set_status_ticket("hold_ticket", 0)
+            return HoldReply.GO_ON
+        if reason == HoldReason.BREAKPOINT and thread.pc not in self.breakpoints:
+            over = self._over
+            if over is None or thread.pc != over.return_pc:
+                return HoldReply.GO_ON
+            if over.tid != tid or thread.stack_pointer < over.stack_pointer:
+                return HoldReply.GO_ON
+            self._forget_over()
+            thread = StandingThread(tid, HoldReason.STEPPED, registers)
+        self.standing[tid] = thread
+        if thread.reason == HoldReason.BREAKPOINT:
+            self._moved = tid
+        if reason != HoldReason.ASKED and not self.is_held:
+            # One stands still, so all do. Not here, in the middle of emptying the rings.
+            self._wants_all = True
+        return None
+
+    def tend(self) -> None:
+        """Do what came up while the rings were emptied. Raises TargetError."""
+        if self._wants_all:
+            self._wants_all = False
+            self.hold()
+
+    def hold(self) -> None:
+        """Have all threads stand still as soon as they come to the dispatcher, and bring them there.
+
+        Raises TargetError.
+        """
+        self.is_held = True
+        self._note_calls()
+        self.followed.shared.set_status_ticket("hold_ticket", 1)
+        try:
+            self.bring_in()
+        except BaseException:
+            self.go_on()
+            raise
+
+    def go_on(self) -> None:
+        """Let all threads go on."""
+        self.is_held = False
+        self._wants_all = False
+        self.followed.shared.set_status_ticket("hold_ticket", 0)
+        for tid in self.standing:
+            self._replies[tid] = HoldReply.GO_ON
+        self.standing.clear()
+
+    def step(self, tid: Tid) -> None:
+        """Have a thread that stands still execute one instruction; the others stand. Raises ControlError."""
+        self._find(tid)
+        self._moved = tid
+        del self.standing[tid]
+        self._replies[tid] = HoldReply.STEP
+
+    def step_over(self, tid: Tid) -> None:
+        """As `step`, but what the instruction calls runs to its end; the other threads run meanwhile.
+
+        Raises ControlError.
+        """
+        thread = self._find(tid)
+        return_pc = self._return_of_call(thread.pc)
+        if return_pc is None:
+            self.step(tid)
+            return
+        self._forget_over()
+        self._moved = tid
+        self._over = _Over(tid, return_pc, thread.stack_pointer)
+        self._tell_breakpoints()
+        self.go_on()
+
+    def add_breakpoint(self, address: RemoteAddress) -> None:
+        """Have threads stand still in front of the instruction there; the process is held. Raises ControlError."""
+        if address in self.breakpoints:
+            return
+        # One is left for stepping over calls.
+        if len(self.breakpoints) >= MAX_BREAKPOINTS - 1:
+            raise ControlError(f"there are {MAX_BREAKPOINTS - 1} breakpoints already; delete one")
+        self.breakpoints.append(address)
+        self._tell_breakpoints()
+
+    def delete_breakpoint(self, address: RemoteAddress) -> None:
+        """Take a breakpoint back; the process is held. Raises ControlError."""
+        if address not in self.breakpoints:
+            raise ControlError(f"there is no breakpoint at {address:#x}")
+        self.breakpoints.remove(address)
+        self._tell_breakpoints()
+
+    def release(self) -> None:
+        """Let everything go on as if nothing had been: clew leaves the process."""
+        self.breakpoints.clear()
+        self._over = None
+        self._tell_breakpoints()
+        self.go_on()
+
+    @property
+    def chosen(self) -> Tid | None:
+        """The thread that is meant where none is named: what moved last, or stands for a reason of its own, or any."""
+        if self._moved in self.standing:
+            return self._moved
+        reasons = sorted(self.standing.values(), key=lambda thread: thread.reason == HoldReason.ASKED)
+        return reasons[0].tid if reasons else None
+
+    @property
+    def has_replies(self) -> bool:
+        """Whether a thread was not told yet how to go on."""
+        return bool(self._replies)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a thread stands still for a reason of its own: a breakpoint, or a step that it has made."""
+        return any(thread.reason != HoldReason.ASKED for thread in self.standing.values())
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no thread is on its way: each stands still, or sleeps in a system call."""
+        if self._replies:
+            return False
+        tasks = self._tasks()
+        return all(self.followed.number_of(tid) in self.standing or self.is_asleep(tid) for tid in tasks)
+
+    def is_asleep(self, task: Tid) -> bool:
+        """Whether a thread, by the kernel's number, waits in a system call of the program's, or is gone."""
+        return self._read_call(task) is not None
+
+    def system_call(self, task: Tid) -> int | None:
+        """The system call that a thread, by the kernel's number, waits in: -1 if it is gone, None if it runs.
+
+        RESTART_SYSCALL where it is not known which: the kernel goes on by that with some that a stop interrupted.
+        """
+        call = self._read_call(task)
+        return self._calls_before.get(task, RESTART_SYSCALL) if call == RESTART_SYSCALL else call
+
+    def _read_call(self, task: Tid) -> int | None:
+        """As the kernel tells it. What waits on the runtime's stack waits for this process."""
+        try:
+            with open(f"/proc/{self.followed.memory_pid}/task/{task}/syscall", "rb") as file:
+                words = file.read(256).split()
+            if len(words) < 3 or words[0] == b"running":
+                return None
+            return None if self.followed.plan.is_private(int(words[-2], 16)) else int(words[0])
+        except (OSError, ValueError):
+            return -1
+
+    def _note_calls(self) -> None:
+        """Note what system calls the threads are in, before they are stopped."""
+        known, self._calls_before = self._calls_before, {}
+        for task in self._tasks():
+            call = self._read_call(task)
+            call = known.get(task) if call == RESTART_SYSCALL else call
+            if call is not None and call >= 0:
+                self._calls_before[task] = call
+
+    def _tasks(self) -> list[Tid]:
+        """Its threads, by the kernel's numbers; none if it is gone."""
+        with contextlib.suppress(OSError):
+            return list(iter_threads(self.followed.memory_pid))
+        return []
+
+    def _find(self, tid: Tid) -> StandingThread:
+        thread = self.standing.get(tid)
+        if thread is not None:
+            return thread
+        task = next((task for task in self._tasks() if self.followed.number_of(task) == tid), None)
+        if task is None:
+            raise ControlError(f"process {self.followed.pid} has no thread {tid}")
+        if not self.is_held:
+            raise ControlError(f"thread {tid} runs: pause the process first")
+        what = "it waits in a system call" if self.is_asleep(task) else "it is on its way; try again"
+        raise ControlError(f"thread {tid} does not stand still: {what}")
+
+    def _return_of_call(self, pc: RemoteAddress) -> RemoteAddress | None:
+        """Where the call at `pc` returns to; None if it is no call."""
+        # Late: capstone is needed by nobody else here.
+        from clew.binary.disassembly import call_size
+
+        try:
+            with open(f"/proc/{self.followed.memory_pid}/mem", "rb", buffering=0) as memory:
+                code = os.pread(memory.fileno(), _MAX_INSTRUCTION_BYTES, pc)
+        except (OSError, OverflowError):
+            return None
+        size_bytes = call_size(code)
+        return None if size_bytes is None else RemoteAddress(pc + size_bytes)
+
+    def _forget_over(self) -> None:
+        if self._over is not None:
+            self._over = None
+            self._tell_breakpoints()
+
+    def _tell_breakpoints(self) -> None:
+        over: Sequence[RemoteAddress] = [] if self._over is None else [self._over.return_pc]
+        self.followed.shared.set_breakpoints(list(dict.fromkeys([*self.breakpoints, *over])))
