@@ -26,7 +26,7 @@ WALL = 0x40000000
 def recording(trace: Path, *command: str | Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
     """`clew record` at work; whatever is left of it and its targets in the end is killed."""
     words = runs.clew_command("record", "-o", trace, "--", *command)
-    # A process group of its own: targets outlive their parents.
+    # A process group of its own, which is not interrupted with the tests.
     process = subprocess.Popen(
         [os.fspath(word) for word in words],
         stdin=subprocess.DEVNULL,
@@ -39,9 +39,22 @@ def recording(trace: Path, *command: str | Path, **how: Any) -> Iterator[subproc
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        assert process.stderr is not None
+        # Targets in sessions of their own have clew's stderr still.
+        for pid in [process.pid, *find_holders(process.stderr.fileno())]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.communicate()
+
+
+def find_holders(fd: int) -> list[int]:
+    """The other processes that have the file that is open as `fd`."""
+    own, found = os.readlink(f"/proc/self/fd/{fd}"), []
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with suppress(OSError):
+            if int(folder.parent.name) != os.getpid() and own in map(os.readlink, folder.iterdir()):
+                found.append(int(folder.parent.name))
+    return found
 
 
 def tell_to_leave(process: subprocess.Popen[bytes], *numbers: int) -> tuple[int, str]:
