@@ -68,7 +68,7 @@ def test_what_is_told_in_the_end_is_the_trace(start: Start, program: str, mode: 
         client = LiveClient(recording.url)
         client.begin(picture)
         n_resumed += picture.sequence >= 0
-        if n_resumed == 2:
+        if n_resumed == 3:
             recording.end_pause()
         for _ in range(rng.randint(1, 6) if n_resumed > 2 else 1):
             frame = client.read_frame()

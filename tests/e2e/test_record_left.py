@@ -16,7 +16,7 @@ import pytest
 from clew.address import Pid
 from clew.process import ptrace
 from tests.e2e import runs
-from tests.e2e.attaching import LIMIT_SECONDS, attach, find_descendants, has_shared_memory, start, wait_for
+from tests.e2e.attaching import LIMIT_SECONDS, attach, find_descendants, has_shared_memory, is_pending, start, wait_for
 
 IN_IT = "runtime in it"
 WALL = 0x40000000
@@ -60,7 +60,8 @@ def find_holders(fd: int) -> list[int]:
 def tell_to_leave(process: subprocess.Popen[bytes], *numbers: int) -> tuple[int, str]:
     for number in numbers:
         process.send_signal(number)
-        time.sleep(0.05)
+        # Another one of the same number would be one with it.
+        wait_for(lambda number=number: not is_pending(process.pid, number))  # type: ignore[misc]
     assert process.stderr is not None
     # Until its end: the targets have the same stderr still.
     wait_for(lambda: process.poll() is not None)
