@@ -4,6 +4,8 @@ SHELL := /bin/bash -o pipefail
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
+# Each of the processes that test would make the tests' modules anew, and take ten seconds for it.
+unexport PYTHONDONTWRITEBYTECODE
 
 # One more than processors: a third of the time of the tests is waiting, for programs that run for a while.
 JOBS ?= $(shell echo $$(($$(nproc) + 1)))

@@ -1,16 +1,29 @@
-"""What several folders of tests share: the built test programs, and that no example has a limit of time."""
+"""What several folders of tests share: the built test programs, no limit of time for examples, nothing left behind."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import settings
 
+from tests import left_behind
+from tests.e2e.forked import end_servers
 from tests.programs import build
 
 # Hypothesis gives each example 200 ms otherwise: on a busy machine that is luck. The same examples each time, for a
 # test says the same twice; other ones are searched for by `make fuzz`.
 settings.register_profile("any-machine", deadline=None, derandomize=True)
 settings.load_profile("any-machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What a run leaves behind is looked for at its end."""
+    config.pluginmanager.register(left_behind)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Ends what this process shares among its tests without a fixture."""
+    end_servers()
 
 
 @pytest.fixture(scope="session")

@@ -91,8 +91,7 @@ class Target:
 
     def user_ticks(self) -> int:
         """For how long it ran outside of the kernel, of so many ticks a second as sysconf(_SC_CLK_TCK) says."""
-        # proc(5): the name, in parentheses, may hold anything; utime is the 14th field.
-        return int(Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[11])
+        return user_ticks(self.pid)
 
     def look(self) -> Look:
         """What it shows now. The process is expected to map nothing meanwhile."""
@@ -130,6 +129,21 @@ def start(*command: str | Path, ready: bytes = b"ready\n", **how: object) -> Ite
         process.wait(LIMIT_SECONDS)
         process.stdout.close()
         process.stdin.close()
+
+
+def user_ticks(pid: int) -> int:
+    """As `Target.user_ticks`, of any process."""
+    # proc(5): the name, in parentheses, may hold anything; utime is the 14th field.
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
+def is_pending(pid: int, number: int) -> bool:
+    """Whether a signal that was sent to a process has not come to it yet."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return False
+    return any(line.startswith("ShdPnd:") and int(line.split()[1], 16) >> (number - 1) & 1 for line in lines)
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:

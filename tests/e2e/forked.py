@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 from tests.e2e.fork_server import MAX_REQUEST_BYTES
@@ -72,6 +71,11 @@ class ForkServer:
             raise TimeoutError(stdout, stderr)
         return status, stdout, stderr
 
+    def end(self) -> None:
+        """Fork no more; what was forked has ended."""
+        self._socket.close()
+        self._process.wait()
+
     def _receive(self, answers: socket.socket) -> int:
         answer = answers.recv(64)
         if not answer:
@@ -115,13 +119,20 @@ def _communicate(to_stdin: int, stdin: bytes, output: dict[int, bytearray], dead
     return True
 
 
-@cache
-def _server(environ: tuple[tuple[str, str], ...]) -> ForkServer:
-    return ForkServer(dict(environ))
+_servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
+
+
+def end_servers() -> None:
+    """End the processes that fork, of which none is at work."""
+    while _servers:
+        _servers.popitem()[1].end()
 
 
 def find_server(words: Sequence[str], environ: Mapping[str, str]) -> ForkServer | None:
     """Who runs these words of clew's; None where they have to be started anew."""
     if os.environ.get("CLEW_FORKED") == "0" or sum(map(len, words)) > MAX_REQUEST_BYTES // 8:
         return None
-    return _server(tuple(environ.items()))
+    key = tuple(environ.items())
+    if key not in _servers:
+        _servers[key] = ForkServer(environ)
+    return _servers[key]

@@ -17,10 +17,9 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Reje
 
 from clew.server.container import decode_container
 from clew.store.columns import Array
+from tests.e2e.attaching import LIMIT_SECONDS
 
 __all__ = ["LiveClient", "LivePicture", "RefusedError"]
-
-_SECONDS = 30.0
 
 
 class RefusedError(Exception):
@@ -118,7 +117,7 @@ class LiveClient:
         address = urllib.parse.urlsplit(url)
         assert address.hostname is not None and address.port is not None
         known = dict(urllib.parse.parse_qsl(address.fragment))["token"]
-        self._socket = socket.create_connection((address.hostname, address.port), timeout=_SECONDS)
+        self._socket = socket.create_connection((address.hostname, address.port), timeout=LIMIT_SECONDS)
         self._connection = WSConnection(ConnectionType.CLIENT)
         offered = ["clew.live", f"clew.token.{known if token is None else token}"]
         request = Request(
@@ -159,7 +158,9 @@ class LiveClient:
         """Say what is there already, and what is wanted."""
         self.say(epoch=picture.epoch, sequence=picture.sequence, has=picture.process, process=process)
 
-    def follow(self, picture: LivePicture, until: Callable[[LivePicture], bool], seconds: float = _SECONDS) -> None:
+    def follow(
+        self, picture: LivePicture, until: Callable[[LivePicture], bool], seconds: float = LIMIT_SECONDS
+    ) -> None:
         """Take frames until something is so; AssertionError after `seconds`."""
         limit = time.monotonic() + seconds
         while not until(picture):

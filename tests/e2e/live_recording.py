@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,14 @@ from clew.address import Pid
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
 from clew.recording.control.client import ControlClient
+from tests.e2e.attaching import LIMIT_SECONDS
 from tests.e2e.live_client import LivePicture
 from tests.e2e.runs import Command, clew_command, environment
-from tests.programs.build import SOURCES
+from tests.programs.build import SOURCES, build_plain
 
 __all__ = ["LiveRecording", "build_new_code", "describe_picture", "describe_trace"]
 
 _ADDRESS = re.compile(r"clew: live at (http://127\.0\.0\.1:\d+/#token=[\w-]{20,}&live=1)\n")
-_SECONDS = 30.0
 
 
 class LiveRecording:
@@ -45,10 +44,12 @@ class LiveRecording:
             env=environment(),
             start_new_session=True,
         )
-        limit = time.monotonic() + _SECONDS
+        limit = time.monotonic() + LIMIT_SECONDS
         while (found := _ADDRESS.search(self.said)) is None:
             if self.process.poll() is not None or time.monotonic() > limit:
-                raise RuntimeError(f"no live view: {self.said}")
+                said = self.said
+                self.kill()
+                raise RuntimeError(f"no live view: {said}")
             time.sleep(0.02)
         self.url = found[1]
 
@@ -82,7 +83,7 @@ class LiveRecording:
         """End the viewer, and clew with it: its exit status."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(_SECONDS)
+        return self.process.wait(LIMIT_SECONDS)
 
     def kill(self) -> None:
         """Whatever is left ends now: clew, and the program, which runs on without it."""
@@ -147,9 +148,6 @@ def describe_picture(picture: LivePicture) -> Described:
     return blocks, edges, functions
 
 
-@cache
 def build_new_code() -> Path:
     """The program that runs new code when it is told to (tests/programs/load/new_code.c)."""
-    program = Path(tempfile.mkdtemp(prefix="clew-live-")) / "new_code"
-    subprocess.run(["gcc", "-O1", "-pthread", "-o", program, SOURCES / "load/new_code.c"], check=True)
-    return program
+    return build_plain(SOURCES / "load/new_code.c", "-O1", "-pthread")

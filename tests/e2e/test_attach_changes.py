@@ -202,8 +202,8 @@ def test_leaving_again_after_it_was_given_up(programs_to_attach: Path) -> None:
         for _ in range(20):
             with pytest.raises(AttachError, match="not now"):
                 detach(attachment.pid, attachment.shared, attachment.plan, on_wait=give_up)
-        departure = detach(attachment.pid, attachment.shared, attachment.plan, patience_seconds=5)
-        assert departure.seconds < 2
+        departure = detach(attachment.pid, attachment.shared, attachment.plan, patience_seconds=LIMIT_SECONDS)
+        assert departure.seconds < LIMIT_SECONDS / 2
         assert not target.has_runtime()
         assert target.end(number=signal.SIGTERM)[0] == 0
 
@@ -277,8 +277,9 @@ def test_where_no_memory_becomes_executable(programs_to_attach: Path, tmp_path: 
             run = attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.5)
             assert run.status == 0, run.stderr
             assert not target.has_runtime()
-            assert runs.read(tmp_path / f"{cycle}.clew").totals["instructions"] > 0
         # The others map memory for their threads and children meanwhile.
         assert name != "busy" or target.look().mappings == mappings
         status, said = target.end(number=signal.SIGTERM)
     assert (status, said[:6], said[-5:]) == (0, "ready\n", "good\n")
+    for cycle in range(2):
+        assert runs.read(tmp_path / f"{cycle}.clew").totals["instructions"] > 0

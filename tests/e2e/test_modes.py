@@ -230,8 +230,24 @@ def test_it_changes_all_the_time(tmp_path: Path, what: str, options: tuple[str, 
     if shutil.which(HARD[what][0]) is None:
         pytest.skip(f"this machine has no {HARD[what][0]}")
     expected = runs.run(HARD[what])
-    numbers, n_changes = random.Random(7), 0
-    recorded = runs.clew_command("record", "-q", "-o", tmp_path / "out.clew", *options, "--", *HARD[what])
+    numbers = random.Random(7)
+    # On a busy machine it may have ended before it was changed often enough.
+    for attempt in range(5):
+        trace = tmp_path / f"{attempt}.clew"
+        n_changes, ended = change_all_the_time(HARD[what], trace, numbers, *options)
+        assert ended == (expected.status, expected.stdout, b"")
+        assert not check_invariants(clew.Trace(trace))
+        if n_changes > 2:
+            break
+    assert n_changes > 2
+
+
+def change_all_the_time(
+    command: runs.Command, trace: Path, numbers: random.Random, *options: str
+) -> tuple[int, tuple[int, bytes, bytes]]:
+    """Record a command and change the recording until it ends: how often, and status and output."""
+    n_changes = 0
+    recorded = runs.clew_command("record", "-q", "-o", trace, *options, "--", *command)
     with subprocess.Popen(recorded, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=runs.environment()) as process:
         while process.poll() is None:
             time.sleep(numbers.random() / 10)
@@ -240,9 +256,7 @@ def test_it_changes_all_the_time(tmp_path: Path, what: str, options: tuple[str, 
                 ControlClient.find(Pid(process.pid)).do(command, **details)
                 n_changes += 1
         output, said = process.communicate()
-    assert (process.returncode, output, said) == (expected.status, expected.stdout, b"")
-    assert n_changes > 2
-    assert not check_invariants(clew.Trace(tmp_path / "out.clew"))
+    return n_changes, (process.returncode, output, said)
 
 
 @pytest.mark.parametrize("budget", ["0", "0.001"])

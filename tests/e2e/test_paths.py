@@ -22,7 +22,7 @@ from clew.protocol._generated import PathEventKind
 from clew.recording.following.snapshot import SNAPSHOT_NAME
 from clew.store.path_file import PathFile
 from tests.e2e import runs
-from tests.e2e.attaching import attach, start, wait_for
+from tests.e2e.attaching import attach, start, user_ticks, wait_for
 from tests.e2e.test_transparency import STDIN
 from tests.programs.build import BIN, Program, catalogue, find
 
@@ -119,8 +119,11 @@ def prove(trace: Path) -> clew.Trace:
 
 def test_a_killed_target_leaves_a_prefix(tmp_path: Path) -> None:
     with spinning(tmp_path) as (process, _):
-        time.sleep(0.2)
-        os.kill(find_child(process.pid), signal.SIGKILL)
+        child = find_child(process.pid)
+        # Some milliseconds of it are more blocks than are asked for below.
+        ticks = user_ticks(child)
+        wait_for(lambda: user_ticks(child) >= ticks + 10)
+        os.kill(child, signal.SIGKILL)
         assert process.wait(LIMIT_SECONDS) == 128 + signal.SIGKILL
     trace = prove(tmp_path / "t")
     assert trace.threads["end"].to_pylist() == ["killed"]

@@ -16,7 +16,7 @@ import pytest
 from clew.address import Pid
 from clew.process import ptrace
 from tests.e2e import runs
-from tests.e2e.attaching import LIMIT_SECONDS, attach, find_descendants, has_shared_memory, start, wait_for
+from tests.e2e.attaching import LIMIT_SECONDS, attach, find_descendants, has_shared_memory, is_pending, start, wait_for
 
 IN_IT = "runtime in it"
 WALL = 0x40000000
@@ -26,7 +26,7 @@ WALL = 0x40000000
 def recording(trace: Path, *command: str | Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
     """`clew record` at work; whatever is left of it and its targets in the end is killed."""
     words = runs.clew_command("record", "-o", trace, "--", *command)
-    # A process group of its own: targets outlive their parents.
+    # A process group of its own, which is not interrupted with the tests.
     process = subprocess.Popen(
         [os.fspath(word) for word in words],
         stdin=subprocess.DEVNULL,
@@ -39,15 +39,29 @@ def recording(trace: Path, *command: str | Path, **how: Any) -> Iterator[subproc
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        assert process.stderr is not None
+        # Targets in sessions of their own have clew's stderr still.
+        for pid in [process.pid, *find_holders(process.stderr.fileno())]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.communicate()
+
+
+def find_holders(fd: int) -> list[int]:
+    """The other processes that have the file that is open as `fd`."""
+    own, found = os.readlink(f"/proc/self/fd/{fd}"), []
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with suppress(OSError):
+            if int(folder.parent.name) != os.getpid() and own in map(os.readlink, folder.iterdir()):
+                found.append(int(folder.parent.name))
+    return found
 
 
 def tell_to_leave(process: subprocess.Popen[bytes], *numbers: int) -> tuple[int, str]:
     for number in numbers:
         process.send_signal(number)
-        time.sleep(0.05)
+        # Another one of the same number would be one with it.
+        wait_for(lambda number=number: not is_pending(process.pid, number))  # type: ignore[misc]
     assert process.stderr is not None
     # Until its end: the targets have the same stderr still.
     wait_for(lambda: process.poll() is not None)

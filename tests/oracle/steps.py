@@ -11,7 +11,6 @@ import os
 import pickle
 import shutil
 import struct
-import subprocess
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy.typing as npt
 
 from tests.e2e import runs
 from tests.e2e.runs import FIXED_LAYOUT, Command, Run, run
-from tests.programs.build import BIN, processor_features
+from tests.programs.build import build_plain, processor_features
 
 SOURCE = Path(__file__).with_name("stepper.c")
 CODE_BYTES = 16
@@ -51,15 +50,7 @@ class Steps:
 
 def build_stepper() -> Path:
     """Compile the stepper when its source is newer."""
-    BIN.mkdir(exist_ok=True)
-    program = BIN / "stepper"
-    with (BIN / ".stepper.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not program.exists() or program.stat().st_mtime_ns < SOURCE.stat().st_mtime_ns:
-            made = program.with_suffix(".new")
-            subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", made, SOURCE], check=True)
-            os.replace(made, program)
-    return program
+    return build_plain(SOURCE, "-O2", "-Wall", "-Wextra", "-Werror")
 
 
 def single_step(command: Command, folder: Path, *, timeout_seconds: float = 900.0) -> tuple[Run, Steps]:

@@ -287,6 +287,19 @@ def build_one(program: Program) -> None:
         build(program)
 
 
+def build_plain(source: Path, *flags: str) -> Path:
+    """The program of a source in C without a head, built when the source is newer; its name is the source's."""
+    BIN.mkdir(exist_ok=True)
+    program = BIN / source.stem
+    with (BIN / f".{source.stem}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists() or program.stat().st_mtime_ns < source.stat().st_mtime_ns:
+            made = program.with_suffix(".new")
+            _run(["gcc", *flags, "-o", str(made), str(source)])
+            os.replace(made, program)
+    return program
+
+
 if __name__ == "__main__":
     build_all()
     for built in catalogue():

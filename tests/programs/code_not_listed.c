@@ -49,7 +49,7 @@ static void no_descriptor(void)
 
 static void no_proc(void)
 {
-    char empty[] = "/tmp/empty-root-XXXXXX";
+    char empty[] = "/tmp/code_not_listed.XXXXXX";
     unshare(CLONE_NEWUSER);
     note("made", mkdtemp(empty) != NULL);
     note("entered", chdir(empty));

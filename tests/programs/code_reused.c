@@ -74,7 +74,7 @@ static int start_anew(unsigned char *buffer)
         for (int i = 0; i < FUNCTIONS; i++) {
             functions[i] = next;
             next += make(next, round * i, 1 + (round + i) % 3, (round * 7 + i * 3) % 11);
-            int times = (round + i) % 6 == 0 ? 60 : 3;
+            int times = (round + i) % 6 == 0 ? 20 : 3;
             for (int k = 0; k < times; k++)
                 sum += ((function *)functions[i])() + ((function *)functions[i / 2])();
         }

@@ -13,26 +13,52 @@
 #include "note.h"
 
 static int tube[2];
-static volatile int handled;
+static volatile int handled, is_fed;
 
 static void on_alarm(int number)
 {
     (void)number;
     handled++;
-    if (handled % 3 == 2)             /* the second alarm of a round gives the restarted read something */
+    if (is_fed && handled == 2)       /* the second alarm gives the restarted read something */
         if (write(tube[1], "x", 1) != 1)
             _exit(9);
 }
 
-static void arm(int flags, int every)
+/* Again and again: the first alarm may come before what it is to interrupt. */
+static void arm(int flags)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_alarm;
     action.sa_flags = flags;
     sigaction(SIGALRM, &action, NULL);
-    struct itimerval timer = {{0, every * 10000}, {0, 10000}};
+    handled = 0;
+    struct itimerval timer = {{0, 10000}, {0, 10000}};
     setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static void disarm(void)
+{
+    struct itimerval off = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &off, NULL);
+}
+
+static long long nanoseconds(struct timespec time)
+{
+    return time.tv_sec * 1000000000ll + time.tv_nsec;
+}
+
+static void sleep_interrupted(void)
+{
+    struct timespec pause = {5, 0}, rest = {0, 0}, before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    arm(SA_RESTART);
+    int result = nanosleep(&pause, &rest);
+    disarm();
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    long long elapsed = nanoseconds(after) - nanoseconds(before), left = nanoseconds(rest);
+    note("nanosleep", result);
+    note("rest is right", left > 0 && left < nanoseconds(pause) && left + elapsed >= nanoseconds(pause));
 }
 
 int main(void)
@@ -41,29 +67,28 @@ int main(void)
     if (pipe(tube) != 0)
         return 1;
     for (int round = 0; round < 3; round++) {
-        handled = 0;
-        arm(0, 0);
+        arm(0);
         ssize_t got = read(tube[0], &byte, 1);
+        int error = got < 0 ? errno : 0;
+        disarm();
         note("read", got);
-        note("errno", got < 0 ? errno : 0);
-        note("handled", handled);
-        handled = 0;
-        arm(SA_RESTART, 1);
+        note("errno", error);
+        note("handled", handled >= 1);
+        is_fed = 1;
+        arm(SA_RESTART);
         got = read(tube[0], &byte, 1);
-        struct itimerval off = {{0, 0}, {0, 0}};
-        setitimer(ITIMER_REAL, &off, NULL);
+        disarm();
+        is_fed = 0;
         note("restarted read", got);
         note("handled at least twice", handled >= 2);
-        handled = 0;
-        arm(SA_RESTART, 0);
-        struct timespec pause = {5, 0}, rest = {0, 0};
-        note("nanosleep", nanosleep(&pause, &rest));
-        note("rest is right", rest.tv_sec == 4);
-        handled = 0;
-        arm(SA_RESTART, 0);
+        sleep_interrupted();
+        arm(SA_RESTART);
         struct pollfd wait = {.fd = tube[0], .events = POLLIN};
-        note("poll", poll(&wait, 1, -1));
-        note("poll errno", errno);
+        int ready = poll(&wait, 1, -1);
+        error = errno;
+        disarm();
+        note("poll", ready);
+        note("poll errno", error);
     }
     return 0;
 }

@@ -175,8 +175,8 @@ def test_damage_in_the_middle_of_many_processes(
     damage: Callable[[Rows], None], invariant: str, make_trace: MakeTrace
 ) -> None:
     """It is found process by process as in the trace as a whole, and told as it is where the process is alone."""
-    processes = [small_trace() for _ in range(9)]
-    apply_damage(damage, invariant, processes[4])
+    processes = [small_trace() for _ in range(5)]
+    apply_damage(damage, invariant, processes[2])
     trace = make_trace(put_together(processes, dict.fromkeys(("process", "image", "block", "edge"), 1000)), "many")
     whole = check_invariants(trace)
     for piece_rows in (1, 100):
