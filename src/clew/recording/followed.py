@@ -21,6 +21,7 @@ from clew.process.attachable import find_living_task, has_own_namespace, tid_ins
 from clew.process.identity import maps_region, read_group, read_stat
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping, read_maps
+from clew.process.processors.chosen import native_processor
 from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_process
 from clew.protocol._constants import ErrorCode, RuntimeState
@@ -232,6 +233,7 @@ def write_start(
         "parent_pid": who.parent_pid,
         "executable": who.executable,
         "command": who.command,
+        "architecture": native_processor().architecture.name,
         "start_ns": start_ns,
         "mode": mode,
         "initial_images": [

@@ -43,7 +43,7 @@ class CodeText:
         graph = self._graph
         content = graph.arrays.trace.read_rows("blocks", graph.block_row[list(blocks)].tolist(), ["bytes"])
         decoded = [
-            disassemble(row["bytes"] or b"", int(graph.app_pc[block]))
+            disassemble(row["bytes"] or b"", int(graph.app_pc[block]), graph.architecture)
             for block, row in zip(blocks, content, strict=True)
         ]
         targets = self._find_targets(decoded)
