@@ -5,6 +5,7 @@ Runs in the controller. Pure but for reading the one file; what is done with the
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from pathlib import Path
@@ -19,7 +20,7 @@ from clew.protocol._constants import NOTE_NAME, NOTE_TYPE, SCHEMA_HASH, VERSION
 
 __all__ = ["PAGE_BYTES", "RuntimeImage", "Segment", "default_runtime_path", "load_runtime_image", "parse_runtime_image"]
 
-PAGE_BYTES: Final = 4096
+PAGE_BYTES: Final = mmap.PAGESIZE
 MAX_IMAGE_BYTES: Final = 64 << 20
 
 _ET_DYN = 3

@@ -17,7 +17,6 @@ from clew.process import ptrace, refuge, stopped_process, thread_state
 from clew.process.injection_plan import HEAP_BYTES, plan_injection
 from clew.process.linux import PROT_EXEC, PROT_READ, number_of_call
 from clew.process.maps import Mapping
-from clew.process.processors import chosen
 from clew.process.processors.chosen import PROCESSORS, native_processor, processor_named
 from clew.process.shared_memory import SharedLayout
 from clew.process.stopped_process import StoppedProcess
@@ -224,8 +223,8 @@ def test_of_an_architecture_that_is_not_known_nothing_is_decoded() -> None:
 
 
 def test_a_machine_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = os.uname()
-    monkeypatch.setattr(chosen.os, "uname", lambda: type(machine)((*machine[:4], "pdp11")))
+    here = os.uname()
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((*here[:4], "pdp11")))
     native_processor.cache_clear()
     try:
         with pytest.raises(ClewError, match="this machine is pdp11; clew follows programs on x86-64"):
