@@ -10,7 +10,7 @@ import stat
 from collections.abc import Mapping
 from typing import Final
 
-from clew.binary.architectures.known import native_architecture
+from clew.binary.architectures.known import KNOWN, native_architecture
 from clew.binary.machines import name_machine
 from clew.dataclass import dataclass
 from clew.errors import CommandNotFoundError, NotExecutableError
@@ -136,10 +136,10 @@ def _check_elf(path: str, current: str, head: bytes) -> None:
     file_class, data, machine = head[4], head[5], int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
     architecture = native_architecture()
     if machine != architecture.machine or data != 1:
-        name = name_machine(machine)
-        raise NotExecutableError(
-            path, f"{subject}a program for {name}; clew follows {architecture.title} programs here"
-        )
+        # Of its own machine one that is big-endian.
+        name = name_machine(machine) if machine != architecture.machine else f"ELF machine {machine}"
+        followed = architecture.title if architecture.machine >= 0 else " and ".join(one.title for one in KNOWN)
+        raise NotExecutableError(path, f"{subject}a program for {name}; clew follows {followed} programs here")
     if file_class != 2:
         width = architecture.other_width
         raise NotExecutableError(path, f"{subject}a {width} program; clew follows 64-bit programs")

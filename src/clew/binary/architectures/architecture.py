@@ -59,6 +59,10 @@ class Architecture:
         """Whether the instruction of that name is a call."""
         return False
 
+    def find_target(self, text: str) -> int | None:
+        """Where an instruction with this text leads, if it is a direct branch or call."""
+        return None
+
     def find_call_number(self, code: bytes) -> int | None:
         """The number of the system call that `code`, run from its start, makes at its end; None where what came before
         decides, or none is made."""

@@ -5,6 +5,7 @@ Runs in the controller. Light: what needs numpy or capstone is imported when it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["X86_64"]
 
 _EM_386: Final = 3
+_DIRECT_BRANCH: Final = re.compile(r"(?:bnd |notrack )?(?:call|j[a-z]+|loop[a-z]*|xbegin) 0x([0-9a-f]{1,16})$")
 _DEFINITION: Final = ARCHITECTURES["x86_64"]
 
 
@@ -42,6 +44,10 @@ class _X86_64(Architecture):  # noqa: N801
 
     def is_call(self, name: str) -> bool:
         return name == "call"
+
+    def find_target(self, text: str) -> int | None:
+        match = _DIRECT_BRANCH.match(text)
+        return int(match[1], 16) if match else None
 
     def find_call_number(self, code: bytes) -> int | None:
         from clew.binary.architectures.x86_64_code import find_call_number
